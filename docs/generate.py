@@ -1,4 +1,5 @@
-"""Writes the documents that come from the code: configuration.md and protocol.md. `tests/tidy/test_docs.py` holds them true."""
+"""Writes the documents that come from the code: configuration.md and protocol.md.
+`tests/tidy/test_docs.py` holds them true."""
 
 from __future__ import annotations
 
@@ -41,16 +42,28 @@ def _config_row(key: ConfigKey) -> tuple[str, ...]:
         if isinstance(key.default, tuple)
         else key.default
     )
-    return f"`{key.name}`", key.type.value, f"`{default}`" if default != "" else "empty", key.allowed(), key.doc
+    return (
+        f"`{key.name}`",
+        key.type.value,
+        f"`{default}`" if default != "" else "empty",
+        key.allowed(),
+        key.doc,
+    )
 
 
 def _scope(configs: ConfigTable, scope: str, title: str) -> str:
-    return f"## {title}\n\n" + table(("key", "type", "default", "allowed", "meaning"), map(_config_row, configs.scope(scope)))
+    return f"## {title}\n\n" + table(
+        ("key", "type", "default", "allowed", "meaning"), map(_config_row, configs.scope(scope))
+    )
 
 
 def _unsupported(configs: ConfigTable) -> str:
     return table(
-        ("key", "reason"), ((f"`{name}…`" if name.endswith(".") else f"`{name}`", why) for name, why in sorted(configs.unsupported.items()))
+        ("key", "reason"),
+        (
+            (f"`{name}…`" if name.endswith(".") else f"`{name}`", why)
+            for name, why in sorted(configs.unsupported.items())
+        ),
     )
 
 
@@ -65,7 +78,8 @@ def configuration() -> str:
             (
                 NOTE,
                 "# Configuration",
-                "Keys and defaults are Kafka's own. An unknown key, or a value that does not fit, is refused with the nearest right name.",
+                "Keys and defaults are Kafka's own. An unknown key, or a value that does not fit, is refused "
+                "with the nearest right name.",
                 _scope(CLIENT_CONFIGS, "producer", "Producer"),
                 _scope(CLIENT_CONFIGS, "consumer", "Consumer"),
                 _scope(CLIENT_CONFIGS, "admin", "Admin"),
@@ -79,11 +93,20 @@ def configuration() -> str:
     )
 
 
-_USES = {"read": "batch, streaming", "batch": "batch", "stream": "streaming", "write": "write", "both": "batch, streaming, write"}
+_USES = {
+    "read": "batch, streaming",
+    "batch": "batch",
+    "stream": "streaming",
+    "write": "write",
+    "both": "batch, streaming, write",
+}
 
 
 def _option_rows(options: Iterable[Option]) -> str:
-    rows = ((f"`{one.name}`", _USES[one.used_by], f"`{one.default}`" if one.default else "", one.doc) for one in options)
+    rows = (
+        (f"`{one.name}`", _USES[one.used_by], f"`{one.default}`" if one.default else "", one.doc)
+        for one in options
+    )
     return table(("option", "for", "default", "meaning"), rows)
 
 
@@ -98,10 +121,14 @@ def spark_options() -> str:
             (
                 NOTE,
                 "# Options of the Spark source and sink",
-                "Required: `kafka.bootstrap.servers`, host:port pairs of brokers, and for reads one of `assign`, `subscribe` and "
-                "`subscribePattern`. Names may be in any case. Everything that is wrong is said at once, with the nearest right name.",
-                "Options `kafka.*` that are not listed here go to the client, by the tables of [configuration](configuration.md): "
-                "`kafka.isolation.level`, `kafka.fetch.max.bytes`, `kafka.linger.ms`. How the source works is in "
+                "Required: `kafka.bootstrap.servers`, host:port pairs of brokers, and for reads one of "
+                "`assign`, `subscribe` and "
+                "`subscribePattern`. Names may be in any case. Everything that is wrong is said at once, "
+                "with the nearest right name.",
+                "Options `kafka.*` that are not listed here go to the client, by the tables of "
+                "[configuration](configuration.md): "
+                "`kafka.isolation.level`, `kafka.fetch.max.bytes`, `kafka.linger.ms`. How the source works "
+                "is in "
                 "[Reading Kafka in Spark](spark-source.md).",
                 "## As in Spark's own Kafka connector",
                 _option_rows(one for one in OPTIONS if not one.ours),
@@ -130,32 +157,51 @@ def protocol() -> str:
         return f"{pair[0]}–{pair[1]}" if pair else ""
 
     served = {key: (api.low, api.high) for key, api in REGISTRY.items()}
-    rows = [(key.value, _name(key), versions(CLIENT_VERSIONS.get(key)), versions(served.get(key))) for key in ApiKey]
+    rows = [
+        (key.value, _name(key), versions(CLIENT_VERSIONS.get(key)), versions(served.get(key)))
+        for key in ApiKey
+    ]
     return (
         "\n\n".join(
             (
                 NOTE,
                 "# Protocol",
-                "Kafka's APIs and the versions that our client negotiates and that the embedded cluster serves.",
+                "Kafka's APIs and the versions that our client negotiates and that the embedded cluster "
+                "serves.",
                 table(("key", "API", "client", "cluster"), (row for row in rows if row[2] or row[3])),
                 "## Not served by the embedded cluster\n\n"
                 + table(("API", "reason"), ((_name(key), why) for key, why in REFUSED_APIS.items())),
                 "## Versions not served\n\n"
                 + table(
                     ("API", "versions", "reason"),
-                    ((_name(one.api_key), versions((one.low, one.high)), one.reason) for one in REFUSED_VERSIONS),
+                    (
+                        (_name(one.api_key), versions((one.low, one.high)), one.reason)
+                        for one in REFUSED_VERSIONS
+                    ),
                 ),
                 "## Parts of served APIs that are answered with an error\n\n"
                 + table(
                     ("API", "part", "error", "reason"),
-                    ((_name(one.api_key), one.option, policy(one.error_code).name, one.reason) for one in REFUSED_OPTIONS),
+                    (
+                        (_name(one.api_key), one.option, policy(one.error_code).name, one.reason)
+                        for one in REFUSED_OPTIONS
+                    ),
                 ),
-                "## Answers that differ from Apache Kafka's\n\n`fairlead lab transcript` sends more than a thousand requests to both and "
-                "compares the answers field by field. What differs, and why (`lab/transcript/differences.toml`):\n\n"
-                + table(("API", "where", "in the step", "reason"), (_difference(one) for one in explanations())),
-                "`fairlead lab transcript --secured` does the same with log-ins and an authorizer on both sides: every API is asked "
-                "by users with this right, that, and none. What differs beside (`lab/transcript/differences_secured.toml`):\n\n"
-                + table(("API", "where", "in the step", "reason"), (_difference(one) for one in explanations("differences_secured.toml"))),
+                "## Answers that differ from Apache Kafka's\n\n`fairlead lab transcript` sends more than a "
+                "thousand requests to both and "
+                "compares the answers field by field. What differs, and why "
+                "(`lab/transcript/differences.toml`):\n\n"
+                + table(
+                    ("API", "where", "in the step", "reason"), (_difference(one) for one in explanations())
+                ),
+                "`fairlead lab transcript --secured` does the same with log-ins and an authorizer on both "
+                "sides: every API is asked "
+                "by users with this right, that, and none. What differs beside "
+                "(`lab/transcript/differences_secured.toml`):\n\n"
+                + table(
+                    ("API", "where", "in the step", "reason"),
+                    (_difference(one) for one in explanations("differences_secured.toml")),
+                ),
             )
         )
         + "\n"
@@ -166,12 +212,14 @@ def metrics() -> str:
     """docs/metrics.md"""
     about = {
         "producer-metrics": "The producer as a whole.",
-        "producer-node-metrics": "One dictionary for each broker, `node-0`; bootstrap servers have negative numbers, as in Kafka.",
+        "producer-node-metrics": "One dictionary for each broker, `node-0`; bootstrap servers have negative "
+        "numbers, as in Kafka.",
         "producer-topic-metrics": "One dictionary for each topic that was sent to.",
     }
     rows = {
         group: table(
-            ("metric", "unit", "meaning"), ((f"`{row.name}`{' (ours)' if row.ours else ''}", row.unit, row.meaning) for row in metrics)
+            ("metric", "unit", "meaning"),
+            ((f"`{row.name}`{' (ours)' if row.ours else ''}", row.unit, row.meaning) for row in metrics),
         )
         for group, metrics in GROUPS.items()
     }
@@ -180,12 +228,17 @@ def metrics() -> str:
             (
                 NOTE,
                 "# Metrics",
-                "`Producer.metrics()` gives these, by Kafka's groups and names; those marked (ours) are no names of Kafka's. "
-                "Totals are since the start; rates, averages and maxima over the last `metrics.sample.window.ms` times "
-                "`metrics.num.samples`; an average or maximum of nothing is NaN. Counting happens once for a batch or a request, never "
+                "`Producer.metrics()` gives these, by Kafka's groups and names; those marked (ours) are no "
+                "names of Kafka's. "
+                "Totals are since the start; rates, averages and maxima over the last "
+                "`metrics.sample.window.ms` times "
+                "`metrics.num.samples`; an average or maximum of nothing is NaN. Counting happens once for a "
+                "batch or a request, never "
                 "for a record.",
-                "`fairlead_kafka.PrometheusCollector(producer)` (extra `metrics`) gives them to prometheus-client: `record-send-total` is "
-                "`kafka_producer_record_send_total{client_id}`, a node's `kafka_producer_node_…{client_id, node}`, a topic's "
+                "`fairlead_kafka.PrometheusCollector(producer)` (extra `metrics`) gives them to "
+                "prometheus-client: `record-send-total` is "
+                "`kafka_producer_record_send_total{client_id}`, a node's `kafka_producer_node_…{client_id, "
+                "node}`, a topic's "
                 "`kafka_producer_topic_…{client_id, topic}`.",
                 *(f"## {group}\n\n{about[group]}\n\n{rows[group]}" for group in GROUPS),
             )
@@ -194,7 +247,12 @@ def metrics() -> str:
     )
 
 
-DOCUMENTS = {"configuration.md": configuration, "metrics.md": metrics, "protocol.md": protocol, "spark-options.md": spark_options}
+DOCUMENTS = {
+    "configuration.md": configuration,
+    "metrics.md": metrics,
+    "protocol.md": protocol,
+    "spark-options.md": spark_options,
+}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What all tests share: the Hypothesis profile, Ctrl-C, and a garbage collector that passes over what was loaded before the first test."""
+"""What all tests share: the Hypothesis profile, Ctrl-C, and a garbage collector that passes over
+what was loaded before the first test."""
 
 from __future__ import annotations
 
@@ -7,15 +8,19 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("house", derandomize=True, deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "house", derandomize=True, deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("house")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell has what runs in its background ignore Ctrl-C, and children inherit that; some tests are about it.
+    # A shell has what runs in its background ignore Ctrl-C, and children inherit that; some tests
+    # are about it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
-    """Modules and test items stay to the end, and a collection that looks at them takes 50 ms and more."""
+    """Modules and test items stay to the end, and a collection that looks at them takes 50 ms and
+    more."""
     gc.collect()
     gc.freeze()

@@ -1,6 +1,8 @@
-"""Fairlead: a Kafka client, a Spark source and an in-process Kafka cluster for Python, built on Arrow columns.
+"""Fairlead: a Kafka client, a Spark source and an in-process Kafka cluster for Python, built on
+Arrow columns.
 
-The public names are loaded when first used, so that `import fairlead_kafka` costs next to nothing in a Spark worker.
+The public names are loaded when first used, so that `import fairlead_kafka` costs next to nothing
+in a Spark worker.
 """
 
 from __future__ import annotations
@@ -12,7 +14,14 @@ from fairlead_kafka.base.lazy import lazily
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from fairlead_kafka.base.acls import AclBinding, AclFilter, AclOperation, AclPatternType, AclPermission, AclResourceType
+    from fairlead_kafka.base.acls import (
+        AclBinding,
+        AclFilter,
+        AclOperation,
+        AclPatternType,
+        AclPermission,
+        AclResourceType,
+    )
     from fairlead_kafka.base.errors import (
         AuthenticationFailed,
         BatchRefused,
@@ -68,7 +77,14 @@ if TYPE_CHECKING:
     from fairlead_kafka.testing import Cluster
 
 _HOMES = {
-    "fairlead_kafka.base.acls": ("AclBinding", "AclFilter", "AclOperation", "AclPatternType", "AclPermission", "AclResourceType"),
+    "fairlead_kafka.base.acls": (
+        "AclBinding",
+        "AclFilter",
+        "AclOperation",
+        "AclPatternType",
+        "AclPermission",
+        "AclResourceType",
+    ),
     "fairlead_kafka.base.errors": (
         "AuthenticationFailed",
         "BatchRefused",

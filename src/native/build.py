@@ -1,9 +1,10 @@
-"""Compiles the kernels into the module `_native`, with the C compiler of the `ziglang` package: no other one is needed.
+"""Compiles the kernels into the module `_native`, with the C compiler of the `ziglang` package: no
+other one is needed.
 
     python src/native/build.py [TARGET_FILE]
 
-The module speaks CPython's stable ABI of 3.11, declared in `python_abi.h`, so one file serves every later Python of its platform, and
-Python's own headers are not needed either.
+The module speaks CPython's stable ABI of 3.11, declared in `python_abi.h`, so one file serves every
+later Python of its platform, and Python's own headers are not needed either.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64
 
 
 class Platform(NamedTuple):
-    """A platform that is compiled for: `target` as zig names it, `wheel` as a wheel's tag does, and its linker's arguments."""
+    """A platform that is compiled for: `target` as zig names it, `wheel` as a wheel's tag does, and
+    its linker's arguments."""
 
     target: str
     wheel: str
@@ -32,7 +34,8 @@ class Platform(NamedTuple):
 
 
 def platform_of(name: str, musl: bool = False) -> Platform:
-    """The platform that `sysconfig.get_platform()` calls `name`. ValueError for one that kernels are not compiled for."""
+    """The platform that `sysconfig.get_platform()` calls `name`. ValueError for one that kernels
+    are not compiled for."""
     system, _, rest = name.partition("-")
     machine = _MACHINES.get(rest.rpartition("-")[2])
     if machine is None:
@@ -44,12 +47,18 @@ def platform_of(name: str, musl: bool = False) -> Platform:
     if system == "macosx":
         least, apple = ("11.0", "arm64") if machine == "aarch64" else ("10.13", "x86_64")
         return Platform(
-            f"{machine}-macos.{least}", f"macosx_{least.replace('.', '_')}_{apple}", ".abi3.so", ("-undefined", "dynamic_lookup")
+            f"{machine}-macos.{least}",
+            f"macosx_{least.replace('.', '_')}_{apple}",
+            ".abi3.so",
+            ("-undefined", "dynamic_lookup"),
         )
     if system == "win":
         libraries = Path(sys.base_prefix) / "libs"
         return Platform(
-            f"{machine}-windows-gnu", f"win_{'arm64' if machine == 'aarch64' else 'amd64'}", ".pyd", (f"-L{libraries}", "-lpython3")
+            f"{machine}-windows-gnu",
+            f"win_{'arm64' if machine == 'aarch64' else 'amd64'}",
+            ".pyd",
+            (f"-L{libraries}", "-lpython3"),
         )
     raise ValueError(f"kernels are compiled for Linux, macOS and Windows, not for {name}")
 
@@ -60,16 +69,21 @@ def this_platform() -> Platform:
 
 
 def build(file: Path, platform: Platform | None = None, flags: Sequence[str] = ()) -> None:
-    """Compile and link the module into `file`. RuntimeError with the compiler's words if that fails."""
+    """Compile and link the module into `file`. RuntimeError with the compiler's words if that
+    fails."""
     platform = platform or this_platform()
     sources = sorted(str(source) for source in HERE.glob("*.c"))
     compiler = [sys.executable, "-m", "ziglang", "cc", "-target", platform.target]
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_suffix(".new")  # a process that has the old one loaded keeps it
     command = [*compiler, *_FLAGS, *platform.linking, *flags, "-o", str(fresh), *sources]
-    with tempfile.TemporaryDirectory(prefix="fairlead-native-") as cache:  # zig's own cache needs a home, and would stay in it
+    with tempfile.TemporaryDirectory(
+        prefix="fairlead-native-"
+    ) as cache:  # zig's own cache needs a home, and would stay in it
         folders = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
-        ran = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **folders})
+        ran = subprocess.run(
+            command, capture_output=True, text=True, check=False, env={**os.environ, **folders}
+        )
     if ran.returncode:
         raise RuntimeError(f"the kernels could not be compiled: {' '.join(command)}\n{ran.stderr}")
     fresh.replace(file)
@@ -81,4 +95,8 @@ def module_file(folder: Path, platform: Platform) -> Path:
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]) if len(sys.argv) > 1 else module_file(HERE.parent / "fairlead_kafka", this_platform()))
+    build(
+        Path(sys.argv[1])
+        if len(sys.argv) > 1
+        else module_file(HERE.parent / "fairlead_kafka", this_platform())
+    )

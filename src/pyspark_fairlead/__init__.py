@@ -1,4 +1,5 @@
-"""The module in which PySpark finds the `fairlead` format: it imports modules named `pyspark_*` and takes their `DefaultSource`.
+"""The module in which PySpark finds the `fairlead` format: it imports modules named `pyspark_*` and
+takes their `DefaultSource`.
 
 Every planner process imports this module, so it does nothing else.
 """

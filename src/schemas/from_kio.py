@@ -1,9 +1,12 @@
-"""Writes `wire/schemas.txt` out of kio, which generates its classes from Kafka's own definitions: `python src/schemas/from_kio.py`.
+"""Writes `wire/schemas.txt` out of kio, which generates its classes from Kafka's own definitions:
+`python src/schemas/from_kio.py`.
 
-kio's classes carry everything Kafka's JSON definitions say: order, types, nullability, tags, defaults, header versions. They are read
-here and not in users' programs: loading them for the first few requests of a client took a third of its first second. Two things are
-undone on the way: kio names durations and points in time without Kafka's `_ms` (and gives them as `timedelta` and `datetime`), and wraps
-numbers and names in types of its own. kio's own readers are not used: see `fairlead_kafka.wire`.
+kio's classes carry everything Kafka's JSON definitions say: order, types, nullability, tags,
+defaults, header versions. They are read here and not in users' programs: loading them for the first
+few requests of a client took a third of its first second. Two things are undone on the way: kio
+names durations and points in time without Kafka's `_ms` (and gives them as `timedelta` and
+`datetime`), and wraps numbers and names in types of its own. kio's own readers are not used: see
+`fairlead_kafka.wire`.
 """
 
 from __future__ import annotations
@@ -30,7 +33,22 @@ _MILLISECOND = datetime.timedelta(milliseconds=1)
 
 # kio's kind -> (ours, what is added to the name)
 _KINDS: dict[str, tuple[str, str]] = {
-    **{kind: (kind, "") for kind in ("bool", "int8", "int16", "uint16", "int32", "int64", "float64", "uuid", "string", "bytes", "records")},
+    **{
+        kind: (kind, "")
+        for kind in (
+            "bool",
+            "int8",
+            "int16",
+            "uint16",
+            "int32",
+            "int64",
+            "float64",
+            "uuid",
+            "string",
+            "bytes",
+            "records",
+        )
+    },
     "error_code": ("int16", ""),
     "timedelta_i32": ("int32", "_ms"),
     "timedelta_i64": ("int64", "_ms"),
@@ -40,22 +58,34 @@ _KINDS: dict[str, tuple[str, str]] = {
 
 @cache
 def versions_of(api_key: int) -> tuple[int, int]:
-    """Lowest and highest version of an API whose schemas are known. Raises `UnsupportedVersion` if the API itself is unknown."""
+    """Lowest and highest version of an API whose schemas are known. Raises `UnsupportedVersion` if
+    the API itself is unknown."""
     from kio.schema.index import api_key_map, schema_name_map
     from kio.static.constants import EntityType
 
     if api_key not in api_key_map:
-        raise UnsupportedVersion(f"API key {api_key} is not one that Fairlead knows; it knows {min(api_key_map)} to {max(api_key_map)}")
-    versions = [version for version, kinds in schema_name_map[api_key_map[api_key]].items() if EntityType.request in kinds]
+        raise UnsupportedVersion(
+            f"API key {api_key} is not one that Fairlead knows; it knows {min(api_key_map)} to "
+            f"{max(api_key_map)}"
+        )
+    versions = [
+        version
+        for version, kinds in schema_name_map[api_key_map[api_key]].items()
+        if EntityType.request in kinds
+    ]
     return min(versions), max(versions)
 
 
 @cache
 def load_schema(api_key: int, version: int, direction: str) -> Schema:
-    """The schema of a request or response. Raises `UnsupportedVersion` for an API or version that is not known."""
+    """The schema of a request or response. Raises `UnsupportedVersion` for an API or version that
+    is not known."""
     lowest, highest = versions_of(api_key)
     if not lowest <= version <= highest:
-        raise UnsupportedVersion(f"version {version} of API key {api_key} is not known; Fairlead knows versions {lowest} to {highest}")
+        raise UnsupportedVersion(
+            f"version {version} of API key {api_key} is not known; Fairlead knows versions {lowest} to "
+            f"{highest}"
+        )
     from kio.index import load_request_schema, load_response_schema
 
     load = load_request_schema if direction == REQUEST else load_response_schema
@@ -64,7 +94,9 @@ def load_schema(api_key: int, version: int, direction: str) -> Schema:
 
 
 def _structure(entity: Any) -> Structure:
-    return Structure(entity.__name__, entity.__flexible__, tuple(_field(field) for field in dataclasses.fields(entity)))
+    return Structure(
+        entity.__name__, entity.__flexible__, tuple(_field(field) for field in dataclasses.fields(entity))
+    )
 
 
 def _field(field: dataclasses.Field[Any]) -> Field:
@@ -77,9 +109,12 @@ def _field(field: dataclasses.Field[Any]) -> Field:
         structure, kind, suffix = _structure(annotation), "structure", ""
     else:
         structure, (kind, suffix) = None, _KINDS[field.metadata["kafka_type"]]
-        # A missing uuid is all zeros and a missing time is -1: neither is a null on the wire, unlike a list of them.
+        # A missing uuid is all zeros and a missing time is -1: neither is a null on the wire,
+        # unlike a list of them.
         nullable = nullable and (array or kind in ("string", "bytes", "records"))
-    return Field(field.name + suffix, kind, array, nullable, tag, _default(field, kind, array, nullable), structure)
+    return Field(
+        field.name + suffix, kind, array, nullable, tag, _default(field, kind, array, nullable), structure
+    )
 
 
 def _without_none(annotation: Any) -> tuple[Any, bool]:
@@ -121,7 +156,8 @@ def api_keys() -> list[int]:
 
 
 def lines() -> Iterator[str]:
-    """The lines of the file: for each API and direction, the ranges of versions in which its schema is the same."""
+    """The lines of the file: for each API and direction, the ranges of versions in which its schema
+    is the same."""
     for api_key in api_keys():
         lowest, highest = versions_of(api_key)
         for direction in (REQUEST, RESPONSE):

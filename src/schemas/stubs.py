@@ -1,7 +1,9 @@
-"""Writes `wire/messages.pyi` out of `wire/schemas.txt`: a class for each request, response and structure: `python src/schemas/stubs.py`.
+"""Writes `wire/messages.pyi` out of `wire/schemas.txt`: a class for each request, response and
+structure: `python src/schemas/stubs.py`.
 
-A class has the fields of all versions. Structures are classes within their message's, as in Kafka's Java
-(`ProduceRequestData.TopicProduceData`). Type checkers read the file; at run time `wire/messages.py` makes the classes.
+A class has the fields of all versions. Structures are classes within their message's, as in Kafka's
+Java (`ProduceRequestData.TopicProduceData`). Type checkers read the file; at run time
+`wire/messages.py` makes the classes.
 """
 
 from __future__ import annotations
@@ -14,14 +16,21 @@ from fairlead_kafka.wire.schema import Field, Structure
 from fairlead_kafka.wire.schemas import REQUEST, RESPONSE, known_schemas
 
 FILE = Path(__file__).parents[1] / "fairlead_kafka" / "wire" / "messages.pyi"
-_TYPES = {"bool": "bool", "float64": "float", "uuid": "UUID", "string": "str", "bytes": "Buffer", "records": "Buffer"}
+_TYPES = {
+    "bool": "bool",
+    "float64": "float",
+    "uuid": "UUID",
+    "string": "str",
+    "bytes": "Buffer",
+    "records": "Buffer",
+}
 _HEADER = '''"""Kafka's requests and responses as type checkers see them. Written by `src/schemas/stubs.py`; edits here are lost."""
 
 from uuid import UUID
 
 from fairlead_kafka.wire.message import ApiMessage, RequestMessage
 from fairlead_kafka.wire.primitives import Buffer
-'''
+'''  # noqa: E501
 
 
 @dataclass
@@ -86,7 +95,9 @@ def lines() -> Iterator[str]:
     yield _HEADER
     modules: dict[tuple[int, str], Module] = {}
     for schema in known_schemas():
-        module = modules.setdefault((schema.api_key, schema.direction), Module(schema.body.name, schema.direction))
+        module = modules.setdefault(
+            (schema.api_key, schema.direction), Module(schema.body.name, schema.direction)
+        )
         module.add(schema.body, module.body)
     for api_key in sorted({api_key for api_key, _ in modules}):
         for direction in (RESPONSE, REQUEST):  # a request's base names its response

@@ -1,4 +1,5 @@
-"""Judges: an Apache Kafka and an embedded cluster, each started once for all conformance tests of a process."""
+"""Judges: an Apache Kafka and an embedded cluster, each started once for all conformance tests of a
+process."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from tests.support.waiting import until
 
 @pytest.fixture(scope="session")
 def apache_kafka(kafka_jars: str) -> Iterator[str]:
-    """`bootstrap.servers` of an Apache Kafka; skips with the reason where Java or Maven is missing. One that does not start is an error."""
+    """`bootstrap.servers` of an Apache Kafka; skips with the reason where Java or Maven is missing.
+    One that does not start is an error."""
     configs: dict[str, Any] = {key.replace(".", "_"): value for key, value in CONFIG.items()}
     with ApacheKafka(heap="512m", **configs) as kafka:
         yield kafka.bootstrap_servers
@@ -26,7 +28,8 @@ def apache_kafka(kafka_jars: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def secured(kafka_jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    """An Apache Kafka with an authorizer and users, for tests that change both and leave no rights behind."""
+    """An Apache Kafka with an authorizer and users, for tests that change both and leave no rights
+    behind."""
     with secured_kafka(tmp_path_factory.mktemp("secured")) as kafka:
         yield kafka
 
@@ -80,7 +83,9 @@ def new_topic() -> Callable[..., str]:
         name = f"conformance-{next(_numbers)}"
         with fairlead_kafka.Admin({"bootstrap.servers": bootstrap_servers}) as admin:
             settings = {key.replace("_", "."): value for key, value in configs.items()}
-            admin.create_topics([fairlead_kafka.NewTopic(name, partitions=partitions, replication_factor=1, configs=settings)])
+            admin.create_topics(
+                [fairlead_kafka.NewTopic(name, partitions=partitions, replication_factor=1, configs=settings)]
+            )
         return name
 
     return make

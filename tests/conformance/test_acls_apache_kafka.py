@@ -1,4 +1,5 @@
-"""Rights on Apache Kafka, given, listed and taken back by our admin client, judged by confluent-kafka and Kafka's own tools."""
+"""Rights on Apache Kafka, given, listed and taken back by our admin client, judged by
+confluent-kafka and Kafka's own tools."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def confluent(secured: SecuredKafka) -> Any:
     return confluent_admin.AdminClient({"bootstrap.servers": secured.plaintext})
 
 
-def allow(kind: AclResourceType, name: str, operation: AclOperation, who: str = "User:somebody", **more: Any) -> AclBinding:
+def allow(
+    kind: AclResourceType, name: str, operation: AclOperation, who: str = "User:somebody", **more: Any
+) -> AclBinding:
     return AclBinding(kind, name, LITERAL, who, "*", operation, AclPermission.ALLOW)._replace(**more)
 
 
@@ -67,7 +70,10 @@ BINDINGS = sorted(
 )
 """Of every kind of resource one."""
 KNOWN_TO_LIBRDKAFKA = [
-    one for one in BINDINGS if one.resource_type <= AclResourceType.TRANSACTIONAL_ID and one.operation <= AclOperation.IDEMPOTENT_WRITE
+    one
+    for one in BINDINGS
+    if one.resource_type <= AclResourceType.TRANSACTIONAL_ID
+    and one.operation <= AclOperation.IDEMPOTENT_WRITE
 ]
 """It has no numbers for the others."""
 FILTERS = [
@@ -100,32 +106,49 @@ def theirs(one: AclBinding | AclFilter) -> Any:
 
 
 @pytest.mark.usefixtures("no_rights_after")
-def test_what_we_add_is_what_confluent_kafka_is_told_and_the_other_way_round(admin: Admin, confluent: Any) -> None:
+def test_what_we_add_is_what_confluent_kafka_is_told_and_the_other_way_round(
+    admin: Admin, confluent: Any
+) -> None:
     assert admin.create_acls(KNOWN_TO_LIBRDKAFKA) == dict.fromkeys(KNOWN_TO_LIBRDKAFKA)
     assert admin.create_acls(KNOWN_TO_LIBRDKAFKA[:1]) == {KNOWN_TO_LIBRDKAFKA[0]: None}
     until(lambda: len(admin.describe_acls()) == len(KNOWN_TO_LIBRDKAFKA))
     assert admin.describe_acls() == KNOWN_TO_LIBRDKAFKA
     for wanted in FILTERS:
-        assert sorted(map(theirs, admin.describe_acls(wanted))) == sorted(confluent.describe_acls(theirs(wanted)).result(PATIENCE_S)), (
-            wanted
-        )
+        assert sorted(map(theirs, admin.describe_acls(wanted))) == sorted(
+            confluent.describe_acls(theirs(wanted)).result(PATIENCE_S)
+        ), wanted
     gone = admin.delete_acls([AclFilter(TOPIC, "orders"), AclFilter(GROUP, "nobody has rights on this")])
     assert list(map(len, gone.values())) == [2, 0]
-    until(lambda: len(confluent.describe_acls(theirs(AclFilter())).result(PATIENCE_S)) == len(KNOWN_TO_LIBRDKAFKA) - 2)
+    until(
+        lambda: (
+            len(confluent.describe_acls(theirs(AclFilter())).result(PATIENCE_S))
+            == len(KNOWN_TO_LIBRDKAFKA) - 2
+        )
+    )
     (created,) = confluent.create_acls([theirs(KNOWN_TO_LIBRDKAFKA[0])]).values()
     created.result(PATIENCE_S)
     until(lambda: KNOWN_TO_LIBRDKAFKA[0] in admin.describe_acls())
-    assert admin.delete_acls([AclFilter(*KNOWN_TO_LIBRDKAFKA[0])]) == {AclFilter(*KNOWN_TO_LIBRDKAFKA[0]): [KNOWN_TO_LIBRDKAFKA[0]]}
+    assert admin.delete_acls([AclFilter(*KNOWN_TO_LIBRDKAFKA[0])]) == {
+        AclFilter(*KNOWN_TO_LIBRDKAFKA[0]): [KNOWN_TO_LIBRDKAFKA[0]]
+    }
 
 
 @pytest.mark.usefixtures("no_rights_after")
-def test_every_kind_of_resource_is_listed_by_kafka_s_own_tool(admin: Admin, secured: SecuredKafka, tools: JavaTools) -> None:
+def test_every_kind_of_resource_is_listed_by_kafka_s_own_tool(
+    admin: Admin, secured: SecuredKafka, tools: JavaTools
+) -> None:
     admin.create_acls(BINDINGS)
     until(lambda: admin.describe_acls() == BINDINGS)
     listed = tools.run("acls", "--bootstrap-server", secured.plaintext, "--list")
     for one in BINDINGS:
-        resource = f"resourceType={one.resource_type.name}, name={one.resource_name}, patternType={one.pattern_type.name}"
-        entry = f"principal={one.principal}, host={one.host}, operation={one.operation.name}, permissionType={one.permission.name}"
+        resource = (
+            f"resourceType={one.resource_type.name}, name={one.resource_name}, "
+            f"patternType={one.pattern_type.name}"
+        )
+        entry = (
+            f"principal={one.principal}, host={one.host}, operation={one.operation.name}, "
+            f"permissionType={one.permission.name}"
+        )
         assert resource in listed
         assert entry in listed
 
@@ -164,7 +187,9 @@ def calls_of(admin: Admin) -> list[tuple[str, Callable[[], Any]]]:
 
 @pytest.mark.usefixtures("no_rights_after")
 def test_a_missing_right_is_named(admin: Admin, secured: SecuredKafka) -> None:
-    admin.create_acls([allow(CLUSTER, "kafka-cluster", AclOperation.ALL, "User:nobody")])  # from now on nobody else may
+    admin.create_acls(
+        [allow(CLUSTER, "kafka-cluster", AclOperation.ALL, "User:nobody")]
+    )  # from now on nobody else may
     until(admin.describe_acls)
     with Admin(logging_in(secured, USER, PASSWORD, SHA_256)) as hers:
         for operation, call in calls_of(hers):
@@ -176,7 +201,9 @@ def test_a_missing_right_is_named(admin: Admin, secured: SecuredKafka) -> None:
 def test_a_cluster_without_an_authorizer_says_which_setting_makes_one(apache_kafka: str) -> None:
     with Admin({"bootstrap.servers": apache_kafka}) as admin:
         for _operation, call in calls_of(admin)[:3]:
-            with pytest.raises(BrokerError, match=r"has no authorizer, .*: set authorizer.class.name .*StandardAuthorizer") as caught:
+            with pytest.raises(
+                BrokerError, match=r"has no authorizer, .*: set authorizer.class.name .*StandardAuthorizer"
+            ) as caught:
                 call()
             assert caught.value.code == ErrorCode.SECURITY_DISABLED
 
@@ -205,7 +232,10 @@ def test_descriptions_say_what_their_user_may_do(admin: Admin, secured: SecuredK
         assert hers.describe_groups(["mine"])["mine"].authorized_operations is None
         assert hers.describe_cluster().authorized_operations is None
         whole = hers.describe_cluster(include_authorized_operations=True)
-        assert (whole.cluster_id, whole.nodes) == (hers.describe_cluster().cluster_id, hers.describe_cluster().nodes)
+        assert (whole.cluster_id, whole.nodes) == (
+            hers.describe_cluster().cluster_id,
+            hers.describe_cluster().nodes,
+        )
     assert [set(one or ()) for one in found] == [
         {AclOperation.READ, AclOperation.DESCRIBE},
         {AclOperation.DELETE, AclOperation.DESCRIBE},
@@ -215,7 +245,11 @@ def test_descriptions_say_what_their_user_may_do(admin: Admin, secured: SecuredK
     topics = confluent_kafka.TopicCollection(["mine"])
     described = [
         librdkafka.describe_topics(topics, include_authorized_operations=True)["mine"].result(PATIENCE_S),
-        librdkafka.describe_consumer_groups(["mine"], include_authorized_operations=True)["mine"].result(PATIENCE_S),
+        librdkafka.describe_consumer_groups(["mine"], include_authorized_operations=True)["mine"].result(
+            PATIENCE_S
+        ),
         librdkafka.describe_cluster(include_authorized_operations=True).result(PATIENCE_S),
     ]
-    assert [{int(each.value) for each in one.authorized_operations} for one in described] == [set(map(int, one or ())) for one in found]
+    assert [{int(each.value) for each in one.authorized_operations} for one in described] == [
+        set(map(int, one or ())) for one in found
+    ]

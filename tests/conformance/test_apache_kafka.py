@@ -19,9 +19,16 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMP_MS = 1_700_000_000_123
 
 
-def _read_with_confluent(servers: str, topic: str, count: int) -> list[tuple[int, int, object, object, object, tuple[int, int]]]:
+def _read_with_confluent(
+    servers: str, topic: str, count: int
+) -> list[tuple[int, int, object, object, object, tuple[int, int]]]:
     consumer = ConfluentConsumer(
-        {"bootstrap.servers": servers, "group.id": f"judge-{topic}", "auto.offset.reset": "earliest", "check.crcs": True}
+        {
+            "bootstrap.servers": servers,
+            "group.id": f"judge-{topic}",
+            "auto.offset.reset": "earliest",
+            "check.crcs": True,
+        }
     )
     partitions = consumer.list_topics(topic, timeout=20).topics[topic].partitions
     consumer.assign([ConfluentPartition(topic, number, 0) for number in partitions])
@@ -31,7 +38,16 @@ def _read_with_confluent(servers: str, topic: str, count: int) -> list[tuple[int
         assert messages, f"only {len(found)} of {count} records came"
         for message in messages:
             assert message.error() is None
-            found.append((message.partition(), message.offset(), message.key(), message.value(), message.headers(), message.timestamp()))
+            found.append(
+                (
+                    message.partition(),
+                    message.offset(),
+                    message.key(),
+                    message.value(),
+                    message.headers(),
+                    message.timestamp(),
+                )
+            )
     assert not consumer.consume(1, timeout=0.2)
     consumer.close()
     return found
@@ -47,9 +63,15 @@ def test_single_records_arrive_as_they_were_sent(apache_kafka: str, new_topic: N
         (b"\x00\xff", b"x" * 5_000, [("ü", "ß".encode())]),
     ]
     with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka, "compression.type": codec}) as producer:
-        acks = [producer.send(topic, value, key=key, headers=headers, timestamp_ms=TIMESTAMP_MS) for key, value, headers in cases]
+        acks = [
+            producer.send(topic, value, key=key, headers=headers, timestamp_ms=TIMESTAMP_MS)
+            for key, value, headers in cases
+        ]
         placed = [ack.result(timeout_s=PATIENCE_S) for ack in acks]
-    found = {(partition, offset): rest for partition, offset, *rest in _read_with_confluent(apache_kafka, topic, len(cases))}
+    found = {
+        (partition, offset): rest
+        for partition, offset, *rest in _read_with_confluent(apache_kafka, topic, len(cases))
+    }
     for metadata, (key, value, headers) in zip(placed, cases, strict=True):
         assert found[metadata.partition, metadata.offset] == [key, value, headers or None, (1, TIMESTAMP_MS)]
 
@@ -57,8 +79,12 @@ def test_single_records_arrive_as_they_were_sent(apache_kafka: str, new_topic: N
 @pytest.mark.parametrize("codec", CODECS)
 def test_tables_arrive_whole_and_in_order(apache_kafka: str, new_topic: NewTopic, codec: str) -> None:
     topic, rows = new_topic(apache_kafka), 20_000
-    keys = pa.array([None if number % 7 == 0 else b"key-%d" % (number % 50) for number in range(rows)], pa.binary())
-    table = pa.table({"key": keys, "value": pa.array([b"%06d" % number for number in range(rows)], pa.binary())})
+    keys = pa.array(
+        [None if number % 7 == 0 else b"key-%d" % (number % 50) for number in range(rows)], pa.binary()
+    )
+    table = pa.table(
+        {"key": keys, "value": pa.array([b"%06d" % number for number in range(rows)], pa.binary())}
+    )
     with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka, "compression.type": codec}) as producer:
         results = producer.send_table(topic, table).result(timeout_s=PATIENCE_S)
     assert results.num_rows == rows
@@ -73,7 +99,9 @@ def test_tables_arrive_whole_and_in_order(apache_kafka: str, new_topic: NewTopic
         assert [value for _, _, value in sorted(placed)] == sorted(value for _, _, value in placed)
 
 
-def test_keys_go_where_javas_and_librdkafkas_murmur2_puts_them(apache_kafka: str, new_topic: NewTopic) -> None:
+def test_keys_go_where_javas_and_librdkafkas_murmur2_puts_them(
+    apache_kafka: str, new_topic: NewTopic
+) -> None:
     ours, theirs = new_topic(apache_kafka, partitions=7), new_topic(apache_kafka, partitions=7)
     keys = [b"key-%d" % number for number in range(200)]
     with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka}) as producer:
@@ -84,7 +112,8 @@ def test_keys_go_where_javas_and_librdkafkas_murmur2_puts_them(apache_kafka: str
         judge.produce(theirs, b"", key=key)
     judge.flush()
     placed = [
-        {key: partition for partition, _, key, *_ in _read_with_confluent(apache_kafka, topic, len(keys))} for topic in (ours, theirs)
+        {key: partition for partition, _, key, *_ in _read_with_confluent(apache_kafka, topic, len(keys))}
+        for topic in (ours, theirs)
     ]
     assert placed[0] == placed[1]
 
@@ -92,10 +121,18 @@ def test_keys_go_where_javas_and_librdkafkas_murmur2_puts_them(apache_kafka: str
 @pytest.mark.parametrize("codec", CODECS)
 def test_our_consumer_reads_what_librdkafka_wrote(apache_kafka: str, new_topic: NewTopic, codec: str) -> None:
     topic, count = new_topic(apache_kafka), 3_000
-    judge = ConfluentProducer({"bootstrap.servers": apache_kafka, "compression.type": codec, "linger.ms": 20, "enable.idempotence": True})
+    judge = ConfluentProducer(
+        {
+            "bootstrap.servers": apache_kafka,
+            "compression.type": codec,
+            "linger.ms": 20,
+            "enable.idempotence": True,
+        }
+    )
     for number in range(count):
         headers = [("n", b"%d" % number)] if number % 3 else None
-        judge.produce(topic, b"v%d" % number if number % 5 else None, key=b"k%d" % number if number % 2 else None, partition=number % 3,
+        judge.produce(topic, b"v%d" % number if number % 5 else None,
+        key=b"k%d" % number if number % 2 else None, partition=number % 3,
                       headers=headers, timestamp=TIMESTAMP_MS + number)  # fmt: skip
     judge.flush()
     partitions = [TopicPartition(topic, number) for number in range(3)]
@@ -119,7 +156,9 @@ def test_our_consumer_reads_what_librdkafka_wrote(apache_kafka: str, new_topic: 
 def test_every_acks_level_delivers(apache_kafka: str, new_topic: NewTopic, acks: str) -> None:
     topic = new_topic(apache_kafka)
     with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka}) as producer:
-        for partition in range(3):  # With acks=0 nothing would tell us that a new partition is not quite ready.
+        for partition in range(
+            3
+        ):  # With acks=0 nothing would tell us that a new partition is not quite ready.
             producer.send(topic, b"ready", partition=partition)
     with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka, "acks": acks}) as producer:
         sent = [producer.send(topic, b"%d" % number) for number in range(500)]
@@ -129,7 +168,9 @@ def test_every_acks_level_delivers(apache_kafka: str, new_topic: NewTopic, acks:
     assert len(_read_with_confluent(apache_kafka, topic, 503)) == 503
 
 
-def test_a_record_the_broker_calls_too_large_fails_alone_and_says_so(apache_kafka: str, new_topic: NewTopic) -> None:
+def test_a_record_the_broker_calls_too_large_fails_alone_and_says_so(
+    apache_kafka: str, new_topic: NewTopic
+) -> None:
     topic = new_topic(apache_kafka, partitions=1, max_message_bytes="2000")
     with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka, "linger.ms": 50}) as producer:
         small = [producer.send(topic, b"s" * 500) for _ in range(20)]

@@ -24,11 +24,17 @@ def test_batches_and_sizes_are_told_alike(servers: str, new_topic: Callable[...,
     topic = new_topic(servers, partitions=1)
     of = TopicPartition(topic, 0)
     for codec in CODECS:
-        with fairlead_kafka.Producer({"bootstrap.servers": servers, "compression.type": codec, "linger.ms": 1_000}) as producer:
+        with fairlead_kafka.Producer(
+            {"bootstrap.servers": servers, "compression.type": codec, "linger.ms": 1_000}
+        ) as producer:
             for number in range(20):
-                producer.send(topic, b"the same words again and again " * 10, timestamp_ms=1_700_000_000_000 + number)
+                producer.send(
+                    topic, b"the same words again and again " * 10, timestamp_ms=1_700_000_000_000 + number
+                )
             producer.flush()
-    with fairlead_kafka.Producer({"bootstrap.servers": servers, "transactional.id": f"of-{topic}"}) as producer:
+    with fairlead_kafka.Producer(
+        {"bootstrap.servers": servers, "transactional.id": f"of-{topic}"}
+    ) as producer:
         producer.init_transactions()
         for commit in (True, False):
             producer.begin_transaction()
@@ -37,15 +43,26 @@ def test_batches_and_sizes_are_told_alike(servers: str, new_topic: Callable[...,
             (producer.commit_transaction if commit else producer.abort_transaction)()
     with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer:
         end = consumer.end_offsets([of])[of]
-        rows = [row for table in consumer.read_batches(of, 0, end, measure_ratio=True) for row in table.to_pylist()]
+        rows = [
+            row
+            for table in consumer.read_batches(of, 0, end, measure_ratio=True)
+            for row in table.to_pylist()
+        ]
     plain = rows[:-4]
     assert {row["codec"] for row in plain} == set(CODECS)
     assert [row["base_offset"] for row in rows] == [0, *(row["last_offset"] + 1 for row in rows[:-1])]
     assert sum(row["records"] for row in plain) == 20 * len(CODECS)
     assert len({row["uncompressed_bytes"] / row["records"] for row in plain if row["records"] == 20}) == 1
-    assert all((row["size_bytes"] < row["uncompressed_bytes"] / 2) == (row["codec"] != "none") for row in plain if row["records"] == 20)
+    assert all(
+        (row["size_bytes"] < row["uncompressed_bytes"] / 2) == (row["codec"] != "none")
+        for row in plain
+        if row["records"] == 20
+    )
     assert min(row["base_timestamp"].timestamp() for row in plain) == 1_700_000_000.0
-    assert [(row["is_transactional"], row["is_control"]) for row in rows[-4:]] == [(True, False), (True, True)] * 2
+    assert [(row["is_transactional"], row["is_control"]) for row in rows[-4:]] == [
+        (True, False),
+        (True, True),
+    ] * 2
     with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
         leader = admin.describe_topics([topic])[topic].partitions[0].leader
         (directory,) = admin.describe_log_dirs([leader], [of])[leader].values()
@@ -53,7 +70,10 @@ def test_batches_and_sizes_are_told_alike(servers: str, new_topic: Callable[...,
 
 
 def test_the_skew_of_a_topic_is_reported(
-    servers: str, new_topic: Callable[..., str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    servers: str,
+    new_topic: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic = new_topic(servers, partitions=3)
     with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
@@ -64,7 +84,11 @@ def test_the_skew_of_a_topic_is_reported(
     )
     assert ran.code == 0, ran.err
     report = json.loads(ran.out)
-    assert (report["looked_at"]["records"], report["keys"]["hottest"][0]["key"], report["keys"]["hottest"][0]["records"]) == (
+    assert (
+        report["looked_at"]["records"],
+        report["keys"]["hottest"][0]["key"],
+        report["keys"]["hottest"][0]["records"],
+    ) == (
         120,
         "hot",
         80,
@@ -79,9 +103,17 @@ def test_lags_of_groups_are_told_alike(servers: str, new_topic: Callable[..., st
     with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         for number in range(10):
             producer.send(topic, b"x", partition=number % 2)
-    with fairlead_kafka.Consumer({"bootstrap.servers": servers, "group.id": f"of-{topic}", "enable.auto.commit": "false"}) as consumer:
+    with fairlead_kafka.Consumer(
+        {"bootstrap.servers": servers, "group.id": f"of-{topic}", "enable.auto.commit": "false"}
+    ) as consumer:
         consumer.assign([TopicPartition(topic, 0)])
         consumer.commit({TopicPartition(topic, 0): 2})
     with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
         (lag,) = group_lags(admin, {f"of-{topic}": ()})[f"of-{topic}"]
-    assert (lag.partition, lag.committed, lag.end, lag.lag, lag.member) == (TopicPartition(topic, 0), 2, 5, 3, None)
+    assert (lag.partition, lag.committed, lag.end, lag.lag, lag.member) == (
+        TopicPartition(topic, 0),
+        2,
+        5,
+        3,
+        None,
+    )

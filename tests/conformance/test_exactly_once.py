@@ -1,4 +1,5 @@
-"""The protocol of exactly-once writes on Apache Kafka: what it builds on, and crashes where it matters."""
+"""The protocol of exactly-once writes on Apache Kafka: what it builds on, and crashes where it
+matters."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def write(client: dict[str, str], topic: str, batch: int) -> list[Part]:
 
 
 def written(*batches: int) -> list[bytes]:
-    return sorted(f"{batch} {number} {row}".encode() for batch in batches for number in range(TASKS) for row in range(3))
+    return sorted(
+        f"{batch} {number} {row}".encode() for batch in batches for number in range(TASKS) for row in range(3)
+    )
 
 
 def visible(client: dict[str, str], topic: str) -> list[bytes]:
@@ -55,7 +58,9 @@ def visible(client: dict[str, str], topic: str) -> list[bytes]:
     return sorted(found)
 
 
-def test_an_end_is_answered_as_done_when_it_is_asked_for_again(client: dict[str, str], new_topic: NewTopic) -> None:
+def test_an_end_is_answered_as_done_when_it_is_asked_for_again(
+    client: dict[str, str], new_topic: NewTopic
+) -> None:
     """Also where transaction.version is 2: the first protocol leaves the epoch as it is."""
     topic = new_topic(client["bootstrap.servers"])
     prepared = [part.transaction for part in write(client, topic, 0)]
@@ -63,10 +68,15 @@ def test_an_end_is_answered_as_done_when_it_is_asked_for_again(client: dict[str,
         for _ in range(2):
             admin.end_transactions(prepared, commit=True)
         described = admin.describe_transactions([each.transactional_id for each in prepared])
-        assert [(each.producer_id, each.epoch) for each in described.values()] == [(each.producer_id, each.epoch) for each in prepared]
+        assert [(each.producer_id, each.epoch) for each in described.values()] == [
+            (each.producer_id, each.epoch) for each in prepared
+        ]
         with pytest.raises(fairlead_kafka.ItemsFailed) as caught:
             admin.end_transactions(prepared, commit=False)
-    assert {error.code for error in caught.value.errors.values()} <= {ErrorCode.INVALID_TXN_STATE, ErrorCode.CONCURRENT_TRANSACTIONS}
+    assert {error.code for error in caught.value.errors.values()} <= {
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+    }
     assert visible(client, topic) == written(0)
 
 
@@ -87,13 +97,17 @@ def test_a_driver_that_dies_at_any_step_leaves_a_batch_that_is_repeated_once(
     assert visible(client, topic) == written(0, 1)
 
 
-def test_transactions_that_were_aborted_after_the_decision_are_replaced(client: dict[str, str], new_topic: NewTopic) -> None:
+def test_transactions_that_were_aborted_after_the_decision_are_replaced(
+    client: dict[str, str], new_topic: NewTopic
+) -> None:
     topic = new_topic(client["bootstrap.servers"])
     parts = write(client, topic, 0)
 
     def reached(now: Step) -> None:
         if now is Step.DECIDED:
-            with fairlead_kafka.Producer({**client, "transactional.id": parts[0].transaction.transactional_id}) as other:
+            with fairlead_kafka.Producer(
+                {**client, "transactional.id": parts[0].transaction.transactional_id}
+            ) as other:
                 other.init_transactions()
             raise Crash
 
@@ -103,7 +117,9 @@ def test_transactions_that_were_aborted_after_the_decision_are_replaced(client: 
     assert visible(client, topic) == written(0)
 
 
-def test_transactions_that_were_aborted_before_it_are_told(client: dict[str, str], new_topic: NewTopic) -> None:
+def test_transactions_that_were_aborted_before_it_are_told(
+    client: dict[str, str], new_topic: NewTopic
+) -> None:
     topic = new_topic(client["bootstrap.servers"])
     parts = write(client, topic, 0)
     with fairlead_kafka.Admin(client) as admin:

@@ -1,4 +1,5 @@
-"""Exactly once, in order, where the ack says: an idempotent producer against Apache Kafka through a proxy that spoils its requests."""
+"""Exactly once, in order, where the ack says: an idempotent producer against Apache Kafka through a
+proxy that spoils its requests."""
 
 from __future__ import annotations
 
@@ -22,5 +23,13 @@ def test_a_fault_met_again_and_again_loses_and_repeats_nothing(
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_all_faults_mixed_lose_and_repeat_nothing_whatever_the_codec(apache_kafka: str, new_topic: NewTopic, codec: str) -> None:
-    run(apache_kafka, new_topic(apache_kafka, partitions=PARTITIONS), [*CUTS, *LIES] * 2, step=2, compression_type=codec)
+def test_all_faults_mixed_lose_and_repeat_nothing_whatever_the_codec(
+    apache_kafka: str, new_topic: NewTopic, codec: str
+) -> None:
+    run(
+        apache_kafka,
+        new_topic(apache_kafka, partitions=PARTITIONS),
+        [*CUTS, *LIES] * 2,
+        step=2,
+        compression_type=codec,
+    )

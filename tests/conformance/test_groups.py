@@ -1,4 +1,5 @@
-"""Our consumer as a member of groups on Apache Kafka, and of groups that it shares with the stock clients."""
+"""Our consumer as a member of groups on Apache Kafka, and of groups that it shares with the stock
+clients."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def fill(servers: str, topic: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_our_members_share_commit_and_take_over_on_apache_kafka(apache_kafka: str, new_topic: NewTopic, strategy: str) -> None:
+def test_our_members_share_commit_and_take_over_on_apache_kafka(
+    apache_kafka: str, new_topic: NewTopic, strategy: str
+) -> None:
     topic = new_topic(apache_kafka, partitions=PARTITIONS)
     fill(apache_kafka, topic)
     options = {"partition_assignment_strategy": strategy}
@@ -35,7 +38,9 @@ def test_our_members_share_commit_and_take_over_on_apache_kafka(apache_kafka: st
     with fairlead_kafka.Admin({"bootstrap.servers": apache_kafka}) as admin:
         described = admin.describe_groups([topic])[topic]
         assert (described.state, described.protocol) == ("Stable", strategy)
-        assert sorted(of.partition for member in described.members for of in member.assignment) == list(range(PARTITIONS))
+        assert sorted(of.partition for member in described.members for of in member.assignment) == list(
+            range(PARTITIONS)
+        )
         members.pop(0).close()
         settled(members, PARTITIONS)
         members[0].close()

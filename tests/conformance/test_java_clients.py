@@ -19,7 +19,12 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 def _java(main_class: str, *arguments: str, given: str = "") -> str:
     ran = subprocess.run(
-        java_command(main_class, *arguments), input=given, capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False
+        java_command(main_class, *arguments),
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=JAVA_TIMEOUT_S,
+        check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
@@ -39,20 +44,34 @@ def test_the_java_producer_is_read_back_whole(embedded: str, new_topic: NewTopic
     with fairlead_kafka.Consumer({"bootstrap.servers": embedded}) as consumer:
         assert sum(consumer.end_offsets(partitions).values()) == 20_000
         tables = [
-            table for partition in partitions for table in consumer.read_range(partition, 0, consumer.end_offsets([partition])[partition])
+            table
+            for partition in partitions
+            for table in consumer.read_range(partition, 0, consumer.end_offsets([partition])[partition])
         ]
     assert sum(table.num_rows for table in tables) == 20_000
     assert all(len(value) == 100 for table in tables for value in table["value"].to_pylist())
 
 
 @pytest.mark.usefixtures("kafka_jars")
-def test_the_java_consumer_with_a_group_reads_what_we_wrote_and_resumes(embedded: str, new_topic: NewTopic) -> None:
+def test_the_java_consumer_with_a_group_reads_what_we_wrote_and_resumes(
+    embedded: str, new_topic: NewTopic
+) -> None:
     topic = new_topic(embedded, partitions=4)
     for first, codec in enumerate(CODECS):
         with fairlead_kafka.Producer({"bootstrap.servers": embedded, "compression.type": codec}) as producer:
             for number in range(first, 1_000, len(CODECS)):
                 producer.send(topic, b"value-%d" % number, key=b"key-%d" % number)
-    arguments = ("--bootstrap-server", embedded, "--topic", topic, "--group", f"java-{topic}", "--from-beginning", "--timeout-ms", "100000")
+    arguments = (
+        "--bootstrap-server",
+        embedded,
+        "--topic",
+        topic,
+        "--group",
+        f"java-{topic}",
+        "--from-beginning",
+        "--timeout-ms",
+        "100000",
+    )
     first = _java("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, "--max-messages", "600")
     second = _java("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, "--max-messages", "400")
     assert sorted(first.split() + second.split()) == sorted(f"value-{number}" for number in range(1_000))
@@ -60,7 +79,9 @@ def test_the_java_consumer_with_a_group_reads_what_we_wrote_and_resumes(embedded
 
 def test_javas_topic_command_creates_describes_and_deletes(embedded: str, tools: JavaTools) -> None:
     command = ("topics", "--bootstrap-server", embedded)
-    tools.run(*command, "--create", "--topic", "from-java", "--partitions", "5", "--config", "retention.ms=60000")
+    tools.run(
+        *command, "--create", "--topic", "from-java", "--partitions", "5", "--config", "retention.ms=60000"
+    )
     described = tools.run(*command, "--describe", "--topic", "from-java")
     assert "PartitionCount: 5" in described
     assert "retention.ms=60000" in described

@@ -1,4 +1,5 @@
-"""Apache Kafka's own Java tools against our groups: they read our log of them, describe and list them, reset and delete their offsets."""
+"""Apache Kafka's own Java tools against our groups: they read our log of them, describe and list
+them, reset and delete their offsets."""
 
 from __future__ import annotations
 
@@ -26,13 +27,19 @@ pytestmark = pytest.mark.usefixtures("kafka_jars")
 
 @contextmanager
 def member(servers: str, group: str, topic: str) -> Iterator[Any]:
-    """The one member of a group, which has read and committed all of a topic of two partitions with five records each."""
+    """The one member of a group, which has read and committed all of a topic of two partitions with
+    five records each."""
     producer = confluent_kafka.Producer({"bootstrap.servers": servers})
     for partition in (0, 1):
         for _ in range(5):
             producer.produce(topic, b"x", partition=partition)
     producer.flush()
-    config = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest", "client.id": "reader"}
+    config = {
+        "bootstrap.servers": servers,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "client.id": "reader",
+    }
     consumer = confluent_kafka.Consumer({**config, "enable.auto.commit": False})
     consumer.subscribe([topic])
     got: list[Any] = []
@@ -47,39 +54,73 @@ def member(servers: str, group: str, topic: str) -> Iterator[Any]:
 def test_kafkas_formatters_read_our_log_of_groups(embedded: str, new_topic: NewTopic) -> None:
     topic = new_topic(embedded, partitions=2)
     with member(embedded, topic, topic):
-        offsets = formatted(embedded, OFFSETS, "OffsetsMessageFormatter", lambda row: row["key"]["data"]["group"] == topic)
-        assert {(row["key"]["data"]["partition"], row["value"]["data"]["offset"]) for row in offsets} == {(0, 5), (1, 5)}
-        groups = formatted(embedded, OFFSETS, "GroupMetadataMessageFormatter", lambda row: row["key"]["data"]["group"] == topic)
+        offsets = formatted(
+            embedded, OFFSETS, "OffsetsMessageFormatter", lambda row: row["key"]["data"]["group"] == topic
+        )
+        assert {(row["key"]["data"]["partition"], row["value"]["data"]["offset"]) for row in offsets} == {
+            (0, 5),
+            (1, 5),
+        }
+        groups = formatted(
+            embedded,
+            OFFSETS,
+            "GroupMetadataMessageFormatter",
+            lambda row: row["key"]["data"]["group"] == topic,
+        )
         data = groups[-1]["value"]["data"]
         assert (data["protocolType"], data["generation"], data["protocol"]) == ("consumer", 1, "range")
         (one,) = data["members"]
         assert (one["memberId"], one["clientId"], one["sessionTimeout"]) == (data["leader"], "reader", 45_000)
 
 
-def test_kafkas_group_command_describes_resets_and_deletes(embedded: str, new_topic: NewTopic, tools: JavaTools) -> None:
+def test_kafkas_group_command_describes_resets_and_deletes(
+    embedded: str, new_topic: NewTopic, tools: JavaTools
+) -> None:
     topic = new_topic(embedded, partitions=2)  # which gives the group its name
 
     def tool(*arguments: str) -> list[list[str]]:
         """The words of each line about the group."""
-        lines = [line.split() for line in tools.run("groups", "--bootstrap-server", embedded, *arguments).splitlines() if line.strip()]
+        lines = [
+            line.split()
+            for line in tools.run("groups", "--bootstrap-server", embedded, *arguments).splitlines()
+            if line.strip()
+        ]
         return [line for line in lines if line[0] == topic]
 
     with member(embedded, topic, topic):
         assert [row[-1] for row in tool("--list", "--state")] == ["Stable"]
         described = tool("--describe", "--group", topic)
-        assert [row[:6] for row in described] == [[topic, topic, "0", "5", "5", "0"], [topic, topic, "1", "5", "5", "0"]]
-        assert ["reader" in row for row in tool("--describe", "--group", topic, "--members", "--verbose")] == [True]
-    assert tool("--reset-offsets", "--group", topic, "--topic", f"{topic}:0", "--to-earliest", "--execute") == [[topic, topic, "0", "0"]]
+        assert [row[:6] for row in described] == [
+            [topic, topic, "0", "5", "5", "0"],
+            [topic, topic, "1", "5", "5", "0"],
+        ]
+        assert [
+            "reader" in row for row in tool("--describe", "--group", topic, "--members", "--verbose")
+        ] == [True]
+    assert tool(
+        "--reset-offsets", "--group", topic, "--topic", f"{topic}:0", "--to-earliest", "--execute"
+    ) == [[topic, topic, "0", "0"]]
     tool("--delete-offsets", "--group", topic, "--topic", f"{topic}:1")
     with fairlead_kafka.Admin({"bootstrap.servers": embedded}) as admin:
-        assert admin.list_group_offsets([topic])[topic] == {fairlead_kafka.TopicPartition(topic, 0): fairlead_kafka.OffsetAndMetadata(0)}
+        assert admin.list_group_offsets([topic])[topic] == {
+            fairlead_kafka.TopicPartition(topic, 0): fairlead_kafka.OffsetAndMetadata(0)
+        }
         tool("--delete", "--group", topic)
         assert topic not in admin.list_groups()
 
 
 def test_javas_newer_consumer_is_told_to_use_the_classic_protocol(embedded: str, new_topic: NewTopic) -> None:
     topic = new_topic(embedded)
-    arguments = ("--bootstrap-server", embedded, "--topic", topic, "--group", f"newer-{topic}", "--timeout-ms", "60000")
+    arguments = (
+        "--bootstrap-server",
+        embedded,
+        "--topic",
+        topic,
+        "--group",
+        f"newer-{topic}",
+        "--timeout-ms",
+        "60000",
+    )
     command = java_command(CONSUMER, *arguments, "--command-property", "group.protocol=consumer")
     ran = subprocess.run(command, capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False)
     assert "Set group.protocol=classic" in ran.stderr

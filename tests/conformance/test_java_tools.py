@@ -1,4 +1,5 @@
-"""Kafka's own Java tools, unmodified, against a cluster that replicates: topics, groups, configs, elections, reassignments, loads."""
+"""Kafka's own Java tools, unmodified, against a cluster that replicates: topics, groups, configs,
+elections, reassignments, loads."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ class Tool:
 
     def produce(self, topic: str, records: int, *more: str) -> str:
         load = ("--topic", topic, "--num-records", str(records), "--record-size", "100", "--throughput", "-1")
-        return self._tools.run("produce", *load, *more, "--producer-props", f"bootstrap.servers={self._servers}", "acks=all")
+        return self._tools.run(
+            "produce", *load, *more, "--producer-props", f"bootstrap.servers={self._servers}", "acks=all"
+        )
 
 
 @pytest.fixture
@@ -73,7 +76,10 @@ def until(look: Callable[[], str], met: Callable[[str], bool]) -> str:
 def replicas(described: str) -> list[tuple[int, list[int], list[int]]]:
     """(leader, replicas, in sync) of each partition, as TopicCommand prints them."""
     rows = re.findall(r"Partition: \d+\tLeader: (\S+)\tReplicas: ([\d,]+)\tIsr: ([\d,]+)", described)
-    return [(int(leader), sorted(map(int, all_of.split(","))), sorted(map(int, isr.split(",")))) for leader, all_of, isr in rows]
+    return [
+        (int(leader), sorted(map(int, all_of.split(","))), sorted(map(int, isr.split(","))))
+        for leader, all_of, isr in rows
+    ]
 
 
 def test_topic_command_creates_describes_alters_and_deletes_replicated_topics(tool: Tool, topic: str) -> None:
@@ -90,7 +96,9 @@ def test_topic_command_creates_describes_alters_and_deletes_replicated_topics(to
     assert topic not in tool("topics", "--list").split()
 
 
-def test_topic_command_shows_what_is_under_replicated_while_a_broker_is_down(cluster: Cluster, tool: Tool, topic: str) -> None:
+def test_topic_command_shows_what_is_under_replicated_while_a_broker_is_down(
+    cluster: Cluster, tool: Tool, topic: str
+) -> None:
     under = ("topics", "--describe", "--topic", topic, "--under-replicated-partitions")
     assert replicas(tool(*under)) == []
     cluster.broker(2).kill()
@@ -101,11 +109,16 @@ def test_topic_command_shows_what_is_under_replicated_while_a_broker_is_down(clu
     until(lambda: tool(*under), lambda seen: replicas(seen) == [])
 
 
-def test_leader_election_command_gives_partitions_back_to_their_preferred_leaders(cluster: Cluster, tool: Tool, topic: str) -> None:
+def test_leader_election_command_gives_partitions_back_to_their_preferred_leaders(
+    cluster: Cluster, tool: Tool, topic: str
+) -> None:
     before = replicas(tool("topics", "--describe", "--topic", topic))
     cluster.broker(1).stop()
     cluster.broker(1).start()
-    until(lambda: tool("topics", "--describe", "--topic", topic), lambda seen: all(len(isr) == 3 for _, _, isr in replicas(seen)))
+    until(
+        lambda: tool("topics", "--describe", "--topic", topic),
+        lambda seen: all(len(isr) == 3 for _, _, isr in replicas(seen)),
+    )
     assert 1 not in {leader for leader, _, _ in replicas(tool("topics", "--describe", "--topic", topic))}
     said = tool("leader-election", "--election-type", "preferred", "--all-topic-partitions")
     assert "Successfully completed leader election (PREFERRED)" in said
@@ -114,14 +127,25 @@ def test_leader_election_command_gives_partitions_back_to_their_preferred_leader
 
 def test_reassign_partitions_command_moves_replicas(tool: Tool, topic: str, tmp_path: Path) -> None:
     assert "500 records sent" in tool.produce(topic, 500)
-    moves = [{"topic": topic, "partition": number, "replicas": [(number + 1) % 3, number % 3]} for number in range(4)]
+    moves = [
+        {"topic": topic, "partition": number, "replicas": [(number + 1) % 3, number % 3]}
+        for number in range(4)
+    ]
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"version": 1, "partitions": moves}))
-    assert "Successfully started partition reassignments" in tool("reassign", "--reassignment-json-file", str(plan), "--execute")
-    until(
-        lambda: tool("reassign", "--reassignment-json-file", str(plan), "--verify"), lambda seen: seen.count("is completed") == len(moves)
+    assert "Successfully started partition reassignments" in tool(
+        "reassign", "--reassignment-json-file", str(plan), "--execute"
     )
-    found = replicas(until(lambda: tool("topics", "--describe", "--topic", topic), lambda seen: "ReplicationFactor: 2" in seen))
+    until(
+        lambda: tool("reassign", "--reassignment-json-file", str(plan), "--verify"),
+        lambda seen: seen.count("is completed") == len(moves),
+    )
+    found = replicas(
+        until(
+            lambda: tool("topics", "--describe", "--topic", topic),
+            lambda seen: "ReplicationFactor: 2" in seen,
+        )
+    )
     assert [of for _, of, _ in found] == [sorted(move["replicas"]) for move in moves]  # type: ignore[type-var]
     assert "No partition reassignments found" in tool("reassign", "--list")
     ends = tool("offsets", "--topic", topic)
@@ -131,17 +155,36 @@ def test_reassign_partitions_command_moves_replicas(tool: Tool, topic: str, tmp_
 def test_performance_tools_and_the_group_command(tool: Tool, topic: str) -> None:
     assert "2000 records sent" in tool.produce(topic, 2000)
     group = f"group-of-{topic}"
-    said = tool("consume", "--topic", topic, "--num-records", "2000", "--group", group, "--timeout", "100000", "--hide-header")
+    said = tool(
+        "consume",
+        "--topic",
+        topic,
+        "--num-records",
+        "2000",
+        "--group",
+        group,
+        "--timeout",
+        "100000",
+        "--hide-header",
+    )
     figures = [part.strip() for line in said.splitlines() if line.count(",") > 6 for part in line.split(",")]
     assert figures[4] == "2000"
     assert "300 records sent" in tool.produce(topic, 300)
     assert group in tool("groups", "--list").split()
-    rows = [line.split() for line in tool("groups", "--describe", "--group", group).splitlines() if line.startswith(group)]
+    rows = [
+        line.split()
+        for line in tool("groups", "--describe", "--group", group).splitlines()
+        if line.startswith(group)
+    ]
     assert sorted(row[2] for row in rows) == ["0", "1", "2", "3"]
     assert sum(int(row[5]) for row in rows) == 300, "the lag"
     assert "Empty" in tool("groups", "--describe", "--group", group, "--state")
     tool("groups", "--group", group, "--topic", topic, "--reset-offsets", "--to-earliest", "--execute")
-    rows = [line.split() for line in tool("groups", "--describe", "--group", group).splitlines() if line.startswith(group)]
+    rows = [
+        line.split()
+        for line in tool("groups", "--describe", "--group", group).splitlines()
+        if line.startswith(group)
+    ]
     assert sum(int(row[5]) for row in rows) == 2300
     assert "was successful" in tool("groups", "--delete", "--group", group)
     assert group not in tool("groups", "--list").split()
@@ -159,7 +202,9 @@ def test_config_command_sets_and_shows_configs_of_topics_and_brokers(tool: Tool,
     tool("configs", *every_broker, "--alter", "--add-config", "max.broker.partitions=20000")
     assert "max.broker.partitions=20000" in tool("configs", *every_broker, "--describe")
     tool("configs", *every_broker, "--alter", "--delete-config", "max.broker.partitions")
-    assert "log.retention.hours" in tool("configs", "--entity-type", "brokers", "--entity-name", "0", "--describe", "--all")
+    assert "log.retention.hours" in tool(
+        "configs", "--entity-type", "brokers", "--entity-name", "0", "--describe", "--all"
+    )
 
 
 def _send_verifiably(servers: str, topic: str) -> str:
@@ -169,16 +214,37 @@ def _send_verifiably(servers: str, topic: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
 
 
-def test_verifiable_producer_loses_nothing_when_a_leader_is_killed(cluster: Cluster, tool: Tool, topic: str) -> None:
-    tool("configs", "--entity-type", "topics", "--entity-name", topic, "--alter", "--add-config", "min.insync.replicas=2")
+def test_verifiable_producer_loses_nothing_when_a_leader_is_killed(
+    cluster: Cluster, tool: Tool, topic: str
+) -> None:
+    tool(
+        "configs",
+        "--entity-type",
+        "topics",
+        "--entity-name",
+        topic,
+        "--alter",
+        "--add-config",
+        "min.insync.replicas=2",
+    )
     partitions = [TopicPartition(topic, number) for number in range(4)]
-    with fairlead_kafka.Consumer({"bootstrap.servers": cluster.bootstrap_servers}) as consumer, ThreadPoolExecutor(1) as pool:
+    with (
+        fairlead_kafka.Consumer({"bootstrap.servers": cluster.bootstrap_servers}) as consumer,
+        ThreadPoolExecutor(1) as pool,
+    ):
         sending = pool.submit(_send_verifiably, cluster.bootstrap_servers, topic)
-        until(lambda: str(sum(consumer.end_offsets(partitions).values())), lambda seen: int(seen) > 100 or sending.done())
+        until(
+            lambda: str(sum(consumer.end_offsets(partitions).values())),
+            lambda seen: int(seen) > 100 or sending.done(),
+        )
         cluster.broker(0).kill()
         said = [json.loads(line) for line in sending.result(PATIENCE_S).splitlines()]
         cluster.broker(0).start()
-        acked = {(row["partition"], row["offset"]): row["value"] for row in said if row["name"] == "producer_send_success"}
+        acked = {
+            (row["partition"], row["offset"]): row["value"]
+            for row in said
+            if row["name"] == "producer_send_success"
+        }
         # The tool sets retries=0: what was on its way to the leader that died fails, and is told.
         failed = sum(row["name"] == "producer_send_error" for row in said)
         assert len(acked) + failed == VERIFIABLE, said[-1]
@@ -188,5 +254,10 @@ def test_verifiable_producer_loses_nothing_when_a_leader_is_killed(cluster: Clus
         consumer.seek_to_beginning()
         read = {}
         while len(read) < sum(ends.values()):
-            read.update({(record.partition, record.offset): record.value.decode() for record in consumer.poll(PATIENCE_S)})
+            read.update(
+                {
+                    (record.partition, record.offset): record.value.decode()
+                    for record in consumer.poll(PATIENCE_S)
+                }
+            )
     assert {place: read.get(place) for place in acked} == acked

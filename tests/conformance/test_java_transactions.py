@@ -1,4 +1,5 @@
-"""Apache Kafka's own Java client and tools against our transactions: they write them, look at them, read our log of them and end one."""
+"""Apache Kafka's own Java client and tools against our transactions: they write them, look at them,
+read our log of them and end one."""
 
 from __future__ import annotations
 
@@ -17,14 +18,17 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 NewTopic = Callable[..., str]
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 READER_PATIENCE_MS = (5_000, 30_000)
-"""How long the console consumer waits for another record; longer where a slow machine had not begun by then."""
+"""How long the console consumer waits for another record; longer where a slow machine had not begun
+by then."""
 
 pytestmark = pytest.mark.usefixtures("kafka_jars")
 
 
 def hanging(servers: str, topic: str, transactional_id: str) -> object:
     """A producer with one record in a transaction that it does not end."""
-    producer = confluent_kafka.Producer({"bootstrap.servers": servers, "transactional.id": transactional_id, "log_level": 1})
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": servers, "transactional.id": transactional_id, "log_level": 1}
+    )
     producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     producer.produce(topic, b"hanging", partition=0)
@@ -32,16 +36,27 @@ def hanging(servers: str, topic: str, transactional_id: str) -> object:
     return producer
 
 
-def test_what_the_java_producer_commits_its_consumer_reads_and_not_what_is_open(embedded: str, new_topic: NewTopic) -> None:
+def test_what_the_java_producer_commits_its_consumer_reads_and_not_what_is_open(
+    embedded: str, new_topic: NewTopic
+) -> None:
     topic = new_topic(embedded, partitions=3)
     said = _java(
         "org.apache.kafka.tools.ProducerPerformance",
-        "--topic", topic, "--num-records", "3000", "--record-size", "50", "--throughput", "-1", "--transactional-id", topic,
+        "--topic", topic, "--num-records", "3000", "--record-size", "50", "--throughput", "-1",
+        "--transactional-id", topic,
         "--transaction-duration-ms", "20", "--producer-props", f"bootstrap.servers={embedded}",
     )  # fmt: skip
     assert "3000 records sent" in said
     kept = hanging(embedded, topic, f"{topic}-hanging")
-    arguments = ("--bootstrap-server", embedded, "--topic", topic, "--from-beginning", "--isolation-level", "read_committed")
+    arguments = (
+        "--bootstrap-server",
+        embedded,
+        "--topic",
+        topic,
+        "--from-beginning",
+        "--isolation-level",
+        "read_committed",
+    )
     for patience_ms in READER_PATIENCE_MS:
         values = _java(CONSUMER, *arguments, "--timeout-ms", str(patience_ms)).split()
         if len(values) >= 3000:
@@ -51,7 +66,9 @@ def test_what_the_java_producer_commits_its_consumer_reads_and_not_what_is_open(
     del kept
 
 
-def test_javas_tools_see_transactions_and_end_one_that_hangs(embedded: str, new_topic: NewTopic, tools: JavaTools) -> None:
+def test_javas_tools_see_transactions_and_end_one_that_hangs(
+    embedded: str, new_topic: NewTopic, tools: JavaTools
+) -> None:
     topic = new_topic(embedded, partitions=1)
     kept = hanging(embedded, topic, topic)
     tool = ("transactions", "--bootstrap-server", embedded)
@@ -72,7 +89,9 @@ def test_kafkas_formatter_reads_our_log_of_transactions(embedded: str, new_topic
     kept = hanging(embedded, topic, topic)
 
     def begun(row: Any) -> bool:
-        return bool(row["key"]["data"]["transactionalId"] == topic and row["value"]["data"]["transactionStatus"] == 1)
+        return bool(
+            row["key"]["data"]["transactionalId"] == topic and row["value"]["data"]["transactionStatus"] == 1
+        )
 
     (row,) = formatted(embedded, "__transaction_state", "TransactionLogMessageFormatter", begun)
     assert row["value"]["data"]["transactionPartitions"] == [{"topic": topic, "partitionIds": [0]}]

@@ -1,4 +1,5 @@
-"""Our clients at an Apache Kafka with GSSAPI, and a Kerberos realm of MIT's krb5 that is made for it in a folder of its own."""
+"""Our clients at an Apache Kafka with GSSAPI, and a Kerberos realm of MIT's krb5 that is made for
+it in a folder of its own."""
 
 from __future__ import annotations
 
@@ -46,23 +47,25 @@ class Realm:
 
 def missing() -> str | None:
     """Why this cannot be run here; None: it can."""
-    for name, package in (("krb5kdc", "krb5-kdc"), ("kdb5_util", "krb5-kdc"), ("kadmin.local", "krb5-admin-server")):
+    for name, package in (
+        ("krb5kdc", "krb5-kdc"),
+        ("kdb5_util", "krb5-kdc"),
+        ("kadmin.local", "krb5-admin-server"),
+    ):
         if program(name) is None:
             return f"there is no {name}: install Debian's {package}"
     try:
         import gssapi  # noqa: F401
     except ImportError:
-        return 'the package gssapi is not installed: pip install "fairlead-kafka[kerberos]", which needs libkrb5-dev'
+        return (
+            'the package gssapi is not installed: pip install "fairlead-kafka[kerberos]", which needs '
+            "libkrb5-dev"
+        )
     return None
 
 
-@contextlib.contextmanager
-def started(folder: Path) -> Iterator[tuple[Realm, dict[str, str]]]:
-    """A realm with a server, a service and a user; and the environment that leads there."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    realm = Realm(folder / "krb5.conf", folder / "kafka.keytab", folder / "alice.keytab")
+def _configured(folder: Path, realm: Realm, port: int) -> Path:
+    """Write the configs of clients and server; the server's."""
     realm.config.write_text(f"""\
 [libdefaults]
   default_realm = {REALM}
@@ -93,13 +96,35 @@ def started(folder: Path) -> Iterator[tuple[Realm, dict[str, str]]]:
   }}
 """)
     (folder / "kadm5.acl").touch()
-    own = {"KRB5_CONFIG": str(realm.config), "KRB5_KDC_PROFILE": str(profile), "KRB5CCNAME": f"FILE:{folder}/credentials"}
+    return profile
+
+
+@contextlib.contextmanager
+def started(folder: Path) -> Iterator[tuple[Realm, dict[str, str]]]:
+    """A realm with a server, a service and a user; and the environment that leads there."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    realm = Realm(folder / "krb5.conf", folder / "kafka.keytab", folder / "alice.keytab")
+    profile = _configured(folder, realm, port)
+    own = {
+        "KRB5_CONFIG": str(realm.config),
+        "KRB5_KDC_PROFILE": str(profile),
+        "KRB5CCNAME": f"FILE:{folder}/credentials",
+    }
     environment = os.environ | own
 
     def run(name: str, *arguments: str) -> None:
         found = program(name)
         assert found is not None
-        ran = subprocess.run([found, *arguments], env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        ran = subprocess.run(
+            [found, *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
         assert ran.returncode == 0, f"{name} {arguments}: {ran.stdout}{ran.stderr}"
 
     run("kdb5_util", "create", "-r", REALM, "-s", "-P", "master-of-a-test")
@@ -109,7 +134,9 @@ def started(folder: Path) -> Iterator[tuple[Realm, dict[str, str]]]:
     kdc = program("krb5kdc")
     assert kdc is not None
     with (folder / "krb5kdc.log").open("wb") as log:
-        server = subprocess.Popen([kdc, "-n", "-r", REALM], env=environment, stdout=log, stderr=subprocess.STDOUT)
+        server = subprocess.Popen(
+            [kdc, "-n", "-r", REALM], env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
 
     def listens() -> bool:
         assert server.poll() is None, (folder / "krb5kdc.log").read_text()
@@ -157,7 +184,10 @@ def kerberized(kafka_jars: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
         for name, value in own.items():
             patch.setenv(name, value)  # of this process, for libkrb5 reads it at each log-in
         patch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.krb5.conf={realm.config}")
-        module = f'{MODULE} required useKeyTab=true storeKey=true doNotPrompt=true keyTab="{realm.service}" principal="{SERVICE}";'
+        module = (
+            f'{MODULE} required useKeyTab=true storeKey=true doNotPrompt=true keyTab="{realm.service}" '
+            f'principal="{SERVICE}";'
+        )
         properties: dict[str, Any] = {
             "sasl.enabled.mechanisms": "GSSAPI",
             "sasl.kerberos.service.name": "kafka",
@@ -178,7 +208,9 @@ def test_all_three_clients_log_in_by_their_tickets(kerberized: Kerberized, liste
         admin.create_topics([fairlead_kafka.NewTopic(topic, partitions=1)])
     with fairlead_kafka.Producer(settings) as producer:
         producer.send(topic, b"by ticket").result(timeout_s=PATIENCE_S)
-    with fairlead_kafka.Consumer({**settings, "group.id": topic, "auto.offset.reset": "earliest"}) as consumer:
+    with fairlead_kafka.Consumer(
+        {**settings, "group.id": topic, "auto.offset.reset": "earliest"}
+    ) as consumer:
         consumer.subscribe([topic])
         assert [record.value for record in consumer.poll(timeout_s=PATIENCE_S)] == [b"by ticket"]
 
@@ -199,7 +231,9 @@ def test_a_ticket_of_kinit_will_do(kerberized: Kerberized) -> None:
         pytest.skip("there is no kinit: install Debian's krb5-user")
     subprocess.run([kinit, "-k", "-t", str(kerberized.realm.user), USER], check=True, timeout=PATIENCE_S)
     settings = {
-        key: value for key, value in kerberized.settings().items() if key not in ("sasl.kerberos.keytab", "sasl.kerberos.principal")
+        key: value
+        for key, value in kerberized.settings().items()
+        if key not in ("sasl.kerberos.keytab", "sasl.kerberos.principal")
     }
     with fairlead_kafka.Admin(settings) as admin:
         assert admin.describe_cluster().nodes
@@ -210,7 +244,9 @@ def test_a_keytab_is_used_whoever_else_has_tickets_here(kerberized: Kerberized) 
     kinit, klist = program("kinit"), program("klist")
     if kinit is None or klist is None:
         pytest.skip("there is no kinit: install Debian's krb5-user")
-    subprocess.run([kinit, "-k", "-t", str(kerberized.realm.service), SERVICE], check=True, timeout=PATIENCE_S)
+    subprocess.run(
+        [kinit, "-k", "-t", str(kerberized.realm.service), SERVICE], check=True, timeout=PATIENCE_S
+    )
     with fairlead_kafka.Admin(kerberized.settings()) as admin:
         assert admin.describe_cluster().nodes
     listed = subprocess.run([klist], check=True, timeout=PATIENCE_S, capture_output=True, text=True).stdout
@@ -219,14 +255,26 @@ def test_a_keytab_is_used_whoever_else_has_tickets_here(kerberized: Kerberized) 
 
 
 BAD_DAYS = {
-    "a service that is not there": ({"sasl.kerberos.service.name": "elsewhere"}, "Kerberos gave no ticket for elsewhere@localhost"),
-    "a keytab that is not there": ({"sasl.kerberos.keytab": "/nowhere/alice.keytab"}, "Kerberos gave no ticket for kafka@localhost"),
-    "a principal that is not in the keytab": ({"sasl.kerberos.principal": f"eve@{REALM}"}, "Kerberos gave no ticket for kafka@localhost"),
+    "a service that is not there": (
+        {"sasl.kerberos.service.name": "elsewhere"},
+        "Kerberos gave no ticket for elsewhere@localhost",
+    ),
+    "a keytab that is not there": (
+        {"sasl.kerberos.keytab": "/nowhere/alice.keytab"},
+        "Kerberos gave no ticket for kafka@localhost",
+    ),
+    "a principal that is not in the keytab": (
+        {"sasl.kerberos.principal": f"eve@{REALM}"},
+        "Kerberos gave no ticket for kafka@localhost",
+    ),
 }
 
 
 @pytest.mark.parametrize("day", BAD_DAYS)
 def test_on_a_bad_day_the_client_is_told_what_to_look_at(kerberized: Kerberized, day: str) -> None:
     changed, said = BAD_DAYS[day]
-    with fairlead_kafka.Admin(kerberized.settings() | changed) as admin, pytest.raises(AuthenticationFailed, match=said):
+    with (
+        fairlead_kafka.Admin(kerberized.settings() | changed) as admin,
+        pytest.raises(AuthenticationFailed, match=said),
+    ):
         admin.list_topics()

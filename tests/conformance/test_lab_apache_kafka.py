@@ -1,4 +1,5 @@
-"""Several brokers of Apache Kafka with a slow proxy before one: what the lab's experiments stand on."""
+"""Several brokers of Apache Kafka with a slow proxy before one: what the lab's experiments stand
+on."""
 
 from __future__ import annotations
 
@@ -35,7 +36,10 @@ def target() -> Iterator[FaultyTarget]:
 
 
 def test_records_pass_a_slow_proxy_and_are_counted_behind_it(target: FaultyTarget) -> None:
-    with fault(target, "serial", 5), fairlead_kafka.Producer({"bootstrap.servers": target.bootstrap_servers}) as producer:
+    with (
+        fault(target, "serial", 5),
+        fairlead_kafka.Producer({"bootstrap.servers": target.bootstrap_servers}) as producer,
+    ):
         for partition in (0, 0, 1):
             producer.send(TOPIC, b"x" * 100, partition=partition).result(timeout_s=PATIENCE_S)
     found = held(target.bootstrap_servers, TOPIC)

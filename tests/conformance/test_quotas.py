@@ -1,4 +1,5 @@
-"""Client quotas beside Apache Kafka's: the same answers to the same requests, Kafka's tools and clients at ours, our clients at Kafka's."""
+"""Client quotas beside Apache Kafka's: the same answers to the same requests, Kafka's tools and
+clients at ours, our clients at Kafka's."""
 
 from __future__ import annotations
 
@@ -44,7 +45,10 @@ ALTERED: list[Message] = [
     alteration(ALICE, consumer_byte_rate=1.5),
     alteration(ALICE, consumer_byte_rate=1e30),
     alteration({"ip": None}, connection_creation_rate=2.0**31),
-    Message(entity=parts(ALICE), ops=[Message(key="producer_byte_rate", value=value, remove=False) for value in (1.0, 2.0)]),
+    Message(
+        entity=parts(ALICE),
+        ops=[Message(key="producer_byte_rate", value=value, remove=False) for value in (1.0, 2.0)],
+    ),
 ]
 FILTERS: list[tuple[list[tuple[str, int, str | None]], bool]] = [
     ([("user", 0, "quota-alice")], False),
@@ -82,8 +86,14 @@ def test_the_same_is_taken_refused_and_found(apache_kafka: str, version: int) ->
         assert altered(ours, version) == altered(theirs, version)
         wanted = list(found(ours, version))
         until(lambda: wanted == list(found(theirs, version)))  # its broker follows its controller
-        removed = [alteration(ALICE, producer_byte_rate=None), alteration({"client-id": "quota-c"}, producer_byte_rate=None)]
-        removed += [alteration(ALICE, request_percentage=None), alteration(BOTH, controller_mutation_rate=None)]
+        removed = [
+            alteration(ALICE, producer_byte_rate=None),
+            alteration({"client-id": "quota-c"}, producer_byte_rate=None),
+        ]
+        removed += [
+            alteration(ALICE, request_percentage=None),
+            alteration(BOTH, controller_mutation_rate=None),
+        ]
         removed += [alteration({"ip": "10.9.8.7"}, connection_creation_rate=None)]
         for wire in (ours, theirs):
             for each in removed:
@@ -92,7 +102,8 @@ def test_the_same_is_taken_refused_and_found(apache_kafka: str, version: int) ->
         until(lambda: list(found(ours, version)) == list(found(theirs, version)))
 
 
-# --- Our clients at Apache Kafka: it measures over eleven windows of a second, and grants ten seconds' worth at once
+# --- Our clients at Apache Kafka: it measures over eleven windows of a second, and grants ten
+# seconds' worth at once
 
 
 @pytest.fixture
@@ -100,12 +111,22 @@ def limited(apache_kafka: str) -> Iterator[dict[str, Any]]:
     """Configs of a client whose quotas there are small."""
     entity: Entity = {"client-id": "quota-limited"}
     with Wire(apache_kafka) as wire:
-        wire.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, **alter_fields(alteration(entity, producer_byte_rate=50_000, consumer_byte_rate=50_000)))
+        wire.ask(
+            ApiKey.ALTER_CLIENT_QUOTAS,
+            1,
+            **alter_fields(alteration(entity, producer_byte_rate=50_000, consumer_byte_rate=50_000)),
+        )
         yield {"bootstrap.servers": apache_kafka, "client.id": "quota-limited"}
-        wire.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, **alter_fields(alteration(entity, producer_byte_rate=None, consumer_byte_rate=None)))
+        wire.ask(
+            ApiKey.ALTER_CLIENT_QUOTAS,
+            1,
+            **alter_fields(alteration(entity, producer_byte_rate=None, consumer_byte_rate=None)),
+        )
 
 
-def test_our_clients_keep_to_the_quotas_of_apache_kafka(limited: dict[str, Any], apache_kafka: str, new_topic: NewTopic) -> None:
+def test_our_clients_keep_to_the_quotas_of_apache_kafka(
+    limited: dict[str, Any], apache_kafka: str, new_topic: NewTopic
+) -> None:
     topic, count = new_topic(apache_kafka, partitions=1), 800
     small = {"batch.size": 16_384, "max.request.size": 20_000, "linger.ms": 5}
     began_s = monotonic()
@@ -144,12 +165,16 @@ def test_config_command_sets_and_shows_quotas(embedded: str, tools: JavaTools) -
 
     client = ("--entity-type", "clients", "--entity-name", "tool-client")
     both = ("--entity-type", "users", "--entity-name", "tool-user", *client)
-    assert "Completed updating" in configs("--alter", "--add-config", "producer_byte_rate=1024,request_percentage=50", *both)
+    assert "Completed updating" in configs(
+        "--alter", "--add-config", "producer_byte_rate=1024,request_percentage=50", *both
+    )
     assert "Completed updating" in configs("--alter", "--add-config", "consumer_byte_rate=2048", *client)
     said = configs("--describe", *both)
     assert re.search(r"producer_byte_rate=1024(\.0)?", said), said
     assert re.search(r"request_percentage=50(\.0)?", said), said
-    assert "Completed updating" in configs("--alter", "--delete-config", "producer_byte_rate,request_percentage", *both)
+    assert "Completed updating" in configs(
+        "--alter", "--delete-config", "producer_byte_rate,request_percentage", *both
+    )
     assert "producer_byte_rate" not in configs("--describe", *both)
     assert re.search(r"consumer_byte_rate=2048(\.0)?", configs("--describe", *client))
     assert "Completed updating" in configs("--alter", "--delete-config", "consumer_byte_rate", *client)
@@ -163,14 +188,26 @@ def test_the_java_producer_and_consumer_keep_to_our_quotas(tools: JavaTools) -> 
         with Wire(cluster.bootstrap_servers) as wire:
             entry = alteration({"client-id": None}, producer_byte_rate=200_000, consumer_byte_rate=200_000)
             wire.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, **alter_fields(entry))
-        load = ("--topic", "t", "--num-records", str(count), "--record-size", "1000", "--throughput", "-1", "--print-metrics")
+        load = (
+            "--topic",
+            "t",
+            "--num-records",
+            str(count),
+            "--record-size",
+            "1000",
+            "--throughput",
+            "-1",
+            "--print-metrics",
+        )
         servers = f"bootstrap.servers={cluster.bootstrap_servers}"
         said = tools.run("produce", *load, "--producer-props", servers, "client.id=perf", "acks=all")
         assert f"{count} records sent" in said
         (longest,) = re.findall(r"produce-throttle-time-max\S*\s*:\s*([\d.]+)", said)
         assert float(longest) > 0
         (taken,) = re.findall(rf"{count} records sent, ([\d.]+) records/sec", said)
-        assert float(taken) * 1_000 < 600_000 / (600_000 / 200_000 - 1) * 1.15, "beyond what is granted at once it takes its time"
+        assert float(taken) * 1_000 < 600_000 / (600_000 / 200_000 - 1) * 1.15, (
+            "beyond what is granted at once it takes its time"
+        )
         read = ("--topic", "t", "--messages", str(count), "--print-metrics", "--timeout", "60000")
         said = tools.run("consume", "--bootstrap-server", cluster.bootstrap_servers, *read)
         (longest,) = re.findall(r"fetch-throttle-time-max\S*\s*:\s*([\d.]+)", said)

@@ -20,7 +20,8 @@ RECORDS = 200
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """Three brokers in racks a, b and c; a topic of one partition, led in rack a and replicated to the others."""
+    """Three brokers in racks a, b and c; a topic of one partition, led in rack a and replicated to
+    the others."""
     config = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
     with Cluster(brokers=3, config=config, racks=("a", "b", "c")) as running:
         with fairlead_kafka.Admin({"bootstrap.servers": running.bootstrap_servers}) as admin:
@@ -48,12 +49,18 @@ def test_librdkafka_fetches_from_the_replica_in_its_rack(cluster: Cluster, rack:
     values: set[bytes] = set()
 
     def fetched_from() -> int:
-        return int(seen[-1]["topics"][TOPIC]["partitions"]["0"]["broker"]) if seen and TOPIC in seen[-1]["topics"] else -1
+        return (
+            int(seen[-1]["topics"][TOPIC]["partitions"]["0"]["broker"])
+            if seen and TOPIC in seen[-1]["topics"]
+            else -1
+        )
 
     deadline_s = time.monotonic() + PATIENCE_S
     while len(values) < RECORDS or fetched_from() != broker:
         assert time.monotonic() < deadline_s, (len(values), fetched_from())
-        values.update(record.value() for record in consumer.consume(100, timeout=0.1) if record.error() is None)
+        values.update(
+            record.value() for record in consumer.consume(100, timeout=0.1) if record.error() is None
+        )
     consumer.close()
 
 
@@ -61,7 +68,8 @@ def test_librdkafka_fetches_from_the_replica_in_its_rack(cluster: Cluster, rack:
 def test_the_java_consumer_reads_whole_from_its_rack(cluster: Cluster) -> None:
     said = _java(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
-        "--bootstrap-server", cluster.bootstrap_servers, "--topic", TOPIC, "--from-beginning", "--max-messages", str(RECORDS),
+        "--bootstrap-server", cluster.bootstrap_servers, "--topic", TOPIC, "--from-beginning",
+        "--max-messages", str(RECORDS),
         "--timeout-ms", "100000", "--command-property", "client.rack=b",
     )  # fmt: skip
     assert sorted(map(int, said.split())) == list(range(RECORDS))

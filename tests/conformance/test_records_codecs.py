@@ -1,7 +1,9 @@
-"""Byte-level exchange of record batches with the codecs of kafka-python and aiokafka, both ways, in each compression.
+"""Byte-level exchange of record batches with the codecs of kafka-python and aiokafka, both ways, in
+each compression.
 
-aiokafka's codec exists twice, in Cython and in Python. kafka-python brings no compression libraries: pyarrow's stand in
-for them, which makes Arrow's lz4, zstd and snappy judges too; the xerial framing is kafka-python's own.
+aiokafka's codec exists twice, in Cython and in Python. kafka-python brings no compression
+libraries: pyarrow's stand in for them, which makes Arrow's lz4, zstd and snappy judges too; the
+xerial framing is kafka-python's own.
 """
 
 from __future__ import annotations
@@ -33,9 +35,14 @@ class Peer(NamedTuple):
 PEERS = {
     "kafka-python": Peer(kafka_records.DefaultRecordBatchBuilder, kafka_records.DefaultRecordBatch),
     "aiokafka": Peer(aiokafka_records.DefaultRecordBatchBuilder, aiokafka_records.DefaultRecordBatch),
-    "aiokafka in Python": Peer(aiokafka_records._DefaultRecordBatchBuilderPy, aiokafka_records._DefaultRecordBatchPy),
+    "aiokafka in Python": Peer(
+        aiokafka_records._DefaultRecordBatchBuilderPy, aiokafka_records._DefaultRecordBatchPy
+    ),
 }
-pytestmark = [pytest.mark.parametrize("peer", PEERS), pytest.mark.parametrize("body", ["reference", "machine"])]
+pytestmark = [
+    pytest.mark.parametrize("peer", PEERS),
+    pytest.mark.parametrize("body", ["reference", "machine"]),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +57,10 @@ def _inflate(codec: str, data: bytes) -> bytes:
 
 
 def _inflate_snappy(block: bytes) -> bytes:
-    size = sum((byte & 127) << (7 * nth) for nth, byte in enumerate(block[: 1 + next(i for i in range(5) if block[i] < 128)]))
+    size = sum(
+        (byte & 127) << (7 * nth)
+        for nth, byte in enumerate(block[: 1 + next(i for i in range(5) if block[i] < 128)])
+    )
     return bytes(pa.decompress(block, size, "snappy", asbytes=True))
 
 
@@ -58,15 +68,25 @@ def _inflate_snappy(block: bytes) -> bytes:
 def compression_for_kafka_python(monkeypatch: pytest.MonkeyPatch) -> None:
     for codec in ("lz4", "zstd"):
         monkeypatch.setattr(kafka_codec, f"has_{codec}", lambda: True)
-        monkeypatch.setattr(kafka_records, f"{codec}_encode", lambda data, codec=codec: pa.compress(data, codec, asbytes=True))
+        monkeypatch.setattr(
+            kafka_records, f"{codec}_encode", lambda data, codec=codec: pa.compress(data, codec, asbytes=True)
+        )
         monkeypatch.setattr(kafka_records, f"{codec}_decode", lambda data, codec=codec: _inflate(codec, data))
-    stand_in = SimpleNamespace(compress=lambda data: pa.compress(data, "snappy", asbytes=True), decompress=_inflate_snappy)
+    stand_in = SimpleNamespace(
+        compress=lambda data: pa.compress(data, "snappy", asbytes=True), decompress=_inflate_snappy
+    )
     monkeypatch.setattr(kafka_codec, "snappy", stand_in)
 
 
-def theirs(peer: str, samples: Sequence[Sample], compression: Compression, transactional: bool = True) -> bytes:
+def theirs(
+    peer: str, samples: Sequence[Sample], compression: Compression, transactional: bool = True
+) -> bytes:
     builder = PEERS[peer].builder(
-        magic=2, compression_type=int(compression), is_transactional=transactional, batch_size=1 << 30, **PRODUCER
+        magic=2,
+        compression_type=int(compression),
+        is_transactional=transactional,
+        batch_size=1 << 30,
+        **PRODUCER,
     )
     for nth, each in enumerate(samples):
         assert builder.append(nth, each.timestamp_ms, each.key, each.value, list(each.headers)) is not None
@@ -79,9 +99,12 @@ def read_by(peer: str, batch: bytes) -> list[Sample]:
     return [Sample(each.key, each.value, tuple(each.headers), each.timestamp) for each in reader]
 
 
-@pytest.mark.parametrize("samples", [SAMPLES, SAMPLES[:1], [Sample(timestamp_ms=0)]], ids=["many", "one", "empty"])
+@pytest.mark.parametrize(
+    "samples", [SAMPLES, SAMPLES[:1], [Sample(timestamp_ms=0)]], ids=["many", "one", "empty"]
+)
 def test_uncompressed_batches_are_the_same_bytes(peer: str, body: str, samples: list[Sample]) -> None:
-    # kafka-python fills the leader epoch, which is the broker's to stamp, with 0; Kafka itself with -1.
+    # kafka-python fills the leader epoch, which is the broker's to stamp, with 0; Kafka itself with
+    # -1.
     epoch = 0 if peer == "kafka-python" else -1
     ours = encoded(samples, transactional=True, partition_leader_epoch=epoch, **PRODUCER)
     assert ours.buffer == theirs(peer, samples, Compression.none)
@@ -113,7 +136,9 @@ def test_they_read_what_a_broker_stamped(peer: str, body: str, compression: Comp
     assert reader.validate_crc()
     records = list(reader)
     assert [each.offset for each in records] == list(range(2**40, 2**40 + 9))
-    assert {(each.timestamp, each.timestamp_type) for each in records} == {(77, int(TimestampType.log_append))}
+    assert {(each.timestamp, each.timestamp_type) for each in records} == {
+        (77, int(TimestampType.log_append))
+    }
 
 
 def test_batches_in_a_row_are_read_as_one(peer: str, body: str) -> None:

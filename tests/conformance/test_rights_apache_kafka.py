@@ -1,6 +1,7 @@
 """What a user with few rights is answered is recorded from Apache Kafka; here it is asked again.
 
-`FAIRLEAD_RECORD=1 pytest tests/conformance/test_rights_apache_kafka.py` writes its answers into the data file instead.
+`FAIRLEAD_RECORD=1 pytest tests/conformance/test_rights_apache_kafka.py` writes its answers into the
+data file instead.
 """
 
 from __future__ import annotations

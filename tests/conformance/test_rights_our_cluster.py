@@ -1,4 +1,5 @@
-"""Rights on our cluster, given by Kafka's own tool to users who log in; brokers in threads and in processes hear of them alike."""
+"""Rights on our cluster, given by Kafka's own tool to users who log in; brokers in threads and in
+processes hear of them alike."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 def produced(cluster: Cluster, topic: str) -> int:
-    """What alice is told: 0, or an error's code. Acknowledged by both replicas, whose brokers ask each other as admin."""
+    """What alice is told: 0, or an error's code. Acknowledged by both replicas, whose brokers ask
+    each other as admin."""
     with Producer({**cluster.client_settings("alice"), "acks": "all"}) as producer:
         try:
             producer.send(topic, b"x").result(PATIENCE_S)
@@ -33,10 +35,18 @@ def produced(cluster: Cluster, topic: str) -> int:
 
 
 def test_rights_are_given_told_and_taken_by_kafkas_own_tool(cluster: Cluster, tools: JavaTools) -> None:
-    common = ("--bootstrap-server", cluster.bootstrap_servers, "--command-config", str(cluster.settings_file("admin")))
-    assert produced(cluster, "open") == ErrorCode.CLUSTER_AUTHORIZATION_FAILED  # no producer id for who may write nowhere
+    common = (
+        "--bootstrap-server",
+        cluster.bootstrap_servers,
+        "--command-config",
+        str(cluster.settings_file("admin")),
+    )
+    assert (
+        produced(cluster, "open") == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    )  # no producer id for who may write nowhere
     tools.run("acls", *common, "--add", "--allow-principal", "User:alice", "--producer", "--topic", "open")
-    tools.run("acls", *common, "--add", "--allow-principal", "User:alice", "--consumer", "--topic", "op", "--group", "readers",
+    tools.run("acls", *common, "--add", "--allow-principal", "User:alice", "--consumer", "--topic", "op",
+    "--group", "readers",
               "--resource-pattern-type", "prefixed")  # fmt: skip
     until(lambda: produced(cluster, "open") == 0)
     assert produced(cluster, "secret") == ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -49,5 +59,15 @@ def test_rights_are_given_told_and_taken_by_kafkas_own_tool(cluster: Cluster, to
         assert len(consumer.poll(PATIENCE_S)) >= 1
     with Admin(cluster.client_settings("alice")) as admin:
         assert sorted(admin.list_topics()) == ["open"]
-    tools.run("acls", *common, "--remove", "--allow-principal", "User:alice", "--producer", "--topic", "open", "--force")
+    tools.run(
+        "acls",
+        *common,
+        "--remove",
+        "--allow-principal",
+        "User:alice",
+        "--producer",
+        "--topic",
+        "open",
+        "--force",
+    )
     until(lambda: produced(cluster, "open") == ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

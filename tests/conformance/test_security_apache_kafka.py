@@ -1,4 +1,5 @@
-"""Our clients on every kind of listener of Apache Kafka: reading, writing, sessions that are renewed, and what a bad day is told as."""
+"""Our clients on every kind of listener of Apache Kafka: reading, writing, sessions that are
+renewed, and what a bad day is told as."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ from tests.support.secured_kafka import SESSION_MS, USER, SecuredKafka, secured_
 PATIENCE_S = 60.0
 ROWS = 50_000
 BY_PASSWORD = {"sasl.username": USER, "sasl.password": PASSWORD}
-JAAS = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{USER}" password="{PASSWORD}";'
+JAAS = (
+    f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{USER}" '
+    f'password="{PASSWORD}";'
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +47,14 @@ WAYS: dict[str, tuple[str, Callable[[SecuredKafka], dict[str, Any]]]] = {
     "PLAIN": ("SASL", lambda kafka: {"sasl.mechanism": "PLAIN", **BY_PASSWORD}),
     "PLAIN, TLS": ("SASLTLS", lambda kafka: {"sasl.mechanisms": "PLAIN", **BY_PASSWORD}),
     "SCRAM-SHA-256": ("SASLTLS", lambda kafka: {"sasl.mechanism": "SCRAM-SHA-256", **BY_PASSWORD}),
-    "SCRAM-SHA-512, by JAAS": ("SASL", lambda kafka: {"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": JAAS}),
-    "OAUTHBEARER": ("SASLTLS", lambda kafka: {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.provider": unsecured_token}),
+    "SCRAM-SHA-512, by JAAS": (
+        "SASL",
+        lambda kafka: {"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": JAAS},
+    ),
+    "OAUTHBEARER": (
+        "SASLTLS",
+        lambda kafka: {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.provider": unsecured_token},
+    ),
 }
 
 
@@ -58,7 +68,9 @@ def test_all_three_clients_work_over(kafka: SecuredKafka, way: str) -> None:
     with fairlead_kafka.Producer(settings) as producer:
         producer.send(topic, b"alone").result(timeout_s=PATIENCE_S)
         producer.send_table(topic, pa.table({"value": [b"v" * 100] * ROWS})).result(timeout_s=PATIENCE_S)
-    with fairlead_kafka.Consumer({**settings, "group.id": topic, "auto.offset.reset": "earliest"}) as consumer:
+    with fairlead_kafka.Consumer(
+        {**settings, "group.id": topic, "auto.offset.reset": "earliest"}
+    ) as consumer:
         consumer.subscribe([topic])
         deadline_s = time.monotonic() + PATIENCE_S
         rows = 0
@@ -98,7 +110,8 @@ BAD_DAYS: dict[str, tuple[str, Callable[[SecuredKafka, Certificates], dict[str, 
     "an authority that nobody trusts": (
         "TLS",
         lambda kafka, other: {"ssl.truststore.location": str(other.trust)},
-        r"certificate of localhost:\d+ \(subject .*Testing cert.*, issuer .*CA.*\) was issued by nobody whom ssl.truststore.location",
+        r"certificate of localhost:\d+ \(subject .*Testing cert.*, issuer .*CA.*\) was issued by nobody whom "
+        r"ssl.truststore.location",
     ),
     "the system's authorities": (
         "TLS",
@@ -107,10 +120,16 @@ BAD_DAYS: dict[str, tuple[str, Callable[[SecuredKafka, Certificates], dict[str, 
     ),
     "another host": (
         "TLS",
-        lambda kafka, other: {"bootstrap.servers": kafka.settings("TLS")["bootstrap.servers"].replace("localhost", "127.0.0.1")},
+        lambda kafka, other: {
+            "bootstrap.servers": kafka.settings("TLS")["bootstrap.servers"].replace("localhost", "127.0.0.1")
+        },
         r"is for localhost, and not for 127.0.0.1: use a name that is in it in bootstrap.servers",
     ),
-    "no certificate of its own": ("MTLS", lambda kafka, other: {}, r"wants a certificate of this client: set ssl.keystore.location"),
+    "no certificate of its own": (
+        "MTLS",
+        lambda kafka, other: {},
+        r"wants a certificate of this client: set ssl.keystore.location",
+    ),
     "a certificate of somebody else's": (
         "MTLS",
         lambda kafka, other: {"ssl.keystore.location": str(other.issue("eve"))},
@@ -138,7 +157,10 @@ BAD_DAYS: dict[str, tuple[str, Callable[[SecuredKafka, Certificates], dict[str, 
     ),
     "a token that is none": (
         "SASLTLS",
-        lambda kafka, other: {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.provider": lambda: "abc"},
+        lambda kafka, other: {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.token.provider": lambda: "abc",
+        },
         r"refused the log-in by OAUTHBEARER: .*invalid_token",
     ),
     "TLS to a plaintext port": (
@@ -174,7 +196,11 @@ def test_on_a_bad_day_every_client_is_told_at_once(kafka: SecuredKafka, tmp_path
         client.subscribe(["anything"])
         client.poll(timeout_s=PATIENCE_S)
 
-    for make, use in ((fairlead_kafka.Admin, ask), (fairlead_kafka.Producer, send), (fairlead_kafka.Consumer, poll)):
+    for make, use in (
+        (fairlead_kafka.Admin, ask),
+        (fairlead_kafka.Producer, send),
+        (fairlead_kafka.Consumer, poll),
+    ):
         own = {**settings, "group.id": "anything"} if make is fairlead_kafka.Consumer else settings
         client = make(own)
         began_s = time.monotonic()
@@ -203,11 +229,18 @@ def test_what_is_mended_is_used_without_a_restart(kafka: SecuredKafka, tmp_path:
 
 
 def test_no_log_in_where_one_is_asked_for_is_guessed(kafka: SecuredKafka) -> None:
-    """The broker closes the connection without a word, as one does that dies: so the client tries on, and says what may be the matter."""
-    settings = kafka.settings("SASL") | {"security.protocol": "PLAINTEXT", "bootstrap.connection.timeout.ms": 1500}
+    """The broker closes the connection without a word, as one does that dies: so the client tries
+    on, and says what may be the matter."""
+    settings = kafka.settings("SASL") | {
+        "security.protocol": "PLAINTEXT",
+        "bootstrap.connection.timeout.ms": 1500,
+    }
     with (
         fairlead_kafka.Admin(settings) as admin,
-        pytest.raises(NoBrokerReached, match=r"does this port want a log-in \(security.protocol SASL_PLAINTEXT or SASL_SSL\)\?"),
+        pytest.raises(
+            NoBrokerReached,
+            match=r"does this port want a log-in \(security.protocol SASL_PLAINTEXT or SASL_SSL\)\?",
+        ),
     ):
         admin.list_topics()
 
@@ -217,7 +250,10 @@ def test_a_missing_right_is_named_with_what_it_is_on(kafka: SecuredKafka, tools:
     with fairlead_kafka.Admin({"bootstrap.servers": kafka.plaintext}) as admin:
         admin.create_topics([fairlead_kafka.NewTopic("secret", partitions=1)])
     for right in ("--topic secret", "--group secret", "--transactional-id secret"):
-        command = f"--bootstrap-server {kafka.plaintext} --add --allow-principal User:somebody-else --operation All {right}"
+        command = (
+            f"--bootstrap-server {kafka.plaintext} --add --allow-principal User:somebody-else "
+            f"--operation All {right}"
+        )
         tools.run("acls", *command.split())
 
     def waits_for(code: int, words: str, use: Callable[[], object]) -> None:
@@ -228,15 +264,28 @@ def test_a_missing_right_is_named_with_what_it_is_on(kafka: SecuredKafka, tools:
     with fairlead_kafka.Producer(settings) as producer:
         waits_for(
             29,
-            "topic 'secret': not authorized for the topic; the user of this client needs the right to Write on the topic",
+            "topic 'secret': not authorized for the topic; the user of this client needs the right to Write "
+            "on the topic",
             lambda: producer.send("secret", b"v").result(timeout_s=PATIENCE_S),
         )
         assert producer.send("open", b"others go on").result(timeout_s=PATIENCE_S).offset == 0
     with fairlead_kafka.Producer({**settings, "transactional.id": "secret"}) as producer:
-        waits_for(53, "needs the right to Write on the transactional id", lambda: producer.init_transactions(PATIENCE_S))
+        waits_for(
+            53,
+            "needs the right to Write on the transactional id",
+            lambda: producer.init_transactions(PATIENCE_S),
+        )
     with fairlead_kafka.Consumer({**settings, "group.id": "secret"}) as consumer:
         consumer.subscribe(["open"])
-        waits_for(30, "group 'secret': not authorized.*needs the right to Describe on the group", lambda: consumer.poll(PATIENCE_S))
+        waits_for(
+            30,
+            "group 'secret': not authorized.*needs the right to Describe on the group",
+            lambda: consumer.poll(PATIENCE_S),
+        )
     with fairlead_kafka.Consumer(settings) as consumer:
         consumer.assign([fairlead_kafka.TopicPartition("secret", 0)])
-        waits_for(29, "topic secret: not authorized.*needs the right to Describe on the topic", lambda: consumer.poll(PATIENCE_S))
+        waits_for(
+            29,
+            "topic secret: not authorized.*needs the right to Describe on the topic",
+            lambda: consumer.poll(PATIENCE_S),
+        )

@@ -67,7 +67,9 @@ def librdkafka(cluster: Cluster, topic: str, mechanism: str | None) -> int:
     producer = confluent_kafka.Producer(settings)
     producer.produce(topic, b"theirs")
     assert producer.flush(PATIENCE_S) == 0
-    consumer = confluent_kafka.Consumer({**settings, "group.id": f"rd-{topic}", "auto.offset.reset": "earliest"})
+    consumer = confluent_kafka.Consumer(
+        {**settings, "group.id": f"rd-{topic}", "auto.offset.reset": "earliest"}
+    )
     consumer.subscribe([topic])
     message = consumer.poll(PATIENCE_S)
     consumer.close()
@@ -95,11 +97,16 @@ def kafka_python(cluster: Cluster, topic: str, mechanism: str | None) -> int:
     if "ssl.ca.location" in given:
         settings |= {"ssl_cafile": given["ssl.ca.location"]}
     if "ssl.certificate.location" in given:
-        settings |= {"ssl_certfile": given["ssl.certificate.location"], "ssl_keyfile": given["ssl.key.location"]}
+        settings |= {
+            "ssl_certfile": given["ssl.certificate.location"],
+            "ssl_keyfile": given["ssl.key.location"],
+        }
     producer = kafka.KafkaProducer(**settings)
     producer.send(topic, b"theirs").get(PATIENCE_S)
     producer.close()
-    consumer = kafka.KafkaConsumer(topic, group_id=None, auto_offset_reset="earliest", consumer_timeout_ms=30_000, **settings)
+    consumer = kafka.KafkaConsumer(
+        topic, group_id=None, auto_offset_reset="earliest", consumer_timeout_ms=30_000, **settings
+    )
     message = next(iter(consumer))
     consumer.close()
     return int(message.value is not None)
@@ -112,7 +119,9 @@ def aio_kafka(cluster: Cluster, topic: str, mechanism: str | None) -> int:
     settings = _python_settings(cluster, mechanism)
     if "ssl.ca.location" in given:
         own = given.get("ssl.certificate.location")
-        settings["ssl_context"] = create_ssl_context(cafile=given["ssl.ca.location"], certfile=own, keyfile=own)
+        settings["ssl_context"] = create_ssl_context(
+            cafile=given["ssl.ca.location"], certfile=own, keyfile=own
+        )
 
     async def work() -> int:
         async with aiokafka.AIOKafkaProducer(**settings) as producer:
@@ -131,7 +140,9 @@ CLIENTS = {"ours": ours, "confluent-kafka": librdkafka, "kafka-python": kafka_py
 def test_clients_come_in(clusters: Callable[[str], Cluster], way: str, client: str) -> None:
     protocol, mechanism = WAYS[way]
     if mechanism == "OAUTHBEARER" and client in ("kafka-python", "aiokafka"):
-        pytest.skip(f"{client} takes tokens from a class of its own; librdkafka and Java show that ours are taken")
+        pytest.skip(
+            f"{client} takes tokens from a class of its own; librdkafka and Java show that ours are taken"
+        )
     cluster = clusters(protocol)
     topic = f"way-{next(_numbers)}"
     cluster.create_topic(topic)
@@ -146,21 +157,40 @@ def test_java_comes_in(clusters: Callable[[str], Cluster], way: str, tmp_path: P
     cluster.create_topic(topic)
     config = tmp_path / "java.properties"
     config.write_text(
-        "".join(f"{key}={value}\n" for key, value in cluster.client_settings("bob", mechanism=mechanism, style="java").items())
+        "".join(
+            f"{key}={value}\n"
+            for key, value in cluster.client_settings("bob", mechanism=mechanism, style="java").items()
+        )
     )
-    token = [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={line.split('=', 1)[1]}" for line in _token_lines(config)]
+    token = [
+        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={line.split('=', 1)[1]}"
+        for line in _token_lines(config)
+    ]
     common = ["--bootstrap-server", cluster.bootstrap_servers, "--topic", topic]
-    produced = _java(token, "org.apache.kafka.tools.VerifiableProducer", *common, "--max-messages", "20", "--command-config", str(config))
+    produced = _java(
+        token,
+        "org.apache.kafka.tools.VerifiableProducer",
+        *common,
+        "--max-messages",
+        "20",
+        "--command-config",
+        str(config),
+    )
     assert '"acked":20' in produced
     consumed = _java(
-        token, "org.apache.kafka.tools.consumer.ConsoleConsumer", *common, "--from-beginning", "--max-messages", "20",
+        token, "org.apache.kafka.tools.consumer.ConsoleConsumer", *common, "--from-beginning",
+        "--max-messages", "20",
         "--timeout-ms", "60000", "--consumer.config", str(config),
     )  # fmt: skip
     assert len([line for line in consumed.splitlines() if line.isdigit()]) == 20
 
 
 def _token_lines(config: Path) -> list[str]:
-    return [line for line in config.read_text().splitlines() if line.startswith("sasl.oauthbearer.token.endpoint.url")]
+    return [
+        line
+        for line in config.read_text().splitlines()
+        if line.startswith("sasl.oauthbearer.token.endpoint.url")
+    ]
 
 
 def _java(options: list[str], main: str, *arguments: str) -> str:
@@ -177,8 +207,20 @@ def test_users_are_shown_and_changed_by_kafkas_own_tool(clusters: Callable[[str]
     with JavaTools() as tools:
         common = ("--bootstrap-server", cluster.bootstrap_servers, "--command-config", config)
         added = "SCRAM-SHA-256=[iterations=4096,password=carols-secret]"
-        tools.run("configs", *common, "--alter", "--add-config", added, "--entity-type", "users", "--entity-name", "carol")
-        shown = tools.run("configs", *common, "--describe", "--entity-type", "users", "--entity-name", "carol")
+        tools.run(
+            "configs",
+            *common,
+            "--alter",
+            "--add-config",
+            added,
+            "--entity-type",
+            "users",
+            "--entity-name",
+            "carol",
+        )
+        shown = tools.run(
+            "configs", *common, "--describe", "--entity-type", "users", "--entity-name", "carol"
+        )
         assert "SCRAM-SHA-256=iterations=4096" in shown
         settings = {
             **cluster.client_settings("alice", mechanism="SCRAM-SHA-256"),
@@ -187,7 +229,15 @@ def test_users_are_shown_and_changed_by_kafkas_own_tool(clusters: Callable[[str]
         }
         with Admin(settings) as admin:
             assert admin.list_topics()
-        gone = ("--alter", "--delete-config", "SCRAM-SHA-256", "--entity-type", "users", "--entity-name", "carol")
+        gone = (
+            "--alter",
+            "--delete-config",
+            "SCRAM-SHA-256",
+            "--entity-type",
+            "users",
+            "--entity-name",
+            "carol",
+        )
         tools.run("configs", *common, *gone)
         with Admin(settings) as admin, pytest.raises(AuthenticationFailed, match="invalid credentials"):
             admin.list_topics()

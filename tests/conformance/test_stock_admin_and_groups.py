@@ -1,4 +1,5 @@
-"""The stock Python clients, unmodified, as admins of an embedded cluster: topics, configs, records, groups."""
+"""The stock Python clients, unmodified, as admins of an embedded cluster: topics, configs, records,
+groups."""
 
 from __future__ import annotations
 
@@ -86,10 +87,19 @@ def test_confluent_is_told_kafkas_errors(admin: Any, topic: str, name: str) -> N
     assert code_of(lambda: create(admin, other, replication_factor=4)) == ErrorCode.INVALID_REPLICATION_FACTOR
     assert code_of(lambda: create(admin, "no/good")) == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert code_of(lambda: create(admin, other, config={"retention.mss": "1"})) == ErrorCode.INVALID_CONFIG
-    assert code_of(lambda: create(admin, other, config={"cleanup.policy": "squeeze"})) == ErrorCode.INVALID_CONFIG
+    assert (
+        code_of(lambda: create(admin, other, config={"cleanup.policy": "squeeze"}))
+        == ErrorCode.INVALID_CONFIG
+    )
     shrunk = [confluent_admin.NewPartitions(topic, 2)]
-    assert code_of(lambda: admin.create_partitions(shrunk)[topic].result(PATIENCE_S)) == ErrorCode.INVALID_PARTITIONS
-    assert code_of(lambda: admin.delete_topics([other])[other].result(PATIENCE_S)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert (
+        code_of(lambda: admin.create_partitions(shrunk)[topic].result(PATIENCE_S))
+        == ErrorCode.INVALID_PARTITIONS
+    )
+    assert (
+        code_of(lambda: admin.delete_topics([other])[other].result(PATIENCE_S))
+        == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
 
 
 def test_confluent_only_validates_if_asked_to(admin: Any, name: str) -> None:
@@ -141,7 +151,10 @@ def test_records_are_deleted_before_an_offset(admin: Any, topic: str) -> None:
     futures = admin.delete_records(asked)
     assert sorted(future.result(PATIENCE_S).low_watermark for future in futures.values()) == [4, 10]
     beyond = confluent_kafka.TopicPartition(topic, 2, 11)
-    assert code_of(lambda: admin.delete_records([beyond])[beyond].result(PATIENCE_S)) == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (
+        code_of(lambda: admin.delete_records([beyond])[beyond].result(PATIENCE_S))
+        == ErrorCode.OFFSET_OUT_OF_RANGE
+    )
 
 
 # --- Admin: configs
@@ -158,7 +171,10 @@ def test_confluent_sets_and_deletes_configs_of_topics_and_brokers(admin: Any, to
         asked = confluent_admin.ConfigResource(kind, resource, incremental_configs=[entry])
         next(iter(admin.incremental_alter_configs([asked]).values())).result(PATIENCE_S)
 
-    of_topic, of_broker = confluent_admin.ConfigResource.Type.TOPIC, confluent_admin.ConfigResource.Type.BROKER
+    of_topic, of_broker = (
+        confluent_admin.ConfigResource.Type.TOPIC,
+        confluent_admin.ConfigResource.Type.BROKER,
+    )
     source, operation = confluent_admin.ConfigSource, confluent_admin.AlterConfigOpType
     assert value(of_topic, topic, "retention.ms") == ("604800000", source.DEFAULT_CONFIG.value)
     alter(of_topic, topic, "retention.ms", operation.SET, "7")
@@ -169,17 +185,26 @@ def test_confluent_sets_and_deletes_configs_of_topics_and_brokers(admin: Any, to
     assert value(of_broker, "1", "producer.id.expiration.ms") == ("5000", source.DYNAMIC_BROKER_CONFIG.value)
     assert value(of_broker, "2", "producer.id.expiration.ms") == ("86400000", source.DEFAULT_CONFIG.value)
     assert code_of(lambda: alter(of_topic, topic, "unknown", operation.SET, "7")) == ErrorCode.INVALID_CONFIG
-    assert code_of(lambda: alter(of_broker, "1", "num.partitions", operation.SET, "7")) == ErrorCode.INVALID_CONFIG
+    assert (
+        code_of(lambda: alter(of_broker, "1", "num.partitions", operation.SET, "7"))
+        == ErrorCode.INVALID_CONFIG
+    )
 
 
 def test_a_topics_new_limit_holds_for_the_next_record(cluster: Cluster, admin: Any, topic: str) -> None:
-    entry = confluent_admin.ConfigEntry("max.message.bytes", "200", incremental_operation=confluent_admin.AlterConfigOpType.SET)
-    resource = confluent_admin.ConfigResource(confluent_admin.ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    entry = confluent_admin.ConfigEntry(
+        "max.message.bytes", "200", incremental_operation=confluent_admin.AlterConfigOpType.SET
+    )
+    resource = confluent_admin.ConfigResource(
+        confluent_admin.ConfigResource.Type.TOPIC, topic, incremental_configs=[entry]
+    )
     admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
     errors: list[Any] = []
     producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers})
     for size_bytes in (10, 500):
-        producer.produce(topic, b"x" * size_bytes, on_delivery=lambda error, _: errors.append(error and error.code()))
+        producer.produce(
+            topic, b"x" * size_bytes, on_delivery=lambda error, _: errors.append(error and error.code())
+        )
         assert producer.flush(PATIENCE_S) == 0
     assert errors == [None, ErrorCode.MESSAGE_TOO_LARGE]
 
@@ -190,8 +215,13 @@ def test_kafka_python_sets_and_describes_configs(cluster: Cluster, topic: str) -
         of_topic = kafka_admin.ConfigResourceType.TOPIC
         for configs in ({"retention.ms": "5000000"}, {"retention.bytes": "77"}):
             admin.alter_configs([kafka_admin.ConfigResource(of_topic, topic, configs)])
-        described = admin.describe_configs([kafka_admin.ConfigResource(of_topic, topic)], config_filter="all")["topic"][topic]
-        assert (described["retention.bytes"]["value"], described["retention.ms"]["value"]) == ("77", "5000000")
+        described = admin.describe_configs(
+            [kafka_admin.ConfigResource(of_topic, topic)], config_filter="all"
+        )["topic"][topic]
+        assert (described["retention.bytes"]["value"], described["retention.ms"]["value"]) == (
+            "77",
+            "5000000",
+        )
     finally:
         admin.close()
 
@@ -219,16 +249,22 @@ def test_aiokafka_replaces_all_configs_at_once(cluster: Cluster, topic: str) -> 
 
 def test_confluent_lists_describes_and_deletes_groups(cluster: Cluster, admin: Any, topic: str) -> None:
     group = f"group-of-{topic}"
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "client.id": "reader"})
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "client.id": "reader"}
+    )
     consumer.subscribe([topic])
     until(lambda: len(consumer.assignment()) == PARTITIONS, lambda: consumer.poll(0.1))
     listed = {one.group_id: one.state.name for one in admin.list_consumer_groups().result(PATIENCE_S).valid}
     assert listed[group] == "STABLE"
     described = admin.describe_consumer_groups([group])[group].result(PATIENCE_S)
-    assert [(member.client_id, member.host, len(member.assignment.topic_partitions)) for member in described.members] == [
-        ("reader", "/127.0.0.1", PARTITIONS)
-    ]
-    assert code_of(lambda: admin.delete_consumer_groups([group])[group].result(PATIENCE_S)) == ErrorCode.NON_EMPTY_GROUP
+    assert [
+        (member.client_id, member.host, len(member.assignment.topic_partitions))
+        for member in described.members
+    ] == [("reader", "/127.0.0.1", PARTITIONS)]
+    assert (
+        code_of(lambda: admin.delete_consumer_groups([group])[group].result(PATIENCE_S))
+        == ErrorCode.NON_EMPTY_GROUP
+    )
     consumer.close()
     assert admin.describe_consumer_groups([group])[group].result(PATIENCE_S).state.name == "EMPTY"
     admin.delete_consumer_groups([group])[group].result(PATIENCE_S)
@@ -238,11 +274,17 @@ def test_confluent_lists_describes_and_deletes_groups(cluster: Cluster, admin: A
 def test_confluent_alters_and_lists_a_groups_offsets(cluster: Cluster, admin: Any, topic: str) -> None:
     group = f"group-of-{topic}"
     wanted = [confluent_kafka.TopicPartition(topic, 0, 7), confluent_kafka.TopicPartition(topic, 3, 9)]
-    altered = admin.alter_consumer_group_offsets([confluent_kafka.ConsumerGroupTopicPartitions(group, wanted)])
+    altered = admin.alter_consumer_group_offsets(
+        [confluent_kafka.ConsumerGroupTopicPartitions(group, wanted)]
+    )
     altered[group].result(PATIENCE_S)
-    listed = admin.list_consumer_group_offsets([confluent_kafka.ConsumerGroupTopicPartitions(group)])[group].result(PATIENCE_S)
+    listed = admin.list_consumer_group_offsets([confluent_kafka.ConsumerGroupTopicPartitions(group)])[
+        group
+    ].result(PATIENCE_S)
     assert sorted((one.partition, one.offset) for one in listed.topic_partitions) == [(0, 7), (3, 9)]
-    left = [(partition, offset) for partition, offset in FIRST_TEN if offset >= {0: 7, 3: 9}.get(partition, 0)]
+    left = [
+        (partition, offset) for partition, offset in FIRST_TEN if offset >= {0: 7, 3: 9}.get(partition, 0)
+    ]
     assert confluent_read(cluster.bootstrap_servers, group, topic, len(left)) == left
 
 

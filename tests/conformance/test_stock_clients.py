@@ -1,4 +1,5 @@
-"""The stock Python clients, unmodified, against an embedded cluster: produce, consume, groups, admin."""
+"""The stock Python clients, unmodified, against an embedded cluster: produce, consume, groups,
+admin."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ def confluent_produce(servers: str, topic: str, values: list[bytes], **config: A
 
 
 def confluent_read(servers: str, topic: str, count: int) -> list[Any]:
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": servers, "group.id": "unused", "enable.auto.commit": False})
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": servers, "group.id": "unused", "enable.auto.commit": False}
+    )
     try:
         consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
         messages: list[Any] = []
@@ -94,23 +97,35 @@ def test_confluent_finds_offsets_by_time(embedded: str, topic: str) -> None:
     producer.flush(PATIENCE_S)
     consumer = confluent_kafka.Consumer({"bootstrap.servers": embedded, "group.id": "unused"})
     try:
-        (found,) = consumer.offsets_for_times([confluent_kafka.TopicPartition(topic, 0, 3_500)], timeout=PATIENCE_S)
+        (found,) = consumer.offsets_for_times(
+            [confluent_kafka.TopicPartition(topic, 0, 3_500)], timeout=PATIENCE_S
+        )
         assert found.offset == 3
-        assert consumer.get_watermark_offsets(confluent_kafka.TopicPartition(topic, 0), timeout=PATIENCE_S) == (0, 10)
+        assert consumer.get_watermark_offsets(
+            confluent_kafka.TopicPartition(topic, 0), timeout=PATIENCE_S
+        ) == (0, 10)
     finally:
         consumer.close()
 
 
 def test_a_confluent_group_goes_on_where_it_committed(embedded: str, topic: str) -> None:
     confluent_produce(embedded, topic, VALUES)
-    config = {"bootstrap.servers": embedded, "group.id": f"group-{topic}", "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    config = {
+        "bootstrap.servers": embedded,
+        "group.id": f"group-{topic}",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+    }
 
     def read(count: int) -> list[bytes]:
         consumer = confluent_kafka.Consumer(config)
         try:
             consumer.subscribe([topic])
             messages: list[Any] = []
-            until(lambda: len(messages) >= count, lambda: messages.extend(consumer.consume(count - len(messages), 0.5)))
+            until(
+                lambda: len(messages) >= count,
+                lambda: messages.extend(consumer.consume(count - len(messages), 0.5)),
+            )
             consumer.commit(asynchronous=False)
             return [message.value() for message in messages]
         finally:
@@ -164,7 +179,11 @@ def test_kafka_python_reads_what_it_wrote(embedded: str, topic: str, codec: str 
 def test_a_kafka_python_group_reads_and_commits(embedded: str, topic: str) -> None:
     confluent_produce(embedded, topic, VALUES)
     consumer = kafka.KafkaConsumer(
-        topic, bootstrap_servers=embedded, group_id=f"group-{topic}", auto_offset_reset="earliest", enable_auto_commit=False
+        topic,
+        bootstrap_servers=embedded,
+        group_id=f"group-{topic}",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
     )
     try:
         assert [next(consumer).value for _ in VALUES] == VALUES
@@ -194,7 +213,13 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"enable_idempotence": True}, *({"compression_type": codec} for codec in ("gzip", "snappy", "lz4", "zstd"))], ids=str
+    "options",
+    [
+        {},
+        {"enable_idempotence": True},
+        *({"compression_type": codec} for codec in ("gzip", "snappy", "lz4", "zstd")),
+    ],
+    ids=str,
 )
 def test_aiokafka_reads_what_it_wrote(embedded: str, topic: str, options: dict[str, Any]) -> None:
     async def main() -> None:

@@ -1,4 +1,5 @@
-"""The stock Python clients, unmodified, as members of an embedded cluster's groups: resuming, sharing, and waiting for a broker."""
+"""The stock Python clients, unmodified, as members of an embedded cluster's groups: resuming,
+sharing, and waiting for a broker."""
 
 from __future__ import annotations
 
@@ -68,8 +69,9 @@ def topic(cluster: Cluster, admin: Any, name: str) -> str:
 def at_once(*polls: Callable[[], object]) -> None:
     """Poll members at the same time, each on a thread of its own.
 
-    A poll of kafka-python that ends in the middle of a join forgets the answer and joins anew, on a busy machine for ever. So it gets time,
-    and the others, which the join waits for, are not kept waiting by it.
+    A poll of kafka-python that ends in the middle of a join forgets the answer and joins anew, on a
+    busy machine for ever. So it gets time, and the others, which the join waits for, are not kept
+    waiting by it.
     """
     with ThreadPoolExecutor(len(polls)) as pool:
         list(pool.map(lambda poll: poll(), polls))
@@ -87,7 +89,9 @@ def test_a_group_resumes_where_it_committed(cluster: Cluster, topic: str, client
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.permutations(READERS, 2)))
-def test_one_client_resumes_where_another_committed(cluster: Cluster, topic: str, first: str, second: str) -> None:
+def test_one_client_resumes_where_another_committed(
+    cluster: Cluster, topic: str, first: str, second: str
+) -> None:
     group = f"group-of-{topic}"
     assert READERS[first](cluster.bootstrap_servers, group, topic, 40) == FIRST_TEN
     fill(cluster.bootstrap_servers, topic)
@@ -98,7 +102,9 @@ def test_one_client_resumes_where_another_committed(cluster: Cluster, topic: str
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
-def test_confluent_members_share_partitions_and_take_over_from_each_other(cluster: Cluster, topic: str, strategy: str) -> None:
+def test_confluent_members_share_partitions_and_take_over_from_each_other(
+    cluster: Cluster, topic: str, strategy: str
+) -> None:
     config = {
         "bootstrap.servers": cluster.bootstrap_servers,
         "group.id": f"group-of-{topic}",
@@ -150,7 +156,10 @@ def test_aiokafka_members_share_partitions(cluster: Cluster, topic: str) -> None
     async def share() -> None:
         members = [
             aiokafka.AIOKafkaConsumer(
-                topic, bootstrap_servers=cluster.bootstrap_servers, group_id=f"group-of-{topic}", heartbeat_interval_ms=100
+                topic,
+                bootstrap_servers=cluster.bootstrap_servers,
+                group_id=f"group-of-{topic}",
+                heartbeat_interval_ms=100,
             )
             for _ in range(2)
         ]
@@ -176,7 +185,9 @@ def test_clients_of_different_make_share_one_group(cluster: Cluster, topic: str)
             "heartbeat.interval.ms": 100,
         }
     )
-    python = kafka.KafkaConsumer(bootstrap_servers=cluster.bootstrap_servers, group_id=group, heartbeat_interval_ms=100)
+    python = kafka.KafkaConsumer(
+        bootstrap_servers=cluster.bootstrap_servers, group_id=group, heartbeat_interval_ms=100
+    )
     librdkafka.subscribe([topic])
     python.subscribe([topic])
     try:
@@ -205,8 +216,14 @@ def test_a_group_resumes_after_the_cluster_was_closed(tmp_path: Path) -> None:
 # --- Groups of KIP-848, which there are not
 
 
-def test_a_member_of_a_newer_group_is_refused_at_once_and_not_kept_waiting(cluster: Cluster, topic: str) -> None:
-    config = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": f"group-of-{topic}", "group.protocol": "consumer"}
+def test_a_member_of_a_newer_group_is_refused_at_once_and_not_kept_waiting(
+    cluster: Cluster, topic: str
+) -> None:
+    config = {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "group.id": f"group-of-{topic}",
+        "group.protocol": "consumer",
+    }
     consumer = confluent_kafka.Consumer(config, logger=logging.getLogger("refused"))
     got: list[Any] = []
     try:

@@ -1,4 +1,5 @@
-"""The stock Python clients, unmodified, as members of groups that share anew while their coordinators are killed and stopped."""
+"""The stock Python clients, unmodified, as members of groups that share anew while their
+coordinators are killed and stopped."""
 
 from __future__ import annotations
 
@@ -28,12 +29,14 @@ GROUP, TOPIC = "group", "orders"
 Found = set[tuple[int, int]]
 
 STUCK_S = 7.0
-"""A member of kafka-python that has read nothing for so long has lost an answer, and has to come anew."""
+"""A member of kafka-python that has read nothing for so long has lost an answer, and has to come
+anew."""
 
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """Three brokers; a topic of four partitions with three replicas each, and ten records in each partition."""
+    """Three brokers; a topic of four partitions with three replicas each, and ten records in each
+    partition."""
     with Cluster(brokers=3, config={"group.min.session.timeout.ms": 100}) as running:
         create(_admin(running), TOPIC, replication_factor=3)
         fill(running.bootstrap_servers, TOPIC)
@@ -55,7 +58,11 @@ def records(rounds: int) -> Found:
 
 
 def the_story(
-    cluster: Cluster, join: Callable[[], None], leave: Callable[[], None], until: Callable[[Callable[[], bool]], None], found: Found
+    cluster: Cluster,
+    join: Callable[[], None],
+    leave: Callable[[], None],
+    until: Callable[[Callable[[], bool]], None],
+    found: Found,
 ) -> None:
     """Members come and go while their coordinator does: in the end every record was read."""
     join()
@@ -90,7 +97,11 @@ def test_confluent_members_share_anew_while_coordinators_go(cluster: Cluster) ->
         while not holds():
             assert time.monotonic() < deadline, sorted(found)
             for member in members:
-                found.update((one.partition(), one.offset()) for one in member.consume(50, timeout=0.05) if one.error() is None)
+                found.update(
+                    (one.partition(), one.offset())
+                    for one in member.consume(50, timeout=0.05)
+                    if one.error() is None
+                )
 
     try:
         the_story(cluster, join, lambda: members.pop(0).close(), until, found)
@@ -99,7 +110,9 @@ def test_confluent_members_share_anew_while_coordinators_go(cluster: Cluster) ->
             member.close()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # it leaves sockets open whose connection was refused
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # it leaves sockets open whose connection was refused
 def test_kafka_python_members_share_anew_while_coordinators_go(cluster: Cluster) -> None:
     members: list[Any] = []
     found: Found = set()
@@ -122,14 +135,20 @@ def test_kafka_python_members_share_anew_while_coordinators_go(cluster: Cluster)
         while not holds():
             assert time.monotonic() < deadline, sorted(found)
             for member in members:
-                # It asks for a broker that its newest metadata no longer has, or looks for the coordinator at one that is down and tells of
-                # that: races of its own, over with the next poll.
+                # It asks for a broker that its newest metadata no longer has, or looks for the
+                # coordinator at one that is down and tells of that: races of its own, over with the
+                # next poll.
                 with suppress(kafka.errors.UnknownBrokerIdError, kafka.errors.KafkaConnectionError):
-                    found.update((one.partition, one.offset) for batch in member.poll(timeout_ms=50).values() for one in batch)
+                    found.update(
+                        (one.partition, one.offset)
+                        for batch in member.poll(timeout_ms=50).values()
+                        for one in batch
+                    )
             if len(found) > count:
                 count, stuck_at = len(found), time.monotonic() + stuck_s
             elif time.monotonic() > stuck_at:
-                # Another race of its own: if SyncGroup is answered between two polls the answer is lost, and it reads nothing for ever.
+                # Another race of its own: if SyncGroup is answered between two polls the answer is
+                # lost, and it reads nothing for ever.
                 stuck_s *= 2  # on a slow machine it may only have been about to read
                 stuck_at = time.monotonic() + stuck_s
                 for _ in range(len(members)):

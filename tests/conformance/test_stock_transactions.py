@@ -1,4 +1,5 @@
-"""The stock Python clients' transactions against an embedded cluster: what each commits all of them read, and nothing else."""
+"""The stock Python clients' transactions against an embedded cluster: what each commits all of them
+read, and nothing else."""
 
 from __future__ import annotations
 
@@ -76,7 +77,9 @@ def aiokafka_write(servers: str, topic: str) -> None:
         try:
             for records, committed in ((COMMITTED[:20], True), (ABORTED, False), (COMMITTED[20:], True)):
                 await producer.begin_transaction()
-                sent = [await producer.send(topic, value, partition=partition) for partition, value in records]
+                sent = [
+                    await producer.send(topic, value, partition=partition) for partition, value in records
+                ]
                 await asyncio.gather(*sent)
                 await (producer.commit_transaction() if committed else producer.abort_transaction())
         finally:
@@ -92,7 +95,12 @@ WRITERS = {"confluent": confluent_write, "kafka-python": kafka_python_write, "ai
 
 
 def confluent_read(servers: str, topic: str, isolation: str, count: int) -> list[tuple[int, bytes]]:
-    config = {"bootstrap.servers": servers, "group.id": "unused", "enable.auto.commit": False, "isolation.level": isolation}
+    config = {
+        "bootstrap.servers": servers,
+        "group.id": "unused",
+        "enable.auto.commit": False,
+        "isolation.level": isolation,
+    }
     consumer = confluent_kafka.Consumer(config)
     got: list[tuple[int, bytes]] = []
 
@@ -109,7 +117,9 @@ def confluent_read(servers: str, topic: str, isolation: str, count: int) -> list
 
 
 def kafka_python_read(servers: str, topic: str, isolation: str, count: int) -> list[tuple[int, bytes]]:
-    consumer = kafka.KafkaConsumer(bootstrap_servers=servers, isolation_level=isolation, enable_auto_commit=False)
+    consumer = kafka.KafkaConsumer(
+        bootstrap_servers=servers, isolation_level=isolation, enable_auto_commit=False
+    )
     partitions = [kafka.TopicPartition(topic, partition) for partition in range(PARTITIONS)]
     got: list[tuple[int, bytes]] = []
 
@@ -127,7 +137,9 @@ def kafka_python_read(servers: str, topic: str, isolation: str, count: int) -> l
 
 def aiokafka_read(servers: str, topic: str, isolation: str, count: int) -> list[tuple[int, bytes]]:
     async def read() -> list[tuple[int, bytes]]:
-        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=servers, isolation_level=isolation, enable_auto_commit=False)
+        consumer = aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=servers, isolation_level=isolation, enable_auto_commit=False
+        )
         await consumer.start()
         partitions = [aiokafka.TopicPartition(topic, partition) for partition in range(PARTITIONS)]
         consumer.assign(partitions)
@@ -138,7 +150,11 @@ def aiokafka_read(servers: str, topic: str, isolation: str, count: int) -> list[
                 got.extend((record.partition, record.value) for record in records)
             if len(got) >= count:
                 break
-        got.extend((one.partition, one.value) for records in (await consumer.getmany(timeout_ms=300)).values() for one in records)
+        got.extend(
+            (one.partition, one.value)
+            for records in (await consumer.getmany(timeout_ms=300)).values()
+            for one in records
+        )
         await consumer.stop()
         return got
 
@@ -153,12 +169,18 @@ def by_partition(records: list[tuple[int, bytes]]) -> dict[int, list[bytes]]:
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_all_read_what_each_commits_and_nothing_that_it_aborts(embedded: str, topic: str, writer: str) -> None:
+def test_all_read_what_each_commits_and_nothing_that_it_aborts(
+    embedded: str, topic: str, writer: str
+) -> None:
     WRITERS[writer](embedded, topic)
     for reader in READERS.values():
-        assert by_partition(reader(embedded, topic, "read_committed", len(COMMITTED))) == by_partition(COMMITTED)
+        assert by_partition(reader(embedded, topic, "read_committed", len(COMMITTED))) == by_partition(
+            COMMITTED
+        )
     everything = COMMITTED[:20] + ABORTED + COMMITTED[20:]
-    assert by_partition(confluent_read(embedded, topic, "read_uncommitted", len(everything))) == by_partition(everything)
+    assert by_partition(confluent_read(embedded, topic, "read_uncommitted", len(everything))) == by_partition(
+        everything
+    )
 
 
 def offset_of(servers: str, group: str, topic: str) -> int:
@@ -176,7 +198,12 @@ def test_confluent_moves_a_group_on_with_a_transaction(embedded: str, topic: str
     with fairlead_kafka.Producer({"bootstrap.servers": embedded}) as filler:
         for number in range(10):
             filler.send(source, b"%d" % number)
-    config = {"bootstrap.servers": embedded, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    config = {
+        "bootstrap.servers": embedded,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+    }
     consumer = confluent_kafka.Consumer(config)
     consumer.subscribe([source])
     producer = confluent_kafka.Producer({"bootstrap.servers": embedded, "transactional.id": topic})
@@ -196,7 +223,12 @@ def test_confluent_moves_a_group_on_with_a_transaction(embedded: str, topic: str
             producer.abort_transaction(PATIENCE_S)
     consumer.close()
     assert offset_of(embedded, group, source) == 4
-    assert [value for _, value in confluent_read(embedded, topic, "read_committed", 4)] == [b"0", b"1", b"2", b"3"]
+    assert [value for _, value in confluent_read(embedded, topic, "read_committed", 4)] == [
+        b"0",
+        b"1",
+        b"2",
+        b"3",
+    ]
 
 
 def test_kafka_python_sends_offsets_along(embedded: str, topic: str) -> None:
@@ -223,7 +255,9 @@ def test_aiokafka_sends_offsets_along(embedded: str, topic: str) -> None:
         try:
             for offset, end in ((3, producer.commit_transaction), (7, producer.abort_transaction)):
                 await producer.begin_transaction()
-                await producer.send_offsets_to_transaction({aiokafka.TopicPartition(topic, 0): offset}, f"group-{topic}")
+                await producer.send_offsets_to_transaction(
+                    {aiokafka.TopicPartition(topic, 0): offset}, f"group-{topic}"
+                )
                 finish: Callable[[], Awaitable[None]] = end
                 await finish()
         finally:

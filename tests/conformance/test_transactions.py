@@ -1,4 +1,5 @@
-"""Transactions on Apache Kafka, which judges the client, and on our cluster: what is committed, what is fenced, what a cut may do."""
+"""Transactions on Apache Kafka, which judges the client, and on our cluster: what is committed,
+what is fenced, what a cut may do."""
 
 from __future__ import annotations
 
@@ -10,12 +11,27 @@ import pyarrow as pa
 import pytest
 
 import fairlead_kafka
-from fairlead_kafka import GroupMetadata, OffsetAndMetadata, Producer, ProducerFenced, TopicPartition, TransactionFailed
+from fairlead_kafka import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    Producer,
+    ProducerFenced,
+    TopicPartition,
+    TransactionFailed,
+)
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.wire import ApiKey
 from tests.support.cutting_proxy import CUTS, Fault
-from tests.support.transaction_verdict import PARTITIONS, STEPS, Pipeline, committed_offset, confluent_values, read_committed, run
+from tests.support.transaction_verdict import (
+    PARTITIONS,
+    STEPS,
+    Pipeline,
+    committed_offset,
+    confluent_values,
+    read_committed,
+    run,
+)
 from tests.support.waiting import PATIENCE_S
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -31,7 +47,11 @@ def servers(request: pytest.FixtureRequest) -> str:
 
 def producer(servers: str, name: str, **more: object) -> Producer:
     made = Producer(
-        {"bootstrap.servers": servers, "transactional.id": name, **{key.replace("_", "."): value for key, value in more.items()}}
+        {
+            "bootstrap.servers": servers,
+            "transactional.id": name,
+            **{key.replace("_", "."): value for key, value in more.items()},
+        }
     )
     made.init_transactions()
     return made
@@ -48,7 +68,9 @@ def test_a_connection_killed_at_any_step_of_a_transaction_loses_and_repeats_noth
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
-def test_what_is_committed_is_read_and_what_is_aborted_is_not(servers: str, new_topic: NewTopic, codec: str) -> None:
+def test_what_is_committed_is_read_and_what_is_aborted_is_not(
+    servers: str, new_topic: NewTopic, codec: str
+) -> None:
     topic = new_topic(servers, partitions=PARTITIONS)
     with producer(servers, topic, compression_type=codec, batch_size=300) as sender:
         committed: list[bytes] = []
@@ -71,7 +93,9 @@ def test_what_is_committed_is_read_and_what_is_aborted_is_not(servers: str, new_
     assert sum(ends.values()) > 6 * 50, "what was aborted is in the log, and so are the markers"
 
 
-def test_another_clients_transactions_are_read_record_by_record_and_as_tables(servers: str, new_topic: NewTopic) -> None:
+def test_another_clients_transactions_are_read_record_by_record_and_as_tables(
+    servers: str, new_topic: NewTopic
+) -> None:
     topic = new_topic(servers, partitions=1)
     other = confluent_kafka.Producer({"bootstrap.servers": servers, "transactional.id": topic})
     other.init_transactions(30)
@@ -94,7 +118,9 @@ def test_another_clients_transactions_are_read_record_by_record_and_as_tables(se
         assert table.num_rows
 
 
-def test_a_reader_of_committed_data_stops_before_an_open_transaction(servers: str, new_topic: NewTopic) -> None:
+def test_a_reader_of_committed_data_stops_before_an_open_transaction(
+    servers: str, new_topic: NewTopic
+) -> None:
     topic = new_topic(servers, partitions=1)
     partition = TopicPartition(topic, 0)
     with producer(servers, topic) as sender, reader(servers, topic) as consumer:
@@ -120,7 +146,9 @@ def test_a_reader_of_committed_data_stops_before_an_open_transaction(servers: st
         assert [record.value for record in consumer.poll(PATIENCE_S)] == [b"third"]
 
 
-def test_a_second_producer_of_the_same_id_fences_the_first_and_ends_its_transaction(servers: str, new_topic: NewTopic) -> None:
+def test_a_second_producer_of_the_same_id_fences_the_first_and_ends_its_transaction(
+    servers: str, new_topic: NewTopic
+) -> None:
     topic = new_topic(servers, partitions=PARTITIONS)
     with producer(servers, topic) as first:
         first.begin_transaction()
@@ -153,7 +181,9 @@ def test_offsets_are_committed_with_the_records_or_not_at_all(servers: str, new_
         assert committed_offset(servers, stage.group, TopicPartition(source, 0)) == 40
 
 
-def test_a_member_that_its_group_does_not_know_cannot_commit_offsets(servers: str, new_topic: NewTopic) -> None:
+def test_a_member_that_its_group_does_not_know_cannot_commit_offsets(
+    servers: str, new_topic: NewTopic
+) -> None:
     topic = new_topic(servers, partitions=PARTITIONS)
     offsets = {TopicPartition(topic, 0): 1}
     with producer(servers, topic) as sender:
@@ -173,7 +203,9 @@ def test_a_member_that_its_group_does_not_know_cannot_commit_offsets(servers: st
     assert read_committed(servers, topic) == [b"kept"]
 
 
-def test_a_refused_batch_fails_the_transaction_and_the_next_one_has_a_new_epoch(servers: str, new_topic: NewTopic) -> None:
+def test_a_refused_batch_fails_the_transaction_and_the_next_one_has_a_new_epoch(
+    servers: str, new_topic: NewTopic
+) -> None:
     topic = new_topic(servers, partitions=1, max_message_bytes="2000")
     with producer(servers, topic) as sender:
         sender.begin_transaction()
@@ -188,7 +220,10 @@ def test_a_refused_batch_fails_the_transaction_and_the_next_one_has_a_new_epoch(
         for value in (b"one", b"two"):
             with sender.transaction():
                 sender.send(topic, value)
-        assert sender.metrics()["producer-metrics"]["buffer-available-bytes"] == sender.metrics()["producer-metrics"]["buffer-total-bytes"]
+        assert (
+            sender.metrics()["producer-metrics"]["buffer-available-bytes"]
+            == sender.metrics()["producer-metrics"]["buffer-total-bytes"]
+        )
     assert read_committed(servers, topic, 1) == [b"one", b"two"]
 
 
@@ -206,7 +241,9 @@ def test_the_awaiting_face_does_the_same(servers: str, new_topic: NewTopic) -> N
     topic = new_topic(servers, partitions=PARTITIONS)
 
     async def main() -> None:
-        async with fairlead_kafka.AsyncProducer({"bootstrap.servers": servers, "transactional.id": topic}) as sender:
+        async with fairlead_kafka.AsyncProducer(
+            {"bootstrap.servers": servers, "transactional.id": topic}
+        ) as sender:
             await sender.init_transactions()
             async with sender.transaction():
                 await sender.send(topic, b"kept")
@@ -225,6 +262,8 @@ def test_the_awaiting_face_does_the_same(servers: str, new_topic: NewTopic) -> N
 
 
 def reader(servers: str, topic: str) -> fairlead_kafka.Consumer:
-    made = fairlead_kafka.Consumer({"bootstrap.servers": servers, "isolation.level": "read_committed", "auto.offset.reset": "earliest"})
+    made = fairlead_kafka.Consumer(
+        {"bootstrap.servers": servers, "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+    )
     made.assign([TopicPartition(topic, 0)])
     return made

@@ -1,4 +1,5 @@
-"""The transcript: hundreds of requests to our cluster and to Apache Kafka, answered alike, or with a reason in `differences.toml`."""
+"""The transcript: hundreds of requests to our cluster and to Apache Kafka, answered alike, or with
+a reason in `differences.toml`."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ from fairlead_kafka.wire import ApiKey, Message
 
 
 @pytest.mark.timeout(300)
-def test_our_cluster_answers_as_apache_kafka_does_and_every_difference_has_a_reason(apache_kafka: str) -> None:
+def test_our_cluster_answers_as_apache_kafka_does_and_every_difference_has_a_reason(
+    apache_kafka: str,
+) -> None:
     result = run_transcript(kafka=apache_kafka)
     assert result.unexplained == []
     assert result.unused == [], "explained in differences.toml, and not different"
@@ -54,13 +57,16 @@ def test_whoever_needs_a_right_is_asked_with_it_and_without_and_with_its_variant
         assert all({user, user + DENIED, user + PREFIXED} <= users for user in case.needs.split())
 
 
-@pytest.mark.parametrize("file", ["differences.toml", "differences_replicated.toml", "differences_secured.toml"])
+@pytest.mark.parametrize(
+    "file", ["differences.toml", "differences_replicated.toml", "differences_secured.toml"]
+)
 def test_every_explanation_is_whole(file: str) -> None:
     assert all(len(one.reason) > 20 and one.where for one in explanations(file))
 
 
 def test_the_transcript_of_three_brokers_says_what_is_led_where_and_what_is_refused() -> None:
-    """On our cluster alone: three of Apache Kafka take long to start, and `fairlead lab transcript --replicated` has them."""
+    """On our cluster alone: three of Apache Kafka take long to start, and `fairlead lab transcript
+    --replicated` has them."""
     outcomes, symbols = ask_ours(three_steps.STEPS, 1_700_000_000_000, CONFIG)
     answers = {outcome.name: plain(outcome, symbols) for outcome in outcomes}
 
@@ -89,8 +95,20 @@ def compared(ours: Outcome, theirs: Outcome, *known: Explanation) -> Any:
 
 
 def test_what_systems_make_up_is_no_difference() -> None:
-    ours = asked(port=9092, cluster_id="a", error_message="our words", producer_id=7, rows=[Message(producer_id=7), Message(producer_id=9)])
-    theirs = asked(port=1234, cluster_id="b", error_message="theirs", producer_id=1, rows=[Message(producer_id=1), Message(producer_id=4)])
+    ours = asked(
+        port=9092,
+        cluster_id="a",
+        error_message="our words",
+        producer_id=7,
+        rows=[Message(producer_id=7), Message(producer_id=9)],
+    )
+    theirs = asked(
+        port=1234,
+        cluster_id="b",
+        error_message="theirs",
+        producer_id=1,
+        rows=[Message(producer_id=1), Message(producer_id=4)],
+    )
     assert compared(ours, theirs).same == 1
 
 
@@ -108,7 +126,14 @@ def test_what_systems_make_up_is_no_difference() -> None:
 )
 def test_any_other_field_is(changed: dict[str, Any]) -> None:
     row = Message(name="a", producer_id=7)
-    fields = {"error_code": 0, "port": 1, "error_message": "x", "producer_id": 7, "rows": [row], "records": None}
+    fields = {
+        "error_code": 0,
+        "port": 1,
+        "error_message": "x",
+        "producer_id": 7,
+        "rows": [row],
+        "records": None,
+    }
     unlike = compared(asked(**fields), asked(**{**fields, **changed}))
     assert len(unlike.unexplained) == 1
 
@@ -119,7 +144,12 @@ def test_a_difference_is_named_by_its_path_and_may_be_explained() -> None:
     known = Explanation("METADATA", ["rows[*].x"], "because", ours="1")
     result = compared(ours, theirs, known)
     assert (result.explained, result.unexplained, result.unused) == (1, [], [])
-    for other in (replace(known, ours="3"), replace(known, api="FETCH"), replace(known, step="b*"), replace(known, where=["rows[b].x"])):
+    for other in (
+        replace(known, ours="3"),
+        replace(known, api="FETCH"),
+        replace(known, step="b*"),
+        replace(known, where=["rows[b].x"]),
+    ):
         result = compared(ours, theirs, replace(other, used=0))
         assert (result.explained, len(result.unexplained), len(result.unused)) == (0, 1, 1)
 
@@ -128,7 +158,11 @@ def test_what_others_made_is_neither_compared_nor_counted() -> None:
     step = ask("all", ApiKey.LIST_TRANSACTIONS, (0,), mine=True)
 
     def listed(*rows: tuple[str, int]) -> Outcome:
-        return Outcome(step, 0, Message(states=[Message(transactional_id=name, producer_id=number) for name, number in rows]))
+        return Outcome(
+            step,
+            0,
+            Message(states=[Message(transactional_id=name, producer_id=number) for name, number in rows]),
+        )
 
     assert compared(listed(("transcript-a", 1)), listed(("somebody", 7), ("transcript-a", 8))).same == 1
 
@@ -161,10 +195,15 @@ def test_the_secured_one_goes_with_no_other(further: list[str]) -> None:
     assert run_command(["lab", "transcript", "--secured", *further]) != 0
 
 
-def test_the_command_says_why_there_is_no_apache_kafka(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_why_there_is_no_apache_kafka(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def unavailable(status: object, kafka: object) -> Transcript:
         raise Unavailable("there is no java on the PATH")
 
     monkeypatch.setattr("fairlead_kafka.lab.transcript.run_transcript", unavailable)
     assert run_command(["lab", "transcript", "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"system": "apache-kafka", "skipped": "there is no java on the PATH"}
+    assert json.loads(capsys.readouterr().out) == {
+        "system": "apache-kafka",
+        "skipped": "there is no java on the PATH",
+    }

@@ -1,4 +1,5 @@
-"""SCRAM users and quotas of Apache Kafka, set and told by our admin client, judged by confluent-kafka and Kafka's own tools."""
+"""SCRAM users and quotas of Apache Kafka, set and told by our admin client, judged by
+confluent-kafka and Kafka's own tools."""
 
 from __future__ import annotations
 
@@ -63,26 +64,43 @@ def test_a_user_whose_password_we_set_logs_in_until_we_take_it_back(
     salt: bytes | None,
 ) -> None:
     text = password.reveal() if isinstance(password, Secret) else password
-    assert admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, info, password, salt)]) == {user: None}
+    assert admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, info, password, salt)]) == {
+        user: None
+    }
     until(lambda: user in admin.describe_user_scram_credentials())
     assert admin.describe_user_scram_credentials([user]) == {user: [info]}
     told = confluent.describe_user_scram_credentials([user])[user].result(PATIENCE_S)
     assert [(one.mechanism.value, one.iterations) for one in told.scram_credential_infos] == [info]
-    said = tools.run("configs", "--bootstrap-server", secured.plaintext, "--describe", "--entity-type", "users", "--entity-name", user)
+    said = tools.run(
+        "configs",
+        "--bootstrap-server",
+        secured.plaintext,
+        "--describe",
+        "--entity-type",
+        "users",
+        "--entity-name",
+        user,
+    )
     assert f"{info.mechanism.mechanism}=iterations={info.iterations}" in said
     assert logs_in(secured, user, text, info.mechanism)
     assert not logs_in(secured, user, f"{text}!", info.mechanism)
-    assert admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, info.mechanism)]) == {user: None}
+    assert admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, info.mechanism)]) == {
+        user: None
+    }
     until(lambda: user not in admin.describe_user_scram_credentials())
     assert not logs_in(secured, user, text, info.mechanism)
 
 
-def test_both_mechanisms_of_a_user_are_set_in_one_call_and_beside_an_event_loop(secured: SecuredKafka, admin: Admin) -> None:
+def test_both_mechanisms_of_a_user_are_set_in_one_call_and_beside_an_event_loop(
+    secured: SecuredKafka, admin: Admin
+) -> None:
     both = [ScramCredentialInfo(SHA_256), ScramCredentialInfo(SHA_512)]
 
     async def set_them() -> dict[str, None]:
         async with fairlead_kafka.AsyncAdmin({"bootstrap.servers": secured.plaintext}) as made:
-            return await made.alter_user_scram_credentials([UserScramCredentialUpsertion("erin", info, "secret") for info in both])
+            return await made.alter_user_scram_credentials(
+                [UserScramCredentialUpsertion("erin", info, "secret") for info in both]
+            )
 
     assert asyncio.run(set_them()) == {"erin": None}
     until(lambda: "erin" in admin.describe_user_scram_credentials())
@@ -90,8 +108,12 @@ def test_both_mechanisms_of_a_user_are_set_in_one_call_and_beside_an_event_loop(
     assert logs_in(secured, "erin", "secret", SHA_256)
     assert logs_in(secured, "erin", "secret", SHA_512)
     with pytest.raises(ItemsFailed) as caught:
-        admin.alter_user_scram_credentials([UserScramCredentialDeletion("erin", SHA_256), UserScramCredentialDeletion("nobody", SHA_256)])
-    assert {user: error.code for user, error in caught.value.errors.items()} == {"nobody": ErrorCode.RESOURCE_NOT_FOUND}
+        admin.alter_user_scram_credentials(
+            [UserScramCredentialDeletion("erin", SHA_256), UserScramCredentialDeletion("nobody", SHA_256)]
+        )
+    assert {user: error.code for user, error in caught.value.errors.items()} == {
+        "nobody": ErrorCode.RESOURCE_NOT_FOUND
+    }
     assert caught.value.results == {"erin": None}
     with pytest.raises(ItemsFailed, match="nobody") as caught:
         admin.describe_user_scram_credentials([USER, "nobody"])
@@ -100,13 +122,17 @@ def test_both_mechanisms_of_a_user_are_set_in_one_call_and_beside_an_event_loop(
 
 def test_a_password_that_others_set_is_described(secured: SecuredKafka, admin: Admin, confluent: Any) -> None:
     info = confluent_admin.ScramCredentialInfo(confluent_admin.ScramMechanism.SCRAM_SHA_512, 5000)
-    confluent.alter_user_scram_credentials([confluent_admin.UserScramCredentialUpsertion("frank", info, b"x")])["frank"].result(PATIENCE_S)
+    confluent.alter_user_scram_credentials(
+        [confluent_admin.UserScramCredentialUpsertion("frank", info, b"x")]
+    )["frank"].result(PATIENCE_S)
     until(lambda: "frank" in admin.describe_user_scram_credentials())
     assert admin.describe_user_scram_credentials(["frank"]) == {"frank": [ScramCredentialInfo(SHA_512, 5000)]}
     assert logs_in(secured, "frank", "x", SHA_512)
 
 
-def test_a_password_is_never_shown(secured: SecuredKafka, admin: Admin, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_password_is_never_shown(
+    secured: SecuredKafka, admin: Admin, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     shown: list[str] = []
     for user, given in [("", NEVER_SHOWN), ("grace", f"{NEVER_SHOWN}\ud800"), ("grace", NEVER_SHOWN)]:
@@ -128,7 +154,10 @@ def test_a_password_is_never_shown(secured: SecuredKafka, admin: Admin, caplog: 
     assert len(shown) >= 14
 
 
-ALICE, ANY_CLIENT_OF_HERS = ClientQuotaEntity({"user": USER}), ClientQuotaEntity({"user": USER, "client-id": None})
+ALICE, ANY_CLIENT_OF_HERS = (
+    ClientQuotaEntity({"user": USER}),
+    ClientQuotaEntity({"user": USER, "client-id": None}),
+)
 QUOTAS: dict[ClientQuotaEntity, dict[str, float]] = {
     ALICE: {"producer_byte_rate": 1_048_576.0, "consumer_byte_rate": 2_097_152.0},
     ANY_CLIENT_OF_HERS: {"request_percentage": 12.5},
@@ -139,7 +168,9 @@ QUOTAS: dict[ClientQuotaEntity, dict[str, float]] = {
 }
 
 
-def test_quotas_that_we_set_are_what_kafka_s_own_tool_is_told(secured: SecuredKafka, admin: Admin, tools: JavaTools) -> None:
+def test_quotas_that_we_set_are_what_kafka_s_own_tool_is_told(
+    secured: SecuredKafka, admin: Admin, tools: JavaTools
+) -> None:
     def described(*entity: str) -> str:
         return tools.run("configs", "--bootstrap-server", secured.plaintext, "--describe", *entity)
 
@@ -150,8 +181,12 @@ def test_quotas_that_we_set_are_what_kafka_s_own_tool_is_told(secured: SecuredKa
     assert admin.describe_client_quotas() == QUOTAS
     hers = admin.describe_client_quotas(ClientQuotaFilter([of.of_entity("user", USER)]))
     assert hers.keys() == {ALICE, ANY_CLIENT_OF_HERS}
-    assert admin.describe_client_quotas(ClientQuotaFilter([of.of_entity("user", USER)], strict=True)).keys() == {ALICE}
-    assert admin.describe_client_quotas(ClientQuotaFilter([of.of_default_entity("ip")])).keys() == {ClientQuotaEntity({"ip": None})}
+    assert admin.describe_client_quotas(
+        ClientQuotaFilter([of.of_entity("user", USER)], strict=True)
+    ).keys() == {ALICE}
+    assert admin.describe_client_quotas(ClientQuotaFilter([of.of_default_entity("ip")])).keys() == {
+        ClientQuotaEntity({"ip": None})
+    }
     assert len(admin.describe_client_quotas(ClientQuotaFilter([of.of_entity_type("ip")]))) == 2
     said = described("--entity-type", "users", "--entity-name", USER)
     assert "producer_byte_rate=1048576.0" in said
@@ -162,16 +197,34 @@ def test_quotas_that_we_set_are_what_kafka_s_own_tool_is_told(secured: SecuredKa
     assert "controller_mutation_rate=0.5" in described("--entity-type", "users", "--entity-default")
     assert "producer_byte_rate=1.0" in described("--entity-type", "clients", "--entity-name", "batch")
     assert "connection_creation_rate=10.0" in described("--entity-type", "ips", "--entity-name", "127.0.0.9")
-    by_tool = ("--alter", "--entity-type", "clients", "--entity-name", "batch", "--add-config", "request_percentage=7")
+    by_tool = (
+        "--alter",
+        "--entity-type",
+        "clients",
+        "--entity-name",
+        "batch",
+        "--add-config",
+        "request_percentage=7",
+    )
     tools.run("configs", "--bootstrap-server", secured.plaintext, *by_tool)
     batch = ClientQuotaEntity({"client-id": "batch"})
-    until(lambda: admin.describe_client_quotas()[batch] == {"producer_byte_rate": 1.0, "request_percentage": 7.0})
-    admin.alter_client_quotas({entity: dict.fromkeys(own) for entity, own in admin.describe_client_quotas().items()})
+    until(
+        lambda: (
+            admin.describe_client_quotas()[batch] == {"producer_byte_rate": 1.0, "request_percentage": 7.0}
+        )
+    )
+    admin.alter_client_quotas(
+        {entity: dict.fromkeys(own) for entity, own in admin.describe_client_quotas().items()}
+    )
     until(lambda: not admin.describe_client_quotas())
     assert "byte_rate" not in described("--entity-type", "users", "--entity-name", USER)
 
 
 def test_a_quota_that_the_broker_refuses_is_told_by_its_entity(admin: Admin) -> None:
-    with pytest.raises(ItemsFailed, match=r"user alice: INVALID_REQUEST .*Invalid configuration key no_such_rate") as caught:
-        admin.alter_client_quotas({ALICE: {"no_such_rate": 1}, ClientQuotaEntity({"user": "x"}): {"consumer_byte_rate": 1.5}})
+    with pytest.raises(
+        ItemsFailed, match=r"user alice: INVALID_REQUEST .*Invalid configuration key no_such_rate"
+    ) as caught:
+        admin.alter_client_quotas(
+            {ALICE: {"no_such_rate": 1}, ClientQuotaEntity({"user": "x"}): {"consumer_byte_rate": 1.5}}
+        )
     assert len(caught.value.errors) == 2

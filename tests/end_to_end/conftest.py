@@ -1,4 +1,5 @@
-"""What the tests of the command line share: one cluster per module, and a way to run commands against it."""
+"""What the tests of the command line share: one cluster per module, and a way to run commands
+against it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`fairlead groups` against an embedded cluster: lag, members, resets that are shown first and done only when told to."""
+"""`fairlead groups` against an embedded cluster: lag, members, resets that are shown first and done
+only when told to."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def topic(cluster: Cluster) -> None:
     with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
         for number in range(10):
             for partition in range(2):
-                producer.send(TOPIC, b"x", partition=partition, timestamp_ms=1_700_000_000_000 + 1_000 * number)
+                producer.send(
+                    TOPIC, b"x", partition=partition, timestamp_ms=1_700_000_000_000 + 1_000 * number
+                )
 
 
 @pytest.fixture
@@ -39,7 +42,13 @@ def group(cluster: Cluster) -> Iterator[None]:
 
 def offsets_after(run: Run, *options: str) -> list[int]:
     """The new offsets that a reset shows, then does, which is then described."""
-    command = ("groups", "reset-offsets", GROUP, *(() if "--all-topics" in options else ("--topic", TOPIC)), *options)
+    command = (
+        "groups",
+        "reset-offsets",
+        GROUP,
+        *(() if "--all-topics" in options else ("--topic", TOPIC)),
+        *options,
+    )
     before = committed(run)
     shown = run(*command, "--json", "-")
     assert shown.code == 0, shown.err
@@ -64,7 +73,9 @@ def test_groups_are_listed_and_described_with_their_lag(run: Run) -> None:
     assert GROUP not in run("groups", "list", "--state", "Stable").out
     (described,) = json.loads(run("groups", "describe", GROUP, "--json", "-").out)
     assert (described["group"], described["state"], described["members"]) == (GROUP, "Empty", [])
-    assert [(row["partition"], row["committed"], row["end"], row["lag"]) for row in described["partitions"]] == [
+    assert [
+        (row["partition"], row["committed"], row["end"], row["lag"]) for row in described["partitions"]
+    ] == [
         (0, 4, 10, 6),
         (1, 10, 10, 0),
     ]
@@ -111,13 +122,17 @@ def test_single_partitions_are_reset(run: Run) -> None:
         (["--topic", TOPIC, "--by-duration", "1h"], "expected a duration such as"),
     ],
 )
-def test_a_reset_that_makes_no_sense_is_refused_with_a_reason(run: Run, options: list[str], said: str) -> None:
+def test_a_reset_that_makes_no_sense_is_refused_with_a_reason(
+    run: Run, options: list[str], said: str
+) -> None:
     ran = run("groups", "reset-offsets", GROUP, *options)
     assert ran.code == 1
     assert said in ran.err
 
 
-def test_a_state_that_there_is_not_is_refused_and_an_option_without_its_value_leads_to_the_right_help(run: Run) -> None:
+def test_a_state_that_there_is_not_is_refused_and_an_option_without_its_value_leads_to_the_right_help(
+    run: Run,
+) -> None:
     ran = run("groups", "list", "--state", "Stabel")
     assert (ran.code, ran.out) == (1, "")
     assert "--state Stabel: is none of PreparingRebalance, " in ran.err
@@ -128,7 +143,12 @@ def test_a_state_that_there_is_not_is_refused_and_an_option_without_its_value_le
 
 
 def test_a_group_with_members_is_neither_reset_nor_deleted(run: Run, cluster: Cluster) -> None:
-    config = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "busy", "client.id": "one", "heartbeat.interval.ms": 100}
+    config = {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "group.id": "busy",
+        "client.id": "one",
+        "heartbeat.interval.ms": 100,
+    }
     member = confluent_kafka.Consumer(config)
     member.subscribe([TOPIC])
     try:
@@ -136,7 +156,9 @@ def test_a_group_with_members_is_neither_reset_nor_deleted(run: Run, cluster: Cl
             member.poll(0.05)
         (described,) = json.loads(run("groups", "describe", "busy", "--json", "-").out)
         assert (described["state"], described["protocol"]) == ("Stable", "range")
-        assert [(one["client_id"], one["assignment"]) for one in described["members"]] == [("one", {TOPIC: [0, 1]})]
+        assert [(one["client_id"], one["assignment"]) for one in described["members"]] == [
+            ("one", {TOPIC: [0, 1]})
+        ]
         assert [row["client_id"] for row in described["partitions"]] == ["one", "one"]
         assert f"{TOPIC}: 0 1" in run("groups", "describe", "busy", "--members").out
         ran = run("groups", "reset-offsets", "busy", "--topic", TOPIC, "--to-earliest")
@@ -150,7 +172,9 @@ def test_a_group_with_members_is_neither_reset_nor_deleted(run: Run, cluster: Cl
 def test_groups_are_deleted_whole_or_by_topic(run: Run, cluster: Cluster) -> None:
     with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         admin.alter_group_offsets("old", dict.fromkeys(PARTITIONS, 1))
-    assert run("groups", "delete", "old", "--topic", TOPIC).out.splitlines() == [f"deleted: old, {of}" for of in PARTITIONS]
+    assert run("groups", "delete", "old", "--topic", TOPIC).out.splitlines() == [
+        f"deleted: old, {of}" for of in PARTITIONS
+    ]
     with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         admin.alter_group_offsets("old", dict.fromkeys(PARTITIONS, 1))
     ran = run("groups", "delete", "old", "missing")

@@ -21,7 +21,9 @@ def _replace(file: Path, before: str, after: str) -> None:
     file.write_text(text.replace(before, after), encoding="utf-8")
 
 
-def test_init_writes_a_project_whose_topics_are_there_and_check_finds_nothing(run: Run, cluster: Cluster, tmp_path: Path) -> None:
+def test_init_writes_a_project_whose_topics_are_there_and_check_finds_nothing(
+    run: Run, cluster: Cluster, tmp_path: Path
+) -> None:
     ran = run("pipeline", "init", str(tmp_path / "shop"))
     assert (ran.code, ran.err) == (0, "")
     assert "put 2,000 records of an access log into access" in ran.out
@@ -38,24 +40,37 @@ def test_a_mistake_is_told_by_file_and_line_and_keeps_a_run_from_starting(run: R
     assert run("pipeline", "init", str(tmp_path / "shop")).code == 0
     program = tmp_path / "shop" / "transformations" / "access_log.py"
     _replace(program, '"subscribe", "access"', '"subscribe", "acess"')
-    line = program.read_text(encoding="utf-8").splitlines().index('    """The topic\'s records, with the fields of a line."""') + 2
+    line = (
+        program.read_text(encoding="utf-8")
+        .splitlines()
+        .index('    """The topic\'s records, with the fields of a line."""')
+        + 2
+    )
     ran = run("pipeline", "check", str(tmp_path / "shop"))
     assert ran.code == 1
-    assert f"transformations/access_log.py:{line}: error wrong-topic: there is no topic acess\n    did you mean access?" in ran.out
+    assert (
+        f"transformations/access_log.py:{line}: error wrong-topic: there is no topic acess\n    did you mean "
+        "access?" in ran.out
+    )
     ran = run("pipeline", "run", str(tmp_path / "shop"))
     assert ran.code == 1
     assert "wrong-topic" in ran.err
     assert "Spark" not in ran.err
 
 
-def test_without_a_cluster_init_says_what_to_do_and_check_says_where_the_address_is(run_at: Run, tmp_path: Path) -> None:
+def test_without_a_cluster_init_says_what_to_do_and_check_says_where_the_address_is(
+    run_at: Run, tmp_path: Path
+) -> None:
     ran = run_at("pipeline", "init", str(tmp_path / "shop"))
     assert ran.code == 0
     assert "no cluster answers yet" in ran.out
     assert "fairlead topics create access --partitions 6 -b 127.0.0.1:1" in ran.out
     ran = run_at("pipeline", "check", str(tmp_path / "shop"))
     assert ran.code == 1
-    assert "spark-pipeline.yml:9: error unreachable-broker: no broker answers: 127.0.0.1:1: Connection refused" in ran.out
+    assert (
+        "spark-pipeline.yml:9: error unreachable-broker: no broker answers: 127.0.0.1:1: Connection refused"
+        in ran.out
+    )
     assert run_at("pipeline", "check", str(tmp_path / "shop"), "--no-cluster").code == 0
 
 
@@ -77,7 +92,8 @@ def test_without_spark_a_pipeline_says_what_to_install_and_does_nothing(
     ran = run_at("pipeline", command[0], str(tmp_path / command[1]))
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.splitlines() == [
-        'Spark is not installed here (pyspark, yaml, grpc, pandas cannot be imported): pip install "fairlead-kafka[spark]" brings it'
+        "Spark is not installed here (pyspark, yaml, grpc, pandas cannot be imported): pip install "
+        '"fairlead-kafka[spark]" brings it'
     ]
     assert list(tmp_path.iterdir()) == []
 
@@ -97,12 +113,24 @@ def test_what_makes_no_sense_is_said(run_at: Run, arguments: tuple[str, ...], sa
     assert said in ran.err
 
 
-def test_a_check_loads_neither_spark_nor_arrow_nor_a_client(cluster: Cluster, run: Run, tmp_path: Path) -> None:
+def test_a_check_loads_neither_spark_nor_arrow_nor_a_client(
+    cluster: Cluster, run: Run, tmp_path: Path
+) -> None:
     assert run("pipeline", "init", str(tmp_path / "shop")).code == 0
     program = (
         "import sys; from fairlead_kafka.cli.main import run; code = run(sys.argv[1:]);"
-        "print(sorted({'pyspark', 'pyarrow', 'numpy', 'pandas', 'hypothesis', 'fairlead_kafka.client'} & set(sys.modules)), code)"
+        "print(sorted({'pyspark', 'pyarrow', 'numpy', 'pandas', 'hypothesis', 'fairlead_kafka.client'} & "
+        "set(sys.modules)), code)"
     )
-    command = [sys.executable, "-c", program, "pipeline", "check", str(tmp_path / "shop"), "-b", cluster.bootstrap_servers]
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "pipeline",
+        "check",
+        str(tmp_path / "shop"),
+        "-b",
+        cluster.bootstrap_servers,
+    ]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert ran.stdout.splitlines()[-1] == "[] 0"

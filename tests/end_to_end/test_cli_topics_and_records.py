@@ -31,7 +31,8 @@ def test_topics_are_created_listed_described_and_deleted(run: Run, tmp_path: Pat
     assert {"life-a", "life-b"} <= set(run("topics", "list").out.split())
     described = json.loads(run("topics", "describe", "life-a", "--json", "-").out)
     assert [one["partition"] for one in described["life-a"]["partitions"]] == [0, 1, 2, 3]
-    assert run("topics", "describe", "life-a", "--json", str(tmp_path / "report")).out.splitlines()[0].split()[:3] == [
+    assert run("topics", "describe", "life-a", "--json",
+    str(tmp_path / "report")).out.splitlines()[0].split()[:3] == [
         "topic", "partition", "leader",
     ]  # fmt: skip
     assert json.loads((tmp_path / "report").read_text()) == described
@@ -62,9 +63,17 @@ def test_validate_only_creates_nothing(run: Run) -> None:
         (["consume", "t", "-n", "0"], 2, "see `fairlead consume --help`"),
         (["topics", "create", "x", "--config", "foo"], 1, "--config 'foo': expected KEY=VALUE"),
         (["topics", "create", "x", "--config", "foo=1"], 1, "foo: unknown"),
-        (["topics", "list", "-X", "request.timeout.ms=soon"], 1, "request.timeout.ms: expected int, got 'soon'"),
+        (
+            ["topics", "list", "-X", "request.timeout.ms=soon"],
+            1,
+            "request.timeout.ms: expected int, got 'soon'",
+        ),
         (["topics", "list", "-b", "nonsense"], 1, "'nonsense' is not host:port"),
-        (["topics", "list", "--json", "no-such-folder/x"], 1, "--json no-such-folder/x: cannot be written (No such file or directory)"),
+        (
+            ["topics", "list", "--json", "no-such-folder/x"],
+            1,
+            "--json no-such-folder/x: cannot be written (No such file or directory)",
+        ),
         (["topics", "list", "--json", "."], 1, "--json .: cannot be written (Is a directory)"),
         (["produce", "t", "-X", "acks=7"], 1, "acks: must be one of all, -1, 0, 1"),
         (["produce", "t", "-k", ""], 1, "--key-separator: must not be empty"),
@@ -78,16 +87,25 @@ def test_what_is_wrong_is_said_in_one_line(run: Run, arguments: list[str], code:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["topics", "list"], ["produce", "t"], ["consume", "t"], ["perf", "consume", "--topic", "t", "--messages", "1"]]
+    "arguments",
+    [
+        ["topics", "list"],
+        ["produce", "t"],
+        ["consume", "t"],
+        ["perf", "consume", "--topic", "t", "--messages", "1"],
+    ],
 )
-def test_an_unreachable_cluster_is_named_with_the_reason(run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+def test_an_unreachable_cluster_is_named_with_the_reason(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
     monkeypatch.setattr("fairlead_kafka.cli.connecting.QUIET_S", 0.1)
     monkeypatch.setattr("fairlead_kafka.cli.connecting.PATIENCE_S", 0.2)
     ran = run(*arguments, "-b", "127.0.0.1:1")
     assert ran.code == 1
     assert ran.err.splitlines() == [
         "waiting for 127.0.0.1:1 …",
-        "ConnectionFailed: could not reach any of 127.0.0.1:1 (connection refused); `fairlead up` starts a cluster, "
+        "ConnectionFailed: could not reach any of 127.0.0.1:1 (connection refused); `fairlead up` starts a "
+        "cluster, "
         "--bootstrap-server names another",
     ]
 
@@ -150,13 +168,17 @@ def test_only_one_partition_is_read_if_asked_for(run: Run) -> None:
     counts = [_consumed(run, "parts", "--partition", str(number)).count(b"x") for number in range(3)]
     assert sum(counts) == 30
     assert min(counts) > 0
-    assert "--partition 3: topic parts has partitions 0 to 2" in run("consume", "parts", "--partition", "3").err
+    assert (
+        "--partition 3: topic parts has partitions 0 to 2" in run("consume", "parts", "--partition", "3").err
+    )
 
 
 def test_a_reader_that_leaves_ends_it_quietly(cluster: Cluster, run: Run) -> None:
     run("topics", "create", "piped", "--partitions", "1")
     run("produce", "piped", stdin=b"0123456789\n" * 20_000)
-    with start("consume", "piped", "--from-beginning", bootstrap_servers=cluster.bootstrap_servers) as process:
+    with start(
+        "consume", "piped", "--from-beginning", bootstrap_servers=cluster.bootstrap_servers
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "0123456789\n"
         process.stdout.close()
@@ -168,7 +190,9 @@ def test_a_reader_that_leaves_ends_it_quietly(cluster: Cluster, run: Run) -> Non
 def test_ctrl_c_ends_consume_cleanly(cluster: Cluster, run: Run) -> None:
     run("topics", "create", "waiting", "--partitions", "1")
     run("produce", "waiting", stdin=b"a\n")
-    with start("consume", "waiting", "--from-beginning", bootstrap_servers=cluster.bootstrap_servers) as process:
+    with start(
+        "consume", "waiting", "--from-beginning", bootstrap_servers=cluster.bootstrap_servers
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "a\n"
         process.send_signal(signal.SIGINT)
@@ -224,7 +248,9 @@ def test_ctrl_c_while_waiting_for_a_cluster_ends_with_130() -> None:
 def test_sigterm_ends_with_143(cluster: Cluster, run: Run) -> None:
     run("topics", "create", "terminated", "--partitions", "1")
     run("produce", "terminated", stdin=b"a\n")
-    with start("consume", "terminated", "--from-beginning", bootstrap_servers=cluster.bootstrap_servers) as process:
+    with start(
+        "consume", "terminated", "--from-beginning", bootstrap_servers=cluster.bootstrap_servers
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "a\n"
         process.terminate()
@@ -247,34 +273,58 @@ def test_no_table_is_cut_or_wrapped_where_there_is_no_terminal() -> None:
     assert "…" not in out
 
 
-def test_settings_come_from_a_file_or_a_profile(run_at: Run, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_come_from_a_file_or_a_profile(
+    run_at: Run, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("NAME_OF_CLIENT", "somebody")
     servers = cluster.bootstrap_servers
     refused = run_at("profile", "add", "here", "-b", servers, "-X", "sasl.password=hunter2")
     assert (refused.code, "hunter2" in refused.err) == (1, False)
     assert "a profile keeps no secrets; give ${env:NAME} or ${file:PATH:KEY}" in refused.err
-    assert run_at("profile", "add", "here", "-b", servers, "-X", "client.id=a", "-X", "sasl.password=${env:NAME_OF_CLIENT}").code == 0
+    assert (
+        run_at(
+            "profile",
+            "add",
+            "here",
+            "-b",
+            servers,
+            "-X",
+            "client.id=a",
+            "-X",
+            "sasl.password=${env:NAME_OF_CLIENT}",
+        ).code
+        == 0
+    )
     assert run_at("profile", "list").out == "here\n"
-    assert run_at("profile", "show", "here").out == f"bootstrap.servers={servers}\nclient.id=a\nsasl.password=${{env:NAME_OF_CLIENT}}\n"
+    assert (
+        run_at("profile", "show", "here").out
+        == f"bootstrap.servers={servers}\nclient.id=a\nsasl.password=${{env:NAME_OF_CLIENT}}\n"
+    )
     assert run_at("topics", "list", "--profile", "here").code == 0
     assert "did you mean here?" in run_at("topics", "list", "--profile", "hree").err
     file = tmp_path / "client.properties"
     file.write_text(f"# as for Kafka's tools\nbootstrap.servers={servers}\nrequest.timeout.ms=0x\n")
     assert "request.timeout.ms: expected int" in run_at("topics", "list", "--command-config", str(file)).err
     assert run_at("topics", "list", "--command-config", str(file), "-X", "request.timeout.ms=9000").code == 0
-    assert "cannot be read (no such file or directory)" in run_at("topics", "list", "--command-config", str(tmp_path / "none")).err
+    assert (
+        "cannot be read (no such file or directory)"
+        in run_at("topics", "list", "--command-config", str(tmp_path / "none")).err
+    )
     assert run_at("profile", "delete", "here").code == 0
     assert "there is none; `fairlead profile add here` makes it" in run_at("profile", "show", "here").err
 
 
 def test_ctrl_c_within_an_import_ends_with_the_same_exit_code(tmp_path: Path) -> None:
-    """CPython remembers a KeyboardInterrupt that was raised inside of an exec of text, and kills itself by SIGINT at its end."""
+    """CPython remembers a KeyboardInterrupt that was raised inside of an exec of text, and kills
+    itself by SIGINT at its end."""
     (tmp_path / "interrupted.py").write_text(
         "import fairlead_kafka.cli.application as application\n"
         "from fairlead_kafka.cli.main import main\n"
         "application.invoke = lambda arguments: exec('raise KeyboardInterrupt')\n"
         "main()\n"
     )
-    ran = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert (ran.returncode, ran.stderr) == (130, "interrupted\n")

@@ -82,7 +82,11 @@ def test_what_is_wrong_is_said_in_one_line(run_at: Run, tmp_path: Path) -> None:
         (("--port", "80000"), 2, "'--port'"),
         (("--brokers", "0"), 2, "'--brokers'"),
         (("-X", "foo=1"), 1, "broker config: foo: unknown"),
-        (("--port", "0", "--host", "192.0.2.1"), 1, "cannot listen on 192.0.2.1:0: cannot assign requested address; give another address"),
+        (
+            ("--port", "0", "--host", "192.0.2.1"),
+            1,
+            "cannot listen on 192.0.2.1:0: cannot assign requested address; give another address",
+        ),
         (("--data-dir", str(tmp_path / "file")), 1, "cannot be used (File exists); name a folder"),
     ):
         ran = run_at("up", *arguments)
@@ -107,15 +111,37 @@ def test_the_lab_refuses_what_it_does_not_know_before_it_starts(run_at: Run) -> 
 def test_the_kernels_are_measured(run_at: Run, tmp_path: Path) -> None:
     ran = run_at("lab", "kernels", "--json", str(tmp_path / "report.json"))
     assert ran.code == 0, ran.err
-    assert ran.out.splitlines()[0].split() == ["kernel", "record_size", "threads", "records_per_s", "gb_per_s"]
+    assert ran.out.splitlines()[0].split() == [
+        "kernel",
+        "record_size",
+        "threads",
+        "records_per_s",
+        "gb_per_s",
+    ]
     report = json.loads((tmp_path / "report.json").read_text())
     assert (report["experiment"], report["parameters"]) == ("kernels", {"profile": "quick"})
-    assert {(row["kernel"], row["threads"]) for row in report["rows"]} == {("encode", 1), ("encode", 2), ("decode", 1), ("decode", 2)}
+    assert {(row["kernel"], row["threads"]) for row in report["rows"]} == {
+        ("encode", 1),
+        ("encode", 2),
+        ("decode", 1),
+        ("decode", 2),
+    }
     assert all(row["records_per_s"] > 0 for row in report["rows"])
 
 
 def test_throughput_is_measured_on_our_own_cluster(run_at: Run) -> None:
-    ran = run_at("lab", "throughput", "--target", "fairlead", "--peers", "fairlead.send_table", "--records", "20000", "--json", "-")
+    ran = run_at(
+        "lab",
+        "throughput",
+        "--target",
+        "fairlead",
+        "--peers",
+        "fairlead.send_table",
+        "--records",
+        "20000",
+        "--json",
+        "-",
+    )
     assert ran.code == 0, ran.err
     rows = json.loads(ran.out)["rows"]
     assert [(row["system"], row["target"]) for row in rows] == [("fairlead.send_table", "fairlead")]

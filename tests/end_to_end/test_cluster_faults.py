@@ -1,4 +1,5 @@
-"""Faults by script, all brokers in one thread: links that are cut, disks that are full. The cluster is the pytest plugin's."""
+"""Faults by script, all brokers in one thread: links that are cut, disks that are full. The cluster
+is the pytest plugin's."""
 
 from __future__ import annotations
 
@@ -25,12 +26,16 @@ def replicas(cluster: Cluster, topic: str) -> list[int]:
 def produce(cluster: Cluster, topic: str, value: bytes, timeout_ms: int = 20_000) -> int:
     """Produce a record to partition 0 with acks=all; the error code."""
     with Wire(cluster.broker(replicas(cluster, topic)[0]).address) as wire:
-        answer = wire.ask(ApiKey.PRODUCE, 9, **(produce_fields({(topic, 0): batch([value])}) | {"timeout_ms": timeout_ms}))
+        answer = wire.ask(
+            ApiKey.PRODUCE, 9, **(produce_fields({(topic, 0): batch([value])}) | {"timeout_ms": timeout_ms})
+        )
     return int(answer.responses[0].partition_responses[0].error_code)
 
 
 @pytest.mark.kafka_topic(**TWO_REPLICAS)
-def test_a_follower_that_is_cut_off_from_its_leader_holds_up_acks_until_it_is_healed(kafka_cluster: Cluster, kafka_topic: str) -> None:
+def test_a_follower_that_is_cut_off_from_its_leader_holds_up_acks_until_it_is_healed(
+    kafka_cluster: Cluster, kafka_topic: str
+) -> None:
     leader, follower = replicas(kafka_cluster, kafka_topic)
     assert produce(kafka_cluster, kafka_topic, b"a") == 0
     kafka_cluster.broker(leader).cut(from_=follower)
@@ -41,7 +46,9 @@ def test_a_follower_that_is_cut_off_from_its_leader_holds_up_acks_until_it_is_he
 
 
 @pytest.mark.kafka_topic(**TWO_REPLICAS)
-def test_the_end_that_did_not_ask_for_the_cut_heals_it_as_well(kafka_cluster: Cluster, kafka_topic: str) -> None:
+def test_the_end_that_did_not_ask_for_the_cut_heals_it_as_well(
+    kafka_cluster: Cluster, kafka_topic: str
+) -> None:
     leader, follower = replicas(kafka_cluster, kafka_topic)
     kafka_cluster.broker(leader).cut()
     assert produce(kafka_cluster, kafka_topic, b"a", timeout_ms=200) == ErrorCode.REQUEST_TIMED_OUT

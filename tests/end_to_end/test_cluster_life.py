@@ -1,4 +1,5 @@
-"""`Cluster`: beginning, end, and what survives what. Through real sockets and files, with raw frames as the client."""
+"""`Cluster`: beginning, end, and what survives what. Through real sockets and files, with raw
+frames as the client."""
 
 from __future__ import annotations
 
@@ -56,7 +57,10 @@ def test_a_remembered_port_that_is_taken_is_replaced(tmp_path: Path) -> None:
 
 
 def test_a_port_that_was_asked_for_and_is_taken_is_an_error() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConnectionFailed, match="cannot listen"):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(ConnectionFailed, match="cannot listen"),
+    ):
         Cluster(brokers=1, port=taken.getsockname()[1])
 
 
@@ -100,7 +104,9 @@ def test_a_broker_that_comes_back_has_its_records_and_its_port(end: str) -> None
         getattr(broker, end)()
         assert not broker.running
         with Wire(addresses(cluster)[1 - leader]) as wire:
-            answer = wire.ask(ApiKey.METADATA, 8, topics=[Message(name="events")], allow_auto_topic_creation=True)
+            answer = wire.ask(
+                ApiKey.METADATA, 8, topics=[Message(name="events")], allow_auto_topic_creation=True
+            )
         assert [node.node_id for node in answer.brokers] == [1 - leader]
         assert answer.controller_id == 1 - leader
         assert answer.topics[0].partitions[0].leader_id == -1
@@ -122,7 +128,9 @@ def test_an_open_connection_ends_with_its_broker(end: str) -> None:
             wire.ask(ApiKey.API_VERSIONS, 0)
 
 
-def test_a_broker_that_crashes_is_not_running_and_can_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_crashes_is_not_running_and_can_be_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with Cluster(brokers=2) as cluster:
         write(cluster, "events", b"before")
         leader = create(addresses(cluster), "events")
@@ -208,7 +216,12 @@ sys.stdin.read()
 
 
 def test_what_was_acknowledged_survives_kill_9_of_the_process(tmp_path: Path) -> None:
-    child = subprocess.Popen([sys.executable, "-c", _CHILD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", _CHILD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert child.stdout is not None
         servers = child.stdout.readline().strip().split(",")
@@ -236,7 +249,13 @@ print(cluster._folder)
 
 
 def test_a_cluster_that_nobody_closes_ends_with_its_process_and_no_forked_child_ends_it() -> None:
-    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", _FORGETFUL], capture_output=True, text=True, timeout=300, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _FORGETFUL],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout
     assert not Path(ran.stdout.strip()).exists()

@@ -1,4 +1,5 @@
-"""A cluster with a process for each broker: real `kill -9`, the same faces, and nothing left behind."""
+"""A cluster with a process for each broker: real `kill -9`, the same faces, and nothing left
+behind."""
 
 from __future__ import annotations
 
@@ -61,7 +62,13 @@ def topic_led_by(cluster: Cluster, node_id: int, name: str) -> str:
     topic = {"name": name, "num_partitions": -1, "replication_factor": -1, "configs": []}
     assigned = [Message(partition_index=0, broker_ids=[node_id])]
     with Wire(addresses(cluster)[0]) as wire:
-        answer = wire.ask(ApiKey.CREATE_TOPICS, 5, topics=[Message(**topic, assignments=assigned)], timeout_ms=1_000, validate_only=False)
+        answer = wire.ask(
+            ApiKey.CREATE_TOPICS,
+            5,
+            topics=[Message(**topic, assignments=assigned)],
+            timeout_ms=1_000,
+            validate_only=False,
+        )
     assert answer.topics[0].error_code == 0, answer
     await_leader(cluster, name, node_id)
     return name
@@ -72,7 +79,9 @@ def await_leader(cluster: Cluster, topic: str, node_id: int) -> None:
 
     def leader(ask: int) -> int:
         with Wire(addresses(cluster)[ask]) as wire:
-            topics = wire.ask(ApiKey.METADATA, 8, topics=[Message(name=topic)], allow_auto_topic_creation=False).topics
+            topics = wire.ask(
+                ApiKey.METADATA, 8, topics=[Message(name=topic)], allow_auto_topic_creation=False
+            ).topics
         return int(topics[0].partitions[0].leader_id) if topics[0].partitions else -1
 
     until(lambda: [leader(ask) for ask in range(3)] == [node_id] * 3)
@@ -144,7 +153,10 @@ def test_a_broker_cut_off_from_the_controller_is_fenced_until_it_is_healed(clust
 def test_a_start_that_fails_says_why(cluster: Cluster) -> None:
     broker = cluster.broker(1)
     broker.kill()
-    with socket.create_server((broker.host, broker.port)), pytest.raises(ConnectionFailed, match="cannot listen"):
+    with (
+        socket.create_server((broker.host, broker.port)),
+        pytest.raises(ConnectionFailed, match="cannot listen"),
+    ):
         broker.start()
     assert not broker.running
     broker.start()
@@ -162,8 +174,13 @@ def test_a_config_that_cannot_cross_is_refused() -> None:
 
 
 def test_brokers_die_with_a_launcher_that_is_killed() -> None:
-    program = "from fairlead_kafka import Cluster\nc = Cluster(2, processes=True)\nprint(*(b.pid for b in c.brokers), flush=True)\ninput()"
-    launcher = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    program = (
+        "from fairlead_kafka import Cluster\nc = Cluster(2, processes=True)\nprint(*(b.pid for b in "
+        "c.brokers), flush=True)\ninput()"
+    )
+    launcher = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     with launcher:
         assert launcher.stdout is not None
         pids = [int(pid) for pid in launcher.stdout.readline().split()]

@@ -1,4 +1,5 @@
-"""Our own consumer as a member of groups: sharing, committing, being late, being named, and being told what is wrong."""
+"""Our own consumer as a member of groups: sharing, committing, being late, being named, and being
+told what is wrong."""
 
 from __future__ import annotations
 
@@ -55,16 +56,22 @@ def test_members_share_and_take_over_without_losing_or_repeating_a_record(
     members.append(Member(cluster.bootstrap_servers, topic, [topic], **options))
     settled(members, PARTITIONS)
     fill(cluster, topic)
-    poll_until(members, lambda: sum(len(member.records) for member in members) >= 2 * PER_PARTITION * PARTITIONS)
+    poll_until(
+        members, lambda: sum(len(member.records) for member in members) >= 2 * PER_PARTITION * PARTITIONS
+    )
     first = members.pop(0)
     first.close()
     settled(members, PARTITIONS)
     fill(cluster, topic)
     records = first.records + members[0].records
-    poll_until(members, lambda: len(first.records) + len(members[0].records) >= 3 * PER_PARTITION * PARTITIONS)
+    poll_until(
+        members, lambda: len(first.records) + len(members[0].records) >= 3 * PER_PARTITION * PARTITIONS
+    )
     records = first.records + members[0].records
     found = sorted((record.partition, record.offset) for record in records)
-    assert found == [(partition, offset) for partition in range(PARTITIONS) for offset in range(3 * PER_PARTITION)]
+    assert found == [
+        (partition, offset) for partition in range(PARTITIONS) for offset in range(3 * PER_PARTITION)
+    ]
     given_up = {"cooperative-sticky": f"-{PARTITIONS // 2}"}.get(strategy, f"-{PARTITIONS}")
     assert first.heard.signs().startswith(f"+{PARTITIONS} {given_up} ")
 
@@ -83,7 +90,9 @@ def test_positions_are_committed_and_read_on_from(cluster: Cluster, topic: str) 
             got += len(consumer.poll(1.0, max_records=5))
         positions = {of: consumer.position(of) for of in consumer.assignment()}
         consumer.commit()
-        assert {of: one.offset for of, one in consumer.committed(positions).items() if one is not None} == positions
+        assert {
+            of: one.offset for of, one in consumer.committed(positions).items() if one is not None
+        } == positions
         assert sum(positions.values()) == got
     with Consumer(config) as consumer:
         consumer.subscribe([topic])
@@ -91,7 +100,9 @@ def test_positions_are_committed_and_read_on_from(cluster: Cluster, topic: str) 
             got += len(consumer.poll(1.0))
         assert got == PER_PARTITION * PARTITIONS
         consumer.commit({TopicPartition(topic, 0): 3})
-        assert consumer.committed([TopicPartition(topic, 0)])[TopicPartition(topic, 0)] == fairlead_kafka.OffsetAndMetadata(3)
+        assert consumer.committed([TopicPartition(topic, 0)])[
+            TopicPartition(topic, 0)
+        ] == fairlead_kafka.OffsetAndMetadata(3)
 
 
 def test_what_was_given_is_committed_in_the_background_and_at_the_end(cluster: Cluster, topic: str) -> None:
@@ -127,7 +138,9 @@ def test_a_consumer_with_partitions_of_its_own_choice_commits_too(cluster: Clust
 
 
 def test_a_pattern_follows_topics_that_come(cluster: Cluster, topic: str, members: list[Member]) -> None:
-    members.append(Member(cluster.bootstrap_servers, topic, re.compile(f"{topic}.*"), metadata_max_age_ms=200))
+    members.append(
+        Member(cluster.bootstrap_servers, topic, re.compile(f"{topic}.*"), metadata_max_age_ms=200)
+    )
     settled(members, PARTITIONS)
     with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         admin.create_topics([fairlead_kafka.NewTopic(f"{topic}-more", partitions=1)])
@@ -143,8 +156,12 @@ def test_a_topic_that_grows_is_shared_anew(cluster: Cluster, topic: str, members
     poll_until(members, lambda: len(members[0].partitions) == PARTITIONS + 2)
 
 
-def test_another_subscription_replaces_the_first_and_none_ends_it(cluster: Cluster, topic: str, members: list[Member]) -> None:
-    members.append(Member(cluster.bootstrap_servers, topic, [f"{topic}-absent"], allow_auto_create_topics=False))
+def test_another_subscription_replaces_the_first_and_none_ends_it(
+    cluster: Cluster, topic: str, members: list[Member]
+) -> None:
+    members.append(
+        Member(cluster.bootstrap_servers, topic, [f"{topic}-absent"], allow_auto_create_topics=False)
+    )
     member = members[0]
     poll_until(members, lambda: member.heard.signs() == "+0")
     member.consumer.subscribe([topic], member.heard)
@@ -158,8 +175,14 @@ def test_another_subscription_replaces_the_first_and_none_ends_it(cluster: Clust
     assert member.partitions == [0]
 
 
-def test_who_does_not_poll_loses_its_partitions_and_hears_of_it(cluster: Cluster, topic: str, members: list[Member]) -> None:
-    members.append(Member(cluster.bootstrap_servers, topic, [topic], max_poll_interval_ms=1_500, enable_auto_commit=False))
+def test_who_does_not_poll_loses_its_partitions_and_hears_of_it(
+    cluster: Cluster, topic: str, members: list[Member]
+) -> None:
+    members.append(
+        Member(
+            cluster.bootstrap_servers, topic, [topic], max_poll_interval_ms=1_500, enable_auto_commit=False
+        )
+    )
     idle = members[0]
     settled(members, PARTITIONS)
     busy = Member(cluster.bootstrap_servers, topic, [topic], enable_auto_commit=False)
@@ -185,7 +208,9 @@ def test_a_static_member_has_its_partitions_again_and_the_others_notice_nothing(
     assert members[0].heard.signs() == heard
 
 
-def test_of_two_with_one_instance_id_the_older_is_told(cluster: Cluster, topic: str, members: list[Member]) -> None:
+def test_of_two_with_one_instance_id_the_older_is_told(
+    cluster: Cluster, topic: str, members: list[Member]
+) -> None:
     older = Member(cluster.bootstrap_servers, topic, [topic], group_instance_id="one")
     members.append(older)
     settled(members, PARTITIONS)
@@ -196,15 +221,21 @@ def test_of_two_with_one_instance_id_the_older_is_told(cluster: Cluster, topic: 
         poll_until([older], lambda: False)
 
 
-def test_a_member_that_cannot_be_taken_in_is_told_why(cluster: Cluster, topic: str, members: list[Member]) -> None:
+def test_a_member_that_cannot_be_taken_in_is_told_why(
+    cluster: Cluster, topic: str, members: list[Member]
+) -> None:
     members.append(Member(cluster.bootstrap_servers, topic, [topic], partition_assignment_strategy="range"))
     settled(members, PARTITIONS)
     members.append(Member(cluster.bootstrap_servers, topic, [topic], partition_assignment_strategy="sticky"))
-    with pytest.raises(BrokerError, match=r"INCONSISTENT_GROUP_PROTOCOL.*check partition\.assignment\.strategy"):
+    with pytest.raises(
+        BrokerError, match=r"INCONSISTENT_GROUP_PROTOCOL.*check partition\.assignment\.strategy"
+    ):
         poll_until(members[1:], lambda: False)
 
 
-def test_what_a_listener_raises_comes_out_of_the_poll_and_the_change_is_made(cluster: Cluster, topic: str) -> None:
+def test_what_a_listener_raises_comes_out_of_the_poll_and_the_change_is_made(
+    cluster: Cluster, topic: str
+) -> None:
     class Failing(fairlead_kafka.RebalanceListener):
         def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
             raise ValueError("no room")
@@ -216,15 +247,24 @@ def test_what_a_listener_raises_comes_out_of_the_poll_and_the_change_is_made(clu
         assert len(consumer.assignment()) == PARTITIONS
 
 
-def test_offsets_go_into_a_transaction_with_the_members_name(cluster: Cluster, topic: str, members: list[Member]) -> None:
-    options = {"enable_auto_commit": False, "isolation_level": "read_committed"}  # which waits for the transaction to end
+def test_offsets_go_into_a_transaction_with_the_members_name(
+    cluster: Cluster, topic: str, members: list[Member]
+) -> None:
+    options = {
+        "enable_auto_commit": False,
+        "isolation_level": "read_committed",
+    }  # which waits for the transaction to end
     members.append(Member(cluster.bootstrap_servers, topic, [topic], **options))
     member, of = members[0], TopicPartition(topic, 0)
     poll_until(members, lambda: len(member.records) == PER_PARTITION * PARTITIONS)
-    with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic}) as producer:
+    with fairlead_kafka.Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic}
+    ) as producer:
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send_offsets_to_transaction({of: fairlead_kafka.OffsetAndMetadata(7)}, member.consumer.group_metadata())
+        producer.send_offsets_to_transaction(
+            {of: fairlead_kafka.OffsetAndMetadata(7)}, member.consumer.group_metadata()
+        )
         producer.commit_transaction()
     found = member.consumer.committed([of])[of]
     assert found is not None
@@ -269,7 +309,12 @@ def test_an_awaiting_consumer_has_coroutines_for_listeners(cluster: Cluster, top
 
 def test_a_consumer_without_a_group_says_what_it_lacks(cluster: Cluster) -> None:
     with Consumer({"bootstrap.servers": cluster.bootstrap_servers}) as consumer:
-        for call in (lambda: consumer.subscribe(["t"]), consumer.commit, consumer.group_metadata, lambda: consumer.committed([])):
+        for call in (
+            lambda: consumer.subscribe(["t"]),
+            consumer.commit,
+            consumer.group_metadata,
+            lambda: consumer.committed([]),
+        ):
             with pytest.raises(UsageError, match=r"set group\.id"):
                 call()
 
@@ -278,9 +323,15 @@ def test_a_consumer_without_a_group_says_what_it_lacks(cluster: Cluster) -> None
     ("config", "said"),
     [
         ({"enable.auto.commit": True}, "needs a group.id"),
-        ({"group.id": "g", "partition.assignment.strategy": "fair"}, "fair is unknown; there are range, roundrobin"),
+        (
+            {"group.id": "g", "partition.assignment.strategy": "fair"},
+            "fair is unknown; there are range, roundrobin",
+        ),
         ({"group.id": "g", "group.protocol": "consumer"}, "group.protocol: must be classic"),
-        ({"group.id": "g", "heartbeat.interval.ms": 9_000, "session.timeout.ms": 9_000}, "must be less than session.timeout.ms"),
+        (
+            {"group.id": "g", "heartbeat.interval.ms": 9_000, "session.timeout.ms": 9_000},
+            "must be less than session.timeout.ms",
+        ),
     ],
 )
 def test_configs_that_make_no_sense_are_refused_at_once(config: dict[str, object], said: str) -> None:

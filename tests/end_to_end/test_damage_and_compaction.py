@@ -1,4 +1,5 @@
-"""Through our clients: a damaged batch beside partitions that are well, and aborted transactions and times where compaction was."""
+"""Through our clients: a damaged batch beside partitions that are well, and aborted transactions
+and times where compaction was."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def test_compaction_hides_no_committed_record_and_times_are_found_past_what_it_e
                         time.sleep(0.05)
                     else:
                         raise AssertionError("the marker stays")
-            with fairlead_kafka.Consumer({**servers, "isolation.level": "read_committed", "auto.offset.reset": "earliest"}) as reader:
+            with fairlead_kafka.Consumer(
+                {**servers, "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+            ) as reader:
                 reader.assign([place])
                 values: list[bytes | None] = []
                 while values.count(b"good") < 3 and time.monotonic() < end:

@@ -45,7 +45,9 @@ def test_every_line_of_a_log_is_accounted_for(tmp_path: Path) -> None:
 
 def _running(group: int) -> list[str]:
     """The processes of a group that have not ended."""
-    listed = subprocess.run(["ps", "-A", "-o", "pgid=,stat=,args="], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pgid=,stat=,args="], capture_output=True, text=True, check=True
+    ).stdout
     lines = [line.split(maxsplit=2) for line in listed.splitlines()]
     return [args for pgid, state, *args in lines if int(pgid) == group and not state.startswith("Z")]  # type: ignore[misc]
 
@@ -55,7 +57,12 @@ def test_ctrl_c_leaves_no_process_and_no_folder(tmp_path: Path, moment: str) -> 
     environment = {**os.environ, "TMPDIR": str(tmp_path), "SPARK_LOCAL_DIRS": str(tmp_path)}
     command = [sys.executable, "-m", "fairlead_kafka.cli.main", "demo", "--rows", "5000"]
     with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment, process_group=0
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        process_group=0,
     ) as process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -90,8 +97,13 @@ def test_a_missing_file_is_said_at_once() -> None:
     assert "Traceback" not in ran.stderr
 
 
-@pytest.mark.parametrize(("content", "said"), [(None, "cannot be read (Is a directory)"), (b"a\0b", "0 of 1 line parse as an access log")])
-def test_every_input_of_no_use_is_a_wrong_command_line(tmp_path: Path, content: bytes | None, said: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "cannot be read (Is a directory)"), (b"a\0b", "0 of 1 line parse as an access log")],
+)
+def test_every_input_of_no_use_is_a_wrong_command_line(
+    tmp_path: Path, content: bytes | None, said: str
+) -> None:
     path = tmp_path / "log"
     path.mkdir() if content is None else path.write_bytes(content)
     ran = _demo("--input", str(path))

@@ -1,4 +1,5 @@
-"""Exactly-once writes while every broker dies and comes back, one after the other, at a step of the protocol."""
+"""Exactly-once writes while every broker dies and comes back, one after the other, at a step of the
+protocol."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def cluster() -> Iterator[fairlead_kafka.Cluster]:
 
 
 @pytest.mark.parametrize("step", [Step.TAKEN_OVER, Step.DECISION_SENT, Step.DECIDED, Step.ENDED_SOME])
-def test_a_batch_is_committed_once_though_every_broker_dies_on_the_way(cluster: fairlead_kafka.Cluster, step: Step) -> None:
+def test_a_batch_is_committed_once_though_every_broker_dies_on_the_way(
+    cluster: fairlead_kafka.Cluster, step: Step
+) -> None:
     query = Query(cluster.bootstrap_servers, f"failover-{step.name.lower().replace('_', '-')}")
     died = []
 

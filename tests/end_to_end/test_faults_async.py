@@ -1,4 +1,5 @@
-"""The awaiting faces under load: many awaits at once, awaits that are cancelled, a close in the middle."""
+"""The awaiting faces under load: many awaits at once, awaits that are cancelled, a close in the
+middle."""
 
 from __future__ import annotations
 
@@ -28,22 +29,34 @@ def servers() -> Iterator[str]:
 
 def test_two_thousand_awaits_at_once_are_all_answered(servers: str) -> None:
     async def main() -> None:
-        async with fairlead_kafka.AsyncProducer({"bootstrap.servers": servers, "buffer.memory": 20_000}) as producer:
+        async with fairlead_kafka.AsyncProducer(
+            {"bootstrap.servers": servers, "buffer.memory": 20_000}
+        ) as producer:
 
             async def one(number: int) -> int:
                 return (await (await producer.send("awaits", b"%d" % number))).offset
 
             assert sorted(await asyncio.gather(*map(one, range(2_000)))) == list(range(2_000))
-            tables = [await producer.send_table("awaits", pa.table({"value": [b"t"] * 100})) for _ in range(20)]
-            assert sum(table.num_rows for table in await asyncio.gather(*[ack.result() for ack in tables])) == 2_000
+            tables = [
+                await producer.send_table("awaits", pa.table({"value": [b"t"] * 100})) for _ in range(20)
+            ]
+            assert (
+                sum(table.num_rows for table in await asyncio.gather(*[ack.result() for ack in tables]))
+                == 2_000
+            )
 
     asyncio.run(main())
 
 
 def test_cancelling_who_waits_for_a_record_leaves_the_record_alone() -> None:
     async def main() -> None:
-        with fairlead_kafka.Cluster(brokers=1) as cluster, CuttingProxy(cluster.bootstrap_servers, lambda _: None) as proxy:
-            async with fairlead_kafka.AsyncProducer({"bootstrap.servers": proxy.bootstrap_servers}) as producer:
+        with (
+            fairlead_kafka.Cluster(brokers=1) as cluster,
+            CuttingProxy(cluster.bootstrap_servers, lambda _: None) as proxy,
+        ):
+            async with fairlead_kafka.AsyncProducer(
+                {"bootstrap.servers": proxy.bootstrap_servers}
+            ) as producer:
                 await (await producer.send("t", b"first"))
                 proxy.hold(cluster.broker(0).address)
                 ack = await producer.send("t", b"second")
@@ -147,7 +160,9 @@ def test_polls_cancelled_at_any_moment_lose_nothing(servers: str) -> None:
             await consumer.assign([TopicPartition("polls", 0)])
             while len(offsets) < count:
                 wants_table = rng.random() < 0.5
-                poll = asyncio.ensure_future(consumer.poll_table(PATIENCE_S) if wants_table else consumer.poll(PATIENCE_S))
+                poll = asyncio.ensure_future(
+                    consumer.poll_table(PATIENCE_S) if wants_table else consumer.poll(PATIENCE_S)
+                )
                 for _ in range(rng.randrange(4)):
                     await asyncio.sleep(0)
                 if rng.random() < 0.5:

@@ -18,7 +18,8 @@ NUMBERS = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
 
 
 class Reader:
-    """Reads the topic on a thread of its own, from the beginning, until `stop` and nothing more comes."""
+    """Reads the topic on a thread of its own, from the beginning, until `stop` and nothing more
+    comes."""
 
     def __init__(self, servers: str) -> None:
         self.offsets: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
@@ -30,11 +31,15 @@ class Reader:
 
     def _run(self) -> None:
         try:
-            with fairlead_kafka.Consumer({"bootstrap.servers": self._servers, "auto.offset.reset": "earliest", **QUICK}) as consumer:
+            with fairlead_kafka.Consumer(
+                {"bootstrap.servers": self._servers, "auto.offset.reset": "earliest", **QUICK}
+            ) as consumer:
                 consumer.assign(NUMBERS)
                 while not self._stopping.is_set() or not self._caught_up(consumer):
                     table = consumer.poll_table(timeout_s=0.2)
-                    for partition, offset in zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True):
+                    for partition, offset in zip(
+                        table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True
+                    ):
                         self.offsets[partition].append(offset)
         except Exception as error:
             self.errors.append(error)
@@ -51,8 +56,13 @@ class Reader:
 
 @pytest.mark.parametrize("flush_messages", [None, 1])
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_brokers_bounce_under_load_and_nothing_is_lost_repeated_or_skipped(tmp_path: Path, end: str, flush_messages: int | None) -> None:
-    config = {"num.partitions": PARTITIONS, **({"log.flush.interval.messages": flush_messages} if flush_messages else {})}
+def test_brokers_bounce_under_load_and_nothing_is_lost_repeated_or_skipped(
+    tmp_path: Path, end: str, flush_messages: int | None
+) -> None:
+    config = {
+        "num.partitions": PARTITIONS,
+        **({"log.flush.interval.messages": flush_messages} if flush_messages else {}),
+    }
     with fairlead_kafka.Cluster(brokers=3, data_dir=tmp_path, config=config) as cluster:
         servers, sent = cluster.bootstrap_servers, Sent(TOPIC, PARTITIONS)
         with fairlead_kafka.Producer({"bootstrap.servers": servers, "batch.size": 700, **QUICK}) as producer:

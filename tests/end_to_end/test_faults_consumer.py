@@ -1,4 +1,5 @@
-"""A consumer whose ground moves: seeks while it fetches ahead, partitions that come and go, offsets that are not there, odd sizes."""
+"""A consumer whose ground moves: seeks while it fetches ahead, partitions that come and go, offsets
+that are not there, odd sizes."""
 
 from __future__ import annotations
 
@@ -31,12 +32,16 @@ def fill(servers: str, topic: str, rows: int, count: int = PARTITIONS) -> None:
     """Row n goes to partition n % count, in small batches."""
     numbers = pa.array([row % count for row in range(rows)], pa.int32())
     with fairlead_kafka.Producer({"bootstrap.servers": servers, "batch.size": 1_000}) as producer:
-        producer.send_table(topic, pa.table({"value": [b"%06d" % row for row in range(rows)], "partition": numbers})).result(PATIENCE_S)
+        producer.send_table(
+            topic, pa.table({"value": [b"%06d" % row for row in range(rows)], "partition": numbers})
+        ).result(PATIENCE_S)
 
 
 def consumer(servers: str, **config: object) -> fairlead_kafka.Consumer:
     settings = {key.replace("_", "."): value for key, value in config.items()}
-    return fairlead_kafka.Consumer({"bootstrap.servers": servers, "auto.offset.reset": "earliest", **QUICK, **settings})
+    return fairlead_kafka.Consumer(
+        {"bootstrap.servers": servers, "auto.offset.reset": "earliest", **QUICK, **settings}
+    )
 
 
 def poll_often(reader: fairlead_kafka.Consumer) -> None:
@@ -92,7 +97,9 @@ def test_seeks_pauses_and_assignments_at_any_moment_skip_and_repeat_nothing(serv
                 track.take(topic, [(record.partition, record.offset) for record in records])
             elif what < 0.95:
                 table = reader.poll_table(0.02, max_records=rng.choice([None, None, 5]))
-                track.take(topic, list(zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True)))
+                track.take(
+                    topic, list(zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True))
+                )
             else:
                 assert reader.position(one) == track.expected[one]
         reader.resume(numbers)
@@ -101,7 +108,9 @@ def test_seeks_pauses_and_assignments_at_any_moment_skip_and_repeat_nothing(serv
         while track.seen < ROWS:
             table = reader.poll_table(PATIENCE_S)
             assert table.num_rows
-            track.take(topic, list(zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True)))
+            track.take(
+                topic, list(zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True))
+            )
 
 
 def test_a_partition_added_while_reading_is_read_once_assigned(servers: str) -> None:
@@ -124,7 +133,10 @@ def test_a_partition_added_while_reading_is_read_once_assigned(servers: str) -> 
 
 def test_a_topic_deleted_while_reading_is_told_and_read_anew_once_it_is_there_again(servers: str) -> None:
     fill(servers, "passing", 30)
-    with consumer(servers, allow_auto_create_topics="false") as reader, fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
+    with (
+        consumer(servers, allow_auto_create_topics="false") as reader,
+        fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin,
+    ):
         reader.assign(partitions("passing"))
         count = 0
         while count < 30:
@@ -147,11 +159,16 @@ def test_a_topic_deleted_while_reading_is_told_and_read_anew_once_it_is_there_ag
 
 
 @pytest.mark.parametrize("reset", ["earliest", "latest", "none"])
-def test_an_offset_out_of_range_resets_or_is_told_and_other_partitions_go_on(servers: str, reset: str) -> None:
+def test_an_offset_out_of_range_resets_or_is_told_and_other_partitions_go_on(
+    servers: str, reset: str
+) -> None:
     topic = f"range-{reset}"
     fill(servers, topic, 300)
     far, near = partitions(topic)[:2]
-    with consumer(servers, auto_offset_reset=reset) as reader, fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
+    with (
+        consumer(servers, auto_offset_reset=reset) as reader,
+        fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer,
+    ):
         reader.assign([far, near])
         reader.seek(far, 5_000)
         reader.seek(near, 90)

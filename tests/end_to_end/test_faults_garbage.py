@@ -1,4 +1,5 @@
-"""What is not Kafka's protocol, on a broker's port: that connection ends, the broker and everyone else's connections go on."""
+"""What is not Kafka's protocol, on a broker's port: that connection ends, the broker and everyone
+else's connections go on."""
 
 from __future__ import annotations
 
@@ -61,13 +62,17 @@ def ended(sock: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("what", STRANGERS)
-def test_strangers_are_hung_up_on_and_nobody_else_notices(cluster: fairlead_kafka.Cluster, neighbour: Wire, what: str) -> None:
+def test_strangers_are_hung_up_on_and_nobody_else_notices(
+    cluster: fairlead_kafka.Cluster, neighbour: Wire, what: str
+) -> None:
     with connect(cluster) as sock:
         sock.sendall(STRANGERS[what])
         assert ended(sock)
 
 
-def test_half_a_frame_waits_for_its_other_half_and_costs_nobody_anything(cluster: fairlead_kafka.Cluster, neighbour: Wire) -> None:
+def test_half_a_frame_waits_for_its_other_half_and_costs_nobody_anything(
+    cluster: fairlead_kafka.Cluster, neighbour: Wire
+) -> None:
     frame = b"".join(encode_request(ApiKey.API_VERSIONS, 0, 7, "half", Message()))
     with connect(cluster) as half, connect(cluster) as given_up:
         given_up.sendall(struct.pack(">i", 90 << 20) + b"x" * 1000)
@@ -77,18 +82,24 @@ def test_half_a_frame_waits_for_its_other_half_and_costs_nobody_anything(cluster
         assert struct.unpack(">ii", half.makefile("rb").read(8))[1] == 7
 
 
-def test_valid_requests_with_bytes_changed_never_end_the_broker(cluster: fairlead_kafka.Cluster, neighbour: Wire) -> None:
+def test_valid_requests_with_bytes_changed_never_end_the_broker(
+    cluster: fairlead_kafka.Cluster, neighbour: Wire
+) -> None:
     create(addresses(cluster), "mutated")
     listed = [Message(name="mutated", partitions=[Message(partition_index=0, timestamp=-1)])]
     committed = [Message(name="mutated", partitions=[Message(partition_index=0, committed_offset=1)])]
     protocols = [Message(name="range", metadata=b"x")]
     requests = [
-        encode_request(ApiKey.PRODUCE, 9, 1, "m", Message(**produce_fields({("mutated", 0): batch([b"abc"])}))),
-        encode_request(ApiKey.METADATA, 12, 1, "m", Message(topics=[Message(name="mutated")], allow_auto_topic_creation=False)),
-        encode_request(ApiKey.CREATE_TOPICS, 7, 1, "m", Message(topics=[Message(name="q", num_partitions=1, replication_factor=1)])),
+        encode_request(ApiKey.PRODUCE, 9, 1, "m",
+        Message(**produce_fields({("mutated", 0): batch([b"abc"])}))),
+        encode_request(ApiKey.METADATA, 12, 1, "m",
+        Message(topics=[Message(name="mutated")], allow_auto_topic_creation=False)),
+        encode_request(ApiKey.CREATE_TOPICS, 7, 1, "m",
+        Message(topics=[Message(name="q", num_partitions=1, replication_factor=1)])),
         encode_request(ApiKey.LIST_OFFSETS, 7, 1, "m", Message(replica_id=-1, topics=listed)),
         encode_request(ApiKey.OFFSET_COMMIT, 8, 1, "m", Message(group_id="g", topics=committed)),
-        encode_request(ApiKey.JOIN_GROUP, 9, 1, "m", Message(group_id="g", session_timeout_ms=10_000, member_id="", protocol_type="c",
+        encode_request(ApiKey.JOIN_GROUP, 9, 1, "m",
+        Message(group_id="g", session_timeout_ms=10_000, member_id="", protocol_type="c",
                                                              protocols=protocols)),
     ]  # fmt: skip
     for number in range(600):
@@ -144,14 +155,20 @@ def test_malformed_batches_are_answered_with_an_error_and_nothing_is_written(
     data, codes = MALFORMED[what]
     create(addresses(cluster), "malformed")
     with Wire(addresses(cluster)[0]) as wire:
-        row = wire.ask(ApiKey.PRODUCE, 9, **produce_fields({("malformed", 0): data})).responses[0].partition_responses[0]
+        row = (
+            wire.ask(ApiKey.PRODUCE, 9, **produce_fields({("malformed", 0): data}))
+            .responses[0]
+            .partition_responses[0]
+        )
         assert row.error_code in codes
         asked = [Message(name="malformed", partitions=[Message(partition_index=0, timestamp=-1)])]
         ends = wire.ask(ApiKey.LIST_OFFSETS, 7, replica_id=-1, isolation_level=0, topics=asked)
     assert ends.topics[0].partitions[0].offset == 0
 
 
-def test_thousands_of_requests_in_one_piece_are_served(cluster: fairlead_kafka.Cluster, neighbour: Wire) -> None:
+def test_thousands_of_requests_in_one_piece_are_served(
+    cluster: fairlead_kafka.Cluster, neighbour: Wire
+) -> None:
     frame = b"".join(encode_request(ApiKey.API_VERSIONS, 0, 1, "many", Message()))
     with connect(cluster) as sock:
         sock.sendall(frame * 3_000)

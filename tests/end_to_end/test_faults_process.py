@@ -1,4 +1,5 @@
-"""What the process does around our threads: Ctrl-C, fork, an exit without close, and opening and closing again and again."""
+"""What the process does around our threads: Ctrl-C, fork, an exit without close, and opening and
+closing again and again."""
 
 from __future__ import annotations
 
@@ -32,21 +33,27 @@ import fairlead_kafka.client.producer_core as core
 core.EXIT_S = 0.2  # nobody takes the records, however long they get
 """
 _BLOCKED = {
-    "send": "p = fairlead_kafka.Producer({**NOBODY, 'buffer.memory': 1000})\np.send('t', b'x' * 800)\nready()\np.send('t', b'x' * 800)",
-    # The first table loads what tables need; Ctrl-C in the middle of that leaves Python's own file open, which it says.
+    "send": "p = fairlead_kafka.Producer({**NOBODY, 'buffer.memory': 1000})\np.send('t', b'x' * "
+    "800)\nready()\np.send('t', b'x' * 800)",
+    # The first table loads what tables need; Ctrl-C in the middle of that leaves Python's own file
+    # open, which it says.
     "send_table": (
-        "p = fairlead_kafka.Producer({**NOBODY, 'buffer.memory': 1000})\np.send_table('t', TABLE[:1])\nready()\np.send_table('t', TABLE)"
+        "p = fairlead_kafka.Producer({**NOBODY, 'buffer.memory': 1000})\np.send_table('t', "
+        "TABLE[:1])\nready()\np.send_table('t', TABLE)"
     ),
     "flush": "p = fairlead_kafka.Producer(NOBODY)\np.send('t', b'x')\nready()\np.flush()",
     "result": "p = fairlead_kafka.Producer(NOBODY)\na = p.send('t', b'x')\nready()\na.result()",
     "close": "p = fairlead_kafka.Producer(NOBODY)\np.send('t', b'x')\nready()\np.close()",
-    "flush in a with": "with fairlead_kafka.Producer(NOBODY) as p:\n    p.send('t', b'x')\n    ready()\n    p.flush()",
+    "flush in a with": "with fairlead_kafka.Producer(NOBODY) as p:\n    p.send('t', b'x')\n    ready()\n    "
+    "p.flush()",
     "poll": "k = fairlead_kafka.Consumer(NOBODY)\nk.assign([PARTITION])\nready()\nk.poll(100)",
-    "poll in a with": "with fairlead_kafka.Consumer(NOBODY) as k:\n    k.assign([PARTITION])\n    ready()\n    k.poll_table(100)",
+    "poll in a with": "with fairlead_kafka.Consumer(NOBODY) as k:\n    k.assign([PARTITION])\n    ready()\n  "
+    "  k.poll_table(100)",
     "iteration": "k = fairlead_kafka.Consumer(NOBODY)\nk.assign([PARTITION])\nready()\nfor r in k: pass",
     "admin": "a = fairlead_kafka.Admin(NOBODY)\nready()\na.list_topics()",
     "async": (
-        "async def main():\n    async with fairlead_kafka.AsyncProducer(NOBODY) as p:\n        a = await p.send('t', b'x')\n"
+        "async def main():\n    async with fairlead_kafka.AsyncProducer(NOBODY) as p:\n        a = await "
+        "p.send('t', b'x')\n"
         "        ready()\n        await a\nasyncio.run(main())"
     ),
 }
@@ -63,7 +70,9 @@ def child(code: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("what", _BLOCKED)
 def test_ctrl_c_ends_a_wait_and_the_process(what: str) -> None:
-    with child(_LEAVING + _BLOCKED[what]) as process:  # which closes its pipes, whatever happens: else another test finds them
+    with child(
+        _LEAVING + _BLOCKED[what]
+    ) as process:  # which closes its pipes, whatever happens: else another test finds them
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
@@ -79,12 +88,15 @@ def test_ctrl_c_ends_a_wait_and_the_process(what: str) -> None:
 _UNCLOSED = {
     "nothing": "",
     "a producer with a record": "p = fairlead_kafka.Producer(SERVERS)\np.send('t', b'x')",
-    "a producer that is garbage": "p = fairlead_kafka.Producer(SERVERS)\np.send('t', b'x')\ndel p\nimport gc\ngc.collect()",
+    "a producer that is garbage": "p = fairlead_kafka.Producer(SERVERS)\np.send('t', b'x')\ndel p\nimport "
+    "gc\ngc.collect()",
     "a consumer": "k = fairlead_kafka.Consumer(SERVERS)\nk.assign([PARTITION])\nk.poll(0.01)",
     "an admin": "a = fairlead_kafka.Admin(SERVERS)\na.list_topics()",
-    "clients of a cluster that is gone": "p = fairlead_kafka.Producer(SERVERS)\nk = fairlead_kafka.Consumer(SERVERS)\nc.close()",
+    "clients of a cluster that is gone": "p = fairlead_kafka.Producer(SERVERS)\nk = "
+    "fairlead_kafka.Consumer(SERVERS)\nc.close()",
     "everything, all of it garbage": (
-        "p = fairlead_kafka.Producer(SERVERS)\nk = fairlead_kafka.Consumer(SERVERS)\ndel p, k, c\nimport gc\ngc.collect()"
+        "p = fairlead_kafka.Producer(SERVERS)\nk = fairlead_kafka.Consumer(SERVERS)\ndel p, k, c\nimport "
+        "gc\ngc.collect()"
     ),
 }
 
@@ -95,12 +107,16 @@ _SAID = {
     "a consumer": r"(topic 't' (does not exist|was created just now).*\n)*",
     "clients of a cluster that is gone": r"(no connection to 127.0.0.1:\d+ .*\n)*",
 }
-"""What a process may say: nothing about what it did not close, but for a producer's records, which are delivered."""
+"""What a process may say: nothing about what it did not close, but for a producer's records, which
+are delivered."""
 
 
 @pytest.mark.parametrize("what", _UNCLOSED)
 def test_a_process_that_closes_nothing_ends_quietly_and_leaves_nothing(what: str) -> None:
-    head = "c = fairlead_kafka.Cluster(brokers=2)\nprint(c._folder)\nSERVERS = {'bootstrap.servers': c.bootstrap_servers}\n"
+    head = (
+        "c = fairlead_kafka.Cluster(brokers=2)\nprint(c._folder)\nSERVERS = {'bootstrap.servers': "
+        "c.bootstrap_servers}\n"
+    )
     process = child(head + _UNCLOSED[what])
     try:
         told, said = process.communicate(timeout=_WHOLE_S)
@@ -139,7 +155,7 @@ with fairlead_kafka.Cluster(brokers=1) as c:
         while len(found) < 4:
             found += k.poll(30)
         print(sorted(record.value for record in found))
-"""
+"""  # noqa: E501
 
 
 def test_a_forked_child_is_told_to_make_its_own_and_its_parent_goes_on() -> None:

@@ -1,4 +1,5 @@
-"""A producer used badly: too little memory, too large records, many threads, callbacks that misbehave, closed at the wrong moment."""
+"""A producer used badly: too little memory, too large records, many threads, callbacks that
+misbehave, closed at the wrong moment."""
 
 from __future__ import annotations
 
@@ -28,16 +29,25 @@ def servers() -> Iterator[str]:
 def whole(producer: fairlead_kafka.Producer) -> bool:
     """True if all memory is back and nobody waits."""
     metrics = producer.metrics()["producer-metrics"]
-    return metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"] and not metrics["waiting-threads"]
+    return (
+        metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"] and not metrics["waiting-threads"]
+    )
 
 
 def test_a_table_far_larger_than_the_buffer_goes_through_it(servers: str) -> None:
-    table = pa.table({"value": [b"%06d" % number for number in range(50_000)], "key": [b"k%d" % (number % 9) for number in range(50_000)]})
+    table = pa.table(
+        {
+            "value": [b"%06d" % number for number in range(50_000)],
+            "key": [b"k%d" % (number % 9) for number in range(50_000)],
+        }
+    )
     with fairlead_kafka.Producer({"bootstrap.servers": servers, "buffer.memory": 20_000}) as producer:
         result = producer.send_table("large", table).result(PATIENCE_S).to_pydict()
         assert whole(producer)
     placed: dict[Place, bytes] = {}
-    for value, partition, offset in zip(table["value"].to_pylist(), result["partition"], result["offset"], strict=True):
+    for value, partition, offset in zip(
+        table["value"].to_pylist(), result["partition"], result["offset"], strict=True
+    ):
         enter(placed, fairlead_kafka.RecordMetadata("large", partition, offset, 0), value)
     judge(placed, read_back(servers, "large", PARTITIONS))
 
@@ -50,8 +60,13 @@ def test_a_table_far_larger_than_the_buffer_goes_through_it(servers: str) -> Non
     ],
     ids=["record", "table"],
 )
-def test_memory_that_does_not_come_back_in_time_is_told(send: Callable[[fairlead_kafka.Producer], object]) -> None:
-    with fairlead_kafka.Cluster(brokers=1) as cluster, CuttingProxy(cluster.bootstrap_servers, lambda _: None) as proxy:
+def test_memory_that_does_not_come_back_in_time_is_told(
+    send: Callable[[fairlead_kafka.Producer], object],
+) -> None:
+    with (
+        fairlead_kafka.Cluster(brokers=1) as cluster,
+        CuttingProxy(cluster.bootstrap_servers, lambda _: None) as proxy,
+    ):
         with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as patient:
             patient.send("t", b"first").result(PATIENCE_S)
         config = {"bootstrap.servers": proxy.bootstrap_servers, "buffer.memory": 1_000, "max.block.ms": 100}
@@ -82,11 +97,17 @@ def test_one_row_too_large_fails_the_call_and_sends_nothing(servers: str) -> Non
 
 def test_rows_that_the_broker_calls_too_large_fail_alone(servers: str) -> None:
     with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
-        admin.create_topics([fairlead_kafka.NewTopic("narrow", partitions=1, configs={"max.message.bytes": "2000"})])
+        admin.create_topics(
+            [fairlead_kafka.NewTopic("narrow", partitions=1, configs={"max.message.bytes": "2000"})]
+        )
     values = [b"l" * 3_000 if number in (50, 51, 120) else b"%03d" % number * 50 for number in range(200)]
     with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         result = producer.send_table("narrow", pa.table({"value": values})).result(30, raise_on_error=False)
-        assert [row for row, error in enumerate(result["error"].to_pylist()) if error is not None] == [50, 51, 120]
+        assert [row for row, error in enumerate(result["error"].to_pylist()) if error is not None] == [
+            50,
+            51,
+            120,
+        ]
         assert whole(producer)
     found = read_back(servers, "narrow", 1)
     assert [found[0, offset][1] for offset in range(197)] == [value for value in values if len(value) < 2_000]
@@ -94,7 +115,9 @@ def test_rows_that_the_broker_calls_too_large_fail_alone(servers: str) -> None:
 
 def test_eight_threads_at_once_lose_nothing_and_keep_each_ones_order(servers: str) -> None:
     acks: list[list[tuple[bytes, Ack]]] = [[] for _ in range(8)]
-    with fairlead_kafka.Producer({"bootstrap.servers": servers, "buffer.memory": 60_000, "linger.ms": 1}) as producer:
+    with fairlead_kafka.Producer(
+        {"bootstrap.servers": servers, "buffer.memory": 60_000, "linger.ms": 1}
+    ) as producer:
 
         def send(thread: int) -> None:
             for number in range(1_500):
@@ -114,7 +137,9 @@ def test_eight_threads_at_once_lose_nothing_and_keep_each_ones_order(servers: st
     judge(placed, read_back(servers, "threads", PARTITIONS))
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), KeyboardInterrupt()], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    "error", [ValueError("no"), SystemExit(3), KeyboardInterrupt()], ids=lambda error: type(error).__name__
+)
 def test_a_callback_that_raises_harms_nobody(servers: str, error: BaseException) -> None:
     told: list[int] = []
 
@@ -124,7 +149,9 @@ def test_a_callback_that_raises_harms_nobody(servers: str, error: BaseException)
     with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         producer.send("callbacks", b"bad", on_delivery=raise_it)
         producer.send("callbacks", b"good", on_delivery=lambda metadata, _: told.append(1)).result(PATIENCE_S)
-        producer.send("callbacks", b"later", on_delivery=lambda metadata, _: told.append(2)).result(PATIENCE_S)
+        producer.send("callbacks", b"later", on_delivery=lambda metadata, _: told.append(2)).result(
+            PATIENCE_S
+        )
         producer.flush(PATIENCE_S)
     assert told == [1, 2]
 
@@ -135,7 +162,12 @@ def test_a_callback_may_send_on(servers: str) -> None:
 
         def next_one(metadata: fairlead_kafka.RecordMetadata | None, _: object, left: int = 50) -> None:
             if left:
-                producer.send("chain", b"%d" % left, partition=0, on_delivery=lambda found, error: next_one(found, error, left - 1))
+                producer.send(
+                    "chain",
+                    b"%d" % left,
+                    partition=0,
+                    on_delivery=lambda found, error: next_one(found, error, left - 1),
+                )
             else:
                 done.set()
 
@@ -231,7 +263,9 @@ def test_close_while_other_threads_send_settles_every_record(servers: str) -> No
     for thread in threads:
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
-    places = {(metadata.partition, metadata.offset) for mine in acks for metadata in [ack.result(0) for ack in mine]}
+    places = {
+        (metadata.partition, metadata.offset) for mine in acks for metadata in [ack.result(0) for ack in mine]
+    }
     assert whole(producer)
     assert len(places) == sum(map(len, acks)) == len(read_back(servers, "storm", PARTITIONS))
 

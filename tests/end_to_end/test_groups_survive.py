@@ -1,4 +1,5 @@
-"""Groups and their offsets outlive the brokers that keep them: coordinators killed and stopped, logs compacted, clusters started again."""
+"""Groups and their offsets outlive the brokers that keep them: coordinators killed and stopped,
+logs compacted, clusters started again."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ def test_members_go_on_with_the_next_coordinator_without_a_rebalance(three: Clus
         assert coordinator(three, "g") != leader
         assert committed(three, "g") == dict.fromkeys(ALL, 10 * rounds)
         fill(three)
-        poll_until(members, lambda rounds=rounds: sum(len(member.records) for member in members) == 40 * (rounds + 1))  # type: ignore[misc]
+        poll_until(
+            members, lambda rounds=rounds: sum(len(member.records) for member in members) == 40 * (rounds + 1)
+        )  # type: ignore[misc]
         three.broker(leader).start()
     for member in members:
         member.consumer.commit()

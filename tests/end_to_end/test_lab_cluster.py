@@ -45,8 +45,15 @@ def test_an_unknown_scenario_is_refused(run: Run) -> None:
 
 
 def test_partitions_are_created_restarted_and_deleted(run: Run) -> None:
-    ran = run("lab", "kip578", "--target", "fairlead", "--experiment", "A2", "--partitions", "50", "--json", "-")
+    ran = run(
+        "lab", "kip578", "--target", "fairlead", "--experiment", "A2", "--partitions", "50", "--json", "-"
+    )
     assert ran.code == 0, ran.err
     (row,) = json.loads(ran.out)["rows"]
-    assert (row["system"], row["experiment"], row["partitions"], row["replication_factor"]) == ("fairlead", "A2", 50, 3)
+    assert (row["system"], row["experiment"], row["partitions"], row["replication_factor"]) == (
+        "fairlead",
+        "A2",
+        50,
+        3,
+    )
     assert all(row[key] > 0 for key in ("create_s", "delete_s", "restart_s", "rss_mb", "files")), row

@@ -1,4 +1,5 @@
-"""`fairlead lab exactly-once`: a short trial with the engine that needs no Spark, and how it judges."""
+"""`fairlead lab exactly-once`: a short trial with the engine that needs no Spark, and how it
+judges."""
 
 from __future__ import annotations
 
@@ -30,7 +31,12 @@ def test_steps_are_those_of_the_protocol() -> None:
 
 
 def test_what_is_missing_and_what_is_there_twice_is_counted() -> None:
-    assert exactly_once.verdict(range(4), [0, 1, 1, 3, 3, 3]) == {"rows_in": 4, "rows_out": 6, "lost": 1, "duplicated": 2}
+    assert exactly_once.verdict(range(4), [0, 1, 1, 3, 3, 3]) == {
+        "rows_in": 4,
+        "rows_out": 6,
+        "lost": 1,
+        "duplicated": 2,
+    }
     with pytest.raises(fairlead_kafka.FairleadError, match="1 rows came out that never went in, such as 9"):
         exactly_once.verdict(range(4), [0, 9])
 

@@ -16,14 +16,27 @@ def test_nothing_acknowledged_is_lost_in_a_short_storm(run_at: Run) -> None:
     rows = json.loads(ran.out)["rows"]
     assert [row["system"] for row in rows] == ["fairlead", "confluent-kafka"]
     for row in rows:
-        assert set(row) == {"system", "security", "kills", "acked", "lost", "duplicated", "unavailable_ms_max"}
+        assert set(row) == {
+            "system",
+            "security",
+            "kills",
+            "acked",
+            "lost",
+            "duplicated",
+            "unavailable_ms_max",
+        }
         assert (row["kills"], row["lost"], row["duplicated"]) == (3, 0, 0)
         assert row["acked"] > 0
 
 
 def test_what_is_missing_and_what_is_there_twice_is_counted() -> None:
     acked = {1: 1_000, 2: 1_400, 3: 1_500}
-    assert killstorm.verdict(acked, [3, 1, 1, 7, 7, 7]) == {"acked": 3, "lost": 1, "duplicated": 2, "unavailable_ms_max": 400}
+    assert killstorm.verdict(acked, [3, 1, 1, 7, 7, 7]) == {
+        "acked": 3,
+        "lost": 1,
+        "duplicated": 2,
+        "unavailable_ms_max": 400,
+    }
     assert killstorm.verdict(acked, [1, 2, 3])["lost"] == 0
 
 
@@ -31,8 +44,23 @@ def test_what_clients_say_of_acknowledgements_is_read() -> None:
     assert killstorm.acknowledged("4 1000\nfailed 5 timed out\n6 1003\n") == {4: 1_000, 6: 1_003}
     said = [
         {"timestamp": 1, "name": "startup_complete"},
-        {"timestamp": 9, "name": "producer_send_success", "key": None, "value": "4", "topic": "t", "partition": 0, "offset": 0},
-        {"timestamp": 10, "name": "producer_send_error", "value": "5", "topic": "t", "exception": "late", "message": "late"},
+        {
+            "timestamp": 9,
+            "name": "producer_send_success",
+            "key": None,
+            "value": "4",
+            "topic": "t",
+            "partition": 0,
+            "offset": 0,
+        },
+        {
+            "timestamp": 10,
+            "name": "producer_send_error",
+            "value": "5",
+            "topic": "t",
+            "exception": "late",
+            "message": "late",
+        },
     ]
     assert killstorm.java_acknowledged("not JSON\n" + "\n".join(map(json.dumps, said))) == {4: 9}
 

@@ -1,4 +1,5 @@
-"""`fairlead lab soak` for some seconds: brokers are killed, all that was acknowledged is read back, and each process has its rows."""
+"""`fairlead lab soak` for some seconds: brokers are killed, all that was acknowledged is read back,
+and each process has its rows."""
 
 from __future__ import annotations
 
@@ -19,23 +20,37 @@ from tests.support.command_line import Run
 @pytest.mark.timeout(600)  # eleven processes have to start, on whatever machine
 def test_nothing_is_lost_in_a_short_soak_and_every_process_is_measured(run_at: Run, tmp_path: Path) -> None:
     report, plot = tmp_path / "soak.json", tmp_path / "soak.svg"
-    ran = run_at("lab", "soak", "--minutes", "0.1", "--rate", "300", "--json", str(report), "--plot", str(plot))
+    ran = run_at(
+        "lab", "soak", "--minutes", "0.1", "--rate", "300", "--json", str(report), "--plot", str(plot)
+    )
     rows = json.loads(report.read_text())["rows"]
     assert ran.code == 0, (ran.err, rows[-1])
     verdict = rows[-1]
     assert verdict["table"] == "verdict"
     assert not any(verdict[column] for column in (*soak.WRONG, "failed"))
-    assert all(verdict[column] > 0 for column in ("kills", "acknowledged", "transactions", "topics", "offsets_checked"))
+    assert all(
+        verdict[column] > 0
+        for column in ("kills", "acknowledged", "transactions", "topics", "offsets_checked")
+    )
     processes = {row["process"] for row in rows if row["table"] == "minutes"}
     assert processes == {"broker-0", "broker-1", "broker-2", soak.CONTROLLER, soak.LOAD, *ROLES}
     assert {row["process"] for row in rows if row["table"] == "slopes"} <= processes - {soak.LOAD}
-    assert all(row["rss_mb"] >= row["private_mb"] > 0 for row in rows if row.get("process") == "broker-0" and row["table"] == "minutes")
+    assert all(
+        row["rss_mb"] >= row["private_mb"] > 0
+        for row in rows
+        if row.get("process") == "broker-0" and row["table"] == "minutes"
+    )
     assert plot.read_text().count("<svg") == 1
 
 
 def test_a_process_is_measured_while_it_lives() -> None:
-    program = "import sys; held = bytearray(50 << 20); held[::4096] = bytes([1]) * len(held[::4096]); print(flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    program = (
+        "import sys; held = bytearray(50 << 20); held[::4096] = bytes([1]) * len(held[::4096]); "
+        "print(flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         found = usage(process.pid)

@@ -1,4 +1,5 @@
-"""`lab spark` without Spark: what counts and what does not, who is left out and why, latencies, and memory by process."""
+"""`lab spark` without Spark: what counts and what does not, who is left out and why, latencies, and
+memory by process."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ class FakeSystem:
         if job in ("write", "copy"):
             spark.fill(servers, arguments.get("sink", arguments["topic"]), ROWS - self._loses, 8)
         if job == "stream_begins":
-            Thread(target=self._forward, args=(servers, arguments["topic"], arguments["sink"]), daemon=True).start()
+            Thread(
+                target=self._forward, args=(servers, arguments["topic"], arguments["sink"]), daemon=True
+            ).start()
         if job == "stream_ends":
             self._ended.set()
         return {"seconds": 0.5, "batches": 1}
@@ -62,7 +65,9 @@ class FakeSystem:
             fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer,
             fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer,
         ):
-            consumer.assign([fairlead_kafka.TopicPartition(source, number) for number in range(spark_latency.PARTITIONS)])
+            consumer.assign(
+                [fairlead_kafka.TopicPartition(source, number) for number in range(spark_latency.PARTITIONS)]
+            )
             consumer.seek_to_beginning()
             while not self._ended.is_set():
                 for record in consumer.poll(0.1):
@@ -87,8 +92,19 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(spark, "SparkSystem", FakeSystem)
     monkeypatch.setattr(spark_latency, "WARM_UP_S", 0.1)
 
-    def run(jobs: list[str], peers: list[str], targets: tuple[str, ...] = ("fairlead",), **more: Any) -> list[dict[str, Any]]:
-        return spark.run(lambda what: None, targets=targets, peers=peers, jobs=jobs, rows=ROWS, record_sizes=[8], rounds=1, **more)
+    def run(
+        jobs: list[str], peers: list[str], targets: tuple[str, ...] = ("fairlead",), **more: Any
+    ) -> list[dict[str, Any]]:
+        return spark.run(
+            lambda what: None,
+            targets=targets,
+            peers=peers,
+            jobs=jobs,
+            rows=ROWS,
+            record_sizes=[8],
+            rounds=1,
+            **more,
+        )
 
     yield run
     systems.clear()
@@ -97,16 +113,26 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_each_job_of_each_system_gives_a_row_with_its_rate(measured: Any) -> None:
     rows = measured(["read", "read_value", "write", "copy"], ["fairlead", "spark-sql-kafka"])
     assert [(row["job"], row["system"]) for row in rows] == [
-        (job, system) for job in ("read", "read_value", "write", "copy") for system in ("fairlead", "spark-sql-kafka")
+        (job, system)
+        for job in ("read", "read_value", "write", "copy")
+        for system in ("fairlead", "spark-sql-kafka")
     ]
-    assert {(row["target"], row["record_size"], row["rows_per_s"]) for row in rows} == {("fairlead", 8, ROWS * 2)}
+    assert {(row["target"], row["record_size"], row["rows_per_s"]) for row in rows} == {
+        ("fairlead", 8, ROWS * 2)
+    }
 
 
 def test_systems_take_turns_job_by_job_and_options_are_for_ours_alone(measured: Any) -> None:
     measured(["read", "read_value"], ["fairlead", "spark-sql-kafka"], options={"kafka.linger.ms": "1"})
-    reads = {name: [arguments for job, arguments in system.asked if job == "read"] for name, system in systems.items()}
+    reads = {
+        name: [arguments for job, arguments in system.asked if job == "read"]
+        for name, system in systems.items()
+    }
     assert [one["columns"] for one in reads["fairlead"]] == [[], ["value"]] * 2
-    assert [one["options"] for one in reads["fairlead"][:2]] == [{"kafka.linger.ms": "1"}, {"kafka.linger.ms": "1", "columns": "value"}]
+    assert [one["options"] for one in reads["fairlead"][:2]] == [
+        {"kafka.linger.ms": "1"},
+        {"kafka.linger.ms": "1", "columns": "value"},
+    ]
     assert {str(one["options"]) for one in reads["spark-sql-kafka"]} == {"{}"}
 
 
@@ -126,7 +152,9 @@ def test_what_cannot_be_had_is_said(measured: Any) -> None:
     ]
 
 
-def test_latencies_are_those_of_records_that_came_through_after_the_warm_up(measured: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_latencies_are_those_of_records_that_came_through_after_the_warm_up(
+    measured: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(spark.PROFILES, "quick", spark.Profile(ROWS, 1, (8,), 1.0))
     (row,) = measured(["latency"], ["fairlead"])
     assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"]
@@ -161,7 +189,9 @@ def test_options_are_names_and_values() -> None:
         options_of(["linger"])
 
 
-def test_without_maven_there_are_no_jars_and_that_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_maven_there_are_no_jars_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(maven, "share_folder", lambda name: tmp_path / name)
     monkeypatch.setattr(maven.shutil, "which", lambda name: None)
     with pytest.raises(Unavailable, match="no mvn on the PATH"):
@@ -170,10 +200,15 @@ def test_without_maven_there_are_no_jars_and_that_is_said(monkeypatch: pytest.Mo
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="read from /proc")
 def test_a_watch_sees_what_a_process_below_this_one_takes() -> None:
-    script = "import sys; taken = b'x' * (64 << 20); sum(range(10**6)); print('taken', flush=True); del taken; sys.stdin.read()"
+    script = (
+        "import sys; taken = b'x' * (64 << 20); sum(range(10**6)); print('taken', flush=True); del "
+        "taken; sys.stdin.read()"
+    )
     with (
         Watch(os.getpid(), lambda process_id: None if process_id == os.getpid() else "child") as watch,
-        subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
+        subprocess.Popen(
+            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process,
     ):
         assert process.stdout is not None
         process.stdout.readline()
@@ -184,14 +219,23 @@ def test_a_watch_sees_what_a_process_below_this_one_takes() -> None:
     assert watch.peak_rss_mb("other") == 0
 
 
-def test_what_a_process_took_before_is_not_counted_even_if_it_was_overlooked_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    script = "import time\nwhile time.process_time() < 0.5: pass\nprint('taken', flush=True)\nimport sys; sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+def test_what_a_process_took_before_is_not_counted_even_if_it_was_overlooked_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = (
+        "import time\nwhile time.process_time() < 0.5: pass\nprint('taken', flush=True)\nimport sys; "
+        "sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         watch = Watch(os.getpid(), lambda process_id: "child" if process_id == process.pid else None)
         with monkeypatch.context() as patch:
-            patch.setattr(process_tree, "descendants", lambda process_id: [process_id])  # as the kernel's list may, at times
+            patch.setattr(
+                process_tree, "descendants", lambda process_id: [process_id]
+            )  # as the kernel's list may, at times
             watch.__enter__()
         watch.look()
         assert watch.cpu_s("child") < 0.25

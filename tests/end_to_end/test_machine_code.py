@@ -1,4 +1,5 @@
-"""Every public path that touches records reaches machine code, from the first one on: each is run on 5 MB, and kernels are asked."""
+"""Every public path that touches records reaches machine code, from the first one on: each is run
+on 5 MB, and kernels are asked."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ from fairlead_kafka.testing import Cluster
 
 COUNT, VALUE = 50_000, b"v" * 100
 PARTITION = TopicPartition("records", 0)
-WRITES, READS, HEADERS = {"measure_records", "encode_batches"}, {"scan_batches", "decode_records"}, {"scan_batches"}
+WRITES, READS, HEADERS = (
+    {"measure_records", "encode_batches"},
+    {"scan_batches", "decode_records"},
+    {"scan_batches"},
+)
 RECORDS = READS | {"list_items"}
 
 
@@ -31,7 +36,8 @@ def servers() -> Iterator[dict[str, Any]]:
 
 @pytest.fixture
 def called() -> Iterator[Counter[str]]:
-    """Kernels that ran on threads of clients, by name. What a reference implementation would do fails."""
+    """Kernels that ran on threads of clients, by name. What a reference implementation would do
+    fails."""
     counts: Counter[str] = Counter()
 
     def counting(name: str, machine_code: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,7 +119,9 @@ async def read_range_async(consumer: AsyncConsumer) -> int:
 
 
 async def read_batches_async(consumer: AsyncConsumer) -> int:
-    return int(sum([sum(table["records"].to_pylist()) async for table in consumer.read_batches(PARTITION, 0, COUNT)]))
+    return int(
+        sum([sum(table["records"].to_pylist()) async for table in consumer.read_batches(PARTITION, 0, COUNT)])
+    )
 
 
 PATHS: dict[tuple[type, str], tuple[Callable[[Any], Any], set[str]]] = {
@@ -134,21 +142,30 @@ PATHS: dict[tuple[type, str], tuple[Callable[[Any], Any], set[str]]] = {
 }
 """Each public method through which records pass, and the kernels that it takes."""
 WITHOUT_RECORDS = {
-    "abort_transaction", "assign", "assignment", "beginning_offsets", "begin_transaction", "client_id", "close", "commit",
-    "commit_transaction", "committed", "connect", "end_offsets", "flush", "group_metadata", "init_transactions", "list_topics", "metrics",
-    "offsets_for_times", "partitions_for", "pause", "paused", "position", "prepare_transaction", "resume", "seek", "seek_to_beginning",
+    "abort_transaction", "assign", "assignment", "beginning_offsets", "begin_transaction", "client_id",
+    "close", "commit",
+    "commit_transaction", "committed", "connect", "end_offsets", "flush", "group_metadata",
+    "init_transactions", "list_topics", "metrics",
+    "offsets_for_times", "partitions_for", "pause", "paused", "position", "prepare_transaction", "resume",
+    "seek", "seek_to_beginning",
     "seek_to_end", "send_offsets_to_transaction", "subscribe", "subscription", "transaction", "unsubscribe",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("client", [Producer, AsyncProducer, Consumer, AsyncConsumer], ids=lambda client: client.__name__)
+@pytest.mark.parametrize(
+    "client", [Producer, AsyncProducer, Consumer, AsyncConsumer], ids=lambda client: client.__name__
+)
 def test_every_public_method_is_known(client: type) -> None:
-    public = {name for name in dir(client) if not name.startswith("_")} | ({"__iter__", "__aiter__"} & set(dir(client)))
+    public = {name for name in dir(client) if not name.startswith("_")} | (
+        {"__iter__", "__aiter__"} & set(dir(client))
+    )
     assert public - WITHOUT_RECORDS == {name for owner, name in PATHS if owner is client}
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path[0].__name__}.{path[1]}")
-def test_it_reaches_machine_code(servers: dict[str, Any], called: Counter[str], path: tuple[type, str]) -> None:
+def test_it_reaches_machine_code(
+    servers: dict[str, Any], called: Counter[str], path: tuple[type, str]
+) -> None:
     client, _ = path
     program, kernels = PATHS[path]
     if client is Producer:

@@ -27,8 +27,38 @@ PATIENCE_S = 60
 EXAMPLES = 15
 PHASES = [Phase.generate]
 """A client that was ended stays so: there is nothing to shrink."""
-TEXTS = ["other", "", "\0", "a\0b", ".", "..", "a/b", "ü", "\ud800", "x" * 300, "x" * 40_000, "__consumer_offsets", "9" * 30]
-NUMBERS = [0, 1, -1, -2, -3, 7, 4096, 2**31 - 1, 2**31, -(2**31), 2**63 - 1, 2**63, -(2**63), 2**80, np.int64(0)]
+TEXTS = [
+    "other",
+    "",
+    "\0",
+    "a\0b",
+    ".",
+    "..",
+    "a/b",
+    "ü",
+    "\ud800",
+    "x" * 300,
+    "x" * 40_000,
+    "__consumer_offsets",
+    "9" * 30,
+]
+NUMBERS = [
+    0,
+    1,
+    -1,
+    -2,
+    -3,
+    7,
+    4096,
+    2**31 - 1,
+    2**31,
+    -(2**31),
+    2**63 - 1,
+    2**63,
+    -(2**63),
+    2**80,
+    np.int64(0),
+]
 UNTESTED = {"close", "connect"}
 
 
@@ -68,12 +98,19 @@ def arguments(face: type, name: str) -> st.SearchStrategy[dict[str, Any]]:
     method = inspect.unwrap(getattr(face, name))
     kinds = {each: checked._resolved(method, each) for each in list(inspect.signature(method).parameters)[1:]}
     return st.fixed_dictionaries(
-        {each: st.sampled_from([0, CALL_S, 1e-9]) if each == "timeout_s" else values(kind) for each, kind in kinds.items()}
+        {
+            each: st.sampled_from([0, CALL_S, 1e-9]) if each == "timeout_s" else values(kind)
+            for each, kind in kinds.items()
+        }
     )
 
 
 def methods(face: type) -> list[str]:
-    return [name for name, method in vars(face).items() if inspect.isfunction(method) and name[0] != "_" and name not in UNTESTED]
+    return [
+        name
+        for name, method in vars(face).items()
+        if inspect.isfunction(method) and name[0] != "_" and name not in UNTESTED
+    ]
 
 
 def attempt(call: Callable[..., Any], **given: Any) -> None:
@@ -103,14 +140,21 @@ def admin(cluster: fairlead_kafka.Cluster) -> Iterator[fairlead_kafka.Admin]:
 
 @pytest.fixture(scope="module")
 def consumer(cluster: fairlead_kafka.Cluster) -> Iterator[fairlead_kafka.Consumer]:
-    config = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g", "enable.auto.commit": False, "fetch.max.wait.ms": 5}
+    config = {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "group.id": "g",
+        "enable.auto.commit": False,
+        "fetch.max.wait.ms": 5,
+    }
     with fairlead_kafka.Consumer(config) as consumer:
         yield consumer
 
 
 @pytest.fixture(scope="module")
 def producer(cluster: fairlead_kafka.Cluster) -> Iterator[fairlead_kafka.Producer]:
-    with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, "max.block.ms": 20}) as producer:
+    with fairlead_kafka.Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "max.block.ms": 20}
+    ) as producer:
         yield producer
 
 
@@ -123,7 +167,9 @@ def transactional(cluster: fairlead_kafka.Cluster) -> Iterator[fairlead_kafka.Pr
         yield producer
 
 
-@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of long texts, where one of two types is drawn
+@pytest.mark.filterwarnings(
+    "ignore:Generating overly large repr"
+)  # of long texts, where one of two types is drawn
 @pytest.mark.parametrize("name", methods(fairlead_kafka.Admin))
 def test_an_admin_client_goes_on(admin: fairlead_kafka.Admin, name: str) -> None:
     @settings(max_examples=EXAMPLES, phases=PHASES)

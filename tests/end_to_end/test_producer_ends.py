@@ -1,4 +1,5 @@
-"""Producers that nobody closes, that are forked away, that wait for themselves: on real threads and sockets."""
+"""Producers that nobody closes, that are forked away, that wait for themselves: on real threads and
+sockets."""
 
 from __future__ import annotations
 
@@ -22,14 +23,16 @@ core.EXIT_S = float(sys.argv[2])
 producer = fairlead_kafka.Producer({"bootstrap.servers": sys.argv[1], "linger.ms": 60000, "delivery.timeout.ms": 120000})
 for number in range(5):
     producer.send("left", b"%d" % number, partition=0)
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[fairlead_kafka.Cluster]:
     with fairlead_kafka.Cluster(brokers=1) as made:
         with fairlead_kafka.Admin({"bootstrap.servers": made.bootstrap_servers}) as admin:
-            admin.create_topics([fairlead_kafka.NewTopic("left", partitions=1), fairlead_kafka.NewTopic("t", partitions=1)])
+            admin.create_topics(
+                [fairlead_kafka.NewTopic("left", partitions=1), fairlead_kafka.NewTopic("t", partitions=1)]
+            )
         yield made
 
 
@@ -42,14 +45,23 @@ def values(servers: str, topic: str) -> list[bytes | None]:
 
 
 def run_unclosed(servers: str, exit_s: float) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", UNCLOSED, servers, str(exit_s)], capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", UNCLOSED, servers, str(exit_s)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def test_a_program_that_ends_without_closing_delivers_and_is_told(cluster: fairlead_kafka.Cluster) -> None:
     ran = run_unclosed(cluster.bootstrap_servers, 20)
     assert ran.returncode == 0
     assert values(cluster.bootstrap_servers, "left") == [b"0", b"1", b"2", b"3", b"4"]
-    assert ran.stderr.strip() == "a producer was not closed; 5 records get 20 s at exit to be delivered: close it, or use `with`"
+    assert (
+        ran.stderr.strip()
+        == "a producer was not closed; 5 records get 20 s at exit to be delivered: close it, or use `with`"
+    )
 
 
 def test_a_program_that_ends_without_brokers_ends_all_the_same_and_says_what_was_lost() -> None:
@@ -62,16 +74,22 @@ def test_a_program_that_ends_without_brokers_ends_all_the_same_and_says_what_was
 
 def test_a_producer_that_is_dropped_delivers_and_its_thread_ends(cluster: fairlead_kafka.Cluster) -> None:
     before = set(threading.enumerate())
-    ack = fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 60_000}).send("t", b"dropped")
+    ack = fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 60_000}).send(
+        "t", b"dropped"
+    )
     gc.collect()
     assert ack.result(timeout_s=PATIENCE_S).offset >= 0
     for thread in set(threading.enumerate()) - before:
-        if thread.ident is not None:  # one that is just being started, to end the others, cannot be joined yet
+        if (
+            thread.ident is not None
+        ):  # one that is just being started, to end the others, cannot be joined yet
             thread.join(PATIENCE_S)
             assert not thread.is_alive(), thread
 
 
-def test_waiting_in_a_callback_for_the_same_producer_is_an_error_and_no_deadlock(cluster: fairlead_kafka.Cluster) -> None:
+def test_waiting_in_a_callback_for_the_same_producer_is_an_error_and_no_deadlock(
+    cluster: fairlead_kafka.Cluster,
+) -> None:
     raised: list[BaseException] = []
     with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
 

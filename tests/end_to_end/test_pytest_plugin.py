@@ -19,7 +19,11 @@ _names: list[str] = []
 
 def partitions(cluster: Cluster, topic: str) -> list[Message]:
     with Wire(cluster.broker(0).address) as wire:
-        return list(wire.ask(ApiKey.METADATA, 8, topics=[Message(name=topic)], allow_auto_topic_creation=False).topics[0].partitions)
+        return list(
+            wire.ask(ApiKey.METADATA, 8, topics=[Message(name=topic)], allow_auto_topic_creation=False)
+            .topics[0]
+            .partitions
+        )
 
 
 def test_a_topic_is_there_and_empty(kafka_cluster: Cluster, kafka_topic: str) -> None:
@@ -29,7 +33,9 @@ def test_a_topic_is_there_and_empty(kafka_cluster: Cluster, kafka_topic: str) ->
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_the_next_test_has_another_topic_and_the_one_before_is_gone(kafka_cluster: Cluster, kafka_topic: str, number: int) -> None:
+def test_the_next_test_has_another_topic_and_the_one_before_is_gone(
+    kafka_cluster: Cluster, kafka_topic: str, number: int
+) -> None:
     assert kafka_topic not in _names
     assert not any(kafka_cluster.has_topic(name) for name in _names)
     _names.append(kafka_topic)
@@ -40,7 +46,9 @@ def test_a_marker_says_what_topic(kafka_cluster: Cluster, kafka_topic: str) -> N
     assert len(partitions(kafka_cluster, kafka_topic)) == 5
 
 
-def test_the_cluster_is_one_for_all_and_named_by_its_servers(kafka_cluster: Cluster, kafka_bootstrap_servers: str) -> None:
+def test_the_cluster_is_one_for_all_and_named_by_its_servers(
+    kafka_cluster: Cluster, kafka_bootstrap_servers: str
+) -> None:
     assert kafka_bootstrap_servers == kafka_cluster.bootstrap_servers
     assert len(kafka_cluster.brokers) == 3
 
@@ -57,7 +65,9 @@ def test_is_undone_before_the_next(kafka_cluster: Cluster, kafka_topic: str) -> 
     assert write(kafka_cluster, kafka_topic, b"a") == 0
 
 
-def run_pytest(folder: Path, tests: str, *options: str, settings: str = "") -> subprocess.CompletedProcess[str]:
+def run_pytest(
+    folder: Path, tests: str, *options: str, settings: str = ""
+) -> subprocess.CompletedProcess[str]:
     (folder / "test_theirs.py").write_text(tests)
     (folder / "pytest.ini").write_text(f"[pytest]\n{settings}")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *options]
@@ -72,7 +82,11 @@ def test_settings(kafka_cluster, kafka_topic):
     assert len(kafka_cluster.brokers) == 2
     assert kafka_cluster.broker(0).pid is None
 """
-    ran = run_pytest(tmp_path, tests, settings="kafka_brokers = 2\nkafka_config =\n    num.partitions=4\n    message.max.bytes=70000\n")
+    ran = run_pytest(
+        tmp_path,
+        tests,
+        settings="kafka_brokers = 2\nkafka_config =\n    num.partitions=4\n    message.max.bytes=70000\n",
+    )
     assert "1 passed" in ran.stdout, ran.stdout + ran.stderr
 
 
@@ -86,10 +100,16 @@ def test_the_command_line_comes_first_and_a_mistake_is_named(tmp_path: Path) -> 
     ("settings", "said"),
     [
         ("kafka_config = num.partitions\n", "ERROR: kafka_config: write KEY=VALUE, got 'num.partitions'"),
-        ("kafka_config = num.partitons=3\n", "ERROR: kafka_config: broker config: num.partitons: unknown; did you mean num.partitions?"),
+        (
+            "kafka_config = num.partitons=3\n",
+            "ERROR: kafka_config: broker config: num.partitons: unknown; did you mean num.partitions?",
+        ),
         ("kafka_brokers = 0\n", "ERROR: kafka_brokers: must be a number from 1 to 1000, got 0"),
         ("kafka_brokers = two\n", "ERROR: kafka_brokers: must be a number, got 'two'"),
-        ("kafka_processes = perhaps\n", "ERROR: kafka_processes: must be true or false (invalid truth value 'perhaps')"),
+        (
+            "kafka_processes = perhaps\n",
+            "ERROR: kafka_processes: must be true or false (invalid truth value 'perhaps')",
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_line_before_any_test_runs(tmp_path: Path, settings: str, said: str) -> None:
@@ -115,9 +135,18 @@ def test_config(kafka_topic): pass
 """
     ran = run_pytest(tmp_path, tests, "--kafka-brokers", "1")
     assert "4 errors" in ran.stdout, ran.stdout + ran.stderr
-    assert "@pytest.mark.kafka_topic takes partitions=..., replication_factor=..., configs=..., not partition=3" in ran.stdout
-    assert "@pytest.mark.kafka_topic takes partitions=..., replication_factor=..., configs=..., not 3" in ran.stdout
-    assert "@pytest.mark.kafka_topic(partitions='3'): create_topic: partitions must be a whole number, not '3'" in ran.stdout
+    assert (
+        "@pytest.mark.kafka_topic takes partitions=..., replication_factor=..., configs=..., not partition=3"
+        in ran.stdout
+    )
+    assert (
+        "@pytest.mark.kafka_topic takes partitions=..., replication_factor=..., configs=..., not 3"
+        in ran.stdout
+    )
+    assert (
+        "@pytest.mark.kafka_topic(partitions='3'): create_topic: partitions must be a whole number, not '3'"
+        in ran.stdout
+    )
     assert "@pytest.mark.kafka_topic(configs={'retention.mss': '1'}): " in ran.stdout
     assert "retention.ms" in ran.stdout
     assert "Traceback" not in ran.stdout
@@ -125,6 +154,8 @@ def test_config(kafka_topic): pass
 
 
 def test_a_run_without_kafka_pays_nothing_for_the_plugin() -> None:
-    program = f"import sys, fairlead_kafka.testing.plugin; print([name for name in {HEAVY} if name in sys.modules])"
+    program = (
+        f"import sys, fairlead_kafka.testing.plugin; print([name for name in {HEAVY} if name in sys.modules])"
+    )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"

@@ -1,8 +1,10 @@
-"""Producers and consumers that have quotas: they get what is granted and no more, and nothing is lost.
+"""Producers and consumers that have quotas: they get what is granted and no more, and nothing is
+lost.
 
-Rates of our own clients are measured in virtual time, against real brokers; with default windows (11 of a second) a client gets ten
-seconds' worth at once and then waits for it, so windows are few here. A stock client runs in real time: there the test holds that it was
-never quicker than granted, which no busy machine can change.
+Rates of our own clients are measured in virtual time, against real brokers; with default windows
+(11 of a second) a client gets ten seconds' worth at once and then waits for it, so windows are few
+here. A stock client runs in real time: there the test holds that it was never quicker than granted,
+which no busy machine can change.
 """
 
 from __future__ import annotations
@@ -63,7 +65,9 @@ def test_our_producer_gets_its_rate_from_each_broker_and_loses_nothing(
     servers = "127.0.0.1:9092,127.0.0.1:9093"
     # Requests of a tenth of a second's worth: larger ones are paid for in longer waits.
     small = {"batch.size": 16_384, "max.request.size": 20_000, "linger.ms": 5}
-    producer = rig.producer({"partitioner.class": partitioner, **small}, bootstrap_servers=servers, client_id="limited")
+    producer = rig.producer(
+        {"partitioner.class": partitioner, **small}, bootstrap_servers=servers, client_id="limited"
+    )
     begun_ns = rig.host.now_ns()
     arrived_s: list[float] = []
 
@@ -72,7 +76,9 @@ def test_our_producer_gets_its_rate_from_each_broker_and_loses_nothing(
         arrived_s.append((rig.host.now_ns() - begun_ns) / 1e9)
 
     for number in range(6_000):
-        producer.send("t", VALUE, key=b"%d" % number if partitioner == "uniform" else None, on_delivery=delivered)
+        producer.send(
+            "t", VALUE, key=b"%d" % number if partitioner == "uniform" else None, on_delivery=delivered
+        )
     producer.flush()
     assert len(arrived_s) == 6_000
     assert rate_over(5, arrived_s, 2) == pytest.approx(2 * LIMIT_BYTES, rel=0.15)
@@ -81,13 +87,20 @@ def test_our_producer_gets_its_rate_from_each_broker_and_loses_nothing(
     assert sum(map(len, values)) == 6_000
 
 
-def test_our_consumer_gets_its_rate_and_reads_everything(cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_consumer_gets_its_rate_and_reads_everything(
+    cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for _ in range(150):
         fields = produce_fields({("t", 0): batch([VALUE] * 10)})
         assert cluster.ask(0, ApiKey.PRODUCE, 9, **fields).responses[0].partition_responses[0].error_code == 0
     grant(cluster, consumer_byte_rate=LIMIT_BYTES)
     drive_faces(monkeypatch, cluster.host)
-    config = {"bootstrap.servers": "127.0.0.1:9092", "client.id": "limited", "auto.offset.reset": "earliest", "fetch.max.bytes": 20_000}
+    config = {
+        "bootstrap.servers": "127.0.0.1:9092",
+        "client.id": "limited",
+        "auto.offset.reset": "earliest",
+        "fetch.max.bytes": 20_000,
+    }
     begun_ns = cluster.host.now_ns()
     arrived_s: list[float] = []
     with Consumer(config) as consumer:
@@ -106,8 +119,12 @@ def test_partitions_are_counted_once_for_the_whole_cluster(cluster: VirtualClust
     grant(cluster, {"user": None}, controller_mutation_rate=1)
 
     def create(node_id: int, name: str, partitions: int) -> Any:
-        topic = Message(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[])
-        return cluster.ask(node_id, ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=1_000, validate_only=False)
+        topic = Message(
+            name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
+        )
+        return cluster.ask(
+            node_id, ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=1_000, validate_only=False
+        )
 
     assert create(0, "a", 20).topics[0].error_code == 0
     refused = create(1, "b", 1)
@@ -120,9 +137,18 @@ def test_partitions_are_counted_once_for_the_whole_cluster(cluster: VirtualClust
 
 @pytest.mark.parametrize("processes", [False, True])
 def test_quotas_are_every_brokers_and_outlive_the_cluster(tmp_path: Any, processes: bool) -> None:
-    wanted = {frozenset({("user", None)}): {"producer_byte_rate": 10.0}, frozenset({("ip", None)}): {"connection_creation_rate": 500.0}}
-    with Cluster(brokers=2, data_dir=tmp_path, processes=processes) as cluster, Wire(addresses(cluster)[0]) as wire:
-        entries = (alteration({"user": None}, producer_byte_rate=10), alteration({"ip": None}, connection_creation_rate=500))
+    wanted = {
+        frozenset({("user", None)}): {"producer_byte_rate": 10.0},
+        frozenset({("ip", None)}): {"connection_creation_rate": 500.0},
+    }
+    with (
+        Cluster(brokers=2, data_dir=tmp_path, processes=processes) as cluster,
+        Wire(addresses(cluster)[0]) as wire,
+    ):
+        entries = (
+            alteration({"user": None}, producer_byte_rate=10),
+            alteration({"ip": None}, connection_creation_rate=500),
+        )
         answer = wire.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, **alter_fields(*entries))
         assert [row.error_code for row in answer.entries] == [0, 0]
     with Cluster(brokers=2, data_dir=tmp_path, processes=processes) as cluster:
@@ -140,13 +166,22 @@ def test_a_controller_in_another_process_counts_partitions_too(processes: bool) 
     with Cluster(brokers=2, processes=processes) as cluster:
         first, second = (Wire(address) for address in addresses(cluster))
         with first, second:
-            first.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, **alter_fields(alteration({"user": None}, controller_mutation_rate=0.001)))
+            first.ask(
+                ApiKey.ALTER_CLIENT_QUOTAS,
+                1,
+                **alter_fields(alteration({"user": None}, controller_mutation_rate=0.001)),
+            )
 
             def answered() -> bool:
-                return bool(described(second.ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, components=[], strict=False)))
+                return bool(
+                    described(second.ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, components=[], strict=False))
+                )
 
             until(answered)  # each broker follows the controller
-            topics = [Message(name=name, num_partitions=5, replication_factor=1, assignments=[], configs=[]) for name in ("a", "b")]
+            topics = [
+                Message(name=name, num_partitions=5, replication_factor=1, assignments=[], configs=[])
+                for name in ("a", "b")
+            ]
             fields = {"timeout_ms": 5_000, "validate_only": False}
             assert first.ask(ApiKey.CREATE_TOPICS, 7, topics=topics[:1], **fields).topics[0].error_code == 0
             answer = second.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, **fields)
@@ -168,7 +203,9 @@ def test_librdkafkas_producer_and_consumer_keep_to_their_quotas() -> None:
         servers = cluster.bootstrap_servers
         cluster.create_topic("t", 1, 1)
         with Wire(servers) as wire:
-            entry = alteration({"client-id": "limited"}, producer_byte_rate=LIMIT_BYTES, consumer_byte_rate=LIMIT_BYTES)
+            entry = alteration(
+                {"client-id": "limited"}, producer_byte_rate=LIMIT_BYTES, consumer_byte_rate=LIMIT_BYTES
+            )
             wire.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, **alter_fields(entry))
 
         def throttled(name: str) -> Callable[[Any], None]:
@@ -180,17 +217,32 @@ def test_librdkafkas_producer_and_consumer_keep_to_their_quotas() -> None:
         offsets: list[int] = []
         with Clock() as clock:
             for _ in range(count):
-                producer.produce("t", VALUE, on_delivery=lambda error, message: offsets.append(message.offset() if error is None else -1))
+                producer.produce(
+                    "t",
+                    VALUE,
+                    on_delivery=lambda error, message: offsets.append(
+                        message.offset() if error is None else -1
+                    ),
+                )
             assert producer.flush(PATIENCE_S) == 0
         assert sorted(offsets) == list(range(count))
         assert clock.rate(count) < LIMIT_BYTES * 1.15
-        config = {"group.id": "g", "auto.offset.reset": "earliest", "fetch.max.bytes": 20_000, "message.max.bytes": 20_000}
+        config = {
+            "group.id": "g",
+            "auto.offset.reset": "earliest",
+            "fetch.max.bytes": 20_000,
+            "message.max.bytes": 20_000,
+        }
         consumer = confluent_kafka.Consumer({**common, **config, "throttle_cb": throttled("consumer")})
         consumer.assign([confluent_kafka.TopicPartition("t", 0, 0)])
         read: list[int] = []
 
         def poll() -> bool:
-            read.extend(message.offset() for message in consumer.consume(count, timeout=0.2) if message.error() is None)
+            read.extend(
+                message.offset()
+                for message in consumer.consume(count, timeout=0.2)
+                if message.error() is None
+            )
             return len(read) >= count
 
         with Clock() as clock:

@@ -1,4 +1,5 @@
-"""Replicated topics under a client that is not ours: what it was told is written survives brokers that die and come back."""
+"""Replicated topics under a client that is not ours: what it was told is written survives brokers
+that die and come back."""
 
 from __future__ import annotations
 
@@ -36,7 +37,13 @@ class Load:
         self.acked: dict[tuple[int, int], bytes] = {}
         """(partition, offset) → value."""
         self.errors: list[Any] = []
-        settings = {"bootstrap.servers": servers, "acks": "all", "enable.idempotence": True, "linger.ms": 2, "retry.backoff.ms": 20}
+        settings = {
+            "bootstrap.servers": servers,
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": 2,
+            "retry.backoff.ms": 20,
+        }
         self._producer = confluent_kafka.Producer(settings)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -46,7 +53,9 @@ class Load:
         number = 0
         while not self._stopping.is_set():
             for _ in range(20):
-                self._producer.produce(TOPIC, b"%d" % number, partition=number % PARTITIONS, on_delivery=self._delivered)
+                self._producer.produce(
+                    TOPIC, b"%d" % number, partition=number % PARTITIONS, on_delivery=self._delivered
+                )
                 number += 1
             self._producer.poll(0.002)
 
@@ -71,7 +80,12 @@ class Load:
 
 def read_all(servers: str, at_least: int) -> dict[tuple[int, int], bytes]:
     """Everything in the topic, by partition and offset."""
-    settings = {"bootstrap.servers": servers, "group.id": "judge", "enable.auto.commit": False, "enable.partition.eof": True}
+    settings = {
+        "bootstrap.servers": servers,
+        "group.id": "judge",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+    }
     consumer = confluent_kafka.Consumer(settings)
     consumer.assign([confluent_kafka.TopicPartition(TOPIC, number, 0) for number in range(PARTITIONS)])
     found: dict[tuple[int, int], bytes] = {}

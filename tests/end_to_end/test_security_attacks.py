@@ -1,4 +1,5 @@
-"""Strangers at the door: what somebody without a password can make our brokers do, which is to be little, and for a while."""
+"""Strangers at the door: what somebody without a password can make our brokers do, which is to be
+little, and for a while."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ HUNDREDS = 300
 IDLE_MS = 3_000
 SERVED_WITHIN_S = 10.0
 RSS_PER_CONNECTION_MAX_BYTES = 256 * 1024
-"""Of one that does nothing but hold on: sockets, buffers of OpenSSL and a session. Measured: 4 to 60 KB."""
+"""Of one that does nothing but hold on: sockets, buffers of OpenSSL and a session. Measured: 4 to
+60 KB."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster
 @pytest.fixture(scope="module")
 def besieged() -> Iterator[Cluster]:
     """A broker in a process of its own, whose memory can be told."""
-    with Cluster(1, processes=True, security="sasl_ssl", config={"connections.max.idle.ms": IDLE_MS}) as cluster:
+    with Cluster(
+        1, processes=True, security="sasl_ssl", config={"connections.max.idle.ms": IDLE_MS}
+    ) as cluster:
         yield cluster
 
 
@@ -67,7 +71,11 @@ STAGES = ["TCP only", "half a ClientHello", "a ClientHello", "SaslHandshake"]
 @pytest.mark.parametrize("stage", STAGES)
 def test_half_handshakes_by_the_hundred_keep_nobody_out_and_are_ended(besieged: Cluster, stage: str) -> None:
     address = besieged.bootstrap_servers
-    trust = Path(str(besieged.client_settings("alice")["ssl.truststore.location"])) if stage == STAGES[3] else None
+    trust = (
+        Path(str(besieged.client_settings("alice")["ssl.truststore.location"]))
+        if stage == STAGES[3]
+        else None
+    )
     is_served(besieged)
     before_bytes, began_s = rss_bytes(besieged), time.monotonic()
     hello = client_hello(address)
@@ -76,12 +84,17 @@ def test_half_handshakes_by_the_hundred_keep_nobody_out_and_are_ended(besieged: 
     try:
         for _ in range(HUNDREDS):
             strangers.append(stranger := Stranger(address, trust))
-            stranger.send(stranger.request(ApiKey.SASL_HANDSHAKE, 1, mechanism="SCRAM-SHA-256") if trust else first)
+            stranger.send(
+                stranger.request(ApiKey.SASL_HANDSHAKE, 1, mechanism="SCRAM-SHA-256") if trust else first
+            )
         is_served(besieged)
         grown_bytes = rss_bytes(besieged) - before_bytes
         assert grown_bytes < HUNDREDS * RSS_PER_CONNECTION_MAX_BYTES
         assert all(stranger.drained() for stranger in strangers), "connections.max.idle.ms ends them"
-        print(f"BADDAY {stage}: {grown_bytes / HUNDREDS / 1024:.1f} KiB each, ended after {time.monotonic() - began_s:.1f} s")
+        print(
+            f"BADDAY {stage}: {grown_bytes / HUNDREDS / 1024:.1f} KiB each, ended after "
+            f"{time.monotonic() - began_s:.1f} s"
+        )
     finally:
         for stranger in strangers:
             stranger.close()
@@ -89,7 +102,9 @@ def test_half_handshakes_by_the_hundred_keep_nobody_out_and_are_ended(besieged: 
 
 
 def test_above_max_connections_everybody_waits_until_idle_ones_are_ended() -> None:
-    with Cluster(1, security="sasl_ssl", config={"max.connections": 20, "connections.max.idle.ms": 2_000}) as cluster:
+    with Cluster(
+        1, security="sasl_ssl", config={"max.connections": 20, "connections.max.idle.ms": 2_000}
+    ) as cluster:
         strangers = [Stranger(cluster.bootstrap_servers) for _ in range(50)]
         with Producer(cluster.client_settings("alice")) as producer:
             assert producer.send("patient", b"v").result(timeout_s=PATIENCE_S).offset == 0
@@ -112,23 +127,32 @@ def test_thousands_of_connections_leave_a_broker_as_it_was(besieged: Cluster) ->
 
 
 @pytest.mark.parametrize("size_bytes", [2**31 - 1, 100 << 20, 524_289, -1])
-def test_a_frame_that_is_too_large_before_the_log_in_ends_the_connection(secured: SecuredCluster, size_bytes: int) -> None:
+def test_a_frame_that_is_too_large_before_the_log_in_ends_the_connection(
+    secured: SecuredCluster, size_bytes: int
+) -> None:
     with Stranger(secured.settings("SASL")["bootstrap.servers"]) as stranger:
         stranger.send(struct.pack(">i", size_bytes))
         assert stranger.ended()
 
 
 def test_a_slow_one_who_sends_byte_by_byte_holds_up_nobody_and_is_understood(secured: SecuredCluster) -> None:
-    with Stranger(secured.settings("SASL")["bootstrap.servers"]) as stranger, Producer(secured.user("SASL")) as producer:
+    with (
+        Stranger(secured.settings("SASL")["bootstrap.servers"]) as stranger,
+        Producer(secured.user("SASL")) as producer,
+    ):
         for byte in stranger.request(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN"):
             stranger.send(bytes([byte]))
             assert producer.send("beside", b"v").result(timeout_s=PATIENCE_S)
         assert stranger.answer() is not None
 
 
-@pytest.mark.parametrize("api_key", [ApiKey.METADATA, ApiKey.PRODUCE, ApiKey.SASL_AUTHENTICATE, PrivateApi.REPLICATE])
+@pytest.mark.parametrize(
+    "api_key", [ApiKey.METADATA, ApiKey.PRODUCE, ApiKey.SASL_AUTHENTICATE, PrivateApi.REPLICATE]
+)
 @pytest.mark.parametrize("shaken", [False, True])
-def test_nothing_but_the_log_in_is_taken_before_it(secured: SecuredCluster, api_key: int, shaken: bool) -> None:
+def test_nothing_but_the_log_in_is_taken_before_it(
+    secured: SecuredCluster, api_key: int, shaken: bool
+) -> None:
     if shaken and api_key == ApiKey.SASL_AUTHENTICATE:
         pytest.skip("that is its turn")
     with Stranger(secured.settings("SASL")["bootstrap.servers"], client_id="broker-1") as stranger:
@@ -144,7 +168,9 @@ def test_what_is_pipelined_behind_a_failing_log_in_is_never_served(secured: Secu
         began_s = time.monotonic()
         wrong = stranger.request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=f"\0{USER}\0wrong".encode())
         right = stranger.request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=f"\0{USER}\0{PASSWORD}".encode())
-        stranger.send(wrong, right, stranger.request(ApiKey.METADATA, 12, topics=None, allow_auto_topic_creation=False))
+        stranger.send(
+            wrong, right, stranger.request(ApiKey.METADATA, 12, topics=None, allow_auto_topic_creation=False)
+        )
         answer = stranger.answer()
         assert answer is not None
         assert b"Invalid username or password" in answer
@@ -179,14 +205,24 @@ def test_what_brokers_ask_each_other_is_asked_by_nobody_else(secured: SecuredClu
         assert stranger.log_in() is not None
         stranger.send(struct.pack(">ihhih", 10, int(PrivateApi.REPLICATE), 0, 7, -1))
         assert stranger.ended()
-    with Stranger(secured.settings("TLS")["bootstrap.servers"], secured.certificates.trust, "broker-1") as stranger:
+    with Stranger(
+        secured.settings("TLS")["bootstrap.servers"], secured.certificates.trust, "broker-1"
+    ) as stranger:
         stranger.send(struct.pack(">ihhih", 10, int(PrivateApi.REPLICATE), 0, 7, -1))
         assert stranger.ended(), "ANONYMOUS may do everything here, but brokers come in elsewhere"
 
 
 def test_a_renegotiation_is_refused(secured: SecuredCluster) -> None:
     address = secured.settings("TLS")["bootstrap.servers"]
-    command = ["openssl", "s_client", "-connect", address, "-tls1_2", "-CAfile", str(secured.certificates.trust)]
+    command = [
+        "openssl",
+        "s_client",
+        "-connect",
+        address,
+        "-tls1_2",
+        "-CAfile",
+        str(secured.certificates.trust),
+    ]
     try:
         ran = subprocess.run(command, input=b"R\n", capture_output=True, timeout=PATIENCE_S, check=False)
     except FileNotFoundError:
@@ -196,7 +232,12 @@ def test_a_renegotiation_is_refused(secured: SecuredCluster) -> None:
 
 
 def test_garbage_at_every_port_ends_only_its_own_connection(secured: SecuredCluster) -> None:
-    garbage = [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(2_000), os.urandom(4_000), b"\0" * 4_000]
+    garbage = [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01\xff\xff" + os.urandom(2_000),
+        os.urandom(4_000),
+        b"\0" * 4_000,
+    ]
     for listener in ("SASL", "SASLTLS", "TLS"):
         for data in garbage:
             with Stranger(secured.settings(listener)["bootstrap.servers"]) as stranger:

@@ -1,4 +1,5 @@
-"""Bad days on our own secured brokers: what clients are told, and when; the counterpart of `conformance/test_security_apache_kafka`."""
+"""Bad days on our own secured brokers: what clients are told, and when; the counterpart of
+`conformance/test_security_apache_kafka`."""
 
 from __future__ import annotations
 
@@ -31,7 +32,11 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster
 
 Given = Callable[[SecuredCluster, Certificates], dict[str, Any]]
 BAD_DAYS: dict[str, tuple[str, Given, str]] = {
-    "an expired certificate": ("EXPIRED", lambda secured, other: {}, r"expired on \d{4}-\d\d-\d\d \d\d:\d\d UTC; have it renewed"),
+    "an expired certificate": (
+        "EXPIRED",
+        lambda secured, other: {},
+        r"expired on \d{4}-\d\d-\d\d \d\d:\d\d UTC; have it renewed",
+    ),
     "a certificate for another host": (
         "ELSEWHERE",
         lambda secured, other: {},
@@ -40,14 +45,19 @@ BAD_DAYS: dict[str, tuple[str, Given, str]] = {
     "an authority that nobody trusts": (
         "TLS",
         lambda secured, other: {"ssl.truststore.location": str(other.trust)},
-        r"certificate of 127.0.0.1:\d+ \(subject .*Testing cert.*, issuer .*CA.*\) was issued by nobody whom ssl.truststore.location",
+        r"certificate of 127.0.0.1:\d+ \(subject .*Testing cert.*, issuer .*CA.*\) was issued by nobody whom "
+        r"ssl.truststore.location",
     ),
     "the system's authorities": (
         "SASLTLS",
         lambda secured, other: {"ssl.truststore.location": None, "sasl.mechanism": "PLAIN", **BY_PASSWORD},
         r"the system's trust store trusts; name its issuer's in ssl.truststore.location",
     ),
-    "no certificate of its own": ("MTLS", lambda secured, other: {}, r"wants a certificate of this client: set ssl.keystore.location"),
+    "no certificate of its own": (
+        "MTLS",
+        lambda secured, other: {},
+        r"wants a certificate of this client: set ssl.keystore.location",
+    ),
     "a certificate of somebody else's": (
         "MTLS",
         lambda secured, other: {"ssl.keystore.location": str(other.issue("eve"))},
@@ -55,7 +65,9 @@ BAD_DAYS: dict[str, tuple[str, Given, str]] = {
     ),
     "an expired certificate of its own": (
         "MTLS",
-        lambda secured, other: {"ssl.keystore.location": str(secured.certificates.issue("old", expired=True))},
+        lambda secured, other: {
+            "ssl.keystore.location": str(secured.certificates.issue("old", expired=True))
+        },
         r"refused the certificate of this client \(.*expired.*\)",
     ),
     "TLS to a plaintext port": (
@@ -79,7 +91,11 @@ BAD_DAYS: dict[str, tuple[str, Given, str]] = {
     ),
     "a log-in in plaintext at a TLS port": (
         "SASLTLS",
-        lambda secured, other: {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", **BY_PASSWORD},
+        lambda secured, other: {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            **BY_PASSWORD,
+        },
         r"speaks TLS at this port: set security.protocol to SSL or SASL_SSL",
     ),
     "a wrong password": (
@@ -99,7 +115,10 @@ BAD_DAYS: dict[str, tuple[str, Given, str]] = {
     ),
     "a token that is none": (
         "SASLTLS",
-        lambda secured, other: {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.provider": lambda: "abc"},
+        lambda secured, other: {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.token.provider": lambda: "abc",
+        },
         r"refused the log-in by OAUTHBEARER: .*invalid_token",
     ),
     "a token that has expired": (
@@ -112,7 +131,11 @@ BAD_DAYS: dict[str, tuple[str, Given, str]] = {
     ),
     "a log-in where none is asked for": (
         "SASL",
-        lambda secured, other: {"bootstrap.servers": secured.plaintext, "sasl.mechanism": "PLAIN", **BY_PASSWORD},
+        lambda secured, other: {
+            "bootstrap.servers": secured.plaintext,
+            "sasl.mechanism": "PLAIN",
+            **BY_PASSWORD,
+        },
         r"asks for no log-in at this port: set security.protocol to PLAINTEXT or SSL",
     ),
 }
@@ -156,11 +179,18 @@ def test_on_a_bad_day_every_client_is_told_at_once(
 
 
 def test_no_log_in_where_one_is_asked_for_is_guessed(secured: SecuredCluster) -> None:
-    """The broker closes the connection without a word, as Kafka's does: so the client tries on, and says what may be the matter."""
-    settings = secured.settings("SASL") | {"security.protocol": "PLAINTEXT", "bootstrap.connection.timeout.ms": 1500}
+    """The broker closes the connection without a word, as Kafka's does: so the client tries on, and
+    says what may be the matter."""
+    settings = secured.settings("SASL") | {
+        "security.protocol": "PLAINTEXT",
+        "bootstrap.connection.timeout.ms": 1500,
+    }
     with (
         fairlead_kafka.Admin(settings) as admin,
-        pytest.raises(NoBrokerReached, match=r"does this port want a log-in \(security.protocol SASL_PLAINTEXT or SASL_SSL\)\?"),
+        pytest.raises(
+            NoBrokerReached,
+            match=r"does this port want a log-in \(security.protocol SASL_PLAINTEXT or SASL_SSL\)\?",
+        ),
     ):
         admin.list_topics()
 
@@ -179,7 +209,13 @@ def test_a_token_end_point_that_is_down_is_told_before_its_retries_are_over(
             "sasl.oauthbearer.client.credentials.client.secret": "sesame",
             "bootstrap.connection.timeout.ms": 1500,
         }
-        with fairlead_kafka.Admin(settings) as admin, pytest.raises(NoBrokerReached, match="no token or ticket to log in with") as told:
+        with (
+            fairlead_kafka.Admin(settings) as admin,
+            pytest.raises(NoBrokerReached, match="no token or ticket to log in with") as told,
+        ):
             admin.list_topics()
     assert "check bootstrap.servers" not in str(told.value)
-    assert f"{url} could not be asked for a token: connection refused; asking again for up to 10 s" in caplog.text
+    assert (
+        f"{url} could not be asked for a token: connection refused; asking again for up to 10 s"
+        in caplog.text
+    )

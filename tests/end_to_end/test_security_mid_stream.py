@@ -1,4 +1,5 @@
-"""What happens to who is let in no more: users that go, tokens that end, rights that are withdrawn, certificates that are renewed."""
+"""What happens to who is let in no more: users that go, tokens that end, rights that are withdrawn,
+certificates that are renewed."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ from tests.support.secured_cluster import SESSION_MS, USER, SecuredCluster, secu
 from tests.support.waiting import PATIENCE_S, until
 
 TOLD_WITHIN_S = SESSION_MS / 1000 + 10
-"""A session is renewed before it ends, and a refusal is told at once; the rest is for a machine that is busy."""
+"""A session is renewed before it ends, and a refusal is told at once; the rest is for a machine
+that is busy."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,8 @@ def create(secured: SecuredCluster, topic: str) -> None:
 def send_until_refused(
     producer: Producer, topic: str, refused: type[FairleadError], then: Callable[[], None]
 ) -> tuple[list[bytes], float, str]:
-    """Send one by one; after 20 have arrived `then` happens. What was acknowledged, how long the rest took, and why the end came."""
+    """Send one by one; after 20 have arrived `then` happens. What was acknowledged, how long the
+    rest took, and why the end came."""
     acked: list[bytes] = []
     happened_s = None
     deadline_s = time.monotonic() + PATIENCE_S
@@ -79,20 +82,26 @@ def test_a_user_who_is_deleted_is_told_so_when_his_session_is_renewed(secured: S
     create(secured, "left")
     with Producer(settings) as producer, Consumer({**settings, "auto.offset.reset": "earliest"}) as consumer:
         consumer.assign([TopicPartition("left", 0)])
-        acked, took_s, said = send_until_refused(producer, "left", AuthenticationFailed, lambda: delete_user(secured, "leaver"))
+        acked, took_s, said = send_until_refused(
+            producer, "left", AuthenticationFailed, lambda: delete_user(secured, "leaver")
+        )
         assert "refused the log-in by SCRAM-SHA-256: Authentication failed" in said
         assert took_s < TOLD_WITHIN_S
         with pytest.raises(AuthenticationFailed, match="refused the log-in by SCRAM-SHA-256"):
             list(iter(lambda: consumer.poll(timeout_s=PATIENCE_S), []))
         print(f"BADDAY user deleted {took_s:.2f}")
-    assert secured.read("left", len(acked)) == acked, "nothing acknowledged is lost, and nothing refused is there"
+    assert secured.read("left", len(acked)) == acked, (
+        "nothing acknowledged is lost, and nothing refused is there"
+    )
 
 
 def test_a_user_who_comes_back_goes_on_with_the_same_client(secured: SecuredCluster) -> None:
     settings = secured.user("SHORT", "returner")
     create(secured, "returned")
     with Producer(settings) as producer:
-        acked, *_ = send_until_refused(producer, "returned", AuthenticationFailed, lambda: delete_user(secured, "returner"))
+        acked, *_ = send_until_refused(
+            producer, "returned", AuthenticationFailed, lambda: delete_user(secured, "returner")
+        )
         secured.user("SHORT", "returner")
         sent: list[bool] = []
 
@@ -114,7 +123,9 @@ def test_librdkafka_hears_of_a_deleted_user_too(secured: SecuredCluster) -> None
     }
     told: list[int] = []
     acked: list[bytes] = []
-    producer = confluent_kafka.Producer({**settings, "error_cb": lambda error: told.append(error.code()), "log_level": 0})
+    producer = confluent_kafka.Producer(
+        {**settings, "error_cb": lambda error: told.append(error.code()), "log_level": 0}
+    )
 
     def delivered(error: Any, message: Any) -> None:
         if error is None:
@@ -134,7 +145,9 @@ def test_librdkafka_hears_of_a_deleted_user_too(secured: SecuredCluster) -> None
     assert len(secured.read("rd-left", len(acked))) >= len(acked)
 
 
-def test_a_token_that_ends_while_its_provider_fails_is_told_in_the_providers_words(secured: SecuredCluster) -> None:
+def test_a_token_that_ends_while_its_provider_fails_is_told_in_the_providers_words(
+    secured: SecuredCluster,
+) -> None:
     create(secured, "tokens")
     fails = threading.Event()
 
@@ -144,7 +157,10 @@ def test_a_token_that_ends_while_its_provider_fails_is_told_in_the_providers_wor
         expires_s = int(time.time()) + 4
         return secured.tokens.issue(USER, exp=expires_s), expires_s
 
-    settings = secured.settings("SASLTLS") | {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.provider": provider}
+    settings = secured.settings("SASLTLS") | {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.provider": provider,
+    }
     with Producer(settings) as producer:
         acked, took_s, said = send_until_refused(producer, "tokens", FairleadError, fails.set)
         print(f"BADDAY token ends {took_s:.2f} {said}")
@@ -176,15 +192,22 @@ class _Keys(http.server.BaseHTTPRequestHandler):
         """Nothing."""
 
 
-def test_keys_that_cannot_be_had_at_first_are_asked_for_again(secured: SecuredCluster, tmp_path: Path) -> None:
+def test_keys_that_cannot_be_had_at_first_are_asked_for_again(
+    secured: SecuredCluster, tmp_path: Path
+) -> None:
     """The end point is asked again after ten seconds at the soonest (`jwks.ASK_AGAIN_S`)."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    url = {"listener.name.sasl.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": f"http://127.0.0.1:{port}/keys"}
+    url = {
+        "listener.name.sasl.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": f"http://127.0.0.1:{port}/keys"
+    }
     with secured_cluster(tmp_path, config=url) as late:
         _Keys.keys = Path(late.tokens.jwks_url.removeprefix("file://")).read_bytes()
-        provider = {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.provider": lambda: late.tokens.issue(USER)}
+        provider = {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.token.provider": lambda: late.tokens.issue(USER),
+        }
         with Admin(late.settings("SASL") | provider) as admin:
             began_s = time.monotonic()
             with pytest.raises(FairleadError, match="could not look at it, and its log says why"):
@@ -212,7 +235,10 @@ def test_a_right_to_write_that_is_withdrawn_is_told_at_once(secured: SecuredClus
     create(secured, "withdrawn")
     with Producer(settings) as producer:
         acked, took_s, said = send_until_refused(
-            producer, "withdrawn", BrokerError, lambda: secured.only_for_others(AclResourceType.TOPIC, "withdrawn")
+            producer,
+            "withdrawn",
+            BrokerError,
+            lambda: secured.only_for_others(AclResourceType.TOPIC, "withdrawn"),
         )
         assert "topic 'withdrawn': not authorized for the topic" in said
         assert took_s < TOLD_WITHIN_S
@@ -221,20 +247,36 @@ def test_a_right_to_write_that_is_withdrawn_is_told_at_once(secured: SecuredClus
 
 
 @pytest.mark.parametrize("kind", [AclResourceType.TOPIC, AclResourceType.GROUP])
-def test_a_right_to_read_that_is_withdrawn_is_told_to_who_reads(secured: SecuredCluster, kind: AclResourceType) -> None:
+def test_a_right_to_read_that_is_withdrawn_is_told_to_who_reads(
+    secured: SecuredCluster, kind: AclResourceType
+) -> None:
     topic = group = f"read-{kind.name.lower()}"
     create(secured, topic)
     code = 29 if kind is AclResourceType.TOPIC else 30
     """Of a group it is told when offsets are committed."""
-    more = {"group.id": group, "auto.offset.reset": "earliest", "heartbeat.interval.ms": 200, "fetch.max.wait.ms": 200}
-    with Producer({"bootstrap.servers": secured.plaintext}) as producer, Consumer({**secured.user("SASL"), **more}) as consumer:
+    more = {
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "heartbeat.interval.ms": 200,
+        "fetch.max.wait.ms": 200,
+    }
+    with (
+        Producer({"bootstrap.servers": secured.plaintext}) as producer,
+        Consumer({**secured.user("SASL"), **more}) as consumer,
+    ):
         producer.send(topic, b"before").result(timeout_s=PATIENCE_S)
         consumer.subscribe([topic])
         assert [record.value for record in consumer.poll(timeout_s=PATIENCE_S)] == [b"before"]
         secured.only_for_others(kind, topic)
         began_s = time.monotonic()
         with pytest.raises(BrokerError, match="not authorized") as raised:
-            (lambda: consumer.poll(timeout_s=PATIENCE_S) if kind is AclResourceType.TOPIC else consumer.commit())()
+            (
+                lambda: (
+                    consumer.poll(timeout_s=PATIENCE_S)
+                    if kind is AclResourceType.TOPIC
+                    else consumer.commit()
+                )
+            )()
         assert raised.value.code == code
         assert time.monotonic() - began_s < TOLD_WITHIN_S
         print(f"BADDAY read right {kind.name} {time.monotonic() - began_s:.2f} {raised.value}")
@@ -243,7 +285,9 @@ def test_a_right_to_read_that_is_withdrawn_is_told_to_who_reads(secured: Secured
 
 
 @pytest.mark.parametrize("kind", [AclResourceType.TOPIC, AclResourceType.TRANSACTIONAL_ID])
-def test_a_right_that_is_withdrawn_in_a_transaction_aborts_it(secured: SecuredCluster, kind: AclResourceType) -> None:
+def test_a_right_that_is_withdrawn_in_a_transaction_aborts_it(
+    secured: SecuredCluster, kind: AclResourceType
+) -> None:
     topic = f"in-transaction-{kind.name.lower().replace('_', '-')}"
     create(secured, topic)
     with Producer({**secured.user("SASL"), "transactional.id": topic}) as producer:
@@ -274,7 +318,10 @@ def test_a_renewed_certificate_is_shown_to_the_next_connection(secured: SecuredC
     def shown() -> bytes:
         host, port = secured.settings("TLS")["bootstrap.servers"].split(":")
         context = ssl.create_default_context(cafile=str(secured.certificates.trust))
-        with socket.create_connection((host, int(port))) as plain, context.wrap_socket(plain, server_hostname=host) as sock:
+        with (
+            socket.create_connection((host, int(port))) as plain,
+            context.wrap_socket(plain, server_hostname=host) as sock,
+        ):
             found = sock.getpeercert(binary_form=True)
             assert found is not None
             return found
@@ -292,7 +339,11 @@ def test_a_renewed_certificate_is_shown_to_the_next_connection(secured: SecuredC
 
 
 def test_brokers_in_processes_are_killed_over_tls_and_log_ins_with_a_transaction_open() -> None:
-    config = {"default.replication.factor": 3, "min.insync.replicas": 2, "connections.max.reauth.ms": SESSION_MS}
+    config = {
+        "default.replication.factor": 3,
+        "min.insync.replicas": 2,
+        "connections.max.reauth.ms": SESSION_MS,
+    }
     with Cluster(3, processes=True, security="sasl_ssl", config=config) as cluster:
         cluster.create_topic("killed", partitions=3)
         settings = cluster.client_settings("alice")
@@ -308,7 +359,11 @@ def test_brokers_in_processes_are_killed_over_tls_and_log_ins_with_a_transaction
                 cluster.broker(node_id).start()
                 expected += values
             producer.commit_transaction()
-        committed = {"group.id": "killed", "auto.offset.reset": "earliest", "isolation.level": "read_committed"}
+        committed = {
+            "group.id": "killed",
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+        }
         with Consumer({**settings, **committed}) as consumer:
             consumer.subscribe(["killed"])
             found: list[bytes] = []
@@ -320,12 +375,19 @@ def test_brokers_in_processes_are_killed_over_tls_and_log_ins_with_a_transaction
 
 
 def test_a_foreign_authority_makes_no_broker_trusted(tmp_path: Path) -> None:
-    """Brokers of one cluster believe only the authority that they were given: one that shows another certificate is not reached."""
+    """Brokers of one cluster believe only the authority that they were given: one that shows
+    another certificate is not reached."""
     other = Certificates(tmp_path)
     with Cluster(
-        2, security="ssl", config={"ssl.keystore.location": str(other.issue("127.0.0.1")), "default.replication.factor": 2}
+        2,
+        security="ssl",
+        config={"ssl.keystore.location": str(other.issue("127.0.0.1")), "default.replication.factor": 2},
     ) as cluster:
         cluster.create_topic("apart", partitions=1, replication_factor=2)
-        settings = cluster.client_settings() | {"ssl.truststore.location": str(other.trust), "acks": "all", "delivery.timeout.ms": 3_000}
+        settings = cluster.client_settings() | {
+            "ssl.truststore.location": str(other.trust),
+            "acks": "all",
+            "delivery.timeout.ms": 3_000,
+        }
         with Producer({**settings, "request.timeout.ms": 1_000}) as producer, pytest.raises(FairleadError):
             producer.send("apart", b"v").result(timeout_s=PATIENCE_S)

@@ -1,4 +1,5 @@
-"""The memory of a Spark task is bounded by options, not by what it reads or writes: our side of it, in a process without Spark."""
+"""The memory of a Spark task is bounded by options, not by what it reads or writes: our side of it,
+in a process without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Our own transactional producer and read_committed consumer on the embedded cluster, with brokers dying at every step of a transaction."""
+"""Our own transactional producer and read_committed consumer on the embedded cluster, with brokers
+dying at every step of a transaction."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def bounce(cluster: fairlead_kafka.Cluster, node_id: int) -> None:
 def test_a_broker_dies_at_a_step_of_a_transaction_and_nothing_is_lost_or_doubled(
     cluster: fairlead_kafka.Cluster, node_id: int, step: str
 ) -> None:
-    with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "payments"}) as producer:
+    with fairlead_kafka.Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "payments"}
+    ) as producer:
         producer.init_transactions(PATIENCE_S)
         for number in range(3):
             producer.begin_transaction()

@@ -1,4 +1,5 @@
-"""Nobody waits in silence for a broker that cannot be reached: what each client says, and when, by how the broker fails."""
+"""Nobody waits in silence for a broker that cannot be reached: what each client says, and when, by
+how the broker fails."""
 
 from __future__ import annotations
 
@@ -67,7 +68,11 @@ class Log:
 
     def lines(self, start: str, level: int = logging.WARNING) -> list[str]:
         """Those that begin so."""
-        return [record.getMessage() for record in self._caplog.records if record.levelno == level and record.getMessage().startswith(start)]
+        return [
+            record.getMessage()
+            for record in self._caplog.records
+            if record.levelno == level and record.getMessage().startswith(start)
+        ]
 
     def wait(self, start: str, level: int = logging.WARNING) -> str:
         """The first of them; fails if it does not come soon."""
@@ -106,12 +111,15 @@ def test_each_client_says_soon_what_is_wrong(broker: tuple[str, str], log: Log) 
             assert why in log.wait(f"{client}: no connection to {address} (")
         assert len(log.lines("consumer: no connection to")) == 1, "a consumer in a group says it once"
         with pytest.raises(
-            fairlead_kafka.TimedOut, match=r"a record of topic 'orders' not delivered within 0.1 s: .*could not reach any of "
+            fairlead_kafka.TimedOut,
+            match=r"a record of topic 'orders' not delivered within 0.1 s: .*could not reach any of ",
         ) as late:
             ack.result(timeout_s=0.1)
         assert address in str(late.value)
         assert why in str(late.value)
-        with pytest.raises(fairlead_kafka.TimedOut, match=r"flush: 1 record is .*could not reach any of ") as late:
+        with pytest.raises(
+            fairlead_kafka.TimedOut, match=r"flush: 1 record is .*could not reach any of "
+        ) as late:
             producer.flush(0.1)
         assert why in str(late.value)
         producer.close(timeout_s=0)
@@ -143,14 +151,21 @@ def test_a_call_without_a_time_out_fails_soon_if_no_broker_was_ever_reached(brok
 def test_the_end_of_a_with_block_says_what_it_waits_for(log: Log) -> None:
     with refusing() as address:
         begun = time.monotonic()
-        config = {"bootstrap.servers": address, "delivery.timeout.ms": 2_000, "request.timeout.ms": 1_000, "max.block.ms": 2_000}
+        config = {
+            "bootstrap.servers": address,
+            "delivery.timeout.ms": 2_000,
+            "request.timeout.ms": 1_000,
+            "max.block.ms": 2_000,
+        }
         with fairlead_kafka.Producer(config) as producer:
             producer.send("orders", b"1")
             producer.send("orders", b"2")
             producer.send("bills", b"3")
         assert time.monotonic() - begun < 10
     (line,) = log.lines("closing waits for records (")
-    assert line.startswith("closing waits for records (1 of topic 'bills', 2 of topic 'orders'), for at most 1 s more: ")
+    assert line.startswith(
+        "closing waits for records (1 of topic 'bills', 2 of topic 'orders'), for at most 1 s more: "
+    )
     assert "connection refused" in line
 
 
@@ -177,13 +192,18 @@ def test_a_topic_that_does_not_exist_is_told_of_by_who_reads_it(log: Log) -> Non
             consumer.subscribe(["evnets"])
             while not consumer.assignment():
                 assert consumer.poll(0.1) == []
-        log.wait("topic 'evnets' does not exist; the cluster is asked to create it (allow.auto.create.topics=true): check its name")
+        log.wait(
+            "topic 'evnets' does not exist; the cluster is asked to create it "
+            "(allow.auto.create.topics=true): check its name"
+        )
         log.wait("topic 'evnets' was created just now, with 1 partition")
         with fairlead_kafka.Consumer(config) as consumer:
             consumer.assign([fairlead_kafka.TopicPartition("odrers", 0)])
             assert consumer.poll(0.5) == []
         log.wait("topic 'odrers' does not exist; the cluster is asked to create it")
-        with fairlead_kafka.Consumer({**config, "allow.auto.create.topics": False, "group.id": "h"}) as consumer:
+        with fairlead_kafka.Consumer(
+            {**config, "allow.auto.create.topics": False, "group.id": "h"}
+        ) as consumer:
             consumer.subscribe(["nohting"])
             assert consumer.poll(0.5) == []
         log.wait("topic 'nohting' does not exist; nothing can be read of it: check its name")

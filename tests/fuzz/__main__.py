@@ -1,7 +1,9 @@
-"""python -m tests.fuzz TARGET --seconds N --seed S [--jobs J]: runs a target (or `all`), prints what it did and what it found.
+"""python -m tests.fuzz TARGET --seconds N --seed S [--jobs J]: runs a target (or `all`), prints
+what it did and what it found.
 
-What is found is written as a tape into --findings, and tried again by --replay FILE. --record FILE appends a line of JSON to a record of
-all runs, --keep writes tapes that reached new lines into the corpus of the repository. See docs/fuzzing.md.
+What is found is written as a tape into --findings, and tried again by --replay FILE. --record FILE
+appends a line of JSON to a record of all runs, --keep writes tapes that reached new lines into the
+corpus of the repository. See docs/fuzzing.md.
 """
 
 from __future__ import annotations
@@ -28,8 +30,12 @@ def main() -> int:
     parser.add_argument("--record", type=Path, help="append a line of JSON for each target")
     parser.add_argument("--findings", type=Path, default=Path(tempfile.gettempdir()) / "fairlead-fuzz")
     parser.add_argument("--replay", type=Path, help="run this tape, and nothing else")
-    parser.add_argument("--keep", type=int, default=0, metavar="N", help="write up to N new tapes into the corpus")
-    parser.add_argument("--unguided", action="store_true", help="without a look at what was reached: faster, and blind")
+    parser.add_argument(
+        "--keep", type=int, default=0, metavar="N", help="write up to N new tapes into the corpus"
+    )
+    parser.add_argument(
+        "--unguided", action="store_true", help="without a look at what was reached: faster, and blind"
+    )
     arguments = parser.parse_args()
     from tests.fuzz.targets import TARGETS
 
@@ -57,7 +63,10 @@ def _fuzz(name: str, arguments: argparse.Namespace) -> int:
     row |= {key: sum(result[key] for result in results) for key in ("runs", "inputs")}
     row |= {"lines": max(result["lines"] for result in results), "guided": not arguments.unguided}
     row["findings"] = sorted({what for result in results for what in result["findings"]})
-    counts = f"{row['inputs']:,} inputs in {row['runs']:,} runs, {row['seconds']} s, {row['inputs'] / row['seconds']:,.0f} inputs/s"
+    counts = (
+        f"{row['inputs']:,} inputs in {row['runs']:,} runs, {row['seconds']} s, "
+        f"{row['inputs'] / row['seconds']:,.0f} inputs/s"
+    )
     print(f"{name}: {counts}, {row['lines']:,} lines reached, {len(row['findings'])} findings", flush=True)
     if arguments.record is not None:
         with arguments.record.open("a", encoding="utf-8") as record:

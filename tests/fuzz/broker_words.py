@@ -1,4 +1,5 @@
-"""What a peer that knows the fuzzed broker would say: names that exist, ids that were given out, batches that are sound."""
+"""What a peer that knows the fuzzed broker would say: names that exist, ids that were given out,
+batches that are sound."""
 
 from __future__ import annotations
 
@@ -24,7 +25,20 @@ def words(topic_ids: list[UUID]) -> Words:
     """Of a broker with the topics `t` and `c`; ids that it gives out are put in by `learn`."""
     small = (0, 0, 1, 2, -1, 7)
     return Words(
-        texts=(*TOPICS, "t", "g", "tx", "", "__consumer_offsets", "__transaction_state", "range", "consumer", "g2", "no", "0"),
+        texts=(
+            *TOPICS,
+            "t",
+            "g",
+            "tx",
+            "",
+            "__consumer_offsets",
+            "__transaction_state",
+            "range",
+            "consumer",
+            "g2",
+            "no",
+            "0",
+        ),
         ids=[*topic_ids, UUID(int=0), UUID(int=5)],
         records=_records,
         by_name={
@@ -74,7 +88,8 @@ def words(topic_ids: list[UUID]) -> Words:
 
 
 def too_long(data: bytes) -> bytes:
-    """The frame with 40,000 bytes, or in versions that have only 16 bits for a length 32,767, where `LONG` stands."""
+    """The frame with 40,000 bytes, or in versions that have only 16 bits for a length 32,767, where
+    `LONG` stands."""
     mark = LONG.encode()
     compact = data.replace(bytes([len(mark) + 1]) + mark, encode_varint(40_001) + b"x" * 40_000)
     longer = compact.replace(bytes([0, len(mark)]) + mark, b"\x7f\xff" + b"x" * 32_767)
@@ -103,7 +118,13 @@ def _remember(known: Words, name: str, value: Any) -> None:
 def _records(tape: Tape) -> bytes:
     if tape.chance(60):
         return garbled_batch(tape)
-    batch = _batch(tape.byte() % 32, tape.pick((-1, 0, 0, 1, 1000)), tape.pick((0, 1)), tape.pick((0, 1, 2, -1)), tape.below(8))
+    batch = _batch(
+        tape.byte() % 32,
+        tape.pick((-1, 0, 0, 1, 1000)),
+        tape.pick((0, 1)),
+        tape.pick((0, 1, 2, -1)),
+        tape.below(8),
+    )
     return batch * 2 if tape.chance(4) else batch
 
 

@@ -1,4 +1,5 @@
-"""Kernels that check what they touch: compiled with CHECKED, they look at every index and at every piece before it is copied."""
+"""Kernels that check what they touch: compiled with CHECKED, they look at every index and at every
+piece before it is copied."""
 
 from __future__ import annotations
 
@@ -20,8 +21,11 @@ _NAME = "fairlead_kafka.base._native"
 
 @cache
 def load() -> Mapping[str, Callable[..., Any]]:
-    """Every kernel by its name, compiled once for each state of its sources. What it raises for a wrong index is an IndexError."""
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(NATIVE.iterdir()) if file.is_file())).hexdigest()[:16]
+    """Every kernel by its name, compiled once for each state of its sources. What it raises for a
+    wrong index is an IndexError."""
+    digest = hashlib.sha256(
+        b"".join(file.read_bytes() for file in sorted(NATIVE.iterdir()) if file.is_file())
+    ).hexdigest()[:16]
     native = runpy.run_path(str(NATIVE / "build.py"))
     folder = NATIVE.parents[1] / "build" / "checked-kernels"
     file = folder / f"{digest}{native['this_platform']().suffix}"

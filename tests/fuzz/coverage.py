@@ -1,8 +1,10 @@
-"""Which lines of the package an input reached that none before it did. Costs little once little is new.
+"""Which lines of the package an input reached that none before it did. Costs little once little is
+new.
 
-Python calls a trace function for every line, which makes it ten times slower. A code object is therefore followed only while it
-still has lines that nobody reached, and less and less often the longer it has shown nothing new: code that is settled costs one call of
-`_called` each time it is entered.
+Python calls a trace function for every line, which makes it ten times slower. A code object is
+therefore followed only while it still has lines that nobody reached, and less and less often the
+longer it has shown nothing new: code that is settled costs one call of `_called` each time it is
+entered.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from typing import Any
 
 PACKAGE = "fairlead_kafka"
 PATIENCE = 64
-"""A code object that was followed this often without anything new is followed only every this many times."""
+"""A code object that was followed this often without anything new is followed only every this many
+times."""
 
 
 class _Watched:

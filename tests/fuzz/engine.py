@@ -1,4 +1,5 @@
-"""Runs a target on many tapes: fresh ones, and changed ones of those that reached something new. Counts, and keeps what was found."""
+"""Runs a target on many tapes: fresh ones, and changed ones of those that reached something new.
+Counts, and keeps what was found."""
 
 from __future__ import annotations
 
@@ -23,15 +24,18 @@ POOL_MAX = 2000
 """Tapes kept for changing; then the oldest goes."""
 FRESH_SHARE = 0.3
 RUN_MAX_S = 30.0
-"""A single run that takes more of the processor's time hangs: all of them take milliseconds, and virtual time is free."""
+"""A single run that takes more of the processor's time hangs: all of them take milliseconds, and
+virtual time is free."""
 GROWTH_MAX_BYTES = 400 << 20
-"""By how much one run may raise the process's greatest resident size: two batches inflated to 128 MiB, and some."""
+"""By how much one run may raise the process's greatest resident size: two batches inflated to 128
+MiB, and some."""
 
 Run = Callable[[Tape], int]
 
 
 class Hang(BaseException):
-    """A run took longer than `RUN_MAX_S`. No ordinary exception, or what guards against those would take it for its own."""
+    """A run took longer than `RUN_MAX_S`. No ordinary exception, or what guards against those would
+    take it for its own."""
 
 
 class Swollen(Exception):
@@ -92,7 +96,8 @@ def fuzz(
     corpus: Sequence[bytes] = (),
     on_finding: Callable[[Finding], None] = lambda finding: None,
 ) -> Outcome:
-    """Run until the time or the number of runs is over. The same seed, without `seconds`, is the same runs."""
+    """Run until the time or the number of runs is over. The same seed, without `seconds`, is the
+    same runs."""
     rng = Random(f"{name} {seed}")
     outcome = Outcome(name, seed)
     coverage = Coverage()
@@ -120,7 +125,8 @@ def fuzz(
 
 
 def smallest(name: str, run: Run, finding: Finding, seconds: float = 15.0) -> Finding:
-    """A shorter tape with the same outcome: pieces are taken out, and bytes set to zero, as long as it stays."""
+    """A shorter tape with the same outcome: pieces are taken out, and bytes set to zero, as long as
+    it stays."""
     best = finding.tape.rstrip(b"\0")
     size, until = len(best), time.monotonic() + seconds
     while size and time.monotonic() < until:
@@ -157,11 +163,16 @@ def _peak_bytes() -> int:
 
 
 def _place(error: BaseException) -> str:
-    """The kind of an error and where it came from: the last places of ours, without what differs from input to input."""
+    """The kind of an error and where it came from: the last places of ours, without what differs
+    from input to input."""
     frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if "fairlead_kafka" in frame.filename or "fuzz" in frame.filename
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "fairlead_kafka" in frame.filename or "fuzz" in frame.filename
     ]
-    where = " < ".join(f"{Path(frame.filename).stem}.{frame.name}:{frame.lineno}" for frame in reversed(frames[-3:]))
+    where = " < ".join(
+        f"{Path(frame.filename).stem}.{frame.name}:{frame.lineno}" for frame in reversed(frames[-3:])
+    )
     return getattr(error, "place", "") or f"{type(error).__name__} in {where}"
 
 

@@ -1,4 +1,5 @@
-"""The clients' blocking faces in virtual time, against real brokers behind a liar; and what must come of every call."""
+"""The clients' blocking faces in virtual time, against real brokers behind a liar; and what must
+come of every call."""
 
 from __future__ import annotations
 
@@ -26,8 +27,13 @@ NEVER_S = 10_000.0
 SLACK_S = 1.5
 """How much longer than its time-out a call may take, in virtual time."""
 STEPS_MAX = 60_000
-"""More steps of all machines than this in one run: somebody is busy with nothing. The busiest of sound runs take a tenth."""
-BROKER_CONFIG = {"group.min.session.timeout.ms": 500, "group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 2}
+"""More steps of all machines than this in one run: somebody is busy with nothing. The busiest of
+sound runs take a tenth."""
+BROKER_CONFIG = {
+    "group.min.session.timeout.ms": 500,
+    "group.initial.rebalance.delay.ms": 0,
+    "offsets.topic.num.partitions": 2,
+}
 CLIENT_CONFIG = {
     "bootstrap.servers": f"127.0.0.1:{FIRST_PORT}",
     "request.timeout.ms": 1000,
@@ -83,9 +89,13 @@ class World:
         self.clients: list[Handle] = []
         self.cluster.topic("t", PARTITIONS)
         for number in range(PARTITIONS):
-            records = b"".join(batch([b"v%d" % nth for nth in range(first, first + 3)], base_offset=0) for first in (0,))
+            records = b"".join(
+                batch([b"v%d" % nth for nth in range(first, first + 3)], base_offset=0) for first in (0,)
+            )
             for _ in range(3):
-                self.cluster.ask(number % BROKERS, ApiKey.PRODUCE, 9, **produce_fields({("t", number): records}))
+                self.cluster.ask(
+                    number % BROKERS, ApiKey.PRODUCE, 9, **produce_fields({("t", number): records})
+                )
         self.liar = Liar(tape, BROKERS, REAL_PORT, self.host.now_ns)
         self.host.add(self.liar)
         self.host.network.conditions = type(self.host.network.conditions)(1.0)
@@ -98,7 +108,8 @@ class World:
         return self.host.now_ns() / 1e9
 
     def call(self, what: str, function: Callable[[], Any], timeout_s: float | None = None) -> Any:
-        """Call a face: its result, or None if it raised one of our errors, in time. Fault otherwise."""
+        """Call a face: its result, or None if it raised one of our errors, in time. Fault
+        otherwise."""
         started_s = self.now_s()
         try:
             result = function()

@@ -1,4 +1,5 @@
-"""One process of a fuzzing run; a module of its own, for a spawned process cannot import `__main__` of a package."""
+"""One process of a fuzzing run; a module of its own, for a spawned process cannot import `__main__`
+of a package."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ import faulthandler
 from typing import Any
 
 STUCK_S = 300.0
-"""A process that says nothing for so long hangs in native code: it is ended, with the place printed."""
+"""A process that says nothing for so long hangs in native code: it is ended, with the place
+printed."""
 
 
 def run_job(task: tuple[str, int, argparse.Namespace]) -> dict[str, Any]:
-    """(target, seed, the command line's arguments): fuzz, print and store what is found; what was done, for the record."""
+    """(target, seed, the command line's arguments): fuzz, print and store what is found; what was
+    done, for the record."""
     name, seed, arguments = task
     from tests.fuzz.engine import CORPUS, Finding, fuzz, smallest, stored
     from tests.fuzz.targets import TARGETS
@@ -26,10 +29,22 @@ def run_job(task: tuple[str, int, argparse.Namespace]) -> dict[str, Any]:
         arguments.findings.mkdir(parents=True, exist_ok=True)
         path = arguments.findings / finding.name
         path.write_bytes(finding.tape)
-        print(f"{name}, seed {seed}: {finding.what}\n  python -m tests.fuzz {name} --replay {path}\n{finding.trace}", flush=True)
+        print(
+            f"{name}, seed {seed}: {finding.what}\n  python -m tests.fuzz {name} --replay "
+            f"{path}\n{finding.trace}",
+            flush=True,
+        )
 
     corpus = stored(name)
-    outcome = fuzz(name, target.run, seed, seconds=arguments.seconds, guided=not arguments.unguided, corpus=corpus, on_finding=found)
+    outcome = fuzz(
+        name,
+        target.run,
+        seed,
+        seconds=arguments.seconds,
+        guided=not arguments.unguided,
+        corpus=corpus,
+        on_finding=found,
+    )
     faulthandler.cancel_dump_traceback_later()
     if arguments.keep:
         folder = CORPUS / name

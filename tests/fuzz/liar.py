@@ -1,7 +1,9 @@
-"""A broker that lies: a proxy before real brokers that changes, garbles, delays, repeats or keeps their answers, as its tape has it.
+"""A broker that lies: a proxy before real brokers that changes, garbles, delays, repeats or keeps
+their answers, as its tape has it.
 
-The real brokers serve every API, so that clients get anywhere at all: they find coordinators, join groups, fetch what was produced. What
-is said of addresses is always changed, so that clients come back to the proxy.
+The real brokers serve every API, so that clients get anywhere at all: they find coordinators, join
+groups, fetch what was produced. What is said of addresses is always changed, so that clients come
+back to the proxy.
 """
 
 from __future__ import annotations
@@ -22,8 +24,50 @@ from tests.fuzz.tape import Tape
 from tests.fuzz.target_records import garbled_batch, sound
 
 FIRST_PORT = 19_092
-ADDRESSES = (("127.0.0.1", FIRST_PORT), ("127.0.0.1", 1), ("nowhere", 9092), ("", 0), ("127.0.0.1", 70_000), ("\0", -1), ("h" * 300, 9092))
-ERRORS = (6, 3, 5, 14, 15, 16, 25, 27, 22, 7, 1, 2, 9, 10, 19, 20, 35, 45, 47, 48, 51, 67, 74, 75, 76, 82, 87, 89, 90, 100, 129, 9999, -1)
+ADDRESSES = (
+    ("127.0.0.1", FIRST_PORT),
+    ("127.0.0.1", 1),
+    ("nowhere", 9092),
+    ("", 0),
+    ("127.0.0.1", 70_000),
+    ("\0", -1),
+    ("h" * 300, 9092),
+)
+ERRORS = (
+    6,
+    3,
+    5,
+    14,
+    15,
+    16,
+    25,
+    27,
+    22,
+    7,
+    1,
+    2,
+    9,
+    10,
+    19,
+    20,
+    35,
+    45,
+    47,
+    48,
+    51,
+    67,
+    74,
+    75,
+    76,
+    82,
+    87,
+    89,
+    90,
+    100,
+    129,
+    9999,
+    -1,
+)
 LATE_MS = (1, 50, 400, 900, 1100, 3000, 40_000)
 STUBBORN_BYTES = 24
 FALSE_FRAMES = (
@@ -55,14 +99,17 @@ class _Link:
 
 
 class Liar:
-    """A machine that listens for `brokers` brokers. `honest` until the clients have begun; `answers` counts what went through it."""
+    """A machine that listens for `brokers` brokers. `honest` until the clients have begun;
+    `answers` counts what went through it."""
 
     def __init__(self, tape: Tape, brokers: int, real_port: int, now_ns: Callable[[], int]) -> None:
         self._tape = tape
         self._real_port = real_port
         self._now_ns = now_ns
         self._inbox: list[Event] = []
-        self._effects: list[Effect] = [Listen(node + 1, "127.0.0.1", FIRST_PORT + node) for node in range(brokers)]
+        self._effects: list[Effect] = [
+            Listen(node + 1, "127.0.0.1", FIRST_PORT + node) for node in range(brokers)
+        ]
         self._links: dict[int, _Link] = {}
         self._later: list[tuple[int, Effect]] = []
         self._numbers = 0
@@ -73,8 +120,13 @@ class Liar:
         self._share = tape.pick((60, 20, 120, 200))
         self._stubborn: dict[int, bytes] = {}
         for _ in range(tape.pick((0, 0, 1, 1, 2))):  # the same lie to every question of a kind, for ever
-            self._stubborn[tape.pick((3, 0, 1, 2, 10, 22, 11, 14, 12, 8, 9, 18, 24, 26, 28))] = tape.raw(STUBBORN_BYTES)
-        self.words = Words(records=false_records, by_name={"error_code": ERRORS, "node_id": (0, 1, -1, 7), "leader_id": (0, 1, -1, 7)})
+            self._stubborn[tape.pick((3, 0, 1, 2, 10, 22, 11, 14, 12, 8, 9, 18, 24, 26, 28))] = tape.raw(
+                STUBBORN_BYTES
+            )
+        self.words = Words(
+            records=false_records,
+            by_name={"error_code": ERRORS, "node_id": (0, 1, -1, 7), "leader_id": (0, 1, -1, 7)},
+        )
 
     # The machine
 
@@ -96,7 +148,9 @@ class Liar:
     def _handle(self, event: Event) -> None:
         if isinstance(event, Accepted):
             self._numbers += 1
-            link = self._links[event.connection] = self._links[self._numbers] = _Link(event.connection, self._numbers)
+            link = self._links[event.connection] = self._links[self._numbers] = _Link(
+                event.connection, self._numbers
+            )
             self._effects.append(Connect(link.back, "127.0.0.1", self._real_port + event.listener - 1))
         elif isinstance(event, Connected | Disconnected | Received) and event.connection in self._links:
             link = self._links[event.connection]
@@ -165,7 +219,13 @@ class Liar:
             changed = copied(message)
             set_errors(changed, tape.pick(ERRORS), tape)
             return changed
-        if how == 2 and api_key in (ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.FETCH, ApiKey.API_VERSIONS, ApiKey.LIST_OFFSETS):
+        if how == 2 and api_key in (
+            ApiKey.METADATA,
+            ApiKey.FIND_COORDINATOR,
+            ApiKey.FETCH,
+            ApiKey.API_VERSIONS,
+            ApiKey.LIST_OFFSETS,
+        ):
             return _special(api_key, message, tape)
         return lie(message, structure, tape, self.words)
 
@@ -180,7 +240,12 @@ class Liar:
             body = garbled(data[4:], tape)
             self._say(link, len(body).to_bytes(4, "big") + body)
         elif how == 2:
-            self._say(link, encoded(api_key, version, tape.pick((correlation + 1, correlation - 1, 0, 2**31 - 1, -1)), message))
+            self._say(
+                link,
+                encoded(
+                    api_key, version, tape.pick((correlation + 1, correlation - 1, 0, 2**31 - 1, -1)), message
+                ),
+            )
         elif how == 3:
             self._say(link, data[: tape.below(len(data) + 1)])
             link.mute = True
@@ -259,7 +324,9 @@ def _special(api_key: int, message: Message, tape: Tape) -> Message:
             for partition in topic.partitions:
                 partition.leader_id = tape.pick((partition.leader_id, 0, 1, -1, 7, -1000))
                 partition.leader_epoch = tape.pick((getattr(partition, "leader_epoch", 0), 0, -1, 2**31 - 1))
-                partition.partition_index = tape.pick((partition.partition_index, partition.partition_index, 0, -1, 2**31 - 1))
+                partition.partition_index = tape.pick(
+                    (partition.partition_index, partition.partition_index, 0, -1, 2**31 - 1)
+                )
     elif api_key == ApiKey.FIND_COORDINATOR:
         for row in getattr(changed, "coordinators", None) or [changed]:
             row.node_id = tape.pick((1 - row.node_id, row.node_id, -1, 7, 2**31 - 1))
@@ -268,7 +335,9 @@ def _special(api_key: int, message: Message, tape: Tape) -> Message:
         _false_fetch(changed, tape)
     elif api_key == ApiKey.API_VERSIONS:
         for row in changed.api_keys or []:
-            row.min_version, row.max_version = tape.pick(((row.min_version, row.max_version), (0, 0), (0, 99), (9, 3), (-1, -1), (90, 99)))
+            row.min_version, row.max_version = tape.pick(
+                ((row.min_version, row.max_version), (0, 0), (0, 99), (9, 3), (-1, -1), (90, 99))
+            )
     elif api_key == ApiKey.LIST_OFFSETS:
         for topic in changed.topics:
             for partition in topic.partitions:
@@ -289,7 +358,12 @@ def _false_fetch(changed: Message, tape: Tape) -> None:
             elif how == 2 and len(data) > 8:
                 row.records = tape.pick((0, 1, 3, 2**62, -1)).to_bytes(8, "big", signed=True) + data[8:]
             elif how == 3:
-                row.aborted_transactions = [Message(producer_id=tape.below(3), first_offset=tape.below(9)) for _ in range(tape.below(4))]
+                row.aborted_transactions = [
+                    Message(producer_id=tape.below(3), first_offset=tape.below(9))
+                    for _ in range(tape.below(4))
+                ]
             row.high_watermark = tape.pick((row.high_watermark, row.high_watermark, 0, -1, 2**63 - 1))
-            told_start = getattr(row, "log_start_offset", -1)  # versions before 5 have none, and leave out what they have not
+            told_start = getattr(
+                row, "log_start_offset", -1
+            )  # versions before 5 have none, and leave out what they have not
             row.log_start_offset = tape.pick((told_start, told_start, 2**62, -1))

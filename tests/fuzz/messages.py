@@ -16,10 +16,28 @@ INTEGERS = {
     "int16": (0, 1, -1, 2, 5, 6, 3, 14, 15, 16, 27, 35, 47, 90, 32767, -32768),
     "uint16": (0, 9092, 1, 65535),
     "int32": (0, 1, -1, 2, 5, 100, 1000, 6000, 2**31 - 1, -(2**31), 2**24),
-    "int64": (0, 1, -1, -2, -3, -4, -5, 5, 100, 1000, 10**12, 1_700_000_000_000, 2**63 - 1, -(2**63), 2**62, 2**53),
+    "int64": (
+        0,
+        1,
+        -1,
+        -2,
+        -3,
+        -4,
+        -5,
+        5,
+        100,
+        1000,
+        10**12,
+        1_700_000_000_000,
+        2**63 - 1,
+        -(2**63),
+        2**62,
+        2**53,
+    ),
 }
 LENGTHS = (0, 1, 2, 30, 126, 127, 128, 249, 250, 300, 32_766, 32_767, 32_768, 40_000)
-"""Of text: around what a varint of one byte holds, a topic's name, an int16, and what compact strings hold beyond it."""
+"""Of text: around what a varint of one byte holds, a topic's name, an int16, and what compact
+strings hold beyond it."""
 LONG_SHARE = 20
 DEEPEST = 6
 
@@ -30,7 +48,8 @@ def _noise(tape: Tape) -> bytes:
 
 @dataclass
 class Words:
-    """What a peer that knows the cluster would say, so that what is made up reaches further than its door."""
+    """What a peer that knows the cluster would say, so that what is made up reaches further than
+    its door."""
 
     texts: Sequence[str] = ("t", "c", "g", "", "x")
     ids: Sequence[uuid.UUID] = (uuid.UUID(int=0), uuid.UUID(int=5))
@@ -98,7 +117,8 @@ def _integer(kind: str, tape: Tape) -> int:
 
 
 def copied(value: Any) -> Any:
-    """A copy of a message that shares nothing with it but bytes; views, which frames are full of, become bytes."""
+    """A copy of a message that shares nothing with it but bytes; views, which frames are full of,
+    become bytes."""
     if isinstance(value, Message):
         return Message(**{name: copied(each) for name, each in value.__dict__.items()})
     if isinstance(value, list):
@@ -117,8 +137,11 @@ def lie(message: Message, structure: Structure, tape: Tape, words: Words) -> Mes
 def _lie_in(message: Message, structure: Structure, tape: Tape, words: Words, depth: int) -> None:
     if not structure.fields:
         return
-    # The fields that hold structures are where most is, and most is to be told: they are entered more often than replaced.
-    nested = [each for each in structure.fields if each.kind == "structure" and getattr(message, each.name, None)]
+    # The fields that hold structures are where most is, and most is to be told: they are entered
+    # more often than replaced.
+    nested = [
+        each for each in structure.fields if each.kind == "structure" and getattr(message, each.name, None)
+    ]
     if nested and tape.chance(190) and depth < DEEPEST:
         each = tape.pick(nested)
         value = getattr(message, each.name)
@@ -173,7 +196,8 @@ def _other_value(each: Field, value: Any, tape: Tape, words: Words) -> Any:
 
 
 def garbled(data: bytes, tape: Tape) -> bytes:
-    """The bytes with something overwritten, put in, taken out, or cut off; lengths and counts are what is put in."""
+    """The bytes with something overwritten, put in, taken out, or cut off; lengths and counts are
+    what is put in."""
     changed = bytearray(data)
     for _ in range(tape.pick((1, 1, 1, 2, 4))):
         at = tape.below(min(len(changed) + 1, 65_536))
@@ -197,7 +221,8 @@ def garbled(data: bytes, tape: Tape) -> bytes:
 
 
 LENGTH_PIECES = (
-    b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x07", b"\x80\x80\x80\x80\x10", b"\x80" * 9 + b"\x01", b"\xff" * 10,
+    b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x07", b"\x80\x80\x80\x80\x10", b"\x80" * 9 + b"\x01",
+    b"\xff" * 10,
     b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\0\0\0\0", b"\0\0\0\1", b"\0\1\0\0",
     b"\xff\xff", b"\x7f\xff", b"\x80\0", b"\0", b"\x01", b"\x7f", b"\xfe\x01",
 )  # fmt: skip

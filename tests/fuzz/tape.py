@@ -1,4 +1,5 @@
-"""The tape: an input as bytes that choices are read off. Behind its end there are zeros, and zero always chooses the plainest."""
+"""The tape: an input as bytes that choices are read off. Behind its end there are zeros, and zero
+always chooses the plainest."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def fresh(rng: Random) -> bytes:
 
 
 def changed(rng: Random, tape: bytes, others: Sequence[bytes]) -> bytes:
-    """A tape a little different: bytes changed, taken out, doubled, put in, or its end taken from another."""
+    """A tape a little different: bytes changed, taken out, doubled, put in, or its end taken from
+    another."""
     data = bytearray(tape)
     for _ in range(rng.choice((1, 1, 2, 4, 8))):
         at = rng.randrange(len(data) + 1)

@@ -1,7 +1,9 @@
-"""Requests of every API and version, sound and garbled, on several connections of one broker, with time going on between them.
+"""Requests of every API and version, sound and garbled, on several connections of one broker, with
+time going on between them.
 
-A finding: what comes out of the machine's step, an error logged with its trace (a handler, a timer or a callback raised what it should
-not), an answer that is not of its request's schema, and a broker that does not answer ApiVersions in the end.
+A finding: what comes out of the machine's step, an error logged with its trace (a handler, a timer
+or a callback raised what it should not), an answer that is not of its request's schema, and a
+broker that does not answer ApiVersions in the end.
 """
 
 from __future__ import annotations
@@ -36,8 +38,22 @@ CONFIG = {
 APIS = sorted(REGISTRY)
 THEMES: tuple[tuple[ApiKey, ...], ...] = (
     (),
-    (ApiKey.PRODUCE, ApiKey.PRODUCE, ApiKey.LIST_OFFSETS, ApiKey.FETCH, ApiKey.DELETE_RECORDS, ApiKey.OFFSET_FOR_LEADER_EPOCH),
-    (ApiKey.JOIN_GROUP, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_COMMIT),
+    (
+        ApiKey.PRODUCE,
+        ApiKey.PRODUCE,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.FETCH,
+        ApiKey.DELETE_RECORDS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ),
+    (
+        ApiKey.JOIN_GROUP,
+        ApiKey.JOIN_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.OFFSET_COMMIT,
+    ),
     (
         ApiKey.INIT_PRODUCER_ID,
         ApiKey.ADD_PARTITIONS_TO_TXN,
@@ -47,9 +63,16 @@ THEMES: tuple[tuple[ApiKey, ...], ...] = (
         ApiKey.TXN_OFFSET_COMMIT,
     ),
     (ApiKey.PRODUCE, ApiKey.LIST_OFFSETS),
-    (ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.PRODUCE),
+    (
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.PRODUCE,
+    ),
 )
-"""A run goes by one of these, mostly: states that take several requests of a kind are out of reach where forty kinds take turns."""
+"""A run goes by one of these, mostly: states that take several requests of a kind are out of reach
+where forty kinds take turns."""
 PAUSES_MS = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 10, 100, 100, 600, 3000)
 AFTERMATH_MS = 3000
 NOISE = (
@@ -64,7 +87,8 @@ NOISE = (
 
 
 class Logged(Exception):
-    """Something was logged with its trace: it was caught at the last place where it could be. `place`: where it was raised."""
+    """Something was logged with its trace: it was caught at the last place where it could be.
+    `place`: where it was raised."""
 
     def __init__(self, place: str, trace: str) -> None:
         super().__init__(trace)
@@ -82,8 +106,13 @@ class ErrorLog(logging.Handler):
         error = record.exc_info[1] if record.exc_info else None
         if error is None:
             return
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "fairlead_kafka" in frame.filename]
-        where = " < ".join(f"{frame.filename.rpartition('/')[2]}:{frame.name}:{frame.lineno}" for frame in reversed(frames[-3:]))
+        frames = [
+            frame for frame in traceback.extract_tb(error.__traceback__) if "fairlead_kafka" in frame.filename
+        ]
+        where = " < ".join(
+            f"{frame.filename.rpartition('/')[2]}:{frame.name}:{frame.lineno}"
+            for frame in reversed(frames[-3:])
+        )
         text = f"{record.getMessage()}\n{''.join(traceback.format_exception(error))}"
         self.found.append(Logged(f"logged {type(error).__name__} in {where}", text))
 
@@ -129,13 +158,20 @@ class Peer:
             api_key, version, correlation = self.sent.popleft()
             if api_key == ApiKey.API_VERSIONS and int.from_bytes(frame[4:6], "big") == 35:
                 version = 0
-            assert int.from_bytes(frame[:4], "big") == correlation, f"{ApiKey(api_key).name}: an answer to something else"
+            assert int.from_bytes(frame[:4], "big") == correlation, (
+                f"{ApiKey(api_key).name}: an answer to something else"
+            )
             learn(self.known, api_key, decode_response(api_key, version, frame))
 
     def ask(self, api_key: int, version: int, message: Message, answered: bool = True) -> bytes | None:
         """The bytes of a request; None if it cannot be encoded."""
         with contextlib.suppress(FairleadError, UnicodeEncodeError):
-            data = too_long(b"".join(bytes(each) for each in encode_request(api_key, version, self.correlation + 1, "fuzz", message)))
+            data = too_long(
+                b"".join(
+                    bytes(each)
+                    for each in encode_request(api_key, version, self.correlation + 1, "fuzz", message)
+                )
+            )
             self.correlation += 1
             if answered and self.sent is not None:
                 self.sent.append((api_key, version, self.correlation))

@@ -1,4 +1,5 @@
-"""The clients against a liar: every call ends in time, with a result or one of our errors; every record sent is settled."""
+"""The clients against a liar: every call ends in time, with a result or one of our errors; every
+record sent is settled."""
 
 from __future__ import annotations
 
@@ -35,11 +36,23 @@ CALLS_MAX = 30
 READER_CONFIG = {**CLIENT_CONFIG, "default.api.timeout.ms": 4000}
 DELIVERY_S = 3.0
 PARTITIONS = [TopicPartition("t", 0), TopicPartition("t", 1)]
-PRODUCER = {"delivery.timeout.ms": 3000, "linger.ms": 0, "max.block.ms": 1000, "buffer.memory": 100_000, "batch.size": 400}
-ENTRY = AclBinding(AclResourceType.TOPIC, "t", AclPatternType.LITERAL, "User:a", "*", AclOperation.READ, AclPermission.ALLOW)
+PRODUCER = {
+    "delivery.timeout.ms": 3000,
+    "linger.ms": 0,
+    "max.block.ms": 1000,
+    "buffer.memory": 100_000,
+    "batch.size": 400,
+}
+ENTRY = AclBinding(
+    AclResourceType.TOPIC, "t", AclPatternType.LITERAL, "User:a", "*", AclOperation.READ, AclPermission.ALLOW
+)
 PASSWORDS = [
-    UserScramCredentialUpsertion("a", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), "secret", b"salt"),
-    UserScramCredentialUpsertion("a", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), "secret", b"salt"),
+    UserScramCredentialUpsertion(
+        "a", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), "secret", b"salt"
+    ),
+    UserScramCredentialUpsertion(
+        "a", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), "secret", b"salt"
+    ),
     UserScramCredentialDeletion("b", ScramMechanism.SCRAM_SHA_256),
 ]
 QUOTA_OF = ClientQuotaEntity({"user": "a", "client-id": None})
@@ -73,7 +86,11 @@ def producer(tape: Tape) -> int:
                 topic = "t" if not tape.chance(20) else "unknown"
                 where = tape.pick((None, None, 0, 1, 7))
                 handle = world.call(
-                    "send", lambda topic=topic, where=where: client.send(topic, b"v" * tape.below(300), partition=where), 1.0
+                    "send",
+                    lambda topic=topic, where=where: client.send(
+                        topic, b"v" * tape.below(300), partition=where
+                    ),
+                    1.0,
                 )
                 if handle is not None:
                     handles.append(handle)
@@ -83,14 +100,18 @@ def producer(tape: Tape) -> int:
         world.call("close", lambda: client.close(1.0), 2.0)
         memory = client._core._memory
         if memory.free_bytes != memory.total_bytes:
-            raise Fault("memory of settled records is not given back", f"{memory.free_bytes} of {memory.total_bytes}")
+            raise Fault(
+                "memory of settled records is not given back", f"{memory.free_bytes} of {memory.total_bytes}"
+            )
         return _made(world)
 
 
 def transactions(tape: Tape) -> int:
     """Transactions, ended as it comes."""
     with lying_world(tape) as world:
-        client = Producer({**CLIENT_CONFIG, **PRODUCER, "transactional.id": "tx", "transaction.timeout.ms": 2000})
+        client = Producer(
+            {**CLIENT_CONFIG, **PRODUCER, "transactional.id": "tx", "transaction.timeout.ms": 2000}
+        )
         handles: list[Any] = []
         world.call("init_transactions", lambda: client.init_transactions(3.0), 3.0)
         calls: list[tuple[str, Callable[[], Any], float]] = [
@@ -99,7 +120,11 @@ def transactions(tape: Tape) -> int:
             ("send", lambda: handles.append(client.send("t", b"v")), 1.0),
             ("commit_transaction", lambda: client.commit_transaction(4.0), 4.0),
             ("abort_transaction", lambda: client.abort_transaction(4.0), 4.0),
-            ("send_offsets_to_transaction", lambda: client.send_offsets_to_transaction({PARTITIONS[0]: 3}, "g"), 4.0),
+            (
+                "send_offsets_to_transaction",
+                lambda: client.send_offsets_to_transaction({PARTITIONS[0]: 3}, "g"),
+                4.0,
+            ),
             ("flush", lambda: client.flush(1.0), 1.0),
             ("init_transactions", lambda: client.init_transactions(3.0), 3.0),
             ("prepare_transaction", lambda: client.prepare_transaction(3.0), 3.0),
@@ -121,14 +146,25 @@ def consumer(tape: Tape) -> int:
     with lying_world(tape) as world:
         isolation = tape.pick(("read_uncommitted", "read_committed"))
         reset = tape.pick(("earliest", "latest", "none"))
-        client = Consumer({**READER_CONFIG, "isolation.level": isolation, "auto.offset.reset": reset, "fetch.max.wait.ms": 100})
+        client = Consumer(
+            {
+                **READER_CONFIG,
+                "isolation.level": isolation,
+                "auto.offset.reset": reset,
+                "fetch.max.wait.ms": 100,
+            }
+        )
         reader = _Reader(world, client)
         calls: list[tuple[str, Callable[[], Any], float | None]] = [
             ("poll", reader.poll, 1.0),
             ("poll", reader.poll, 1.0),
             ("poll_table", lambda: reader.restart(client.poll_table(1.0)), 1.0),
             ("position", lambda: client.position(PARTITIONS[tape.below(2)], 2.0), 2.0),
-            ("seek", lambda: reader.restart(client.seek(PARTITIONS[tape.below(2)], tape.pick((0, 3, 100)))), 1.0),
+            (
+                "seek",
+                lambda: reader.restart(client.seek(PARTITIONS[tape.below(2)], tape.pick((0, 3, 100)))),
+                1.0,
+            ),
             ("seek_to_end", lambda: reader.restart(client.seek_to_end()), 1.0),
             ("seek_to_beginning", lambda: reader.restart(client.seek_to_beginning()), 1.0),
             ("beginning_offsets", lambda: client.beginning_offsets(PARTITIONS, 2.0), 2.0),
@@ -158,7 +194,12 @@ def group(tape: Tape) -> int:
     """Members of a group that join, poll, commit and leave."""
     with lying_world(tape) as world:
         more = tape.pick(
-            ({}, {"group.instance.id": "i"}, {"partition.assignment.strategy": "cooperative-sticky"}, {"enable.auto.commit": False})
+            (
+                {},
+                {"group.instance.id": "i"},
+                {"partition.assignment.strategy": "cooperative-sticky"},
+                {"enable.auto.commit": False},
+            )
         )
         config = {
             **READER_CONFIG,
@@ -178,7 +219,11 @@ def group(tape: Tape) -> int:
                 ("poll", lambda member=member: member.poll(1.0), 5.0),  # type: ignore[misc]
                 ("poll", lambda member=member: member.poll(1.0), 5.0),  # type: ignore[misc]
                 ("commit", lambda member=member: member.commit(timeout_s=2.0), 2.0),  # type: ignore[misc]
-                ("commit of one", lambda member=member: member.commit({PARTITIONS[0]: 2}, timeout_s=2.0), 2.0),  # type: ignore[misc]
+                (
+                    "commit of one",
+                    lambda member=member: member.commit({PARTITIONS[0]: 2}, timeout_s=2.0),
+                    2.0,
+                ),  # type: ignore[misc]
                 ("committed", lambda member=member: member.committed(PARTITIONS, timeout_s=2.0), 2.0),  # type: ignore[misc]
                 ("group_metadata", member.group_metadata, 4.0),
                 ("unsubscribe", member.unsubscribe, 5.0),
@@ -191,44 +236,82 @@ def group(tape: Tape) -> int:
         return _made(world)
 
 
+def _admin_calls(client: Admin) -> list[tuple[str, Callable[[], Any]]]:
+    return [
+        (
+            "create_topics",
+            lambda: client.create_topics([NewTopic("n", 1), NewTopic("m", 2)], timeout_s=2.0),
+        ),
+        ("delete_topics", lambda: client.delete_topics(["n", "m"], timeout_s=2.0)),
+        ("create_partitions", lambda: client.create_partitions({"n": NewPartitions(3)}, timeout_s=2.0)),
+        ("list_topics", lambda: client.list_topics(timeout_s=2.0)),
+        ("describe_topics", lambda: client.describe_topics(["t", "n"], timeout_s=2.0)),
+        ("describe_cluster", lambda: client.describe_cluster(timeout_s=2.0)),
+        (
+            "describe_configs",
+            lambda: client.describe_configs(
+                [ConfigResource.topic("t"), ConfigResource.broker(0)], timeout_s=2.0
+            ),
+        ),
+        (
+            "alter_configs",
+            lambda: client.alter_configs(
+                {ConfigResource.topic("t"): [ConfigChange.set("retention.ms", "5000")]}, timeout_s=2.0
+            ),
+        ),
+        ("list_offsets", lambda: client.list_offsets(dict.fromkeys(PARTITIONS, -1), timeout_s=2.0)),
+        ("delete_records", lambda: client.delete_records({PARTITIONS[0]: 1}, timeout_s=2.0)),
+        ("describe_log_dirs", lambda: client.describe_log_dirs(timeout_s=2.0)),
+        ("list_groups", lambda: client.list_groups(timeout_s=2.0)),
+        ("describe_groups", lambda: client.describe_groups(["g"], timeout_s=2.0)),
+        ("delete_groups", lambda: client.delete_groups(["g"], timeout_s=2.0)),
+        ("list_group_offsets", lambda: client.list_group_offsets("g", timeout_s=2.0)),
+        (
+            "alter_group_offsets",
+            lambda: client.alter_group_offsets("g", {PARTITIONS[0]: 2}, timeout_s=2.0),
+        ),
+        ("delete_group_offsets", lambda: client.delete_group_offsets("g", PARTITIONS[:1], timeout_s=2.0)),
+        ("list_transactions", lambda: client.list_transactions(timeout_s=2.0)),
+        ("describe_transactions", lambda: client.describe_transactions(["tx"], timeout_s=2.0)),
+        (
+            "create_acls",
+            lambda: client.create_acls([ENTRY, ENTRY._replace(principal="User:b")], timeout_s=2.0),
+        ),
+        ("describe_acls", lambda: client.describe_acls(timeout_s=2.0)),
+        (
+            "delete_acls",
+            lambda: client.delete_acls([AclFilter(), AclFilter(principal="User:b")], timeout_s=2.0),
+        ),
+        (
+            "describe_user_scram_credentials",
+            lambda: client.describe_user_scram_credentials(timeout_s=2.0),
+        ),
+        (
+            "describe_user_scram_credentials",
+            lambda: client.describe_user_scram_credentials(["a", "b"], timeout_s=2.0),
+        ),
+        (
+            "alter_user_scram_credentials",
+            lambda: client.alter_user_scram_credentials(PASSWORDS, timeout_s=2.0),
+        ),
+        ("describe_client_quotas", lambda: client.describe_client_quotas(timeout_s=2.0)),
+        (
+            "alter_client_quotas",
+            lambda: client.alter_client_quotas({QUOTA_OF: {"producer_byte_rate": 5.0}}, timeout_s=2.0),
+        ),
+        (
+            "describe_topics",
+            lambda: client.describe_topics(["t"], 2.0, include_authorized_operations=True),
+        ),
+        ("describe_cluster", lambda: client.describe_cluster(2.0, include_authorized_operations=True)),
+    ]
+
+
 def admin(tape: Tape) -> int:
     """Every call of the admin client."""
     with lying_world(tape) as world:
         client = Admin(READER_CONFIG)
-        calls: list[tuple[str, Callable[[], Any]]] = [
-            ("create_topics", lambda: client.create_topics([NewTopic("n", 1), NewTopic("m", 2)], timeout_s=2.0)),
-            ("delete_topics", lambda: client.delete_topics(["n", "m"], timeout_s=2.0)),
-            ("create_partitions", lambda: client.create_partitions({"n": NewPartitions(3)}, timeout_s=2.0)),
-            ("list_topics", lambda: client.list_topics(timeout_s=2.0)),
-            ("describe_topics", lambda: client.describe_topics(["t", "n"], timeout_s=2.0)),
-            ("describe_cluster", lambda: client.describe_cluster(timeout_s=2.0)),
-            ("describe_configs", lambda: client.describe_configs([ConfigResource.topic("t"), ConfigResource.broker(0)], timeout_s=2.0)),
-            (
-                "alter_configs",
-                lambda: client.alter_configs({ConfigResource.topic("t"): [ConfigChange.set("retention.ms", "5000")]}, timeout_s=2.0),
-            ),
-            ("list_offsets", lambda: client.list_offsets(dict.fromkeys(PARTITIONS, -1), timeout_s=2.0)),
-            ("delete_records", lambda: client.delete_records({PARTITIONS[0]: 1}, timeout_s=2.0)),
-            ("describe_log_dirs", lambda: client.describe_log_dirs(timeout_s=2.0)),
-            ("list_groups", lambda: client.list_groups(timeout_s=2.0)),
-            ("describe_groups", lambda: client.describe_groups(["g"], timeout_s=2.0)),
-            ("delete_groups", lambda: client.delete_groups(["g"], timeout_s=2.0)),
-            ("list_group_offsets", lambda: client.list_group_offsets("g", timeout_s=2.0)),
-            ("alter_group_offsets", lambda: client.alter_group_offsets("g", {PARTITIONS[0]: 2}, timeout_s=2.0)),
-            ("delete_group_offsets", lambda: client.delete_group_offsets("g", PARTITIONS[:1], timeout_s=2.0)),
-            ("list_transactions", lambda: client.list_transactions(timeout_s=2.0)),
-            ("describe_transactions", lambda: client.describe_transactions(["tx"], timeout_s=2.0)),
-            ("create_acls", lambda: client.create_acls([ENTRY, ENTRY._replace(principal="User:b")], timeout_s=2.0)),
-            ("describe_acls", lambda: client.describe_acls(timeout_s=2.0)),
-            ("delete_acls", lambda: client.delete_acls([AclFilter(), AclFilter(principal="User:b")], timeout_s=2.0)),
-            ("describe_user_scram_credentials", lambda: client.describe_user_scram_credentials(timeout_s=2.0)),
-            ("describe_user_scram_credentials", lambda: client.describe_user_scram_credentials(["a", "b"], timeout_s=2.0)),
-            ("alter_user_scram_credentials", lambda: client.alter_user_scram_credentials(PASSWORDS, timeout_s=2.0)),
-            ("describe_client_quotas", lambda: client.describe_client_quotas(timeout_s=2.0)),
-            ("alter_client_quotas", lambda: client.alter_client_quotas({QUOTA_OF: {"producer_byte_rate": 5.0}}, timeout_s=2.0)),
-            ("describe_topics", lambda: client.describe_topics(["t"], 2.0, include_authorized_operations=True)),
-            ("describe_cluster", lambda: client.describe_cluster(2.0, include_authorized_operations=True)),
-        ]
+        calls = _admin_calls(client)
         for _ in range(CALLS_MAX):
             if tape.ended:
                 break
@@ -239,7 +322,8 @@ def admin(tape: Tape) -> int:
 
 
 class _Reader:
-    """Polls, and sees to it that offsets rise: a record is handed over once, in order, until the caller goes elsewhere."""
+    """Polls, and sees to it that offsets rise: a record is handed over once, in order, until the
+    caller goes elsewhere."""
 
     def __init__(self, world: World, client: Consumer) -> None:
         self.world, self.client = world, client
@@ -258,7 +342,9 @@ class _Reader:
         for record in records:
             of = TopicPartition(record.topic, record.partition)
             if record.offset <= self.last.get(of, -1):
-                raise Fault("poll hands a record over again", f"{of} offset {record.offset} after {self.last[of]}")
+                raise Fault(
+                    "poll hands a record over again", f"{of} offset {record.offset} after {self.last[of]}"
+                )
             self.last[of] = record.offset
 
 

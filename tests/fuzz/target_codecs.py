@@ -1,4 +1,5 @@
-"""Compressed blocks into `decompress`: bytes up to the limit or a DecodeError, whatever sizes they declare."""
+"""Compressed blocks into `decompress`: bytes up to the limit or a DecodeError, whatever sizes they
+declare."""
 
 from __future__ import annotations
 
@@ -20,9 +21,13 @@ VARIANTS_MAX = 8
 
 @cache
 def sound(codec: Compression, nth: int) -> tuple[bytes, bytes]:
-    """Bytes, and the same compressed; by us, or in a frame that others write (linked blocks, declared sizes, raw snappy)."""
+    """Bytes, and the same compressed; by us, or in a frame that others write (linked blocks,
+    declared sizes, raw snappy)."""
     rng = Random(nth)
-    data = b"".join(rng.choice((rng.randbytes(9), b"abcabcabc" * 3, bytes(40))) * rng.randrange(1, 9) for _ in range(rng.randrange(30)))
+    data = b"".join(
+        rng.choice((rng.randbytes(9), b"abcabcabc" * 3, bytes(40))) * rng.randrange(1, 9)
+        for _ in range(rng.randrange(30))
+    )
     if nth % 4:
         return data, compress(codec, data)
     others = {

@@ -1,4 +1,5 @@
-"""Log-ins at a broker by clients that lie: nobody gets in without the password or a token, and only our errors are raised."""
+"""Log-ins at a broker by clients that lie: nobody gets in without the password or a token, and only
+our errors are raised."""
 
 from __future__ import annotations
 
@@ -34,7 +35,19 @@ PASSWORD = "hunter2-of-nobody-else"
 PASSWORDS = {b"alice": PASSWORD.encode(), b"a,b=c": "pässwörd,=".encode(), b"c": b"c"}
 JAAS = 'a.PlainLoginModule required user_alice="' + PASSWORD + '" user_c=c username="x" password="y";'
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-SCRAM_NAMES = (b"alice", b"a=2Cb=3Dc", b"alice", b"alice", b"a=2Cb=3Dc", b"alice", b"mallory", b"Alice", b"alice=2C", b"\xff", b"")
+SCRAM_NAMES = (
+    b"alice",
+    b"a=2Cb=3Dc",
+    b"alice",
+    b"alice",
+    b"a=2Cb=3Dc",
+    b"alice",
+    b"mallory",
+    b"Alice",
+    b"alice=2C",
+    b"\xff",
+    b"",
+)
 NEVER_S = 4_000_000_000
 VARIANTS = 16
 
@@ -109,7 +122,9 @@ def world() -> World:
 
 def _client_key(mechanism: str, stored: Stored) -> bytes:
     digest = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
-    return hmac.digest(hashlib.pbkdf2_hmac(digest, PASSWORD.encode(), stored.salt, stored.iterations), b"Client Key", digest)
+    return hmac.digest(
+        hashlib.pbkdf2_hmac(digest, PASSWORD.encode(), stored.salt, stored.iterations), b"Client Key", digest
+    )
 
 
 def _sent(end: ServerAuthenticator, message: bytes) -> Answer | None:
@@ -125,17 +140,22 @@ def _sent(end: ServerAuthenticator, message: bytes) -> Answer | None:
 def plain(tape: Tape) -> None:
     """PLAIN, with what is right here and there."""
     names, words = (b"", *PASSWORDS, b"mallory"), (*PASSWORDS.values(), b"", b"x", b"\xff")
-    user, password = tape.pick(tuple(PASSWORDS.items())) if tape.chance(128) else (tape.pick(names), tape.pick(words))
-    message = b"\0".join((tape.pick((b"", user, b"", tape.pick(names))), user, password)) + tape.pick((b"", b"", b"", b"\0x"))
+    user, password = (
+        tape.pick(tuple(PASSWORDS.items())) if tape.chance(128) else (tape.pick(names), tape.pick(words))
+    )
+    message = b"\0".join((tape.pick((b"", user, b"", tape.pick(names))), user, password)) + tape.pick(
+        (b"", b"", b"", b"\0x")
+    )
     if tape.chance(100):
         message = garbled(message, tape)
     answer = _sent(world().transport.server_authenticator(1, "PLAIN"), message)
     if answer is not None:
         user = (answer.user or "").encode()
         assert user in PASSWORDS, "somebody got in whom there is not"
-        assert message in (b"\0%b\0%b" % (user, PASSWORDS[user]), b"%b\0%b\0%b" % (user, user, PASSWORDS[user])), (
-            "a wrong password was taken"
-        )
+        assert message in (
+            b"\0%b\0%b" % (user, PASSWORDS[user]),
+            b"%b\0%b\0%b" % (user, user, PASSWORDS[user]),
+        ), "a wrong password was taken"
     elif message in [b"\0%b\0%b" % pair for pair in PASSWORDS.items()]:
         raise AssertionError("the right password was refused")
 
@@ -146,7 +166,10 @@ def scram(tape: Tape) -> None:
     end = here.transport.server_authenticator(1, mechanism)
     name, knows = tape.pick(SCRAM_NAMES), not tape.chance(60)
     gs2 = tape.pick((b"n,,", b"n,,", b"n,a=" + name + b",", b"n,,", b"y,,", b"p=tls-unique,,", b"n,a=bob,"))
-    bare = b"n=%b,r=%b" % (name, tape.pick((b"abc", b"fyko+d2lbbFgONRv9qkxdawL", b"abc", b"x" * 5000, b"", b"a,b")))
+    bare = b"n=%b,r=%b" % (
+        name,
+        tape.pick((b"abc", b"fyko+d2lbbFgONRv9qkxdawL", b"abc", b"x" * 5000, b"", b"a,b")),
+    )
     bare += tape.pick((b"", b"", b"", b",x=y", b",tokenauth=true", b",tokenauth=false"))
     first = gs2 + bare
     received = garbled(first, tape) if tape.chance(80) else first
@@ -155,11 +178,20 @@ def scram(tape: Tape) -> None:
         return
     assert answer.user is None, "logged in without a proof"
     heard = garbled(answer.message, tape) if tape.chance(40) else answer.message
-    without = b"c=" + base64.b64encode(tape.pick((gs2, gs2, gs2, b"y,,", gs2, gs2))) + b",r=" + heard.split(b",")[0][2:]
+    without = (
+        b"c="
+        + base64.b64encode(tape.pick((gs2, gs2, gs2, b"y,,", gs2, gs2)))
+        + b",r="
+        + heard.split(b",")[0][2:]
+    )
     if tape.chance(40):
         without = garbled(without, tape)
     client_key = here.client_keys[mechanism] if knows else tape.raw(len(here.client_keys[mechanism]))
-    final = without + b",p=" + base64.b64encode(_proof(mechanism, client_key, bare + b"," + heard + b"," + without))
+    final = (
+        without
+        + b",p="
+        + base64.b64encode(_proof(mechanism, client_key, bare + b"," + heard + b"," + without))
+    )
     last = garbled(final, tape) if tape.chance(60) else final
     done = _sent(end, last)
     meant = b"c=%b,r=%b" % (base64.b64encode(gs2), answer.message.split(b",")[0][2:])
@@ -167,8 +199,12 @@ def scram(tape: Tape) -> None:
     if done is not None:
         assert done.user in ("alice", "a,b=c"), "somebody got in whom there is not"
         assert knows, "somebody got in without the password"
-        assert name.replace(b"=2C", b",").replace(b"=3D", b"=") == done.user.encode(), "somebody got in as another one"
-        assert (received, heard) == (first, answer.message), "messages were changed on the way, and nobody noticed"
+        assert name.replace(b"=2C", b",").replace(b"=3D", b"=") == done.user.encode(), (
+            "somebody got in as another one"
+        )
+        assert (received, heard) == (first, answer.message), (
+            "messages were changed on the way, and nobody noticed"
+        )
         assert gs2 in (b"n,,", b"n,a=" + name + b","), "a flag or another name was let through"
         assert (without + b",").startswith(meant + b","), "the last message is not bound to the first"
         assert last.rpartition(b",p=")[0] == without, "the last message was changed on the way"
@@ -202,7 +238,12 @@ def bearer(tape: Tape) -> None:
     answer = _sent(end, message)
     if answer is not None and answer.user is None:
         assert answer.message == b'{"status":"invalid_token"}'
-        assert _sent(end, tape.pick((b"\x01", b"", b"n,,\x01auth=Bearer " + here.tokens[0].encode() + b"\x01\x01"))) is None
+        assert (
+            _sent(
+                end, tape.pick((b"\x01", b"", b"n,,\x01auth=Bearer " + here.tokens[0].encode() + b"\x01\x01"))
+            )
+            is None
+        )
     if answer is not None and answer.user is not None:
         shown = [part.split(b" ")[-1] for part in message.split(b"\x01") if part.startswith(b"auth=")]
         assert len(shown) == 1, "which of two tokens is meant?"
@@ -214,21 +255,28 @@ def bearer(tape: Tape) -> None:
 
 
 HEADERS: tuple[dict[str, Any], ...] = (
-    {"alg": "none"}, {"alg": "HS256"}, {"alg": "RS256"}, {"alg": "ES256"}, {"alg": "PS256"}, {"alg": "RS512"}, {"alg": "ES512"},
-    {"alg": None}, {"kid": "x"}, {"kid": None}, {"kid": 7}, {"crit": ["exp"]}, {"b64": False}, {"cty": "JWT"}, {"jwk": {}},
+    {"alg": "none"}, {"alg": "HS256"}, {"alg": "RS256"}, {"alg": "ES256"}, {"alg": "PS256"}, {"alg": "RS512"},
+    {"alg": "ES512"},
+    {"alg": None}, {"kid": "x"}, {"kid": None}, {"kid": 7}, {"crit": ["exp"]}, {"b64": False}, {"cty": "JWT"},
+    {"jwk": {}},
     {"alg": ["RS256"]}, {"alg": "NONE"},
 )  # fmt: skip
 CLAIMS: tuple[dict[str, Any], ...] = (
-    {"sub": "admin"}, {"sub": ""}, {"sub": ["a"]}, {"exp": 1e308}, {"exp": "9"}, {"exp": 0}, {"iat": -1}, {"nbf": True}, {"aud": ["kafka"]},
-    {"aud": {}}, {"iss": ["me"]}, {"scope": ["a", "a"]}, {"scope": [None]}, {"sub": "\udcff"}, {"x": "y" * 3000}, {"jti": 7},
+    {"sub": "admin"}, {"sub": ""}, {"sub": ["a"]}, {"exp": 1e308}, {"exp": "9"}, {"exp": 0}, {"iat": -1},
+    {"nbf": True}, {"aud": ["kafka"]},
+    {"aud": {}}, {"iss": ["me"]}, {"scope": ["a", "a"]}, {"scope": [None]}, {"sub": "\udcff"},
+    {"x": "y" * 3000}, {"jti": 7},
 )  # fmt: skip
 
 
 def _forged(token: str, tape: Tape) -> str:
-    """A token with another header or payload: with the old signature, a stranger's, none, or one by the public key as a secret."""
+    """A token with another header or payload: with the old signature, a stranger's, none, or one by
+    the public key as a secret."""
     here = world()
     parts = token.split(".")
-    header, payload = (json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))) for part in parts[:2])
+    header, payload = (
+        json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))) for part in parts[:2]
+    )
     if tape.chance(170):
         header |= tape.pick(HEADERS)
     if tape.chance(128):
@@ -244,14 +292,20 @@ def _forged(token: str, tape: Tape) -> str:
         signature = ""
     else:
         secret = here.issuers[0]._path.read_bytes()
-        made = hmac.digest(secret, signed.encode(), "sha256") if how == 2 else here.strangers[how - 3].sign(signed.encode())
+        made = (
+            hmac.digest(secret, signed.encode(), "sha256")
+            if how == 2
+            else here.strangers[how - 3].sign(signed.encode())
+        )
         signature = base64.urlsafe_b64encode(made).decode().rstrip("=")
     return f"{signed}.{signature}"
 
 
 def subject(tape: Tape) -> None:
     """The certificate that a client shows."""
-    rules = PrincipalNames(tape.pick(("DEFAULT", "RULE:^.*OU=([^,]*).*$/$1/L,DEFAULT", "RULE:^CN=(\\w+)$/$1@$2/U")))
+    rules = PrincipalNames(
+        tape.pick(("DEFAULT", "RULE:^.*OU=([^,]*).*$/$1/L,DEFAULT", "RULE:^CN=(\\w+)$/$1@$2/U"))
+    )
     with suppress(ValueError):
         rules.name(subject_name(garbled(certificate(), tape)))
 

@@ -1,4 +1,5 @@
-"""Record batches, garbled before or under their CRC and their compression, into machine code and reference, which must agree."""
+"""Record batches, garbled before or under their CRC and their compression, into machine code and
+reference, which must agree."""
 
 from __future__ import annotations
 
@@ -30,7 +31,13 @@ from fairlead_kafka.records import (
 )
 from fairlead_kafka.records.batch import records_of
 from fairlead_kafka.records.crc import stamp_crc
-from fairlead_kafka.records.layout import ATTRIBUTES, BATCH_LENGTH, HEADER_SIZE_BYTES, LENGTH_PREFIX_BYTES, as_array
+from fairlead_kafka.records.layout import (
+    ATTRIBUTES,
+    BATCH_LENGTH,
+    HEADER_SIZE_BYTES,
+    LENGTH_PREFIX_BYTES,
+    as_array,
+)
 from tests.fuzz import checked_kernels
 from tests.fuzz.messages import garbled
 from tests.fuzz.tape import Tape
@@ -52,12 +59,19 @@ WHOLE = 1 << 62
 
 @cache
 def sound(nth: int) -> bytes:
-    """One of some batches of all shapes: any codec, with and without keys, values, headers, transactions; markers."""
+    """One of some batches of all shapes: any codec, with and without keys, values, headers,
+    transactions; markers."""
     rng = Random(nth)
     if rng.random() < 0.08:
         kind = rng.choice((ControlType.abort, ControlType.commit))
         return bytes(
-            control_batch(kind, producer_id=rng.randrange(3), producer_epoch=0, timestamp_ms=5, base_offset=rng.randrange(50)).buffer
+            control_batch(
+                kind,
+                producer_id=rng.randrange(3),
+                producer_epoch=0,
+                timestamp_ms=5,
+                base_offset=rng.randrange(50),
+            ).buffer
         )
     count = rng.randrange(1, 7)
     values = [None if rng.random() < 0.2 else rng.randbytes(rng.choice((0, 1, 5, 130))) for _ in range(count)]
@@ -65,13 +79,23 @@ def sound(nth: int) -> bytes:
     headers = [[("h", rng.choice((None, b"", b"abc")))] * rng.randrange(4) for _ in range(count)]
     times = [rng.choice((-1, 0, 10**12, 2**62)) for _ in range(count)]
     columns = columns_from_lists(keys, values, headers if rng.random() < 0.7 else None, times)
-    options: dict[str, Any] = {"compression": Compression(rng.choice((0, 0, 0, 1, 2, 3, 4))), "producer_id": rng.randrange(-1, 3)}
-    options |= {"transactional": rng.random() < 0.3, "control": rng.random() < 0.1, "base_offset": rng.randrange(50)}
-    return bytes(encode([Slice(columns, 0, count, None)], create_time_ms=rng.choice((0, 10**12)), **options).buffer)
+    options: dict[str, Any] = {
+        "compression": Compression(rng.choice((0, 0, 0, 1, 2, 3, 4))),
+        "producer_id": rng.randrange(-1, 3),
+    }
+    options |= {
+        "transactional": rng.random() < 0.3,
+        "control": rng.random() < 0.1,
+        "base_offset": rng.randrange(50),
+    }
+    return bytes(
+        encode([Slice(columns, 0, count, None)], create_time_ms=rng.choice((0, 10**12)), **options).buffer
+    )
 
 
 def garbled_batch(tape: Tape) -> bytes:
-    """A batch with lies in its header, its records, or its compressed bytes; most often with a size and a CRC that fit."""
+    """A batch with lies in its header, its records, or its compressed bytes; most often with a size
+    and a CRC that fit."""
     data = bytearray(sound(tape.below(SOUND_BATCHES)))
     if tape.chance(90):
         where, layout = tape.pick(HEADER_FIELDS)
@@ -101,7 +125,8 @@ def _garbled_inside(data: bytearray, codec: Compression, tape: Tape) -> bytes:
 
 
 def run(tape: Tape) -> int:
-    """One to three batches behind one another, decoded, measured, checked and rewritten by both bodies of the kernels."""
+    """One to three batches behind one another, decoded, measured, checked and rewritten by both
+    bodies of the kernels."""
     count = tape.pick((1, 1, 2, 3))
     data = b"".join(garbled_batch(tape) for _ in range(count))
     if tape.chance(20):
@@ -167,13 +192,16 @@ def _decoded(data: bytes, options: dict[str, Any]) -> object:
 
 
 def _looked_through(data: bytes, kept: int) -> object:
-    """What a broker does with batches: checks them, reads markers, keeps some records, compresses anew."""
+    """What a broker does with batches: checks them, reads markers, keeps some records, compresses
+    anew."""
     found: list[object] = []
     for header in scan(data):
         steps: tuple[Callable[[], Any], ...] = (
             lambda header=header: check_produced(data, header),  # type: ignore[misc]
             lambda header=header: end_marker(data, header) if header.control else None,  # type: ignore[misc]
-            lambda header=header: keep(data, header, _mask(header.count, kept), 5) if header.count < 10_000 else None,  # type: ignore[misc]
+            lambda header=header: (
+                keep(data, header, _mask(header.count, kept), 5) if header.count < 10_000 else None
+            ),  # type: ignore[misc]
             lambda header=header: recompress(data, header, Compression.lz4),  # type: ignore[misc]
         )
         for step in steps:

@@ -1,4 +1,5 @@
-"""What strangers send while nobody is logged in yet, and files and answers that log-ins are made of: our own errors, or what is right."""
+"""What strangers send while nobody is logged in yet, and files and answers that log-ins are made
+of: our own errors, or what is right."""
 
 from __future__ import annotations
 
@@ -32,14 +33,28 @@ SECRET = "hunter2-of-nobody-else"
 VARIANTS = 12
 JAAS = f'a.b.PlainLoginModule required username="al\\"ice" password=\'{SECRET}\' /* x */ debug=true; // end'
 PROPERTIES = f"# c\nuser : alice\npassword={SECRET}\nlong = a\\\n  b\\u00e9\n!x\n"
-TOKEN = f"{{}}.{base64.urlsafe_b64encode(json.dumps({'sub': 'alice', 'exp': 2_000_000_000}).encode()).decode().rstrip('=')}.c2ln"
-ANSWER = json.dumps({"access_token": TOKEN.format("e30"), "expires_in": 300, "error": "", "error_description": SECRET}).encode()
+CLAIMS = json.dumps({"sub": "alice", "exp": 2_000_000_000}).encode()
+TOKEN = f"{{}}.{base64.urlsafe_b64encode(CLAIMS).decode().rstrip('=')}.c2ln"
+ANSWER = json.dumps(
+    {"access_token": TOKEN.format("e30"), "expires_in": 300, "error": "", "error_description": SECRET}
+).encode()
 
 
 @cache
 def stores() -> tuple[bytes, ...]:
-    """Stores of every kind that cost little to open, for those of PKCS12 hash a password thousands of times."""
-    names = ("trust.jks", "identity.jks", "ec.jks", "two-keys.jks", "chain.pem", "key-ec.pem", "cert-ec.pem", "old.jceks", "trust-open.p12")
+    """Stores of every kind that cost little to open, for those of PKCS12 hash a password thousands
+    of times."""
+    names = (
+        "trust.jks",
+        "identity.jks",
+        "ec.jks",
+        "two-keys.jks",
+        "chain.pem",
+        "key-ec.pem",
+        "cert-ec.pem",
+        "old.jceks",
+        "trust-open.p12",
+    )
     return tuple((FOLDER / name).read_bytes() for name in names)
 
 
@@ -119,7 +134,12 @@ def scram(tape: Tape) -> None:
 def bearer(tape: Tape) -> None:
     """A token and extensions that somebody gives, and what a broker answers."""
     text = garbled(TOKEN.format("e30").encode(), tape)
-    token = make_token(text if tape.chance(40) else text.decode("utf-8", "replace"), 0.0, "it", extensions={"pool": _text("p", tape)})
+    token = make_token(
+        text if tape.chance(40) else text.decode("utf-8", "replace"),
+        0.0,
+        "it",
+        extensions={"pool": _text("p", tape)},
+    )
     client = OAuthBearer(lambda: token, {})
     message = client.next(None) or b""
     assert message.count(b"\x01") == 3 + len(token.extensions), "a field was put in that nobody gave"
@@ -129,7 +149,13 @@ def bearer(tape: Tape) -> None:
 
 class _Answered(OidcSource):
     def __init__(self, answer: _Answer) -> None:
-        super().__init__("https://idp.example/token", "orders", Secret(SECRET), retry_backoff_max_ms=1, sleep_s=lambda _s: None)
+        super().__init__(
+            "https://idp.example/token",
+            "orders",
+            Secret(SECRET),
+            retry_backoff_max_ms=1,
+            sleep_s=lambda _s: None,
+        )
         self._made = answer
 
     def _exchanged(self) -> _Answer:
@@ -140,12 +166,15 @@ def endpoint(tape: Tape) -> None:
     """What a token end point answers."""
     status = tape.pick((200, 200, 200, 201, 302, 400, 401, 403, 429, 500, 501, 0, 999))
     location = _text(f"https://u:{SECRET}@x/y?secret={SECRET}", tape)
-    token: Token = _Answered(_Answer(status, _text("reason", tape), location, garbled(ANSWER, tape))).fetch(0.0)
+    token: Token = _Answered(_Answer(status, _text("reason", tape), location, garbled(ANSWER, tape))).fetch(
+        0.0
+    )
     assert SECRET not in repr(token)
 
 
 INPUTS: tuple[Callable[[Tape], None], ...] = (
-    store, shown, jaas, properties, reference, settings, bearer, endpoint, store, shown, jaas, bearer, endpoint, properties, jaas, scram,
+    store, shown, jaas, properties, reference, settings, bearer, endpoint, store, shown, jaas, bearer,
+    endpoint, properties, jaas, scram,
 )  # fmt: skip
 
 

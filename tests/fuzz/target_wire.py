@@ -1,4 +1,5 @@
-"""Frames into FrameReader and the decoders: they raise DecodeError, or give a message that is written and read again the same."""
+"""Frames into FrameReader and the decoders: they raise DecodeError, or give a message that is
+written and read again the same."""
 
 from __future__ import annotations
 
@@ -55,24 +56,30 @@ def run(tape: Tape) -> int:
 
 
 def decodes(api_key: ApiKey, version: int, direction: str, frame: bytes | memoryview) -> bool:
-    """Whether a frame decodes. Then it must be written and read again as the same; else the error's byte must be in the frame."""
+    """Whether a frame decodes. Then it must be written and read again as the same; else the error's
+    byte must be in the frame."""
     view = memoryview(frame)
     try:
         if direction == REQUEST:
             header = peek_request(view)
-            # A header that names another API or version would only lead to another decoder: it has its own turns.
+            # A header that names another API or version would only lead to another decoder: it has
+            # its own turns.
             header.api_key, header.version = api_key, version
             message = decode_request(view, header).message
         else:
             message = decode_response(api_key, version, view)
     except DecodeError as error:
         if not 0 <= error.offset <= len(view):
-            raise AssertionError(f"byte {error.offset} lies outside of the frame of {len(view)} bytes") from error
+            raise AssertionError(
+                f"byte {error.offset} lies outside of the frame of {len(view)} bytes"
+            ) from error
         return False
     once = _encode(api_key, version, direction, message)
     assert once is not None, "what was decoded cannot be written"
     again = (
-        decode_request(memoryview(once)[4:]).message if direction == REQUEST else decode_response(api_key, version, memoryview(once)[4:])
+        decode_request(memoryview(once)[4:]).message
+        if direction == REQUEST
+        else decode_response(api_key, version, memoryview(once)[4:])
     )
     assert _encode(api_key, version, direction, again) == once, "what was written again reads otherwise"
     return True
@@ -81,7 +88,9 @@ def decodes(api_key: ApiKey, version: int, direction: str, frame: bytes | memory
 def _encode(api_key: ApiKey, version: int, direction: str, message: Message) -> bytes | None:
     try:
         encoded = (
-            encode_request(api_key, version, 7, "f", message) if direction == REQUEST else encode_response(api_key, version, 7, message)
+            encode_request(api_key, version, 7, "f", message)
+            if direction == REQUEST
+            else encode_response(api_key, version, 7, message)
         )
     except UsageError:
         return None  # text too long for a length of 16 bits, a number outside of its field

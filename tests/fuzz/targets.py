@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.fuzz import target_broker, target_clients, target_codecs, target_logins, target_records, target_security, target_wire
+from tests.fuzz import (
+    target_broker,
+    target_clients,
+    target_codecs,
+    target_logins,
+    target_records,
+    target_security,
+    target_wire,
+)
 from tests.fuzz.engine import Run
 
 

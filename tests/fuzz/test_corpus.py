@@ -1,4 +1,5 @@
-"""What `make test` runs of the fuzzer: the tapes that were kept, some fresh ones, and whether it finds what is planted."""
+"""What `make test` runs of the fuzzer: the tapes that were kept, some fresh ones, and whether it
+finds what is planted."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from tests.fuzz.targets import TARGETS
 FRESH_RUNS = {"wire": 40, "records": 60, "codecs": 60, "security": 60, "logins": 60, "broker": 6}
 FRESH_RUNS_ELSE = 4
 LOGIN_RUNS = 400
-"""Keys and tokens are made anew in each process, so how soon a planted fault is met varies: within 100 runs for 40 seeds."""
+"""Keys and tokens are made anew in each process, so how soon a planted fault is met varies: within
+100 runs for 40 seeds."""
 CORPUS_MAX_BYTES = 300_000
 
 
@@ -136,7 +138,9 @@ def test_a_broker_that_believes_any_token_or_proof_is_found(monkeypatch: pytest.
     assert not findings_of("logins", 60)
 
 
-def test_a_client_that_believes_any_correlation_id_or_any_bytes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_believes_any_correlation_id_or_any_bytes_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     answer: Callable[..., Any] = Connection.answer
 
     def credulous(connection: Connection, frame: memoryview) -> Any:

@@ -1,4 +1,5 @@
-"""The authorizer against a plain reading of Kafka's rules, over any ACLs that come and go and any request."""
+"""The authorizer against a plain reading of Kafka's rules, over any ACLs that come and go and any
+request."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ from fairlead_kafka.broker.authorizer import Authorizer
 _ALLOW, _DENY = AclPermission.ALLOW, AclPermission.DENY
 _LITERAL, _PREFIXED = AclPatternType.LITERAL, AclPatternType.PREFIXED
 _NAMES = st.sampled_from(["a", "ab", "abc", "abd", "b", "ba", "*", "*x", "hardcode", "hard", "!"])
-_PRINCIPALS = [Principal("User", "alice"), Principal("User", "bob"), Principal("Group", "alice"), Principal("User", "*")]
+_PRINCIPALS = [
+    Principal("User", "alice"),
+    Principal("User", "bob"),
+    Principal("Group", "alice"),
+    Principal("User", "*"),
+]
 _HOSTS = ["1.1.1.1", "2.2.2.2"]
 _KINDS = st.sampled_from([AclResourceType.TOPIC, AclResourceType.GROUP])
 _OPERATIONS = st.sampled_from([one for one in AclOperation if one > AclOperation.ALL])
@@ -37,7 +43,9 @@ _IMPLIED = {
 
 def speaks(acl: AclBinding, principal: Principal, host: str, kind: AclResourceType) -> bool:
     """It is of the type, for the principal, from the host."""
-    return acl.resource_type is kind and acl.principal in (str(principal), "User:*") and acl.host in (host, "*")
+    return (
+        acl.resource_type is kind and acl.principal in (str(principal), "User:*") and acl.host in (host, "*")
+    )
 
 
 def has_name(acl: AclBinding, name: str) -> bool:
@@ -47,7 +55,13 @@ def has_name(acl: AclBinding, name: str) -> bool:
 
 
 def plainly_allows(
-    acls: Iterable[AclBinding], principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, name: str, if_none: bool
+    acls: Iterable[AclBinding],
+    principal: Principal,
+    host: str,
+    operation: AclOperation,
+    kind: AclResourceType,
+    name: str,
+    if_none: bool,
 ) -> bool:
     if str(principal) in _SUPER:
         return True
@@ -62,12 +76,21 @@ def plainly_allows(
 
 
 def plainly_allows_somewhere(
-    acls: Iterable[AclBinding], principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, if_none: bool
+    acls: Iterable[AclBinding],
+    principal: Principal,
+    host: str,
+    operation: AclOperation,
+    kind: AclResourceType,
+    if_none: bool,
 ) -> bool:
     """`Authorizer.authorizeByResourceType` of Kafka."""
     if plainly_allows(acls, principal, host, operation, kind, "hardcode", if_none):
         return True
-    about = [acl for acl in acls if speaks(acl, principal, host, kind) and acl.operation in (operation, AclOperation.ALL)]
+    about = [
+        acl
+        for acl in acls
+        if speaks(acl, principal, host, kind) and acl.operation in (operation, AclOperation.ALL)
+    ]
     patterns = {
         permission: {(acl.pattern_type, acl.resource_name) for acl in about if acl.permission is permission}
         for permission in (_ALLOW, _DENY)
@@ -87,7 +110,11 @@ def plainly_allows_somewhere(
 @given(
     st.lists(_ACLS, max_size=12),
     st.lists(st.lists(_ACLS, max_size=4), max_size=4),
-    st.lists(st.tuples(st.sampled_from(_PRINCIPALS), st.sampled_from(_HOSTS), _OPERATIONS, _KINDS, _NAMES), min_size=1, max_size=12),
+    st.lists(
+        st.tuples(st.sampled_from(_PRINCIPALS), st.sampled_from(_HOSTS), _OPERATIONS, _KINDS, _NAMES),
+        min_size=1,
+        max_size=12,
+    ),
     st.booleans(),
     st.randoms(use_true_random=False),
 )

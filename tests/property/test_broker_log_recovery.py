@@ -1,4 +1,5 @@
-"""A log cut at any byte comes back as a prefix of what was written; a log with any byte changed is cut or refused, never believed."""
+"""A log cut at any byte comes back as a prefix of what was written; a log with any byte changed is
+cut or refused, never believed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An exception in any callback and any handler of the broker, one at a time: it is counted, no broker ends, and all others are served."""
+"""An exception in any callback and any handler of the broker, one at a time: it is counted, no
+broker ends, and all others are served."""
 
 from __future__ import annotations
 
@@ -21,12 +22,19 @@ def _tour() -> None:
     cluster.close()
 
 
-CAUGHT_IN_PLACE = ("sessions.py:Session._serve", "sessions.py:Session._work", "api/k00_produce.py:_Produced._replicated")
-"""Called for every request and every batch: whoever calls them catches what they raise, without `Guard.call`."""
+CAUGHT_IN_PLACE = (
+    "sessions.py:Session._serve",
+    "sessions.py:Session._work",
+    "api/k00_produce.py:_Produced._replicated",
+)
+"""Called for every request and every batch: whoever calls them catches what they raise, without
+`Guard.call`."""
 CALLBACKS = callbacks(_tour, CAUGHT_IN_PLACE)
 HANDLERS = {place_of(api.handler.__code__) for api in REGISTRY.values()}
 PLACES = [(place, 1) for place in sorted({*HANDLERS, *CALLBACKS} - SHARED)]
-PLACES += [(place, calls // 2) for place, calls in sorted(CALLBACKS.items()) if place not in SHARED and calls >= 4]
+PLACES += [
+    (place, calls // 2) for place, calls in sorted(CALLBACKS.items()) if place not in SHARED and calls >= 4
+]
 """What is to raise, and when: as it is called for the first time, and in the midst of it all."""
 
 
@@ -47,5 +55,6 @@ def test_the_broker_goes_on_serving_others(cluster: VirtualCluster, place: str, 
 
 
 def test_the_tour_comes_by_every_callback_that_there_is() -> None:
-    """A callback is what `Guard.bind`, a timer, a link or a file is given; those of rare cases are listed, and tested where they are."""
+    """A callback is what `Guard.bind`, a timer, a link or a file is given; those of rare cases are
+    listed, and tested where they are."""
     assert len(CALLBACKS) >= 40

@@ -1,4 +1,5 @@
-"""Assignors: everything is read by exactly one member, evenly, and the sticky ones move no more than they must."""
+"""Assignors: everything is read by exactly one member, evenly, and the sticky ones move no more
+than they must."""
 
 from __future__ import annotations
 
@@ -34,17 +35,23 @@ def alike(count: int) -> dict[str, Subscription]:
     return members_of([set(TOPICS)] * count)
 
 
-def owning(members: dict[str, Subscription], shares: Assignments, generation: int = 1) -> dict[str, Subscription]:
+def owning(
+    members: dict[str, Subscription], shares: Assignments, generation: int = 1
+) -> dict[str, Subscription]:
     """The members that there are, with what they have."""
     return {
-        name: subscription._replace(owned=tuple(shares.get(name, ())), generation=generation if name in shares else -1)
+        name: subscription._replace(
+            owned=tuple(shares.get(name, ())), generation=generation if name in shares else -1
+        )
         for name, subscription in members.items()
     }
 
 
 def everything(counts: dict[str, int], members: dict[str, Subscription]) -> list[TopicPartition]:
     wanted = {topic for subscription in members.values() for topic in subscription.topics}
-    return [TopicPartition(topic, number) for topic in sorted(wanted) for number in range(counts.get(topic, 0))]
+    return [
+        TopicPartition(topic, number) for topic in sorted(wanted) for number in range(counts.get(topic, 0))
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -61,7 +68,9 @@ def test_every_partition_is_given_once_and_to_a_member_that_wants_it(
 
 @pytest.mark.parametrize("name", ["roundrobin", "sticky", "cooperative-sticky"])
 @given(counts=COUNTS, count=st.integers(1, 6))
-def test_members_that_want_the_same_get_the_same_number_or_one_more(name: str, counts: dict[str, int], count: int) -> None:
+def test_members_that_want_the_same_get_the_same_number_or_one_more(
+    name: str, counts: dict[str, int], count: int
+) -> None:
     sizes = [len(share) for share in ASSIGNORS[name].assign(counts, alike(count)).values()]
     assert max(sizes) - min(sizes) <= 1
 
@@ -69,13 +78,20 @@ def test_members_that_want_the_same_get_the_same_number_or_one_more(name: str, c
 def test_a_range_is_neighbours_topic_by_topic() -> None:
     shares = ASSIGNORS["range"].assign({"a": 3, "b": 3}, alike(2))
     assert shares == {
-        "m0": [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0), TopicPartition("b", 1)],
+        "m0": [
+            TopicPartition("a", 0),
+            TopicPartition("a", 1),
+            TopicPartition("b", 0),
+            TopicPartition("b", 1),
+        ],
         "m1": [TopicPartition("a", 2), TopicPartition("b", 2)],
     }
 
 
 @given(counts=COUNTS, before=st.integers(1, 5), leaving=st.integers(0, 4))
-def test_sticky_members_keep_all_they_have_when_another_leaves(counts: dict[str, int], before: int, leaving: int) -> None:
+def test_sticky_members_keep_all_they_have_when_another_leaves(
+    counts: dict[str, int], before: int, leaving: int
+) -> None:
     first = ASSIGNORS["sticky"].assign(counts, alike(before))
     stay = {name: one for name, one in owning(alike(before), first).items() if name != f"m{leaving % before}"}
     if not stay:
@@ -91,15 +107,22 @@ def test_a_newcomer_takes_its_share_and_nothing_else_moves(counts: dict[str, int
     assert all(set(second[name]) <= set(first[name]) for name in first)
 
 
-@given(counts=COUNTS, subscriptions=st.lists(st.sets(st.sampled_from(TOPICS), min_size=1), min_size=1, max_size=5))
-def test_a_sticky_assignment_stands_when_nothing_changes(counts: dict[str, int], subscriptions: list[set[str]]) -> None:
+@given(
+    counts=COUNTS,
+    subscriptions=st.lists(st.sets(st.sampled_from(TOPICS), min_size=1), min_size=1, max_size=5),
+)
+def test_a_sticky_assignment_stands_when_nothing_changes(
+    counts: dict[str, int], subscriptions: list[set[str]]
+) -> None:
     members = members_of(subscriptions)
     first = ASSIGNORS["sticky"].assign(counts, members)
     assert ASSIGNORS["sticky"].assign(counts, owning(members, first)) == first
 
 
 @given(counts=COUNTS, before=st.integers(1, 4), after=st.integers(1, 6))
-def test_cooperation_hands_nothing_over_before_it_was_given_up_and_ends_even(counts: dict[str, int], before: int, after: int) -> None:
+def test_cooperation_hands_nothing_over_before_it_was_given_up_and_ends_even(
+    counts: dict[str, int], before: int, after: int
+) -> None:
     shares = ASSIGNORS["cooperative-sticky"].assign(counts, alike(before))
     members = alike(after)
     for generation in range(1, 4):
@@ -113,7 +136,10 @@ def test_cooperation_hands_nothing_over_before_it_was_given_up_and_ends_even(cou
 
 def test_of_two_who_claim_the_same_the_later_generation_counts() -> None:
     of = TopicPartition("a", 0)
-    members = {"m0": Subscription(("a",), owned=(of,), generation=3), "m1": Subscription(("a",), owned=(of,), generation=4)}
+    members = {
+        "m0": Subscription(("a",), owned=(of,), generation=3),
+        "m1": Subscription(("a",), owned=(of,), generation=4),
+    }
     assert ASSIGNORS["sticky"].assign({"a": 1}, members) == {"m0": [], "m1": [of]}
 
 
@@ -123,7 +149,9 @@ def test_an_eager_sticky_member_tells_what_it_had_in_its_user_data() -> None:
     assert (told.owned, told.generation) == (had, 7)
     older = sticky.user_data(had, 7)
     assert older is not None
-    assert sticky.understood(Subscription(("a", "b"), older[:-4])).generation == -1, "version 0 has no generation"
+    assert sticky.understood(Subscription(("a", "b"), older[:-4])).generation == -1, (
+        "version 0 has no generation"
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +165,9 @@ def test_assignors_go_by_their_names_or_kafkas_classes(names: list[str], found: 
     assert [assignor.name for assignor in assignors_named(names)] == found
 
 
-@pytest.mark.parametrize("names", [["fair"], ["range", "org.apache.kafka.clients.consumer.RangeAssignor"], []])
+@pytest.mark.parametrize(
+    "names", [["fair"], ["range", "org.apache.kafka.clients.consumer.RangeAssignor"], []]
+)
 def test_unknown_assignors_are_refused(names: list[str]) -> None:
     with pytest.raises(ConfigError, match=r"partition\.assignment\.strategy"):
         assignors_named(names)
@@ -145,11 +175,22 @@ def test_unknown_assignors_are_refused(names: list[str]) -> None:
 
 # --- Bytes
 
-PARTITIONS = st.lists(st.builds(TopicPartition, st.sampled_from(TOPICS), st.integers(0, 9)), unique=True).map(sorted).map(tuple)
+PARTITIONS = (
+    st.lists(st.builds(TopicPartition, st.sampled_from(TOPICS), st.integers(0, 9)), unique=True)
+    .map(sorted)
+    .map(tuple)
+)
 
 
 @given(
-    st.builds(Subscription, st.lists(st.text()).map(tuple), st.none() | st.binary(), PARTITIONS, st.integers(-1, 9), st.none() | st.text())
+    st.builds(
+        Subscription,
+        st.lists(st.text()).map(tuple),
+        st.none() | st.binary(),
+        PARTITIONS,
+        st.integers(-1, 9),
+        st.none() | st.text(),
+    )
 )
 def test_subscriptions_survive_a_round_trip(subscription: Subscription) -> None:
     assert decode_subscription(encode_subscription(subscription)) == subscription
@@ -166,7 +207,9 @@ def test_messages_are_kafkas_to_the_byte() -> None:
         "0003 00000001 0001 74 ffffffff 00000001 0001 74 00000001 00000001 00000005 ffff"
     )
     assert decode_subscription(bytes.fromhex("0000 00000001 0001 74 00000000")) == Subscription(("t",), b"")
-    assert encode_assignment(Assignment((TopicPartition("t", 1),))) == bytes.fromhex("0003 00000001 0001 74 00000001 00000001 ffffffff")
+    assert encode_assignment(Assignment((TopicPartition("t", 1),))) == bytes.fromhex(
+        "0003 00000001 0001 74 00000001 00000001 ffffffff"
+    )
     assert decode_assignment(b"") == Assignment(())
 
 
@@ -180,12 +223,17 @@ def test_garbage_raises_one_type_of_error(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ASSIGNORS))
-@pytest.mark.parametrize("garbage", [b"", b"\x00", b"\x00\x03\x7f\xff\xff\xff", b"\x00\x00\x00\x00\x00\x01\x00\x05\xff"])
+@pytest.mark.parametrize(
+    "garbage", [b"", b"\x00", b"\x00\x03\x7f\xff\xff\xff", b"\x00\x00\x00\x00\x00\x01\x00\x05\xff"]
+)
 def test_a_member_whose_metadata_are_garbled_gets_nothing_and_stops_nobody(
     name: str, garbage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     sound = encode_subscription(Subscription(("a",)))
-    rows = [Message(member_id=who, group_instance_id=None, metadata=data) for who, data in (("m1", sound), ("m2", garbage), ("m3", sound))]
+    rows = [
+        Message(member_id=who, group_instance_id=None, metadata=data)
+        for who, data in (("m1", sound), ("m2", garbage), ("m3", sound))
+    ]
     members = _subscriptions(rows, ASSIGNORS[name])
     shares = ASSIGNORS[name].assign({"a": 4}, members)
     assert {who: len(share) for who, share in shares.items()} == {"m1": 2, "m2": 0, "m3": 2}

@@ -1,4 +1,5 @@
-"""Any decisions in any order: what is replayed is what was lived, every partition makes sense at every moment, limits hold growth."""
+"""Any decisions in any order: what is replayed is what was lived, every partition makes sense at
+every moment, limits hold growth."""
 
 from __future__ import annotations
 
@@ -69,13 +70,18 @@ class Life:
 
     def create(self) -> None:
         self.controller.create_topics(
-            [NewTopic(name, self.rng.randint(1, 6), self.rng.randint(1, 4)) for name in self.rng.sample(TOPICS, 2)],
+            [
+                NewTopic(name, self.rng.randint(1, 6), self.rng.randint(1, 4))
+                for name in self.rng.sample(TOPICS, 2)
+            ],
             validate_only=self.rng.random() < 0.1,
         )
 
     def create_assigned(self) -> None:
         factor = self.rng.randint(1, 3)
-        assignments = {number: self.rng.sample(range(BROKERS), factor) for number in range(self.rng.randint(1, 4))}
+        assignments = {
+            number: self.rng.sample(range(BROKERS), factor) for number in range(self.rng.randint(1, 4))
+        }
         self.controller.create_topic(self.rng.choice(TOPICS), assignments=assignments)
 
     def create_internal(self) -> None:
@@ -83,7 +89,9 @@ class Life:
 
     def grow(self) -> None:
         name = self.rng.choice(TOPICS)
-        self.controller.create_partitions(name, len(self.controller.topic(name).partitions) + self.rng.randint(1, 4))
+        self.controller.create_partitions(
+            name, len(self.controller.topic(name).partitions) + self.rng.randint(1, 4)
+        )
 
     def delete(self) -> None:
         self.controller.delete_topic(self.rng.choice(TOPICS))
@@ -117,17 +125,25 @@ class Life:
                 wanted = {replica for replica in one.replicas if self.rng.random() < 0.7} | {one.leader}
                 stale = self.rng.choice((0, 0, 0, 0, 1))
                 isr = tuple(sorted(wanted))
-                proposals.append(ProposedIsr(topic.topic_id.hex, number, one.leader_epoch, one.partition_epoch - stale, isr))
+                proposals.append(
+                    ProposedIsr(
+                        topic.topic_id.hex, number, one.leader_epoch, one.partition_epoch - stale, isr
+                    )
+                )
         self.controller.alter_partitions(leader.node.node_id, leader.epoch, proposals)
 
     def move(self) -> None:
         there = self.partitions()
         if there:
             chosen = self.rng.sample(there, min(len(there), 3))
-            self.controller.alter_reassignments([Reassignment(topic, number, self.some_replicas()) for topic, number, _ in chosen])
+            self.controller.alter_reassignments(
+                [Reassignment(topic, number, self.some_replicas()) for topic, number, _ in chosen]
+            )
 
     def cancel(self) -> None:
-        self.controller.alter_reassignments([Reassignment(topic, number, None) for topic, number, one in self.partitions() if one.adding])
+        self.controller.alter_reassignments(
+            [Reassignment(topic, number, None) for topic, number, one in self.partitions() if one.adding]
+        )
 
     def elect(self) -> None:
         self.controller.elect_leaders(self.rng.randrange(2), None)
@@ -135,11 +151,15 @@ class Life:
     def limit(self) -> None:
         key, most = self.rng.choice((("max.partitions", 60), ("max.broker.partitions", 16)))
         name = self.rng.choice(("", "0", "1"))
-        self.controller.alter_broker_configs(name, [ConfigAlteration(key, AlterOperation.SET, str(self.rng.randint(0, most)))])
+        self.controller.alter_broker_configs(
+            name, [ConfigAlteration(key, AlterOperation.SET, str(self.rng.randint(0, most)))]
+        )
 
     def switch_unclean(self) -> None:
         value = self.rng.choice(("true", "false"))
-        self.controller.alter_broker_configs("", [ConfigAlteration("unclean.leader.election.enable", AlterOperation.SET, value)])
+        self.controller.alter_broker_configs(
+            "", [ConfigAlteration("unclean.leader.election.enable", AlterOperation.SET, value)]
+        )
 
 
 def check_partition(image: ClusterImage, name: str, one: PartitionImage) -> None:
@@ -164,8 +184,12 @@ def present(controller: Controller) -> dict[Any, PartitionImage]:
 
 
 def check_epochs(before: PartitionImage, after: PartitionImage) -> None:
-    """Every change shows in the partition epoch, every new leader in the leader epoch, and neither goes back."""
-    assert (after.leader_epoch > before.leader_epoch) or (after.leader, after.leader_epoch) == (before.leader, before.leader_epoch)
+    """Every change shows in the partition epoch, every new leader in the leader epoch, and neither
+    goes back."""
+    assert (after.leader_epoch > before.leader_epoch) or (after.leader, after.leader_epoch) == (
+        before.leader,
+        before.leader_epoch,
+    )
     assert after.partition_epoch > before.partition_epoch or after == before
     if not set(before.replicas) <= set(after.replicas):
         assert after.leader_epoch > before.leader_epoch
@@ -191,7 +215,9 @@ def test_every_decision_leaves_a_cluster_that_makes_sense_and_a_log_that_says_so
         now = held(controller)
         assert controller.limits.held() == now
         assert sum(now.values()) <= max(controller.limits.in_all(), sum(counted.values()))
-        assert all(now[node_id] <= max(controller.limits.of_broker(node_id), counted[node_id]) for node_id in now)
+        assert all(
+            now[node_id] <= max(controller.limits.of_broker(node_id), counted[node_id]) for node_id in now
+        )
     replayed = ClusterImage()
     decisions, _ = decode_log(b"".join(life.log))
     for record in [record for decision in decisions for record in decision]:

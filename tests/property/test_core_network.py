@@ -31,7 +31,9 @@ NODES = {0: ("zero", 1), 1: ("one", 1), 2: ("two", 1)}
 
 @given(chunk_bytes=st.integers(1, 200), latency_ms=st.sampled_from([0.0, 0.3, 7.0]), count=st.integers(1, 5))
 @settings(max_examples=30)
-def test_any_split_of_the_bytes_gives_the_same_answers(chunk_bytes: int, latency_ms: float, count: int) -> None:
+def test_any_split_of_the_bytes_gives_the_same_answers(
+    chunk_bytes: int, latency_ms: float, count: int
+) -> None:
     scene = Scene(Client(), FakeBroker(), chunk_bytes=chunk_bytes, latency_ms=latency_ms)
     scene.until_ready()
     scene.send(count)
@@ -56,7 +58,10 @@ def test_garbage_gives_answers_or_fails_them_and_never_raises(pieces: list[bytes
         network.handle(Received(1, piece), 2, 0)
     network.advance(3, 0)
     closed = any(isinstance(effect, Close) for effect in network.take_effects())
-    assert all(error is None or isinstance(error, DecodeError | ConnectionFailed) for _response, error in client.answers)
+    assert all(
+        error is None or isinstance(error, DecodeError | ConnectionFailed)
+        for _response, error in client.answers
+    )
     assert len(client.answers) == sent if closed else len(client.answers) <= sent
 
 
@@ -70,8 +75,14 @@ def _answer_all(client: Client, good_until: int) -> None:
                 continue
             for frame in reader.feed(b"".join(effect.buffers)):
                 request = decode_request(frame)
-                message = versions_message() if request.api_key == ApiKey.API_VERSIONS else metadata_message({0: ("broker", 9092)})
-                answer = b"".join(encode_response(request.api_key, request.version, request.correlation_id, message))
+                message = (
+                    versions_message()
+                    if request.api_key == ApiKey.API_VERSIONS
+                    else metadata_message({0: ("broker", 9092)})
+                )
+                answer = b"".join(
+                    encode_response(request.api_key, request.version, request.correlation_id, message)
+                )
                 client.network.handle(Received(effect.connection, answer), 1, 0)
     client.network.advance(1, 0)
 
@@ -88,11 +99,16 @@ def test_a_leader_epoch_never_goes_back(history: list[object]) -> None:
     for entry in history:
         if isinstance(entry, list):
             metadata.begin(0)
-            partitions = [partition_message(index, leader, epoch) for index, (leader, epoch) in enumerate(entry)]
+            partitions = [
+                partition_message(index, leader, epoch) for index, (leader, epoch) in enumerate(entry)
+            ]
             metadata.apply(metadata_message(NODES, [topic_message("t", partitions)]), 0)
         elif entry == "error":
             metadata.begin(0)
-            metadata.apply(metadata_message(NODES, [topic_message("t", [], error_code=ErrorCode.LEADER_NOT_AVAILABLE)]), 0)
+            metadata.apply(
+                metadata_message(NODES, [topic_message("t", [], error_code=ErrorCode.LEADER_NOT_AVAILABLE)]),
+                0,
+            )
         else:
             index, (leader, epoch) = entry  # type: ignore[misc]
             metadata.saw_leader("t", index, leader, epoch)

@@ -1,4 +1,5 @@
-"""Whatever members do, in whatever order, a group never contradicts itself, and once they behave they all share one generation."""
+"""Whatever members do, in whatever order, a group never contradicts itself, and once they behave
+they all share one generation."""
 
 from __future__ import annotations
 
@@ -87,9 +88,9 @@ def behave(member: RigMember) -> None:
 
 @settings(max_examples=60)
 @given(
-    instance_ids=st.lists(st.sampled_from([None, None, "one", "two", "three"]), min_size=1, max_size=4).filter(
-        lambda ids: len([one for one in ids if one]) == len({one for one in ids if one})
-    ),
+    instance_ids=st.lists(
+        st.sampled_from([None, None, "one", "two", "three"]), min_size=1, max_size=4
+    ).filter(lambda ids: len([one for one in ids if one]) == len({one for one in ids if one})),
     script=st.lists(st.tuples(st.integers(0, 3), st.sampled_from(ACTIONS)), max_size=40),
     delay_ms=st.sampled_from([0, 0, 3_000]),
     seed=st.integers(0, 1_000),

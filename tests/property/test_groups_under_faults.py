@@ -1,7 +1,9 @@
-"""Our consumers in a group on our brokers, in virtual time, by seed: members come, go and die while brokers are killed and come back.
+"""Our consumers in a group on our brokers, in virtual time, by seed: members come, go and die while
+brokers are killed and come back.
 
-What must hold: an offset that was acknowledged is never taken back, whoever coordinates the group next; two members never have a partition
-each commit it in turn; and once the trouble is over every record was read and every partition has one reader.
+What must hold: an offset that was acknowledged is never taken back, whoever coordinates the group
+next; two members never have a partition each commit it in turn; and once the trouble is over every
+record was read and every partition has one reader.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ class World:
         self.rng = random.Random(seed)
         self.cluster = VirtualCluster(BROKERS, config={"group.min.session.timeout.ms": 100}, latency_ms=1)
         drive_faces(monkeypatch, self.cluster.host)
-        replicas = {number: [(number + step) % BROKERS for step in range(BROKERS)] for number in range(PARTITIONS)}
+        replicas = {
+            number: [(number + step) % BROKERS for step in range(BROKERS)] for number in range(PARTITIONS)
+        }
         self.cluster.controller.create_topic("t", assignments=replicas)
         self.strategy = STRATEGIES[seed % len(STRATEGIES)]
         self.members: list[Consumer] = []
@@ -62,8 +66,11 @@ class World:
         self.members.pop(self.rng.randrange(len(self.members)))._calls._hosted.close()
 
     def kill(self) -> None:
-        """One broker at most is down at a time: with two of three in sync nothing acknowledged can be lost."""
-        if not self.dead and all(len(one.isr) == BROKERS for one in self.cluster.controller.image.topics["t"].partitions):
+        """One broker at most is down at a time: with two of three in sync nothing acknowledged can
+        be lost."""
+        if not self.dead and all(
+            len(one.isr) == BROKERS for one in self.cluster.controller.image.topics["t"].partitions
+        ):
             node_id = self.rng.randrange(BROKERS)
             self.cluster.kill(node_id)
             self.dead.add(node_id)
@@ -92,7 +99,9 @@ class World:
         except (BrokerError, TimedOut):
             return
         for of, offset in positions.items():
-            assert offset >= self.acknowledged[of], f"{of} goes back to {offset}, and {self.acknowledged[of]} was acknowledged"
+            assert offset >= self.acknowledged[of], (
+                f"{of} goes back to {offset}, and {self.acknowledged[of]} was acknowledged"
+            )
             self.acknowledged[of] = offset
 
     def positions(self, member: Consumer) -> dict[TopicPartition, int]:
@@ -120,7 +129,9 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_acknowledged_offsets_stand_and_everything_is_read(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_acknowledged_offsets_stand_and_everything_is_read(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     world = World(monkeypatch, seed)
     world.join()
     for _ in range(STEPS):

@@ -1,4 +1,5 @@
-"""Compaction against a plain twin that looks at one record after the other; and with the power going before any effect."""
+"""Compaction against a plain twin that looks at one record after the other; and with the power
+going before any effect."""
 
 from __future__ import annotations
 
@@ -23,7 +24,14 @@ writings = st.lists(st.lists(st.tuples(keys, values), min_size=1, max_size=4), m
 
 
 def new_rig() -> LogRig:
-    return LogRig({TOPIC: ("events", limits(cleanup_policy="compact", min_cleanable_dirty_ratio=0, delete_retention_ms=1))})
+    return LogRig(
+        {
+            TOPIC: (
+                "events",
+                limits(cleanup_policy="compact", min_cleanable_dirty_ratio=0, delete_retention_ms=1),
+            )
+        }
+    )
 
 
 def write(rig: LogRig, batches: list[list[Keyed]]) -> None:
@@ -85,7 +93,11 @@ def test_what_stays_is_what_the_rules_say(first: list[list[Keyed]], second: list
 
 def newest_by_key(rig: LogRig, pairs: list[Keyed]) -> dict[bytes | None, bytes | None]:
     """What a reader of the whole partition knows at the end."""
-    return {key: value for key, value in ((pairs[offset][0], value) for offset, value in sorted(rig.values().items())) if value and key}
+    return {
+        key: value
+        for key, value in ((pairs[offset][0], value) for offset, value in sorted(rig.values().items()))
+        if value and key
+    }
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
@@ -93,7 +105,9 @@ def test_a_crash_before_any_effect_of_compaction_loses_nothing_and_the_next_pass
     share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fairlead_kafka.broker.log.cleaner.PIECE_BYTES", 250)
-    batches: list[list[Keyed]] = [[(b"%d" % (number % 3), b"%d" % number), (b"x", None)] for number in range(12)]
+    batches: list[list[Keyed]] = [
+        [(b"%d" % (number % 3), b"%d" % number), (b"x", None)] for number in range(12)
+    ]
     pairs = [pair for one in batches for pair in one]
 
     def prepared() -> LogRig:
@@ -121,9 +135,9 @@ def test_a_crash_before_any_effect_of_compaction_loses_nothing_and_the_next_pass
         assert newest_by_key(rig, pairs) == known, where
         assert rig.partition().log_end == len(pairs), where
         rig.advance(LOOK_MS + 1)
-        assert {key: value for key, value in rig.values().items() if value} == {key: value for key, value in expected.items() if value}, (
-            where
-        )
+        assert {key: value for key, value in rig.values().items() if value} == {
+            key: value for key, value in expected.items() if value
+        }, where
         if ended:
             return
     raise AssertionError(f"compaction takes more than {EFFECTS_MAX} effects")

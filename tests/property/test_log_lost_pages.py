@@ -1,4 +1,5 @@
-"""A power cut that takes pages of what was not synced in any order: the log starts, with a prefix that has all that was synced."""
+"""A power cut that takes pages of what was not synced in any order: the log starts, with a prefix
+that has all that was synced."""
 
 from __future__ import annotations
 
@@ -101,7 +102,9 @@ def test_a_hole_in_what_was_never_synced_is_cut_with_a_warning(caplog: pytest.Lo
     assert rig.append(records(b"again")) == [True]
 
 
-def test_bytes_of_a_producer_that_look_like_the_logs_own_do_not_stop_a_start(caplog: pytest.LogCaptureFixture) -> None:
+def test_bytes_of_a_producer_that_look_like_the_logs_own_do_not_stop_a_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     rig = LogRig({TOPIC: ("events", limits(flush_messages=1))})
     for _ in range(3):
         rig.append(records(b"a"))

@@ -40,7 +40,8 @@ class OpenBatch:
 
 
 class WatchedFilling(Filling):
-    """Notes which batches a policy saw overflow in the last call of `place`, by the record that did not fit."""
+    """Notes which batches a policy saw overflow in the last call of `place`, by the record that did
+    not fit."""
 
     overflows: ClassVar[defaultdict[int, list[int]]]
 
@@ -63,7 +64,8 @@ def watched() -> Iterator[None]:
 
 
 class Accumulator:
-    """Open batches per partition, filled record by record by Kafka's rules. A partition without one has none or only full ones."""
+    """Open batches per partition, filled record by record by Kafka's rules. A partition without one
+    has none or only full ones."""
 
     def __init__(self, batch_size_bytes: int) -> None:
         self.batch_size_bytes = batch_size_bytes
@@ -97,7 +99,8 @@ class Accumulator:
             self.open(partition, size_bytes)
 
     def follow(self, runs: Runs, sizes_bytes: list[int]) -> None:
-        """Append as Kafka's does, which closes a batch that a record did not fit, though the record then goes elsewhere."""
+        """Append as Kafka's does, which closes a batch that a record did not fit, though the record
+        then goes elsewhere."""
         partitions = expand(runs, len(sizes_bytes)).tolist()
         for record, (partition, size_bytes) in enumerate(zip(partitions, sizes_bytes, strict=True)):
             for left in WatchedFilling.overflows[record]:
@@ -138,7 +141,9 @@ class RecordByRecordUniform:
             appended_bytes += HEADER_BYTES
         self.produced_bytes += appended_bytes
         full = accumulator.is_full(partition)
-        if (self.produced_bytes >= self.sticky_bytes and full) or self.produced_bytes >= 2 * self.sticky_bytes:
+        if (
+            self.produced_bytes >= self.sticky_bytes and full
+        ) or self.produced_bytes >= 2 * self.sticky_bytes:
             self.switch(size_bytes)
         return partition
 
@@ -152,7 +157,11 @@ class RecordByRecordSticky:
 
     def on_new_batch(self) -> None:
         others = [partition for partition in range(self.partition_count) if partition != self.current]
-        self.current = others[self.rng.randrange(len(others))] if len(others) > 1 or self.current < 0 else (others or [self.current])[0]
+        self.current = (
+            others[self.rng.randrange(len(others))]
+            if len(others) > 1 or self.current < 0
+            else (others or [self.current])[0]
+        )
 
     def place(self, size_bytes: int) -> int:
         if self.current < 0 or not self.accumulator.try_append(self.current, size_bytes):
@@ -169,7 +178,8 @@ class RecordByRecordSticky:
 
 
 class CountingDice:
-    """Rng that draw 0, 1, 2, ... in turn, so that every partition gets as many turns as another, give or take one."""
+    """Rng that draw 0, 1, 2, ... in turn, so that every partition gets as many turns as another,
+    give or take one."""
 
     def __init__(self) -> None:
         self.drawn = 0
@@ -183,7 +193,8 @@ class CountingDice:
 
 
 class OneDie(Random):
-    """`randrange` that consumes nothing if there is nothing to draw, for models that ask and policies that do not."""
+    """`randrange` that consumes nothing if there is nothing to draw, for models that ask and
+    policies that do not."""
 
     def randrange(self, stop: int, /) -> int:  # type: ignore[override]
         return super().randrange(stop) if stop > 1 else 0
@@ -195,7 +206,8 @@ chunk = st.tuples(
     st.booleans(),
     st.sets(st.integers(0, 4), max_size=3),
 )
-"""Sizes handed over at once; sizes of keyed records that then go to the partition in turn; whether that is drained, and which others."""
+"""Sizes handed over at once; sizes of keyed records that then go to the partition in turn; whether
+that is drained, and which others."""
 Chunk = tuple[list[int], list[int], bool, set[int]]
 chunks = st.lists(chunk, max_size=8)
 batch_sizes = st.sampled_from([0, 1, 61, 62, 200, 512, 1000])
@@ -212,7 +224,9 @@ def test_uniform_places_columns_as_kafka_places_records(
     for sizes_bytes, keyed_bytes, drain_current, drained in handed:
         runs = policy.place(np.array(sizes_bytes, dtype=np.int64), ours.load(partition_count))
         ours.follow(runs, sizes_bytes)
-        assert expand(runs, len(sizes_bytes)).tolist() == [oracle.place(size_bytes) for size_bytes in sizes_bytes]
+        assert expand(runs, len(sizes_bytes)).tolist() == [
+            oracle.place(size_bytes) for size_bytes in sizes_bytes
+        ]
         assert policy.produced_bytes == oracle.produced_bytes
         for size_bytes in keyed_bytes:
             ours.append(policy.current % partition_count, size_bytes)
@@ -222,14 +236,18 @@ def test_uniform_places_columns_as_kafka_places_records(
 
 
 @given(chunks, batch_sizes, partition_counts, st.integers(0, 1000))
-def test_sticky_places_columns_as_kafka_placed_records(handed: list[Chunk], batch_size_bytes: int, partition_count: int, seed: int) -> None:
+def test_sticky_places_columns_as_kafka_placed_records(
+    handed: list[Chunk], batch_size_bytes: int, partition_count: int, seed: int
+) -> None:
     policy = StickyPolicy(batch_size_bytes=batch_size_bytes, rng=OneDie(seed))
     oracle = RecordByRecordSticky(batch_size_bytes, partition_count, OneDie(seed))
     ours = Accumulator(batch_size_bytes)
     for sizes_bytes, keyed_bytes, drain_current, drained in handed:
         runs = policy.place(np.array(sizes_bytes, dtype=np.int64), ours.load(partition_count))
         ours.follow(runs, sizes_bytes)
-        assert expand(runs, len(sizes_bytes)).tolist() == [oracle.place(size_bytes) for size_bytes in sizes_bytes]
+        assert expand(runs, len(sizes_bytes)).tolist() == [
+            oracle.place(size_bytes) for size_bytes in sizes_bytes
+        ]
         for size_bytes in keyed_bytes:
             partition = policy.current % partition_count
             oracle.place_keyed(partition, size_bytes)
@@ -241,14 +259,22 @@ def test_sticky_places_columns_as_kafka_placed_records(handed: list[Chunk], batc
         drain(drained | ({policy.current} if drain_current else set()), ours, oracle.accumulator)
 
 
-@given(st.lists(st.integers(7, 3000), max_size=300), st.sampled_from([62, 500, 1000]), partition_counts, st.data())
+@given(
+    st.lists(st.integers(7, 3000), max_size=300),
+    st.sampled_from([62, 500, 1000]),
+    partition_counts,
+    st.data(),
+)
 def test_uniform_cuts_the_same_wherever_the_column_is_cut(
     sizes_bytes: list[int], batch_size_bytes: int, partition_count: int, data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(0, len(sizes_bytes)))
     placed = []
     for parts in ([sizes_bytes], [sizes_bytes[:cut], sizes_bytes[cut:]]):
-        policy, accumulator = KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, rng=Random(5)), Accumulator(batch_size_bytes)
+        policy, accumulator = (
+            KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, rng=Random(5)),
+            Accumulator(batch_size_bytes),
+        )
         partitions: list[int] = []
         for part in parts:
             runs = policy.place(np.array(part, dtype=np.int64), accumulator.load(partition_count))
@@ -271,16 +297,24 @@ def test_no_turn_of_uniform_takes_less_than_the_batch_size_nor_twice_it_and_one_
         assert batch_size_bytes <= produced_bytes < 2 * batch_size_bytes + HEADER_BYTES + last_record_bytes
 
 
-@given(st.lists(st.integers(7, 3000), max_size=400), st.sampled_from([62, 200, 512, 1000]), partition_counts, st.booleans())
+@given(
+    st.lists(st.integers(7, 3000), max_size=400),
+    st.sampled_from([62, 200, 512, 1000]),
+    partition_counts,
+    st.booleans(),
+)
 def test_bytes_per_partition_differ_by_no_more_than_the_turns_allow(
     sizes_bytes: list[int], batch_size_bytes: int, partition_count: int, drained_at_once: bool
 ) -> None:
-    """KIP-794: a turn is batch.size bytes, twice that and a record at most; rng that deal in turn leave no other difference."""
+    """KIP-794: a turn is batch.size bytes, twice that and a record at most; rng that deal in turn
+    leave no other difference."""
     rng, accumulator = CountingDice(), Accumulator(batch_size_bytes)
     policy = KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, rng=rng)
     for start in range(0, len(sizes_bytes), 7):
         part = sizes_bytes[start : start + 7]
-        accumulator.follow(policy.place(np.array(part, dtype=np.int64), accumulator.load(partition_count)), part)
+        accumulator.follow(
+            policy.place(np.array(part, dtype=np.int64), accumulator.load(partition_count)), part
+        )
         if drained_at_once:
             accumulator.batches.clear()
     produced = [accumulator.produced_bytes[partition] for partition in range(partition_count)]
@@ -289,17 +323,30 @@ def test_bytes_per_partition_differ_by_no_more_than_the_turns_allow(
     longest_turn_bytes = 2 * batch_size_bytes + HEADER_BYTES + max(sizes_bytes, default=0)
     assert finished_turns * batch_size_bytes <= min(produced)
     assert max(produced) <= most_turns * longest_turn_bytes
-    assert max(produced) - min(produced) <= most_turns * longest_turn_bytes - finished_turns * batch_size_bytes
+    assert (
+        max(produced) - min(produced) <= most_turns * longest_turn_bytes - finished_turns * batch_size_bytes
+    )
 
 
-@given(st.lists(st.integers(7, 3000), max_size=400), st.sampled_from([62, 200, 512, 1000]), partition_counts, st.booleans())
+@given(
+    st.lists(st.integers(7, 3000), max_size=400),
+    st.sampled_from([62, 200, 512, 1000]),
+    partition_counts,
+    st.booleans(),
+)
 def test_uniform_keeps_any_two_partitions_within_two_turns_at_every_moment(
     sizes_bytes: list[int], batch_size_bytes: int, partition_count: int, drained_at_once: bool
 ) -> None:
-    accumulator, policy = Accumulator(batch_size_bytes), UniformPolicy(batch_size_bytes=batch_size_bytes, rng=Random(7))
+    accumulator, policy = (
+        Accumulator(batch_size_bytes),
+        UniformPolicy(batch_size_bytes=batch_size_bytes, rng=Random(7)),
+    )
     longest_turn_bytes = 2 * batch_size_bytes + HEADER_BYTES + max(sizes_bytes, default=0)
     for size_bytes in sizes_bytes:
-        accumulator.follow(policy.place(np.array([size_bytes], dtype=np.int64), accumulator.load(partition_count)), [size_bytes])
+        accumulator.follow(
+            policy.place(np.array([size_bytes], dtype=np.int64), accumulator.load(partition_count)),
+            [size_bytes],
+        )
         if drained_at_once:
             accumulator.batches.clear()
         produced = [accumulator.produced_bytes[partition] for partition in range(partition_count)]
@@ -314,10 +361,16 @@ def test_uniform_keeps_any_two_partitions_within_two_turns_at_every_moment(
     st.integers(0, 99),
 )
 def test_turns_taken_together_cover_all_records_and_uniform_stays_within_its_bound(
-    handed: list[list[int]], batch_size_bytes: int, partition_count: int, kind: type[UniformPolicy] | type[AdaptivePolicy], seed: int
+    handed: list[list[int]],
+    batch_size_bytes: int,
+    partition_count: int,
+    kind: type[UniformPolicy] | type[AdaptivePolicy],
+    seed: int,
 ) -> None:
     policy = kind(batch_size_bytes=batch_size_bytes, rng=Random(seed), together=True)
-    load = TopicLoad(partition_count, range(partition_count), [seed] + [0] * (partition_count - 1), (), lambda partition: 0)
+    load = TopicLoad(
+        partition_count, range(partition_count), [seed] + [0] * (partition_count - 1), (), lambda partition: 0
+    )
     produced = np.zeros(partition_count, np.int64)
     largest = max((size for sizes in handed for size in sizes), default=0)
     for sizes_bytes in handed:
@@ -328,9 +381,13 @@ def test_turns_taken_together_cover_all_records_and_uniform_stays_within_its_bou
         assert all(before[0] != after[0] for before, after in pairwise(runs))
         np.add.at(produced, expand(runs, len(sizes_bytes)), sizes_bytes)
         if kind is UniformPolicy:
-            # Headers count for turns one by one, of which a turn of batch.size has one for each record at most.
+            # Headers count for turns one by one, of which a turn of batch.size has one for each
+            # record at most.
             headers = HEADER_BYTES * sum(map(len, handed))
-            assert produced.max() - produced.min() <= 2 * (2 * batch_size_bytes + HEADER_BYTES + largest) + batch_size_bytes + headers
+            assert (
+                produced.max() - produced.min()
+                <= 2 * (2 * batch_size_bytes + HEADER_BYTES + largest) + batch_size_bytes + headers
+            )
 
 
 @given(
@@ -372,19 +429,25 @@ def test_every_policy_places_all_records_on_partitions_with_a_leader(
 
 
 @given(st.lists(st.integers(0, 40), max_size=6), partition_counts, st.sets(st.integers(0, 4)))
-def test_round_robin_counts_differ_by_one_at_most(counts: list[int], partition_count: int, alive: set[int]) -> None:
+def test_round_robin_counts_differ_by_one_at_most(
+    counts: list[int], partition_count: int, alive: set[int]
+) -> None:
     policy = make_policy("round_robin", batch_size_bytes=16384, rng=Random(3))
     available = sorted(partition for partition in alive if partition < partition_count)
     load = TopicLoad(partition_count, available, [0] * partition_count, (), lambda partition: 0)
     placed = [expand(policy.place(np.full(count, 100, dtype=np.int64), load), count) for count in counts]
-    per_partition = np.bincount(np.concatenate([*placed, np.empty(0, dtype=np.int32)]), minlength=partition_count)
+    per_partition = np.bincount(
+        np.concatenate([*placed, np.empty(0, dtype=np.int32)]), minlength=partition_count
+    )
     chosen = per_partition[available] if available else per_partition
     assert chosen.max() - chosen.min() <= 1
     assert chosen.sum() == sum(counts)
 
 
 def assert_same_rooms(ours: Accumulator, theirs: Accumulator, partition_count: int) -> None:
-    assert [ours.room_bytes(p) for p in range(partition_count)] == [theirs.room_bytes(p) for p in range(partition_count)]
+    assert [ours.room_bytes(p) for p in range(partition_count)] == [
+        theirs.room_bytes(p) for p in range(partition_count)
+    ]
 
 
 def drain(partitions: set[int], *accumulators: Accumulator) -> None:

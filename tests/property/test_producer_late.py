@@ -1,4 +1,5 @@
-"""Late binding, whatever brokers do: even at every moment, in order per key, every record settled once, nothing acknowledged lost."""
+"""Late binding, whatever brokers do: even at every moment, in order per key, every record settled
+once, nothing acknowledged lost."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from fairlead_kafka.records import BatchHeader
 from tests.support.producer_brokers import BREAK, IGNORE, IGNORE_WRITTEN, LOSE_ANSWER, FakeCluster, Fault
 from tests.support.producer_rig import Rig
 
-FAULTS: st.SearchStrategy[Fault] = st.one_of(st.none(), st.none(), st.none(), st.sampled_from([2, 6, 7, 19, 20, BREAK, LOSE_ANSWER]))
+FAULTS: st.SearchStrategy[Fault] = st.one_of(
+    st.none(), st.none(), st.none(), st.sampled_from([2, 6, 7, 19, 20, BREAK, LOSE_ANSWER])
+)
 CRUEL: st.SearchStrategy[Fault] = st.one_of(FAULTS, st.sampled_from([10, 45, 59, 87, IGNORE, IGNORE_WRITTEN]))
 LATE: dict[str, Any] = {"partitioner.class": "late", "batch.size": 300}
 UNKEYED, KEYED, EXPLICIT, TABLE, PAUSE = range(5)
@@ -51,7 +54,9 @@ def act(rig: Rig, producer: Any, sent: Sent, kind: int, size: int) -> None:
     key = b"%d" % (size % 3) if kind == KEYED else None
     if key is not None:
         sent.by_key.setdefault(key, []).append(value)
-    sent.singles.append((producer.send("t", value, key=key, partition=size % 3 if kind == EXPLICIT else None), value))
+    sent.singles.append(
+        (producer.send("t", value, key=key, partition=size % 3 if kind == EXPLICIT else None), value)
+    )
 
 
 def settle(rig: Rig, producer: Any) -> None:
@@ -67,7 +72,9 @@ def settle(rig: Rig, producer: Any) -> None:
     memory = producer._core._memory
     assert memory.free_bytes == memory.total_bytes
     topic = machine._accumulator.topics.get("t")
-    assert topic is None or all(queue.in_flight == 0 and not queue.sequences.outstanding for queue in topic.used())
+    assert topic is None or all(
+        queue.in_flight == 0 and not queue.sequences.outstanding for queue in topic.used()
+    )
 
 
 def slow(rig: Rig, service_ms: list[float]) -> None:
@@ -136,7 +143,11 @@ def test_every_record_is_written_once_and_in_order_per_key(
     moves=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2), st.integers(-1, 1)), max_size=4),
 )
 def test_everything_is_settled_once_whatever_happens(
-    todo: list[tuple[int, int]], faults: list[Fault], idempotent: bool, buffer_memory: int, moves: list[tuple[int, int, int]]
+    todo: list[tuple[int, int]],
+    faults: list[Fault],
+    idempotent: bool,
+    buffer_memory: int,
+    moves: list[tuple[int, int, int]],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         rig = Rig(patch, brokers=2)
@@ -167,7 +178,9 @@ def test_everything_is_settled_once_whatever_happens(
             assert value in written, "acknowledged and lost"
         for handle, values in sent.tables:
             errors = handle.result(timeout_s=0, raise_on_error=False).column("error").to_pylist()
-            assert all(error is not None or value in written for error, value in zip(errors, values, strict=True))
+            assert all(
+                error is not None or value in written for error, value in zip(errors, values, strict=True)
+            )
 
 
 @settings(max_examples=40)
@@ -181,13 +194,16 @@ def test_everything_is_settled_once_whatever_happens(
 def test_brokers_are_even_to_what_each_may_be_behind_by(
     sizes: list[int], service_ms: list[float], skew_bytes: int, partitions: int, pause_ms: int
 ) -> None:
-    """Bytes as they are written to the log, headers of batches included; what is sent in one step arrives at one moment."""
+    """Bytes as they are written to the log, headers of batches included; what is sent in one step
+    arrives at one moment."""
     with pytest.MonkeyPatch.context() as patch:
         rig = Rig(patch, brokers=3)
         rig.cluster.create("t", partitions)
         slow(rig, service_ms)
         seen = Arrivals(rig.cluster, partitions)
-        producer = rig.producer({**LATE, "linger.ms": 0, "batch.size": 200, "partitioner.max.skew.bytes": skew_bytes})
+        producer = rig.producer(
+            {**LATE, "linger.ms": 0, "batch.size": 200, "partitioner.max.skew.bytes": skew_bytes}
+        )
         for size in sizes:
             producer.send("t", b"." * size)
             rig.host.advance(pause_ms)
@@ -201,7 +217,8 @@ def test_brokers_are_even_to_what_each_may_be_behind_by(
 
 
 class Arrivals:
-    """Bytes per partition as brokers see them, moment by moment; virtual connections take equally long."""
+    """Bytes per partition as brokers see them, moment by moment; virtual connections take equally
+    long."""
 
     def __init__(self, cluster: FakeCluster, partitions: int) -> None:
         self.host = cluster.host

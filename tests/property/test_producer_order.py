@@ -1,4 +1,5 @@
-"""Whatever brokers do, within the rules: order per partition holds, every record is settled once, memory comes back."""
+"""Whatever brokers do, within the rules: order per partition holds, every record is settled once,
+memory comes back."""
 
 from __future__ import annotations
 
@@ -29,8 +30,11 @@ def sequences_are_contiguous(cluster: FakeCluster) -> bool:
     return True
 
 
-def run(rig: Rig, faults: list[Fault], records: list[tuple[int, int]], config: dict[str, Any], pause_ms: float) -> list[Any]:
-    """Send records (partition, size), a table in their midst, and wait for all; gives the handles of the single ones."""
+def run(
+    rig: Rig, faults: list[Fault], records: list[tuple[int, int]], config: dict[str, Any], pause_ms: float
+) -> list[Any]:
+    """Send records (partition, size), a table in their midst, and wait for all; gives the handles
+    of the single ones."""
     rig.cluster.create("t", 3)
     left = iter(faults)
     rig.cluster.on_produce = lambda *_: next(left, None)
@@ -39,11 +43,20 @@ def run(rig: Rig, faults: list[Fault], records: list[tuple[int, int]], config: d
     acks = []
     for number, (partition, size) in enumerate(records):
         value = b"%06d" % number + b"." * size
-        acks.append(producer.send("t", value, partition=partition, on_delivery=lambda *_, number=number: calls.append(number)))
+        acks.append(
+            producer.send(
+                "t", value, partition=partition, on_delivery=lambda *_, number=number: calls.append(number)
+            )
+        )
         if number % 7 == 3:
             rig.host.advance(pause_ms)
         producer._core.check()
-    table = producer.send_table("t", pa.table({"value": [b"table %d" % i for i in range(40)], "key": [b"%d" % (i % 5) for i in range(40)]}))
+    table = producer.send_table(
+        "t",
+        pa.table(
+            {"value": [b"table %d" % i for i in range(40)], "key": [b"%d" % (i % 5) for i in range(40)]}
+        ),
+    )
     producer._core.check()
     producer.flush()
     rig.host.advance(0)
@@ -57,7 +70,10 @@ def run(rig: Rig, faults: list[Fault], records: list[tuple[int, int]], config: d
     assert metrics["record-delivered-total"] + metrics["record-error-total"] == len(records) + 40
     machine = rig.machine(producer)
     assert not machine._schedule.active
-    assert all(queue.in_flight == 0 and not queue.sequences.outstanding for queue in machine._accumulator.topics["t"].used())
+    assert all(
+        queue.in_flight == 0 and not queue.sequences.outstanding
+        for queue in machine._accumulator.topics["t"].used()
+    )
     return acks
 
 
@@ -74,17 +90,30 @@ records_sent = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60)), min_si
     chunk=st.sampled_from([None, 7]),
 )
 def test_order_and_exactly_once_hold_under_retries(
-    faults: list[Fault], records: list[tuple[int, int]], linger_ms: int, in_flight: int, service_ms: float, chunk: int | None
+    faults: list[Fault],
+    records: list[tuple[int, int]],
+    linger_ms: int,
+    in_flight: int,
+    service_ms: float,
+    chunk: int | None,
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         rig = Rig(patch, brokers=2, chunk_bytes=chunk)
         for broker in rig.cluster.brokers:
             broker.service_ms = service_ms
-        config = {"batch.size": 200, "linger.ms": linger_ms, "max.in.flight.requests.per.connection": in_flight}
+        config = {
+            "batch.size": 200,
+            "linger.ms": linger_ms,
+            "max.in.flight.requests.per.connection": in_flight,
+        }
         acks = run(rig, faults, records, config, 2)
         values = rig.cluster.values("t")
         for partition in range(3):
-            expected = [b"%06d" % number + b"." * size for number, (asked, size) in enumerate(records) if asked == partition]
+            expected = [
+                b"%06d" % number + b"." * size
+                for number, (asked, size) in enumerate(records)
+                if asked == partition
+            ]
             assert [value for value in values[partition] if not value.startswith(b"table")] == expected
         for number, ack in enumerate(acks):
             metadata = ack.result(timeout_s=0)
@@ -124,12 +153,16 @@ def test_everything_is_settled_once_whatever_happens(
                 continue
             written = [value for value in values if value.startswith(b"%06d" % number)]
             assert written, "acknowledged and lost"
-            # A broker that denies a batch it has written (45, 59) makes the producer write it again under a new epoch.
+            # A broker that denies a batch it has written (45, 59) makes the producer write it again
+            # under a new epoch.
             assert len(written) == 1 or not idempotent or 45 in faults or 59 in faults
 
 
 @settings(max_examples=25)
-@given(faults=st.lists(st.sampled_from([None, None, None, 87, 7, LOSE_ANSWER]), min_size=10, max_size=40), count=st.integers(20, 200))
+@given(
+    faults=st.lists(st.sampled_from([None, None, None, 87, 7, LOSE_ANSWER]), min_size=10, max_size=40),
+    count=st.integers(20, 200),
+)
 def test_order_holds_also_around_failed_batches_and_new_epochs(faults: list[Fault], count: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         rig = Rig(patch, brokers=1)

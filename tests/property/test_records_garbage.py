@@ -1,4 +1,5 @@
-"""Garbage: whatever the bytes, decoding ends in columns or in one error that names a byte, by machine code and reference alike."""
+"""Garbage: whatever the bytes, decoding ends in columns or in one error that names a byte, by
+machine code and reference alike."""
 
 from __future__ import annotations
 
@@ -18,8 +19,15 @@ from fairlead_kafka.records.decode_kernels import check_records, scan_batches
 from fairlead_kafka.records.layout import as_array
 from tests.support.records_samples import VARIED, Sample, decoded, encoded, kernels_served_by
 
-GOOD = [bytes(encoded(VARIED, compression=codec, base_offset=6 * nth).buffer) for nth, codec in enumerate(Compression)]
-SMALL = [Sample(b"k", b"v", (("h", b"1"), ("n", None)), 70), Sample(None, b"x" * 70), Sample(b"", None, (("", b""),))] * 2
+GOOD = [
+    bytes(encoded(VARIED, compression=codec, base_offset=6 * nth).buffer)
+    for nth, codec in enumerate(Compression)
+]
+SMALL = [
+    Sample(b"k", b"v", (("h", b"1"), ("n", None)), 70),
+    Sample(None, b"x" * 70),
+    Sample(b"", None, (("", b""),)),
+] * 2
 RECORDS = bytes(encoded(SMALL).buffer[61:])
 edges = st.sampled_from([0, 1, 2, 127, 128, 129, 255])
 edits = st.lists(st.tuples(st.integers(0, 2**16), edges | st.integers(0, 255)), min_size=1, max_size=4)
@@ -63,7 +71,9 @@ def test_bytes_changed_anywhere_in_a_batch(batch: bytes, changes: list[tuple[int
 
 
 @given(edits, st.integers(-2, 2))
-def test_bytes_changed_in_uncompressed_records_behind_a_sound_header(changes: list[tuple[int, int]], count_off_by: int) -> None:
+def test_bytes_changed_in_uncompressed_records_behind_a_sound_header(
+    changes: list[tuple[int, int]], count_off_by: int
+) -> None:
     batch = edited(bytes(encoded(SMALL).buffer), changes, 61)
     struct.pack_into(">ii", batch, 53, -1, max(0, len(SMALL) + count_off_by))
     struct.pack_into(">i", batch, 23, 9)
@@ -72,7 +82,9 @@ def test_bytes_changed_in_uncompressed_records_behind_a_sound_header(changes: li
 
 
 @given(edits | st.just([]), st.integers(0, len(RECORDS)), st.integers(0, 8))
-def test_check_of_records_finds_the_same_fault_in_machine_code_and_reference(changes: list[tuple[int, int]], stop: int, count: int) -> None:
+def test_check_of_records_finds_the_same_fault_in_machine_code_and_reference(
+    changes: list[tuple[int, int]], stop: int, count: int
+) -> None:
     source = read_only(np.frombuffer(edited(RECORDS, changes), np.uint8))
     with kernels_served_by("machine"):
         assert check_records(source, 0, stop, count) == check_records.reference(source, 0, stop, count)
@@ -120,7 +132,9 @@ def test_noise_as_batches(noise: bytes) -> None:
 
 
 @given(st.sampled_from(list(Compression)), st.integers(0, 2**16), edits, st.booleans())
-def test_compressed_bytes_changed_or_cut(codec: Compression, cut_at: int, changes: list[tuple[int, int]], cut: bool) -> None:
+def test_compressed_bytes_changed_or_cut(
+    codec: Compression, cut_at: int, changes: list[tuple[int, int]], cut: bool
+) -> None:
     records = GOOD[codec][61:]
     data = records[: cut_at % len(records)] if cut else edited(records, changes)
     try:
@@ -132,7 +146,9 @@ def test_compressed_bytes_changed_or_cut(codec: Compression, cut_at: int, change
 
 
 @given(st.sampled_from(GOOD), edits)
-def test_a_produced_batch_with_changed_bytes_is_checked_or_refused(batch: bytes, changes: list[tuple[int, int]]) -> None:
+def test_a_produced_batch_with_changed_bytes_is_checked_or_refused(
+    batch: bytes, changes: list[tuple[int, int]]
+) -> None:
     data = edited(batch, changes, 21)
     try:
         for header in scan(data):

@@ -1,4 +1,5 @@
-"""Any records survive the trip through bytes, and the machine code does what its reference does, byte for byte."""
+"""Any records survive the trip through bytes, and the machine code does what its reference does,
+byte for byte."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ alike = st.builds(Sample, st.none(), st.binary(max_size=9), st.just(()), st.just
 codecs = st.sampled_from(list(Compression))
 
 
-@given(batches | st.lists(alike, min_size=1, max_size=200), codecs, st.integers(0, 2**62), st.integers(-1, 2**62))
+@given(
+    batches | st.lists(alike, min_size=1, max_size=200), codecs, st.integers(0, 2**62), st.integers(-1, 2**62)
+)
 def test_records_survive_the_trip_in_machine_code_and_reference(
     samples: list[Sample], codec: Compression, base_offset: int, now: int
 ) -> None:
@@ -48,7 +51,11 @@ def test_records_survive_the_trip_in_machine_code_and_reference(
             records = decode(batch.buffer, from_offset=base_offset)
             assert decoded(records) == stamped(samples, now)
             assert records.offsets.tolist() == list(range(base_offset, base_offset + len(samples)))
-            assert batch.max_timestamp_ms == header.max_timestamp_ms == max(each.timestamp_ms for each in stamped(samples, now))
+            assert (
+                batch.max_timestamp_ms
+                == header.max_timestamp_ms
+                == max(each.timestamp_ms for each in stamped(samples, now))
+            )
             made[body] = bytes(batch.buffer)
     assert made["reference"] == made["machine"]
 
@@ -57,8 +64,14 @@ def test_records_survive_the_trip_in_machine_code_and_reference(
 def test_sizes_and_batches_of_machine_code_and_reference_are_equal(samples: list[Sample], seed: int) -> None:
     columns = columns_of(samples)
     rng = np.random.RandomState(seed)
-    order = read_only(rng.permutation(len(samples)).astype(np.int64)) if seed % 2 else read_only(np.empty(0, np.int64))
-    cuts = read_only(np.unique(np.concatenate([[0, len(samples)], rng.randint(0, len(samples) + 1, 3)])).astype(np.int64))
+    order = (
+        read_only(rng.permutation(len(samples)).astype(np.int64))
+        if seed % 2
+        else read_only(np.empty(0, np.int64))
+    )
+    cuts = read_only(
+        np.unique(np.concatenate([[0, len(samples)], rng.randint(0, len(samples) + 1, 3)])).astype(np.int64)
+    )
     sequences = read_only(rng.randint(0, 2**31 - 1, len(cuts) - 1).astype(np.int64))
     capacity = int(columns.sizes_bytes().sum() + 100 * len(samples))
     room = capacity if seed % 5 else rng.randint(0, capacity)
@@ -69,14 +82,38 @@ def test_sizes_and_batches_of_machine_code_and_reference_are_equal(samples: list
             measure_records(*columns.flat()[:-1], sizes)
             out, table = np.zeros(room, np.uint8), np.zeros(3 * (len(cuts) - 1), np.int64)
             end = encode_batches(
-                *columns.flat(), order, read_only(bounds_of(cuts)), sequences, out, table, 0, 61, 17, 17, 0, 16, 5, 6, 7, 8
+                *columns.flat(),
+                order,
+                read_only(bounds_of(cuts)),
+                sequences,
+                out,
+                table,
+                0,
+                61,
+                17,
+                17,
+                0,
+                16,
+                5,
+                6,
+                7,
+                8,
             )
-            outcomes.append((sizes.tolist(), end, out.tobytes() if end >= 0 else b"", table.tolist() if end >= 0 else []))
+            outcomes.append(
+                (sizes.tolist(), end, out.tobytes() if end >= 0 else b"", table.tolist() if end >= 0 else [])
+            )
     assert outcomes[0] == outcomes[1]
 
 
-@given(st.lists(st.integers(7, 60), max_size=40), st.integers(0, 2**31 - 1), st.integers(-5, 200), st.integers(1, 200))
-def test_cuts_of_machine_code_and_reference_are_equal_and_respect_the_limits(sizes: list[int], seed: int, room: int, limit: int) -> None:
+@given(
+    st.lists(st.integers(7, 60), max_size=40),
+    st.integers(0, 2**31 - 1),
+    st.integers(-5, 200),
+    st.integers(1, 200),
+)
+def test_cuts_of_machine_code_and_reference_are_equal_and_respect_the_limits(
+    sizes: list[int], seed: int, room: int, limit: int
+) -> None:
     rng = np.random.RandomState(seed)
     order = rng.permutation(len(sizes)).astype(np.int64) if seed % 2 else None
     start, stop = sorted(rng.randint(0, len(sizes) + 1, 2).tolist())
@@ -92,7 +129,11 @@ def test_cuts_of_machine_code_and_reference_are_equal_and_respect_the_limits(siz
     for nth, (begin, end) in enumerate(pairwise(bounds)):
         chosen = columns._sizes[begin:end] if order is None else columns._sizes[order[begin:end]]
         assert begin < end or nth == 0
-        assert len(chosen) == 0 or chosen.sum() <= (room if nth == 0 else limit) or (len(chosen) == 1 and nth > 0)
+        assert (
+            len(chosen) == 0
+            or chosen.sum() <= (room if nth == 0 else limit)
+            or (len(chosen) == 1 and nth > 0)
+        )
         if nth + 1 < len(bounds) - 1:
             following = columns._sizes[end if order is None else order[end]]
             assert chosen.sum() + following > (room if nth == 0 else limit)
@@ -111,7 +152,10 @@ def test_a_table_survives_the_trip(samples: list[Sample], chunks: int) -> None:
                     [[{"key": key, "value": value} for key, value in each.headers] for each in part],
                     pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
                 ),
-                "timestamp": pa.array([None if each.timestamp_ms < 0 else each.timestamp_ms for each in part], pa.timestamp("ms")),
+                "timestamp": pa.array(
+                    [None if each.timestamp_ms < 0 else each.timestamp_ms for each in part],
+                    pa.timestamp("ms"),
+                ),
             }
         )
         for part in (samples[i : i + size] for i in range(0, len(samples), size))
@@ -119,14 +163,21 @@ def test_a_table_survives_the_trip(samples: list[Sample], chunks: int) -> None:
     data = b""
     for columns, _ in columns_from_arrow(pa.Table.from_batches(pieces)):
         cuts = np.arange(columns.count + 1, dtype=np.int64)
-        data += b"".join(each.buffer for each in encode_many(columns, None, bounds_of(cuts), create_time_ms=9))
+        data += b"".join(
+            each.buffer for each in encode_many(columns, None, bounds_of(cuts), create_time_ms=9)
+        )
     assert decoded(decode(data)) == stamped(samples, 9)
 
 
 @given(batches, batches)
 @settings(max_examples=50)
-def test_slices_of_two_columns_make_the_batch_of_their_records(left: list[Sample], right: list[Sample]) -> None:
+def test_slices_of_two_columns_make_the_batch_of_their_records(
+    left: list[Sample], right: list[Sample]
+) -> None:
     for body in ("reference", "machine"):
         with kernels_served_by(body):
-            both = encode([Slice(columns_of(left), 0, len(left)), Slice(columns_of(right), 0, len(right))], create_time_ms=4)
+            both = encode(
+                [Slice(columns_of(left), 0, len(left)), Slice(columns_of(right), 0, len(right))],
+                create_time_ms=4,
+            )
             assert both.buffer == encoded(left + right, create_time_ms=4).buffer

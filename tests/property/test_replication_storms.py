@@ -1,4 +1,5 @@
-"""Brokers die, come back and lose sight of each other at random: what was acknowledged stays in its place, and all logs become one."""
+"""Brokers die, come back and lose sight of each other at random: what was acknowledged stays in its
+place, and all logs become one."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ class Storm:
             if self.rig.image.leader != NO_LEADER:
                 value = b"%d" % self._count
                 self._count += 1
-                self.under_way.append((value, self.rig.sending(value, timeout_ms=self.rng.choice((200, 5_000)))))
+                self.under_way.append(
+                    (value, self.rig.sending(value, timeout_ms=self.rng.choice((200, 5_000))))
+                )
 
     def heal(self, pair: tuple[int, int]) -> None:
         self.cuts.discard(pair)

@@ -1,4 +1,5 @@
-"""Single records by machine code and by Python: the same columns, rows, callbacks, counts and errors, whatever is sent."""
+"""Single records by machine code and by Python: the same columns, rows, callbacks, counts and
+errors, whatever is sent."""
 
 from __future__ import annotations
 
@@ -20,23 +21,54 @@ from fairlead_kafka.client.delivery import LOGGER
 from fairlead_kafka.client.handles import Ack
 from fairlead_kafka.client.intake import CHUNK_MAX_BYTES, Intake
 from fairlead_kafka.client.memory import MemoryPool
-from fairlead_kafka.client.single_records import NO_ROOM, PythonByteCounter, PythonRecordBuffer, PythonSingleSend
+from fairlead_kafka.client.single_records import (
+    NO_ROOM,
+    PythonByteCounter,
+    PythonRecordBuffer,
+    PythonSingleSend,
+)
 from fairlead_kafka.producer import Submission
 
 pytestmark = pytest.mark.skipif(not MACHINE_CODE, reason="there is no machine code to compare with")
 
 TOTAL_BYTES = 600_000
-VALUES = st.one_of(st.none(), st.binary(max_size=40), st.integers(0, 90_000).map(bytes), st.just(bytearray(b"mutable")), st.just("text"))
+VALUES = st.one_of(
+    st.none(),
+    st.binary(max_size=40),
+    st.integers(0, 90_000).map(bytes),
+    st.just(bytearray(b"mutable")),
+    st.just("text"),
+)
 KEYS = st.one_of(st.none(), st.binary(max_size=12))
-NUMBERS = st.one_of(st.none(), st.integers(-2, 5), st.sampled_from([2**31 - 1, 2**31, 2**63 - 1, 2**63, -(2**70)]), st.just(True))
-HEADERS = st.one_of(st.none(), st.lists(st.tuples(st.text(max_size=3), st.binary(max_size=3)), max_size=2), st.just([("a", 1)]))
+NUMBERS = st.one_of(
+    st.none(),
+    st.integers(-2, 5),
+    st.sampled_from([2**31 - 1, 2**31, 2**63 - 1, 2**63, -(2**70)]),
+    st.just(True),
+)
+HEADERS = st.one_of(
+    st.none(),
+    st.lists(st.tuples(st.text(max_size=3), st.binary(max_size=3)), max_size=2),
+    st.just([("a", 1)]),
+)
 CALLBACKS = st.sampled_from([None, print, repr])
 TOPICS = st.sampled_from(["one", "two", "", None])
 OPTIONS = st.fixed_dictionaries(
-    {}, optional={"key": KEYS, "headers": HEADERS, "partition": NUMBERS, "timestamp_ms": NUMBERS, "on_delivery": CALLBACKS}
+    {},
+    optional={
+        "key": KEYS,
+        "headers": HEADERS,
+        "partition": NUMBERS,
+        "timestamp_ms": NUMBERS,
+        "on_delivery": CALLBACKS,
+    },
 )
 SENT = st.tuples(st.just("send"), st.tuples(TOPICS, VALUES), OPTIONS)
-ODD = st.tuples(st.just("send"), st.just(()), st.sampled_from([{}, {"topic": "one"}, {"value": b"", "topic": "one"}, {"nothing": 1}]))
+ODD = st.tuples(
+    st.just("send"),
+    st.just(()),
+    st.sampled_from([{}, {"topic": "one"}, {"value": b"", "topic": "one"}, {"nothing": 1}]),
+)
 OTHER = st.tuples(st.sampled_from(["take", "release", "reserve", "shut", "admit"]), st.just(()), st.just({}))
 STEPS = st.lists(st.one_of(SENT, SENT, SENT, ODD, OTHER), max_size=40)
 
@@ -48,7 +80,14 @@ class Side:
         self.wakes = 0
         self.pool = MemoryPool(TOTAL_BYTES)
         self.intake = Intake(self.pool, 100_000, Ack)
-        self.intake.attach(self._woken, lambda: 7, lambda: 1_000, lambda: None, lambda what: None, lambda topic, within_s: iter(()))
+        self.intake.attach(
+            self._woken,
+            lambda: 7,
+            lambda: 1_000,
+            lambda: None,
+            lambda what: None,
+            lambda topic, within_s: iter(()),
+        )
         self.send = self.intake.offering(lambda size, record: ("no room", size, record))
         self.taken: list[Submission] = []
 
@@ -94,13 +133,20 @@ class Side:
 
 def as_plain(submission: Submission) -> dict[str, Any]:
     columns = submission.columns
-    lists = {name: None if column is None else column.to_list() for name, column in (("key", columns.keys), ("value", columns.values))}
+    lists = {
+        name: None if column is None else column.to_list()
+        for name, column in (("key", columns.keys), ("value", columns.values))
+    }
     assert columns.timestamps_ms is not None
     return lists | {
         "topic": submission.topic,
         "count": columns.count,
-        "headers": None if columns.headers is None else [columns.headers.item(row) for row in range(columns.count)],
-        "nulls": [column is not None and column.valid is not None for column in (columns.keys, columns.values)],
+        "headers": None
+        if columns.headers is None
+        else [columns.headers.item(row) for row in range(columns.count)],
+        "nulls": [
+            column is not None and column.valid is not None for column in (columns.keys, columns.values)
+        ],
         "stamps": columns.timestamps_ms.tolist(),
         "partitions": None if submission.partitions is None else submission.partitions.tolist(),
         "bytes": submission.reserved_bytes,
@@ -120,7 +166,9 @@ def sides() -> tuple[Side, Side]:
 
 
 @given(STEPS)
-def test_machine_code_and_python_do_the_same(steps: list[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> None:
+def test_machine_code_and_python_do_the_same(
+    steps: list[tuple[str, tuple[Any, ...], dict[str, Any]]],
+) -> None:
     by_machine_code, by_python = sides()
     for step in [*steps, ("take", (), {})]:
         found = by_machine_code.step(*step)
@@ -128,7 +176,10 @@ def test_machine_code_and_python_do_the_same(steps: list[tuple[str, tuple[Any, .
             patch.setattr(intake_module, "RecordBuffer", PythonRecordBuffer)
             expected = by_python.step(*step)
         assert found == expected
-        assert (by_machine_code.wakes, by_machine_code.pool.free_bytes) == (by_python.wakes, by_python.pool.free_bytes)
+        assert (by_machine_code.wakes, by_machine_code.pool.free_bytes) == (
+            by_python.wakes,
+            by_python.pool.free_bytes,
+        )
         by_machine_code.check()
         by_python.check()
 
@@ -137,7 +188,9 @@ def test_machine_code_and_python_do_the_same(steps: list[tuple[str, tuple[Any, .
 def test_bytes_are_counted_alike(steps: list[tuple[bool, int]]) -> None:
     counters = single_records.ByteCounter(), PythonByteCounter()
     for taken, size_bytes in steps:
-        found, expected = (counter.take(size_bytes) if taken else counter.give(size_bytes) for counter in counters)
+        found, expected = (
+            counter.take(size_bytes) if taken else counter.give(size_bytes) for counter in counters
+        )
         assert (found, counters[0].free_bytes) == (expected, counters[1].free_bytes)
 
 
@@ -149,7 +202,12 @@ def test_a_buffer_whose_columns_were_taken_takes_nothing_more() -> None:
     assert pool.free_bytes == 5
     values, *rest = buffer.take_columns()
     assert values is not None
-    assert (bytes(values[0]), np.frombuffer(values[1], np.int64).tolist(), values[2], rest) == (b"value", [0, 5], None, [None] * 3)
+    assert (bytes(values[0]), np.frombuffer(values[1], np.int64).tolist(), values[2], rest) == (
+        b"value",
+        [0, 5],
+        None,
+        [None] * 3,
+    )
     for again in (buffer.take_columns, lambda: buffer.append(b"", None, -1, -1, None, None, 0, None)):
         with pytest.raises(ValueError, match="were taken"):
             again()
@@ -157,7 +215,14 @@ def test_a_buffer_whose_columns_were_taken_takes_nothing_more() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), (1, 2, 3), ("text", None, 0, 0, None, None, 0, None), (b"", None, "0", 0, None, None, 0, None), (b"", *[None] * 6, 1)]
+    "arguments",
+    [
+        (),
+        (1, 2, 3),
+        ("text", None, 0, 0, None, None, 0, None),
+        (b"", None, "0", 0, None, None, 0, None),
+        (b"", *[None] * 6, 1),
+    ],
 )
 def test_a_buffer_refuses_what_is_no_record(arguments: tuple[Any, ...]) -> None:
     buffer = single_records.RecordBuffer(None, [], [], CHUNK_MAX_BYTES)
@@ -171,7 +236,9 @@ def test_what_is_no_part_of_it_is_refused() -> None:
     for pool_given, handle in ((object(), Ack), (pool, dict), (pool, Ack(None, 0))):
         with pytest.raises(TypeError):
             single_records.SingleSend(pool_given, (), {}, handle, print, 1, 1, 1)  # type: ignore[arg-type]
-    odd = single_records.SingleSend(pool, (), {"t": object()}, Ack, lambda *given, **named: (given, named), 100, 100, 0)  # type: ignore[dict-item]
+    odd = single_records.SingleSend(
+        pool, (), {"t": object()}, Ack, lambda *given, **named: (given, named), 100, 100, 0
+    )  # type: ignore[dict-item]
     assert odd.send("t", b"", key=None) == (("t", b""), {"key": None})
 
 
@@ -292,7 +359,14 @@ def test_threads_that_send_at_once_lose_no_record_and_no_byte() -> None:
         for thread in senders:
             thread.join()
     last.join()
-    found = [item for submission in taken if submission.columns.values for item in submission.columns.values.to_list()]
+    found = [
+        item
+        for submission in taken
+        if submission.columns.values
+        for item in submission.columns.values.to_list()
+    ]
     for name in (b"a", b"b", b"c"):
-        assert [item for item in found if item and item.startswith(name)] == [b"%s %d" % (name, number) for number in range(sent)]
+        assert [item for item in found if item and item.startswith(name)] == [
+            b"%s %d" % (name, number) for number in range(sent)
+        ]
     side.pool.check(0)

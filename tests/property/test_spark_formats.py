@@ -1,4 +1,5 @@
-"""Formats: what was written is read, whatever its schema; garbage costs its own row and no other; blocks and rows agree."""
+"""Formats: what was written is read, whatever its schema; garbage costs its own row and no other;
+blocks and rows agree."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ garbage = st.binary(max_size=30) | st.sampled_from(
 
 
 @st.composite
-def written(draw: st.DrawFn, leaves: tuple[Kind, ...], maps: bool = True) -> tuple[Kind, list[tuple[Any, Any]]]:
+def written(
+    draw: st.DrawFn, leaves: tuple[Kind, ...], maps: bool = True
+) -> tuple[Kind, list[tuple[Any, Any]]]:
     """A struct and a few values of it."""
     kind = draw(structs(leaves, maps))
     return kind, draw(st.lists(kind.pairs, min_size=1, max_size=6))
@@ -44,9 +47,13 @@ def read_as(options: dict[str, str], values: list[bytes | None]) -> tuple[list[A
 
 @settings(max_examples=EXAMPLES)
 @given(written(JSON_LEAVES), written_json)
-def test_json_of_any_schema_is_read_as_it_was_written(case: tuple[Kind, list[tuple[Any, Any]]], write: Callable[[Any], bytes]) -> None:
+def test_json_of_any_schema_is_read_as_it_was_written(
+    case: tuple[Kind, list[tuple[Any, Any]]], write: Callable[[Any], bytes]
+) -> None:
     kind, pairs = case
-    read, rescued = read_as({"valueFormat": "json", "valueSchema": kind.spark.json()}, [write(value) for value, _ in pairs])
+    read, rescued = read_as(
+        {"valueFormat": "json", "valueSchema": kind.spark.json()}, [write(value) for value, _ in pairs]
+    )
     assert rescued == [None] * len(pairs)
     assert read == [expected for _, expected in pairs]
 
@@ -67,12 +74,22 @@ def test_avro_of_any_schema_is_read_as_it_was_written(case: tuple[Kind, list[tup
 
 
 @settings(max_examples=EXAMPLES)
-@given(written(JSON_LEAVES, maps=False), st.lists(st.none() | garbage, max_size=5), st.randoms(use_true_random=False))
-def test_garbage_among_json_costs_no_other_row(case: tuple[Kind, list[tuple[Any, Any]]], bad: list[bytes | None], random: Any) -> None:
+@given(
+    written(JSON_LEAVES, maps=False),
+    st.lists(st.none() | garbage, max_size=5),
+    st.randoms(use_true_random=False),
+)
+def test_garbage_among_json_costs_no_other_row(
+    case: tuple[Kind, list[tuple[Any, Any]]], bad: list[bytes | None], random: Any
+) -> None:
     kind, pairs = case
-    rows = [(json.dumps(value).encode(), expected, True) for value, expected in pairs] + [(data, None, False) for data in bad]
+    rows = [(json.dumps(value).encode(), expected, True) for value, expected in pairs] + [
+        (data, None, False) for data in bad
+    ]
     random.shuffle(rows)
-    read, rescued = read_as({"valueFormat": "json", "valueSchema": kind.spark.json()}, [data for data, _, _ in rows])
+    read, rescued = read_as(
+        {"valueFormat": "json", "valueSchema": kind.spark.json()}, [data for data, _, _ in rows]
+    )
     for (data, expected, sound), value, kept in zip(rows, read, rescued, strict=True):
         if sound:
             assert (value, kept) == (expected, None)
@@ -100,13 +117,28 @@ def test_text_is_what_python_takes_for_utf8(values: list[bytes | None]) -> None:
             assert (value, kept) == (None, data)
 
 
-SCHEMA = "a INT, b DOUBLE, s STRING, d DECIMAL(6, 2), t TIMESTAMP, l ARRAY<BIGINT>, o STRUCT<x: DATE, y: BOOLEAN NOT NULL>"
+SCHEMA = (
+    "a INT, b DOUBLE, s STRING, d DECIMAL(6, 2), t TIMESTAMP, l ARRAY<BIGINT>, o STRUCT<x: DATE, y: "
+    "BOOLEAN NOT NULL>"
+)
 SOUND = (
     '{"a":1,"b":-0.5e3,"s":"x\\u00e9\\n{}","d":12.5,"t":"2026-01-02T03:04:05.678Z","l":[1,null],"o":{"x":"2026-01-02","y":true}}',
     '{"a":null,"b":1,"d":"7","t":"2026-01-02 03:04:05+02:00","z":{"ignored":[1,2,{}]},"l":[],"o":null}',
     '{ "o" : {"y":false} , "s":"" }',
 )
-JSON_PIECES = [*'{}[]":,\\ntfNI0123456789.eE+- \n\t', "null", "true", "NaN", "Inf", "-Infinity", "\\ud800", "\x00", "é", '"a":2', '{"a":3}']
+JSON_PIECES = [
+    *'{}[]":,\\ntfNI0123456789.eE+- \n\t',
+    "null",
+    "true",
+    "NaN",
+    "Inf",
+    "-Infinity",
+    "\\ud800",
+    "\x00",
+    "é",
+    '"a":2',
+    '{"a":3}',
+]
 
 
 @st.composite
@@ -120,10 +152,56 @@ def mutated(draw: st.DrawFn) -> str:
 
 
 JSON_VALUES = [
-    *("0", "-0", "01", "1.0", "1e2", "-1.25", "128", "99999999999999999999", "1e400", "1e999999999", "NaN", "-NaN", "Inf", "-Inf"),
-    *("Infinity", "-Infinity", "true", "null", "[]", "[0,null]", "[1.5]", "{}", '{"y":null}', '{"y":true,"x":"2026-02-30"}', '""', '"é"'),
-    *('"1.255"', '"+.5"', '"5."', '"1e2"', '" 1"', '"1_0"', '"NaN"', '"2026-01-01"', '"2026-01-01T00:00Z"', '"2026-01-01 25:00:00"'),
-    *('"2026-01-01T00:00:00.1234567890+0100"', '"2026-01-01T00:00:00+01"', '"\\ud83d\\ude00"', '"\\ud83d"', '"\\u0000"', '"\n"'),
+    *(
+        "0",
+        "-0",
+        "01",
+        "1.0",
+        "1e2",
+        "-1.25",
+        "128",
+        "99999999999999999999",
+        "1e400",
+        "1e999999999",
+        "NaN",
+        "-NaN",
+        "Inf",
+        "-Inf",
+    ),
+    *(
+        "Infinity",
+        "-Infinity",
+        "true",
+        "null",
+        "[]",
+        "[0,null]",
+        "[1.5]",
+        "{}",
+        '{"y":null}',
+        '{"y":true,"x":"2026-02-30"}',
+        '""',
+        '"é"',
+    ),
+    *(
+        '"1.255"',
+        '"+.5"',
+        '"5."',
+        '"1e2"',
+        '" 1"',
+        '"1_0"',
+        '"NaN"',
+        '"2026-01-01"',
+        '"2026-01-01T00:00Z"',
+        '"2026-01-01 25:00:00"',
+    ),
+    *(
+        '"2026-01-01T00:00:00.1234567890+0100"',
+        '"2026-01-01T00:00:00+01"',
+        '"\\ud83d\\ude00"',
+        '"\\ud83d"',
+        '"\\u0000"',
+        '"\n"',
+    ),
 ]
 """What a field may be given: every one of them goes through a block, unless a block refuses it."""
 fields = st.builds('{{"{}":{}}}'.format, st.sampled_from("abdstloz"), st.sampled_from(JSON_VALUES))
@@ -139,5 +217,6 @@ def test_blocks_of_json_and_single_rows_agree(rows: list[str]) -> None:
     read, reasons = json_decoder(wire, target)(data)
     alone, alone_reasons = json_decoder(wire, target, in_blocks=False)(data)
     assert reasons == alone_reasons
-    # By their text, since NaN is not equal to itself; the sign of a zero is lost where -0 is read as a whole number.
+    # By their text, since NaN is not equal to itself; the sign of a zero is lost where -0 is read
+    # as a whole number.
     assert repr(read.to_pylist()).replace("-0.0", "0.0") == repr(alone.to_pylist()).replace("-0.0", "0.0")

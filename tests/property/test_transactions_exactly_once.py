@@ -1,4 +1,5 @@
-"""Transactions under random faults in virtual time, by seed: what is committed is read once and in order, what is aborted never."""
+"""Transactions under random faults in virtual time, by seed: what is committed is read once and in
+order, what is aborted never."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ LEADER_FAULTS: list[Fault] = [BREAK, LOSE_ANSWER, IGNORE, IGNORE_WRITTEN, 6, 19,
 
 
 class World:
-    """A producer that goes through transactions while its cluster misbehaves, and the model of what readers must find."""
+    """A producer that goes through transactions while its cluster misbehaves, and the model of what
+    readers must find."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -123,13 +125,17 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_committed_is_there_once_and_in_order_whatever_goes_wrong(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_what_is_committed_is_there_once_and_in_order_whatever_goes_wrong(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     world = World(monkeypatch, seed)
     for number in range(12):
         world.trouble = 0.15 if number % 3 else 0.0
         try:
             world.transact()
-        except ProducerFenced:  # by its own retry that came in late, or by the coordinator: a new one takes over
+        except (
+            ProducerFenced
+        ):  # by its own retry that came in late, or by the coordinator: a new one takes over
             world.trouble = 0.0
             world.producer.close()
             world.producer = world.new_producer()

@@ -1,8 +1,10 @@
-"""Random interleavings of transactional producers, restarts and fences against a small model: readers see what it says.
+"""Random interleavings of transactional producers, restarts and fences against a small model:
+readers see what it says.
 
-The model knows, per partition, the batches in the order they were taken, each with the transaction it belongs to, and which
-transactions were committed. Whatever happens in between, a reader of committed records gets exactly the batches of committed transactions,
-in order, and none that lies behind one still open.
+The model knows, per partition, the batches in the order they were taken, each with the transaction
+it belongs to, and which transactions were committed. Whatever happens in between, a reader of
+committed records gets exactly the batches of committed transactions, in order, and none that lies
+behind one still open.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ class Deal:
 class Model:
     """What was taken, by partition, in order."""
 
-    taken: dict[TopicPartition, list[tuple[bytes, Deal]]] = field(default_factory=lambda: {of: [] for of in PARTITIONS})
+    taken: dict[TopicPartition, list[tuple[bytes, Deal]]] = field(
+        default_factory=lambda: {of: [] for of in PARTITIONS}
+    )
 
     def visible(self, of: TopicPartition) -> list[bytes]:
         seen = []

@@ -1,4 +1,5 @@
-"""Frames come out of a stream whole, however it is cut and whoever reads it: into memory of its own, or into the reader's room."""
+"""Frames come out of a stream whole, however it is cut and whoever reads it: into memory of its
+own, or into the reader's room."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from fairlead_kafka.wire import FrameReader
 from fairlead_kafka.wire.frames import LONG_FRAME_BYTES
 
-LENGTHS = st.sampled_from([0, 1, 5, 1000, LONG_FRAME_BYTES - 5, LONG_FRAME_BYTES, LONG_FRAME_BYTES + 1, 3 * LONG_FRAME_BYTES])
+LENGTHS = st.sampled_from(
+    [0, 1, 5, 1000, LONG_FRAME_BYTES - 5, LONG_FRAME_BYTES, LONG_FRAME_BYTES + 1, 3 * LONG_FRAME_BYTES]
+)
 
 
 def frame(nth: int, length: int) -> bytes:
@@ -19,9 +22,13 @@ def frame(nth: int, length: int) -> bytes:
     return struct.pack(">i", length) + content[:length]
 
 
-@given(st.lists(LENGTHS, max_size=6), st.lists(st.tuples(st.integers(1, 2 * LONG_FRAME_BYTES), st.booleans(), st.booleans()), max_size=40))
+@given(
+    st.lists(LENGTHS, max_size=6),
+    st.lists(st.tuples(st.integers(1, 2 * LONG_FRAME_BYTES), st.booleans(), st.booleans()), max_size=40),
+)
 def test_every_frame_is_what_was_sent(lengths: list[int], reads: list[tuple[int, bool, bool]]) -> None:
-    """`reads`: how many bytes come, whether the room is asked for before, and whether a host uses it then, as it may."""
+    """`reads`: how many bytes come, whether the room is asked for before, and whether a host uses
+    it then, as it may."""
     stream = memoryview(b"".join(frame(nth, length) for nth, length in enumerate(lengths)))
     reader = FrameReader()
     found: list[bytes] = []

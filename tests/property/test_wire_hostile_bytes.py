@@ -28,8 +28,12 @@ APIS = sorted(CLIENT_VERSIONS)
 
 def frames(api_key: int, version: int, seed: int) -> tuple[bytes, bytes]:
     """A valid request and a valid response, without their size prefixes."""
-    request = oracle.to_message(oracle.make(oracle.schema(api_key, version, "request"), oracle.SeededChoice(seed)))
-    response = oracle.to_message(oracle.make(oracle.schema(api_key, version, "response"), oracle.SeededChoice(seed)))
+    request = oracle.to_message(
+        oracle.make(oracle.schema(api_key, version, "request"), oracle.SeededChoice(seed))
+    )
+    response = oracle.to_message(
+        oracle.make(oracle.schema(api_key, version, "response"), oracle.SeededChoice(seed))
+    )
     return (
         b"".join(encode_request(api_key, version, 1, "c", request))[4:],
         b"".join(encode_response(api_key, version, 1, response))[4:],
@@ -75,7 +79,9 @@ def test_no_truncated_frame_decodes(api_key: ApiKey) -> None:
         for size_bytes in range(0, len(request), 1 + len(request) // 300):
             assert not outcome_is_decode_error_or_message(decode_request, request[:size_bytes])
         for size_bytes in range(0, len(response), 1 + len(response) // 300):
-            assert not outcome_is_decode_error_or_message(decode_response, api_key, version, response[:size_bytes])
+            assert not outcome_is_decode_error_or_message(
+                decode_response, api_key, version, response[:size_bytes]
+            )
 
 
 @pytest.mark.parametrize("api_key", APIS)
@@ -91,7 +97,9 @@ def test_bytes_after_the_message_are_refused(api_key: ApiKey) -> None:
 @pytest.mark.parametrize("api_key", APIS)
 @given(seed=st.integers(0, 5), where=st.integers(0, 10**6), what=st.binary(min_size=1, max_size=6))
 @settings(max_examples=60, deadline=None)
-def test_a_valid_frame_with_bytes_overwritten_raises_nothing_but_decode_error(api_key: ApiKey, seed: int, where: int, what: bytes) -> None:
+def test_a_valid_frame_with_bytes_overwritten_raises_nothing_but_decode_error(
+    api_key: ApiKey, seed: int, where: int, what: bytes
+) -> None:
     lowest, highest = versions_of(api_key)
     version = lowest + where % (highest - lowest + 1)
     request, response = map(bytearray, frames(api_key, version, seed))
@@ -114,8 +122,12 @@ def test_a_valid_frame_with_bytes_overwritten_raises_nothing_but_decode_error(ap
         (ApiKey.CREATE_TOPICS, 7, bytes(5) + bytes(4) + b"\xff\xff\xff\xff\x07"),
     ],
 )
-def test_a_list_that_claims_billions_of_elements_is_refused_before_memory_is_taken(api_key: ApiKey, version: int, lie: bytes) -> None:
-    decode_response(api_key, version, memoryview(b"".join(encode_response(api_key, version, 0, Message()))[4:]))  # compiled now
+def test_a_list_that_claims_billions_of_elements_is_refused_before_memory_is_taken(
+    api_key: ApiKey, version: int, lie: bytes
+) -> None:
+    decode_response(
+        api_key, version, memoryview(b"".join(encode_response(api_key, version, 0, Message()))[4:])
+    )  # compiled now
     tracemalloc.start()
     try:
         with pytest.raises(DecodeError, match="claims a length of"):
@@ -151,7 +163,9 @@ def test_a_claimed_count_of_tags_is_no_reason_to_take_memory_either() -> None:
         decode_response(ApiKey.METADATA, 12, memoryview(empty[:-1] + b"\xff\xff\xff\xff\x0f"))
 
 
-@given(payloads=st.lists(st.binary(max_size=50), max_size=12), cuts=st.lists(st.integers(0, 700), max_size=30))
+@given(
+    payloads=st.lists(st.binary(max_size=50), max_size=12), cuts=st.lists(st.integers(0, 700), max_size=30)
+)
 @settings(max_examples=200, deadline=None)
 def test_frames_come_out_the_same_however_the_bytes_are_split(payloads: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(len(payload).to_bytes(4, "big") + payload for payload in payloads)

@@ -1,4 +1,5 @@
-"""No string of any message is longer than an int16 can say: both codecs, every API and version, against kio's bytes."""
+"""No string of any message is longer than an int16 can say: both codecs, every API and version,
+against kio's bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from tests.support import wire_oracle as oracle
 
 
 class _OneString:
-    """Chooses lists of one item and nothing null; the string of number `place` is `length` bytes long, the others are short."""
+    """Chooses lists of one item and nothing null; the string of number `place` is `length` bytes
+    long, the others are short."""
 
     def __init__(self, place: int, length: int) -> None:
         self.left = place
@@ -63,13 +65,19 @@ def test_a_string_longer_than_its_record_could_hold_is_refused_both_ways(api_key
         for entity in _messages(api_key, version, direction, STRING_MAX_BYTES + 1):
             body, message = oracle.to_bytes(entity), oracle.to_message(entity)
             with pytest.raises(UsageError, match="32768 bytes of UTF-8; Kafka carries at most 32767"):
-                (encode_request if direction == "request" else _respond)(api_key, version, 1, *_client(direction), message)
+                (encode_request if direction == "request" else _respond)(
+                    api_key, version, 1, *_client(direction), message
+                )
             if direction == "request":
-                frame = b"".join([api_key.to_bytes(2, "big"), version.to_bytes(2, "big"), bytes(4), b"\xff\xff\0", body])
+                frame = b"".join(
+                    [api_key.to_bytes(2, "big"), version.to_bytes(2, "big"), bytes(4), b"\xff\xff\0", body]
+                )
                 with pytest.raises(DecodeError, match="claims a length of 32768"):
                     decode_request(memoryview(frame))
             else:
-                header = bytes(5) if load_schema(api_key, version, direction).header_version == 1 else bytes(4)
+                header = (
+                    bytes(5) if load_schema(api_key, version, direction).header_version == 1 else bytes(4)
+                )
                 with pytest.raises(DecodeError, match="claims a length of 32768"):
                     decode_response(api_key, version, memoryview(header + body))
 

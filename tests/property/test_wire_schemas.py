@@ -21,7 +21,10 @@ def test_every_version_of_every_schema_is_kafkas(api_key: int) -> None:
     assert (lowest, highest) == FROM_KIO["versions_of"](api_key)
     for version in range(lowest, highest + 1):
         for direction in (REQUEST, RESPONSE):
-            ours, kios = load_schema(api_key, version, direction), FROM_KIO["load_schema"](api_key, version, direction)
+            ours, kios = (
+                load_schema(api_key, version, direction),
+                FROM_KIO["load_schema"](api_key, version, direction),
+            )
             assert ours == kios
             assert repr(ours.body) == repr(kios.body), "False is not 0"
 
@@ -34,5 +37,7 @@ def test_the_file_is_what_the_tool_writes() -> None:
 def test_what_is_not_known_is_refused_with_what_is() -> None:
     with pytest.raises(UnsupportedVersion, match=rf"API key 9999 .* knows 0 to {max(API_KEYS)}"):
         load_schema(9999, 0, REQUEST)
-    with pytest.raises(UnsupportedVersion, match="version 99 of API key 0 is not known; Fairlead knows versions 3 to"):
+    with pytest.raises(
+        UnsupportedVersion, match="version 99 of API key 0 is not known; Fairlead knows versions 3 to"
+    ):
         load_schema(0, 99, RESPONSE)

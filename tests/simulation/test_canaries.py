@@ -46,7 +46,8 @@ def test_a_seed_tells_the_same_story_every_time(world: type[World], seed: int) -
     def story() -> tuple[list[str], int]:
         made = world(seed)
         events: list[str] = []
-        # What is submitted are functions and completions, which tell nothing but where they lie in memory.
+        # What is submitted are functions and completions, which tell nothing but where they lie in
+        # memory.
         made.host.trace = lambda now_ns, handle, event: events.append(
             f"{now_ns} {handle} {'submitted' if isinstance(event, Submitted) else event}"
         )
@@ -62,7 +63,12 @@ def test_a_report_counts_everything() -> None:
     report = simulate("cluster", 2, 5, canaries=False, progress=told.append)
     assert list(report)[:2] == ["world", "seeds"]
     assert (report["world"], report["seeds"], report["first_seed"]) == ("cluster", 2, 5)
-    assert (report["violations"], report["canaries"], report["canaries_caught"], report["failures"]) == (0, 0, 0, [])
+    assert (report["violations"], report["canaries"], report["canaries_caught"], report["failures"]) == (
+        0,
+        0,
+        0,
+        [],
+    )
     assert report["steps"] > 100
     assert told[-1] == "world cluster: 2 of 2 seeds, 0 violated"
 

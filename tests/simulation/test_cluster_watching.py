@@ -1,4 +1,5 @@
-"""What world `cluster` is made of: power that goes at a point of the disk's work, cuts that outlive restarts, replicas compared."""
+"""What world `cluster` is made of: power that goes at a point of the disk's work, cuts that outlive
+restarts, replicas compared."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def partition(cluster: RealCluster, topic: str = "orders") -> Any:
 
 
 def committing(host: VirtualHost, cluster: RealCluster) -> Committer:
-    committer = Committer(host, Script(host), [broker.address for broker in cluster.brokers], random.Random(3))
+    committer = Committer(
+        host, Script(host), [broker.address for broker in cluster.brokers], random.Random(3)
+    )
     committer.begin()
     return committer
 
@@ -64,7 +67,8 @@ def test_committed_offsets_are_on_all_replicas_and_judged(distant: bool) -> None
     assert read_log(cluster, {"__consumer_offsets": 1}).topics["__consumer_offsets"].partitions[0].batches
     committer.acknowledged += 1
     assert committer.judge() == [
-        f"group 'committer' has offset {committer.acknowledged - 1}, though {committer.acknowledged} was acknowledged last"
+        f"group 'committer' has offset {committer.acknowledged - 1}, though {committer.acknowledged} was "
+        "acknowledged last"
     ]
 
 
@@ -75,7 +79,10 @@ def test_the_power_goes_right_after_the_file_effect_that_was_named() -> None:
     leader = cluster.brokers[partition(cluster, "__consumer_offsets").leader]
     seen: list[Any] = []
     watch = host.disk.watch
-    host.disk.watch = lambda handle, effect: (seen.append(effect) if handle is leader.handle else None, watch(handle, effect))[1]
+    host.disk.watch = lambda handle, effect: (
+        seen.append(effect) if handle is leader.handle else None,
+        watch(handle, effect),
+    )[1]
     leader.lose_power_after(2)
     host.advance(1_000.0)
     assert len(seen) == 2
@@ -115,12 +122,16 @@ def test_a_broker_that_is_cut_off_from_the_controller_leaves_those_in_sync_and_c
 
 
 def test_a_change_of_those_in_sync_stands_until_it_is_known_what_became_of_it() -> None:
-    """The controller may have let a replica in, and elect it, though the answer was lost: nothing may be acknowledged that it lacks."""
+    """The controller may have let a replica in, and elect it, though the answer was lost: nothing
+    may be acknowledged that it lacks."""
     host, cluster = started(distant=True)
     committer = committing(host, cluster)
     host.advance(500.0)
     image = partition(cluster, "__consumer_offsets")
-    leader, follower = cluster.brokers[image.leader], cluster.brokers[next(one for one in image.replicas if one != image.leader)]
+    leader, follower = (
+        cluster.brokers[image.leader],
+        cluster.brokers[next(one for one in image.replicas if one != image.leader)],
+    )
     view, asked = leader.machine.controller, list[Any]()
     decide = view.decide
 
@@ -129,7 +140,10 @@ def test_a_change_of_those_in_sync_stands_until_it_is_known_what_became_of_it() 
             decide(decision, done)
             return
         asked.append(decision)
-        decide(decision, lambda result, error: done(None, BrokerError(ErrorCode.NOT_CONTROLLER, "the link was lost")))
+        decide(
+            decision,
+            lambda result, error: done(None, BrokerError(ErrorCode.NOT_CONTROLLER, "the link was lost")),
+        )
 
     follower.kill()
     host.run_until(lambda: follower.node_id not in image.isr, 5_000.0)
@@ -164,7 +178,10 @@ def test_replicas_that_differ_are_noticed_at_once_and_what_was_read_is_remembere
     assert watcher.read > 3
     assert (found, watcher.forgotten(log)) == ([], [])
     image = cluster.controller.image.topics["__consumer_offsets"]
-    one, other = (cluster.brokers[node_id].machine.logs.known(image.topic_id, 0) for node_id in image.partitions[0].replicas[:2])
+    one, other = (
+        cluster.brokers[node_id].machine.logs.known(image.topic_id, 0)
+        for node_id in image.partitions[0].replicas[:2]
+    )
     assert one is not None
     assert other is not None
     assert diverged(one, other) is None
@@ -173,4 +190,6 @@ def test_replicas_that_differ_are_noticed_at_once_and_what_was_read_is_remembere
     host.advance(100.0)
     assert "have unlike batches at 0, below both high watermarks" in found[0]
     log.topics["__consumer_offsets"].partitions[0].batches.pop(0)
-    assert watcher.forgotten(log) == ["a consumer was given the batch at 0 of __consumer_offsets-0, where nothing is in the end"]
+    assert watcher.forgotten(log) == [
+        "a consumer was given the batch at 0 of __consumer_offsets-0, where nothing is in the end"
+    ]

@@ -1,4 +1,5 @@
-"""`fairlead simulate`: its table, its report, its exit codes, and a violation told so that it can be replayed."""
+"""`fairlead simulate`: its table, its report, its exit codes, and a violation told so that it can
+be replayed."""
 
 from __future__ import annotations
 
@@ -24,7 +25,12 @@ def test_a_replay_of_one_seed_reports_it(run: Run) -> None:
     report = json.loads(ran.out)
     assert ran.code == 0
     assert report.keys() >= KEYS
-    assert (report["world"], report["seeds"], report["first_seed"], report["violations"]) == ("producer", 1, 4, 0)
+    assert (report["world"], report["seeds"], report["first_seed"], report["violations"]) == (
+        "producer",
+        1,
+        4,
+        0,
+    )
     assert (report["canaries"], report["canaries_caught"]) == (0, 0)
     assert report["steps"] > 100
 
@@ -56,10 +62,14 @@ def test_a_violation_is_told_in_full_and_ends_with_exit_code_1(run: Run) -> None
     assert f"world producer, seed {seed}: " in ran.err
     assert f"replay: fairlead simulate --world producer --seeds 1 --seed {seed}" in ran.err
     assert "was acknowledged in" in ran.err
-    assert ran.out.rstrip().endswith("1 world simulated, 1 did not hold: their stories are above, with the commands that replay them")
+    assert ran.out.rstrip().endswith(
+        "1 world simulated, 1 did not hold: their stories are above, with the commands that replay them"
+    )
 
 
-def test_a_planted_bug_that_nobody_noticed_ends_with_exit_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_bug_that_nobody_noticed_ends_with_exit_code_1(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(simulation, "canaries_of", lambda world: CANARIES[:1])
     monkeypatch.setattr(simulation, "catch", lambda canary: None)
     ran = run("simulate", "--world", "producer", "--seeds", "2", "--canaries", "--jobs", "1")

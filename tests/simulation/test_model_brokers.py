@@ -1,4 +1,5 @@
-"""Model brokers by themselves: Kafka's rules for producers, slowness in two kinds, death, moving leaders, transactions."""
+"""Model brokers by themselves: Kafka's rules for producers, slowness in two kinds, death, moving
+leaders, transactions."""
 
 from __future__ import annotations
 
@@ -28,13 +29,17 @@ def test_sequences_are_judged_as_kafka_does() -> None:
     for sequence in range(7):
         assert judged(partition, header(sequence)) == [(0, NOWHERE)]
         partition.append(header(sequence), None)
-    assert judged(partition, header(2), header(6)) == [(0, 2), (0, 6)], "the last five are remembered with their offsets"
+    assert judged(partition, header(2), header(6)) == [(0, 2), (0, 6)], (
+        "the last five are remembered with their offsets"
+    )
     assert judged(partition, header(1), header(8)) == [(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NOWHERE)] * 2
     assert judged(partition, header(0, epoch=1)) == [(0, NOWHERE)]
     assert judged(partition, header(1, epoch=1)) == [(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NOWHERE)]
     partition.append(header(0, epoch=1), None)
     assert judged(partition, header(7)) == [(ErrorCode.INVALID_PRODUCER_EPOCH, NOWHERE)]
-    assert judged(partition, header(5, producer_id=8)) == [(0, NOWHERE)], "any sequence of a producer that is not known"
+    assert judged(partition, header(5, producer_id=8)) == [(0, NOWHERE)], (
+        "any sequence of a producer that is not known"
+    )
 
 
 def test_forgetful_brokers_answer_as_old_ones() -> None:
@@ -48,7 +53,10 @@ def test_forgetful_brokers_answer_as_old_ones() -> None:
 def test_sequences_wrap() -> None:
     partition = ModelPartition(leader=0)
     partition.append(header(2**31 - 2, 2), None)
-    assert judged(partition, header(0), header(1)) == [(0, NOWHERE), (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NOWHERE)]
+    assert judged(partition, header(0), header(1)) == [
+        (0, NOWHERE),
+        (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NOWHERE),
+    ]
 
 
 def test_what_nobody_was_told_of_can_be_taken_back_and_the_rest_not() -> None:
@@ -66,7 +74,10 @@ def test_a_marker_refuses_older_epochs() -> None:
     partition.append(header(0), None)
     partition.mark(7, 1, committed=False)
     assert judged(partition, header(1)) == [(ErrorCode.INVALID_PRODUCER_EPOCH, NOWHERE)]
-    assert judged(partition, header(0, epoch=1), header(1, epoch=1)) == [(0, NOWHERE), (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NOWHERE)]
+    assert judged(partition, header(0, epoch=1), header(1, epoch=1)) == [
+        (0, NOWHERE),
+        (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NOWHERE),
+    ]
 
 
 class Bench:
@@ -85,8 +96,12 @@ class Bench:
         self.settled.clear()
         self.began_ns = self.host.now_ns()
 
-    def _settled(self, handed: Handed, rows: Any, partition: int, base_offset: int, error: Exception | None) -> None:
-        self.settled += [(partition, base_offset + place, self.elapsed_ms(), error) for place in range(len(rows))]
+    def _settled(
+        self, handed: Handed, rows: Any, partition: int, base_offset: int, error: Exception | None
+    ) -> None:
+        self.settled += [
+            (partition, base_offset + place, self.elapsed_ms(), error) for place in range(len(rows))
+        ]
 
     def elapsed_ms(self) -> float:
         return (self.host.now_ns() - getattr(self, "began_ns", 0)) / 1e6

@@ -1,4 +1,5 @@
-"""The model coordinator under a real transactional producer: whole or not at all, fenced by its successor, timed out."""
+"""The model coordinator under a real transactional producer: whole or not at all, fenced by its
+successor, timed out."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ SOON_NS = 10**13
 
 
 class Desk:
-    """A cluster with a topic of two partitions, and transactional producers that do one thing after another."""
+    """A cluster with a topic of two partitions, and transactional producers that do one thing after
+    another."""
 
     def __init__(self) -> None:
         self.host = VirtualHost(latency_ms=1)
@@ -28,7 +30,12 @@ class Desk:
         self.cluster.create_topic("t", 2)
 
     def producer(self, **config: Any) -> Application:
-        settings = {"bootstrap.servers": self.cluster.bootstrap_servers, "transactional.id": "id", "linger.ms": 0, **config}
+        settings = {
+            "bootstrap.servers": self.cluster.bootstrap_servers,
+            "transactional.id": "id",
+            "linger.ms": 0,
+            **config,
+        }
         application = Application(self.host, settings, random.Random(2), lambda *_: None)
         self.ask(application, lambda done: InitTransactions(done, SOON_NS))
         return application
@@ -42,7 +49,8 @@ class Desk:
             raise ended[0]
 
     def send(self, application: Application, *serials: int) -> None:
-        """Begin a transaction, and send records as the judge knows them, dealt out to both partitions."""
+        """Begin a transaction, and send records as the judge knows them, dealt out to both
+        partitions."""
         self.ask(application, BeginTransaction)
         for serial in serials:
             application.hand_over("t", [b"0/%d/" % serial], None, [serial % 2])
@@ -54,7 +62,9 @@ class Desk:
     def seen(self) -> list[int]:
         """The serials that a read_committed reader sees; nothing may be left undecided."""
         log = self.cluster.log
-        seen, wrong = committed_records(log, {(topic, index): contents_of(partition) for topic, index, partition in log.each()})
+        seen, wrong = committed_records(
+            log, {(topic, index): contents_of(partition) for topic, index, partition in log.each()}
+        )
         assert not wrong
         return sorted(serial for _, serial in seen)
 

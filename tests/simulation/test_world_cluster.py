@@ -1,4 +1,5 @@
-"""World `cluster` (real producers, replicating brokers, networks and disks that fail): fixed seeds, and a fresh one."""
+"""World `cluster` (real producers, replicating brokers, networks and disks that fail): fixed seeds,
+and a fresh one."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ BLOCK = 8
 def test_what_was_acknowledged_survives_kills_and_power_cuts(first: int) -> None:
     outcomes = [run_seed(seed) for seed in range(first, first + BLOCK)]
     assert not [str(outcome) for outcome in outcomes if outcome.violations]
-    assert sum(outcome.acknowledged for outcome in outcomes) > sum(outcome.records for outcome in outcomes) / 2
+    assert (
+        sum(outcome.acknowledged for outcome in outcomes) > sum(outcome.records for outcome in outcomes) / 2
+    )
 
 
 def test_a_leader_that_wrote_and_was_deposed_answers_like_one_that_never_was_leader() -> None:
@@ -26,7 +29,8 @@ def test_a_leader_that_wrote_and_was_deposed_answers_like_one_that_never_was_lea
 
 
 def test_a_new_leader_that_writes_what_its_follower_has_already_raises_the_high_watermark_at_once() -> None:
-    """Found by seed 279, by check(): nothing raised it before the follower asked again, half a second later."""
+    """Found by seed 279, by check(): nothing raised it before the follower asked again, half a
+    second later."""
     outcome = run_seed(279)
     assert not outcome.violations, str(outcome)
 

@@ -1,4 +1,5 @@
-"""World `producer` (real producers, model brokers): fixed seeds, and one that nobody has tried before."""
+"""World `producer` (real producers, model brokers): fixed seeds, and one that nobody has tried
+before."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ BLOCK = 15
 def test_nothing_is_lost_repeated_reordered_or_left_open(first: int) -> None:
     outcomes = [run_seed(seed) for seed in range(first, first + BLOCK)]
     assert not [str(outcome) for outcome in outcomes if outcome.violations]
-    assert sum(outcome.acknowledged for outcome in outcomes) > sum(outcome.records for outcome in outcomes) / 2
+    assert (
+        sum(outcome.acknowledged for outcome in outcomes) > sum(outcome.records for outcome in outcomes) / 2
+    )
 
 
 def test_a_fresh_seed() -> None:

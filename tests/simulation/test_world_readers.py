@@ -1,4 +1,5 @@
-"""World `readers` (compaction, transactions, deletion, damage, bad clients; readers of every kind): fixed seeds, and a fresh one."""
+"""World `readers` (compaction, transactions, deletion, damage, bad clients; readers of every kind):
+fixed seeds, and a fresh one."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ PLACE = ("states", 0)
 def test_readers_are_told_what_is_there(first: int) -> None:
     outcomes = [run_seed(seed) for seed in range(first, first + BLOCK)]
     assert not [str(outcome) for outcome in outcomes if outcome.violations]
-    assert sum(outcome.acknowledged for outcome in outcomes) > sum(outcome.records for outcome in outcomes) / 2
+    assert (
+        sum(outcome.acknowledged for outcome in outcomes) > sum(outcome.records for outcome in outcomes) / 2
+    )
 
 
 def test_a_fresh_seed() -> None:
@@ -35,7 +38,8 @@ def test_a_fresh_seed() -> None:
 
 
 class Writer:
-    """Stands for a sender of three records of one key, all acknowledged: the last one counts, in a compacted topic."""
+    """Stands for a sender of three records of one key, all acknowledged: the last one counts, in a
+    compacted topic."""
 
     def __init__(self) -> None:
         self.wrote = {serial: Wrote(b"k", b"%d" % serial, 100 + serial) for serial in range(3)}

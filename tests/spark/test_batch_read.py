@@ -20,11 +20,14 @@ NewTopic = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def table() -> pa.Table:
-    """Explicit partitions, a second between two records of a partition, null and empty keys and values."""
+    """Explicit partitions, a second between two records of a partition, null and empty keys and
+    values."""
     numbers = range(ROWS)
     return pa.table(
         {
-            "key": pa.array([None if n % 5 == 0 else b"" if n % 5 == 1 else b"k%d" % n for n in numbers], pa.binary()),
+            "key": pa.array(
+                [None if n % 5 == 0 else b"" if n % 5 == 1 else b"k%d" % n for n in numbers], pa.binary()
+            ),
             "value": pa.array([None if n % 7 == 0 else b"v%d" % n for n in numbers], pa.binary()),
             "partition": pa.array([n % 2 for n in numbers], pa.int32()),
             "timestamp": pa.array([START_MS + 1000 * (n // 2) for n in numbers], pa.timestamp("ms", "UTC")),
@@ -45,11 +48,16 @@ def test_the_columns_are_those_of_sparks_kafka_source(read: Read, topic: str) ->
     assert read(subscribe=topic).schema.simpleString() == (
         "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,timestampType:int>"
     )
-    assert read(subscribe=topic, includeHeaders="true").schema["headers"].simpleString() == "headers:array<struct<key:string,value:binary>>"
+    assert (
+        read(subscribe=topic, includeHeaders="true").schema["headers"].simpleString()
+        == "headers:array<struct<key:string,value:binary>>"
+    )
 
 
 def test_every_record_comes_once_with_all_it_had(read: Read, topic: str, table: pa.Table) -> None:
-    rows = read(subscribe=topic, includeHeaders="true").selectExpr("*", "unix_millis(timestamp) AS ms").collect()
+    rows = (
+        read(subscribe=topic, includeHeaders="true").selectExpr("*", "unix_millis(timestamp) AS ms").collect()
+    )
     assert len(rows) == ROWS
     expected = table.to_pylist()
     for row in rows:
@@ -70,10 +78,18 @@ def test_ranges_by_offset_and_by_time(read: Read, topic: str) -> None:
     starts, ends = json.dumps({topic: {"0": 10, "1": -2}}), json.dumps({topic: {"0": 30, "1": -1}})
     counts = {
         row.partition: row["count"]
-        for row in read(subscribe=topic, startingOffsets=starts, endingOffsets=ends).groupBy("partition").count().collect()
+        for row in read(subscribe=topic, startingOffsets=starts, endingOffsets=ends)
+        .groupBy("partition")
+        .count()
+        .collect()
     }
     assert counts == {0: 20, 1: ROWS // 2}
-    assert read(subscribe=topic, startingTimestamp=START_MS + 100_000, endingTimestamp=START_MS + 110_000).count() == 20
+    assert (
+        read(
+            subscribe=topic, startingTimestamp=START_MS + 100_000, endingTimestamp=START_MS + 110_000
+        ).count()
+        == 20
+    )
     by_partition = json.dumps({topic: {"0": START_MS + 490_000, "1": START_MS + 495_000}})
     assert read(subscribe=topic, startingOffsetsByTimestamp=by_partition).count() == 15
 
@@ -110,7 +126,11 @@ def test_offsets_that_are_gone_fail_or_are_passed_over(read: Read, topic: str) -
         ({}, "exactly one of assign, subscribe and subscribePattern"),
         ({"subscribe": "t", "startingOfset": "earliest"}, "did you mean startingOffsets?"),
         (
-            {"subscribe": "no-such-topic", "kafka.allow.auto.create.topics": "false", "kafka.default.api.timeout.ms": "1500"},
+            {
+                "subscribe": "no-such-topic",
+                "kafka.allow.auto.create.topics": "false",
+                "kafka.default.api.timeout.ms": "1500",
+            },
             "no-such-topic",
         ),
         ({"subscribe": "t", "kafka.fetch.min.byte": "1"}, "did you mean kafka.fetch.min.bytes?"),
@@ -122,6 +142,11 @@ def test_a_wrong_read_says_what_is_wrong(read: Read, options: dict[str, str], sa
 
 
 def test_a_schema_of_the_jobs_own_is_refused(spark: Any, servers: str, topic: str) -> None:
-    reader = spark.read.format("fairlead").schema("value string").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
+    reader = (
+        spark.read.format("fairlead")
+        .schema("value string")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", topic)
+    )
     with pytest.raises(Exception, match="fixed schema"):
         reader.load().count()

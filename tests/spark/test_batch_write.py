@@ -25,9 +25,13 @@ def write(servers: str) -> Callable[..., None]:
     return save
 
 
-def test_strings_and_binaries_are_written_as_they_are(spark: Any, read: Read, write: Callable[..., None], new_topic: NewTopic) -> None:
+def test_strings_and_binaries_are_written_as_they_are(
+    spark: Any, read: Read, write: Callable[..., None], new_topic: NewTopic
+) -> None:
     topic = new_topic()
-    frame = spark.range(ROWS).selectExpr("if(id % 3 = 0, null, concat('k', id)) AS key", "cast(concat('v', id) AS binary) AS value")
+    frame = spark.range(ROWS).selectExpr(
+        "if(id % 3 = 0, null, concat('k', id)) AS key", "cast(concat('v', id) AS binary) AS value"
+    )
     write(frame, topic=topic)
     rows = read(subscribe=topic).collect()
     assert {(row.key and bytes(row.key), bytes(row.value)) for row in rows} == {
@@ -36,19 +40,29 @@ def test_strings_and_binaries_are_written_as_they_are(spark: Any, read: Read, wr
     assert len(rows) == ROWS
 
 
-def test_a_topic_column_sends_each_row_its_way(spark: Any, read: Read, write: Callable[..., None], new_topic: NewTopic) -> None:
+def test_a_topic_column_sends_each_row_its_way(
+    spark: Any, read: Read, write: Callable[..., None], new_topic: NewTopic
+) -> None:
     topics = [new_topic(), new_topic()]
-    write(spark.range(100).selectExpr(f"if(id < 30, '{topics[0]}', '{topics[1]}') AS topic", "cast(id AS string) AS value"))
+    write(
+        spark.range(100).selectExpr(
+            f"if(id < 30, '{topics[0]}', '{topics[1]}') AS topic", "cast(id AS string) AS value"
+        )
+    )
     assert [read(subscribe=topic).count() for topic in topics] == [30, 70]
 
 
-def test_the_topic_option_goes_over_the_column(spark: Any, read: Read, write: Callable[..., None], new_topic: NewTopic) -> None:
+def test_the_topic_option_goes_over_the_column(
+    spark: Any, read: Read, write: Callable[..., None], new_topic: NewTopic
+) -> None:
     topic = new_topic()
     write(spark.range(10).selectExpr("'elsewhere' AS topic", "cast(id AS string) AS value"), topic=topic)
     assert read(subscribe=topic).count() == 10
 
 
-def test_headers_and_explicit_partitions_are_kept(spark: Any, read: Read, write: Callable[..., None], new_topic: NewTopic) -> None:
+def test_headers_and_explicit_partitions_are_kept(
+    spark: Any, read: Read, write: Callable[..., None], new_topic: NewTopic
+) -> None:
     topic = new_topic(partitions=4)
     frame = spark.range(40).selectExpr(
         "cast(id AS string) AS value",
@@ -61,12 +75,20 @@ def test_headers_and_explicit_partitions_are_kept(spark: Any, read: Read, write:
         assert [(header.key, header.value) for header in row.headers] == [("n", row.value)]
 
 
-def test_what_is_read_can_be_written_again(read: Read, write: Callable[..., None], new_topic: NewTopic, spark: Any) -> None:
+def test_what_is_read_can_be_written_again(
+    read: Read, write: Callable[..., None], new_topic: NewTopic, spark: Any
+) -> None:
     first, second = new_topic(), new_topic()
-    write(spark.range(ROWS).selectExpr("cast(id AS string) AS key", "cast(id AS string) AS value"), topic=first)
+    write(
+        spark.range(ROWS).selectExpr("cast(id AS string) AS key", "cast(id AS string) AS value"), topic=first
+    )
     write(read(subscribe=first).select("key", "value", "partition"), topic=second)
     assert (
-        read(subscribe=second).selectExpr("key", "partition").exceptAll(read(subscribe=first).selectExpr("key", "partition")).count() == 0
+        read(subscribe=second)
+        .selectExpr("key", "partition")
+        .exceptAll(read(subscribe=first).selectExpr("key", "partition"))
+        .count()
+        == 0
     )
 
 
@@ -81,7 +103,9 @@ def test_what_is_read_can_be_written_again(read: Read, write: Callable[..., None
         ("cast(null AS string) AS topic, cast(id AS string) AS value", {}, "null topic"),
     ],
 )
-def test_a_wrong_write_says_what_is_wrong(spark: Any, write: Callable[..., None], columns: str, options: dict[str, str], said: str) -> None:
+def test_a_wrong_write_says_what_is_wrong(
+    spark: Any, write: Callable[..., None], columns: str, options: dict[str, str], said: str
+) -> None:
     with pytest.raises(Exception, match=said):
         write(spark.range(3).selectExpr(*columns.split(", ")), **options)
 

@@ -1,9 +1,11 @@
-"""The examples of the integration guide of Spark's own Kafka connector, each as it stands there but for the format's name.
+"""The examples of the integration guide of Spark's own Kafka connector, each as it stands there but
+for the format's name.
 
-One thing has to be added: a batch write needs `.mode("append")`, which Spark demands of every source that is not made in Java or Scala.
+One thing has to be added: a batch write needs `.mode("append")`, which Spark demands of every
+source that is not made in Java or Scala.
 
-Topics are named, and filled, as the examples have it: `topic1` with two partitions, `topic2` with one. The streaming reads share a
-query, for what costs is starting one.
+Topics are named, and filled, as the examples have it: `topic1` with two partitions, `topic2` with
+one. The streaming reads share a query, for what costs is starting one.
 """
 
 from __future__ import annotations
@@ -30,11 +32,22 @@ Received = Callable[[str], Any]
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
-    """A cluster of this module's own, so that the topics' names and a pattern of the examples mean what they mean there."""
+    """A cluster of this module's own, so that the topics' names and a pattern of the examples mean
+    what they mean there."""
     with fairlead_kafka.Cluster(brokers=2) as cluster:
         with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
-            wanted = {**TOPICS, "out-batch": 1, "out-stream": 1, "by-column-1": 1, "by-column-2": 1, "stream-1": 1, "stream-2": 1}
-            admin.create_topics([fairlead_kafka.NewTopic(name, partitions=partitions) for name, partitions in wanted.items()])
+            wanted = {
+                **TOPICS,
+                "out-batch": 1,
+                "out-stream": 1,
+                "by-column-1": 1,
+                "by-column-2": 1,
+                "stream-1": 1,
+                "stream-2": 1,
+            }
+            admin.create_topics(
+                [fairlead_kafka.NewTopic(name, partitions=partitions) for name, partitions in wanted.items()]
+            )
         produce(cluster.bootstrap_servers)
         yield cluster.bootstrap_servers
 
@@ -53,7 +66,9 @@ def produce(servers: str) -> None:
 
 
 def rows_of(*topics: str) -> Pairs:
-    return {(f"{topic}-k{number}", f"v{number}") for topic in topics for number in range(ROWS * TOPICS[topic])}
+    return {
+        (f"{topic}-k{number}", f"v{number}") for topic in topics for number in range(ROWS * TOPICS[topic])
+    }
 
 
 def pairs(rows: Any) -> Pairs:
@@ -64,7 +79,12 @@ def pairs(rows: Any) -> Pairs:
 
 
 def test_batch_one_topic_from_its_first_record_to_its_last(spark: Any, cluster: str) -> None:
-    df = spark.read.format("fairlead").option("kafka.bootstrap.servers", cluster).option("subscribe", "topic1").load()
+    df = (
+        spark.read.format("fairlead")
+        .option("kafka.bootstrap.servers", cluster)
+        .option("subscribe", "topic1")
+        .load()
+    )
     rows = df.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)").collect()
     assert pairs(rows) == rows_of("topic1")
     assert len(rows) == ROWS * 2
@@ -79,7 +99,9 @@ def test_batch_several_topics_with_offsets_by_partition(spark: Any, cluster: str
         .option("endingOffsets", """{"topic1":{"0":50,"1":-1},"topic2":{"0":-1}}""")
         .load()
     )
-    rows = df.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "topic", "partition", "offset").collect()
+    rows = df.selectExpr(
+        "CAST(key AS STRING)", "CAST(value AS STRING)", "topic", "partition", "offset"
+    ).collect()
     expected = {("topic1", 0): range(23, 50), ("topic1", 1): range(ROWS), ("topic2", 0): range(ROWS)}
     assert sorted((row.topic, row.partition, row.offset) for row in rows) == sorted(
         (*of, offset) for of, offsets in expected.items() for offset in offsets
@@ -95,7 +117,9 @@ def test_batch_a_pattern_from_earliest_to_latest(spark: Any, cluster: str) -> No
         .option("endingOffsets", "latest")
         .load()
     )
-    assert pairs(df.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)").collect()) == rows_of("topic1", "topic2")
+    assert pairs(df.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)").collect()) == rows_of(
+        "topic1", "topic2"
+    )
 
 
 # Batch writes
@@ -115,7 +139,9 @@ def test_batch_write_to_the_topic_of_an_option(spark: Any, cluster: str) -> None
 
 
 def test_batch_write_to_the_topics_of_a_column(spark: Any, cluster: str) -> None:
-    df = spark.createDataFrame([("by-column-1", "k1", "v1"), ("by-column-2", "k2", "v2")], "topic string, key string, value string")
+    df = spark.createDataFrame(
+        [("by-column-1", "k1", "v1"), ("by-column-2", "k2", "v2")], "topic string, key string, value string"
+    )
     (
         df.selectExpr("topic", "CAST(key AS STRING)", "CAST(value AS STRING)")
         .write.format("fairlead")
@@ -127,10 +153,14 @@ def test_batch_write_to_the_topics_of_a_column(spark: Any, cluster: str) -> None
     assert received(cluster, "by-column-2") == [(b"k2", b"v2")]
 
 
-def test_batch_write_without_a_mode_is_refused_by_spark_which_names_the_modes(spark: Any, cluster: str) -> None:
+def test_batch_write_without_a_mode_is_refused_by_spark_which_names_the_modes(
+    spark: Any, cluster: str
+) -> None:
     df = spark.createDataFrame([("v",)], "value string")
     with pytest.raises(Exception, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
-        df.write.format("fairlead").option("kafka.bootstrap.servers", cluster).option("topic", "out-batch").save()
+        df.write.format("fairlead").option("kafka.bootstrap.servers", cluster).option(
+            "topic", "out-batch"
+        ).save()
 
 
 # Streams
@@ -138,14 +168,21 @@ def test_batch_write_without_a_mode_is_refused_by_spark_which_names_the_modes(sp
 
 @pytest.fixture(scope="module")
 def streamed(spark: Any, cluster: str) -> Iterator[Received]:
-    """The streaming reads of the guide, started before the records that they find: `streamed(name)` is what one of them got."""
+    """The streaming reads of the guide, started before the records that they find: `streamed(name)`
+    is what one of them got."""
     frames = {
-        "one": stream(spark, cluster, subscribe="topic1").selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)"),
+        "one": stream(spark, cluster, subscribe="topic1").selectExpr(
+            "CAST(key AS STRING)", "CAST(value AS STRING)"
+        ),
         "headers": stream(spark, cluster, subscribe="topic1", includeHeaders="true").selectExpr(
             "CAST(key AS STRING)", "CAST(value AS STRING)", "headers"
         ),
-        "several": stream(spark, cluster, subscribe="topic1,topic2").selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)"),
-        "pattern": stream(spark, cluster, subscribePattern="topic.*").selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)"),
+        "several": stream(spark, cluster, subscribe="topic1,topic2").selectExpr(
+            "CAST(key AS STRING)", "CAST(value AS STRING)"
+        ),
+        "pattern": stream(spark, cluster, subscribePattern="topic.*").selectExpr(
+            "CAST(key AS STRING)", "CAST(value AS STRING)"
+        ),
     }
     named = [frame.selectExpr(f"'{name}' AS example", "*") for name, frame in frames.items()]
     together = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), named)
@@ -214,7 +251,9 @@ def copied(spark: Any, cluster: str, tmp_path_factory: pytest.TempPathFactory) -
         .option("checkpointLocation", str(checkpoints / "column"))
     )
     for writer in (option, column):
-        assert until_workers_start(lambda writer=writer: writer.trigger(availableNow=True).start().awaitTermination(200))  # type: ignore[misc]
+        assert until_workers_start(
+            lambda writer=writer: writer.trigger(availableNow=True).start().awaitTermination(200)
+        )  # type: ignore[misc]
 
 
 @pytest.mark.usefixtures("copied")

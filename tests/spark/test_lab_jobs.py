@@ -1,4 +1,5 @@
-"""The jobs of `lab spark` and `lab bounded`, on the session that all tests share: what they write is there, whole, and is read."""
+"""The jobs of `lab spark` and `lab bounded`, on the session that all tests share: what they write
+is there, whole, and is read."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def test_what_streams_through_little_memory_is_there_whole(spark: Any, servers: 
 
 
 def test_a_copy_that_lacks_rows_is_noticed(spark: Any, servers: str) -> None:
-    rows = spark_bounded.stream(lambda what: None, SharedSession(spark, loses=True), servers, ROWS, VALUE_BYTES)  # type: ignore[arg-type]
+    rows = spark_bounded.stream(
+        lambda what: None, SharedSession(spark, loses=True), servers, ROWS, VALUE_BYTES
+    )  # type: ignore[arg-type]
     assert rows[2]["lost"] == 0
     assert rows[3]["lost"] > 0
     assert rows[3]["changed"]
@@ -49,7 +52,9 @@ def test_a_copy_that_lacks_rows_is_noticed(spark: Any, servers: str) -> None:
 def test_a_read_of_named_columns_reads_no_more(spark: Any, servers: str, new_topic: Any) -> None:
     jobs, topic = Jobs(spark, "fairlead"), new_topic(partitions=1)
     frame = spark.range(5).selectExpr("cast(id AS string) AS value")
-    frame.write.format("fairlead").mode("append").option("kafka.bootstrap.servers", servers).option("topic", topic).save()
+    frame.write.format("fairlead").mode("append").option("kafka.bootstrap.servers", servers).option(
+        "topic", topic
+    ).save()
     assert jobs.digest(servers, topic, {"columns": "value"})["rows"] == 5
     jobs.read(servers, topic, {"columns": "value"}, ["value"])
     with pytest.raises(Exception, match="offset"):

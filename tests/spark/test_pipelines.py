@@ -1,4 +1,5 @@
-"""A pipeline is run twice, the second time on a cluster of processes: it goes on where it stopped, and every row is counted."""
+"""A pipeline is run twice, the second time on a cluster of processes: it goes on where it stopped,
+and every row is counted."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ dp.create_sink("quarantine", "fairlead", {**KAFKA, "topic": "QUARANTINE"})
 @dp.append_flow(target="quarantine")
 def to_quarantine():
     return EXPECTED.bad(orders()).selectExpr("to_json(failed) AS key", "value")
-"""
+"""  # noqa: E501
 
 
 def run(project: Path, *arguments: str) -> dict[str, Any]:
@@ -77,7 +78,8 @@ def run(project: Path, *arguments: str) -> dict[str, Any]:
 
 
 def without_frames(text: str) -> str:
-    """What a JVM said without the frames of its stacks: they are hundreds of lines, and whoever cuts the text short keeps nothing else."""
+    """What a JVM said without the frames of its stacks: they are hundreds of lines, and whoever
+    cuts the text short keeps nothing else."""
     return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(("at ", "... ")))
 
 
@@ -87,30 +89,53 @@ def values(servers: str, topic: str) -> list[tuple[bytes, bytes]]:
     with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer:
         end = consumer.end_offsets([partition])[partition]
         tables = list(consumer.read_range(partition, 0, end))
-    return [(key, value) for table in tables for key, value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)]
+    return [
+        (key, value)
+        for table in tables
+        for key, value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)
+    ]
 
 
 @pytest.mark.timeout(900)
-def test_a_second_run_goes_on_where_the_first_stopped_on_a_cluster_too(servers: str, new_topic: Callable[..., str], tmp_path: Path) -> None:
+def test_a_second_run_goes_on_where_the_first_stopped_on_a_cluster_too(
+    servers: str, new_topic: Callable[..., str], tmp_path: Path
+) -> None:
     first = pa.table({"value": [b"%d" % number for number in range(50)] + [b"many", b"5000"]})
     orders, quarantine = new_topic(2, first), new_topic(1)
-    (tmp_path / "spark-pipeline.yml").write_text(SPEC.format(storage=(tmp_path / "storage").as_uri(), servers=servers))
-    (tmp_path / "definitions.py").write_text(DEFINITIONS.replace("ORDERS", orders).replace("QUARANTINE", quarantine))
+    (tmp_path / "spark-pipeline.yml").write_text(
+        SPEC.format(storage=(tmp_path / "storage").as_uri(), servers=servers)
+    )
+    (tmp_path / "definitions.py").write_text(
+        DEFINITIONS.replace("ORDERS", orders).replace("QUARANTINE", quarantine)
+    )
 
     report = run(tmp_path, "--master", "local[2]")
     flow = report["flows"]["numbers"]
     assert (report["state"], report["lost"]) == ("completed", 0)
     assert (flow["rows_in"], flow["rows_out"], flow["quarantined"]) == (52, 50, 2)
     assert flow["failed_expectations"] == {"is a number": 1, "is small": 2}
-    assert (flow["bytes_in"], flow["lag"], flow["state"]) == (sum(map(len, first["value"].to_pylist())), 0, "completed")
+    assert (flow["bytes_in"], flow["lag"], flow["state"]) == (
+        sum(map(len, first["value"].to_pylist())),
+        0,
+        "completed",
+    )
     flow = report["flows"]["to_quarantine"]
     assert (flow["rows_in"], flow["rows_out"], flow["bytes_out"]) == (52, 2, 8)
-    assert sorted(values(servers, quarantine)) == [(b'["is a number","is small"]', b"many"), (b'["is small"]', b"5000")]
+    assert sorted(values(servers, quarantine)) == [
+        (b'["is a number","is small"]', b"many"),
+        (b'["is small"]', b"5000"),
+    ]
 
     with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         producer.send_table(orders, pa.table({"value": [b"7", b"none", b"8"]})).result(timeout_s=PATIENCE_S)
     report = run(tmp_path, "--master", "local-cluster[2,1,1024]")
     flow = report["flows"]["numbers"]
-    assert (report["state"], flow["rows_in"], flow["quarantined"], flow["lag"], report["lost"]) == ("completed", 3, 1, 0, 0)
+    assert (report["state"], flow["rows_in"], flow["quarantined"], flow["lag"], report["lost"]) == (
+        "completed",
+        3,
+        1,
+        0,
+        0,
+    )
     assert report["flows"]["to_quarantine"]["rows_out"] == 1
     assert len(values(servers, quarantine)) == 3

@@ -14,7 +14,9 @@ README = Path(__file__).parents[2] / "README.md"
 
 def test_the_spark_program_in_the_readme_runs(spark: Any, servers: str, read: Callable[..., Any]) -> None:
     programs = [
-        program for program in re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL) if "spark" in program
+        program
+        for program in re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+        if "spark" in program
     ]
     assert programs
     with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:

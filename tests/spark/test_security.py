@@ -1,4 +1,5 @@
-"""Spark over SASL_SSL on Apache Kafka: source and sink, batch and exactly-once stream; and the password is nowhere afterwards."""
+"""Spark over SASL_SSL on Apache Kafka: source and sink, batch and exactly-once stream; and the
+password is nowhere afterwards."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ for view in ("/sql?details=true", "/environment", "/jobs", "/stages"):
     print(urlopen(page + view).read().decode())
 spark.stop()
 print("FOUND " + json.dumps(found))
-"""
+"""  # noqa: E501
 
 
 def test_a_secured_job_works_and_leaves_its_password_nowhere(tmp_path: Path) -> None:
@@ -61,16 +62,28 @@ def test_a_secured_job_works_and_leaves_its_password_nowhere(tmp_path: Path) -> 
             options = {f"kafka.{key}": value for key, value in kafka.settings("SASLTLS").items()} | {
                 "kafka.sasl.mechanism": "SCRAM-SHA-256"
             }
-            jaas = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{USER}" password="{PASSWORD}";'
+            jaas = (
+                f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{USER}" '
+                f'password="{PASSWORD}";'
+            )
             ways = {
                 "plain": options | {"kafka.sasl.username": USER, "kafka.sasl.password": PASSWORD},
                 "jaas": options | {"kafka.sasl.jaas.config": jaas},
-                "reference": options | {"kafka.sasl.username": USER, "kafka.sasl.password": "${env:KAFKA_PASSWORD}"},
+                "reference": options
+                | {"kafka.sasl.username": USER, "kafka.sasl.password": "${env:KAFKA_PASSWORD}"},
             }
             job = json.dumps({"folder": str(tmp_path / "work"), "ways": ways})
             environment = {**os.environ, "KAFKA_PASSWORD": PASSWORD}
             command = [sys.executable, "-c", JOB]
-            ran = subprocess.run(command, input=job, env=environment, cwd=tmp_path / "work", capture_output=True, text=True, check=False)
+            ran = subprocess.run(
+                command,
+                input=job,
+                env=environment,
+                cwd=tmp_path / "work",
+                capture_output=True,
+                text=True,
+                check=False,
+            )
     except Unavailable as error:
         pytest.skip(str(error))
     said = ran.stdout + ran.stderr
@@ -91,13 +104,25 @@ def test_files_are_shipped_to_whoever_needs_them_and_our_own_cluster_lets_spark_
         settings = cluster.client_settings("alice")
         authority = Path(settings["ssl.truststore.location"])
         spark.sparkContext.addFile(str(authority))  # as Spark does itself with what `--files` names
-        options = {f"kafka.{key}": value for key, value in settings.items()} | {"kafka.ssl.truststore.location": authority.name}
+        options = {f"kafka.{key}": value for key, value in settings.items()} | {
+            "kafka.ssl.truststore.location": authority.name
+        }
         rows = spark.range(300).selectExpr("cast(id AS string) AS value")
         rows.write.format("fairlead").mode("append").options(**options).option("topic", "in").save()
         stream = (
-            spark.readStream.format("fairlead").options(**options).option("subscribe", "in").option("startingOffsets", "earliest").load()
+            spark.readStream.format("fairlead")
+            .options(**options)
+            .option("subscribe", "in")
+            .option("startingOffsets", "earliest")
+            .load()
         )
-        writer = stream.select("value").writeStream.format("fairlead").options(**options).option("topic", "out")
-        writer = writer.option("deliveryGuarantee", "exactly-once").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer = (
+            stream.select("value").writeStream.format("fairlead").options(**options).option("topic", "out")
+        )
+        writer = writer.option("deliveryGuarantee", "exactly-once").option(
+            "checkpointLocation", str(tmp_path / "checkpoint")
+        )
         writer.trigger(availableNow=True).start().awaitTermination()
-        assert spark.read.format("fairlead").options(**options).option("subscribe", "out").load().count() == 300
+        assert (
+            spark.read.format("fairlead").options(**options).option("subscribe", "out").load().count() == 300
+        )

@@ -19,7 +19,9 @@ NewTopic = Callable[..., str]
 
 def test_what_each_stream_sets_for_its_workers_is_there_before_two_of_them_set_it_at_once(spark: Any) -> None:
     source = spark._jsparkSession.sessionState().dataSourceManager().lookupDataSource("fairlead")
-    of_another_session = spark.newSession()._jsparkSession.sessionState().dataSourceManager().lookupDataSource("fairlead")
+    of_another_session = (
+        spark.newSession()._jsparkSession.sessionState().dataSourceManager().lookupDataSource("fairlead")
+    )
     for found in (source, of_another_session):
         assert set(WORKER_VARIABLES) <= set(found.dataSourceCls().envVars())
 
@@ -39,7 +41,8 @@ def send(servers: str) -> Callable[..., None]:
 
 @pytest.fixture
 def run(spark: Any, servers: str, tmp_path: Path) -> Callable[..., Any]:
-    """`run(maxOffsetsPerTrigger=…)`: a query with these options that reads what is there and ends; its rows are in the list given."""
+    """`run(maxOffsetsPerTrigger=…)`: a query with these options that reads what is there and ends;
+    its rows are in the list given."""
 
     def to_the_end(found: list[str], **options: object) -> Any:
         reader = spark.readStream.format("fairlead").option("kafka.bootstrap.servers", servers)
@@ -49,7 +52,11 @@ def run(spark: Any, servers: str, tmp_path: Path) -> Callable[..., Any]:
         def keep(frame: Any, batch_id: int) -> None:
             found.extend(row.value for row in frame.selectExpr("CAST(value AS STRING) AS value").collect())
 
-        query = reader.load().writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(keep)
+        query = (
+            reader.load()
+            .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .foreachBatch(keep)
+        )
 
         def complete() -> Any:
             running = query.trigger(availableNow=True).start()
@@ -67,17 +74,28 @@ def offset_log(checkpoint: Path) -> list[str]:
     return [path.read_text().splitlines()[-1] for path in logs]
 
 
-def test_a_query_reads_on_where_its_checkpoint_says(run: Any, send: Any, new_topic: NewTopic, tmp_path: Path, servers: str) -> None:
-    """Limits are kept, the checkpoint has the connector's offsets, one of its own is taken over, and the group shows what is processed."""
+def test_a_query_reads_on_where_its_checkpoint_says(
+    run: Any, send: Any, new_topic: NewTopic, tmp_path: Path, servers: str
+) -> None:
+    """Limits are kept, the checkpoint has the connector's offsets, one of its own is taken over,
+    and the group shows what is processed."""
     topic = new_topic(partitions=2)
     send(topic, 3, 1)
-    options = {"subscribe": topic, "maxOffsetsPerTrigger": 2, "kafka.group.id": f"{topic}-group", "commitOffsets": "true"}
+    options = {
+        "subscribe": topic,
+        "maxOffsetsPerTrigger": 2,
+        "kafka.group.id": f"{topic}-group",
+        "commitOffsets": "true",
+    }
     found: list[str] = []
     first = run(found, startingOffsets="earliest", **options)
     assert sorted(found) == ["0-0", "0-1", "0-2", "1-0"]
     log = offset_log(tmp_path / "checkpoint")
     assert [json.loads(one) for one in log] == [{topic: {"0": 1, "1": 1}}, {topic: {"0": 3, "1": 1}}]
-    assert [source_progress(one)[0].metrics["maxOffsetsBehindLatest"] for one in first.recentProgress] == ["2", "0"]
+    assert [source_progress(one)[0].metrics["maxOffsetsBehindLatest"] for one in first.recentProgress] == [
+        "2",
+        "0",
+    ]
     with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
         committed = admin.list_group_offsets([f"{topic}-group"])[f"{topic}-group"]
     assert {partition.partition: told.offset for partition, told in committed.items()} == {0: 3, 1: 1}
@@ -90,7 +108,9 @@ def test_a_query_reads_on_where_its_checkpoint_says(run: Any, send: Any, new_top
     assert sorted(found) == ["1-0", "1-1"]
 
 
-def test_a_query_from_latest_begins_where_it_was_started(run: Any, send: Any, new_topic: NewTopic, tmp_path: Path) -> None:
+def test_a_query_from_latest_begins_where_it_was_started(
+    run: Any, send: Any, new_topic: NewTopic, tmp_path: Path
+) -> None:
     topic = new_topic(partitions=1)
     send(topic, 3)
     found: list[str] = []
@@ -102,7 +122,9 @@ def test_a_query_from_latest_begins_where_it_was_started(run: Any, send: Any, ne
     assert found == ["0-0", "0-1"]
 
 
-def test_a_listener_follows_the_queries_of_a_session(spark: Any, run: Any, send: Any, new_topic: NewTopic) -> None:
+def test_a_listener_follows_the_queries_of_a_session(
+    spark: Any, run: Any, send: Any, new_topic: NewTopic
+) -> None:
     topic = new_topic(partitions=1)
     send(topic, 4)
     told: list[Any] = []
@@ -124,7 +146,9 @@ def test_filters_narrow_what_is_read(read: Any, send: Any, new_topic: NewTopic) 
     assert sorted(row.offset for row in frame.collect()) == [4, 5, 6, 7, 8, 9]
 
 
-def test_filters_are_left_to_spark_where_it_gives_none(spark: Any, read: Any, send: Any, new_topic: NewTopic) -> None:
+def test_filters_are_left_to_spark_where_it_gives_none(
+    spark: Any, read: Any, send: Any, new_topic: NewTopic
+) -> None:
     topic = new_topic(partitions=3)
     send(topic, 5, 5, 5)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")

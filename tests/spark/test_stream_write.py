@@ -1,4 +1,5 @@
-"""Streaming writes: what a query reads is in the topic when it has ended; with exactly-once, once and for all."""
+"""Streaming writes: what a query reads is in the topic when it has ended; with exactly-once, once
+and for all."""
 
 from __future__ import annotations
 
@@ -36,7 +37,11 @@ def stream(servers: str, tmp_path: Path) -> Stream:
     """`stream(frame, topic=…)`: writes everything that is there and returns the ended query."""
 
     def run(frame: Any, output_mode: str = "append", **options: object) -> Any:
-        writer = frame.writeStream.format("fairlead").option("kafka.bootstrap.servers", servers).outputMode(output_mode)
+        writer = (
+            frame.writeStream.format("fairlead")
+            .option("kafka.bootstrap.servers", servers)
+            .outputMode(output_mode)
+        )
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
         for name, value in options.items():
             writer = writer.option(name, value)
@@ -49,14 +54,19 @@ def stream(servers: str, tmp_path: Path) -> Stream:
 
 @pytest.fixture
 def visible(servers: str) -> Visible:
-    """`visible(topic)`: the values of all its records, for a reader of committed data, in order of partitions and offsets."""
+    """`visible(topic)`: the values of all its records, for a reader of committed data, in order of
+    partitions and offsets."""
 
     def read(topic: str) -> list[bytes]:
         until_transactions_are_over(servers)
         found: list[bytes] = []
-        with fairlead_kafka.Consumer({"bootstrap.servers": servers, "isolation.level": "read_committed"}) as consumer:
+        with fairlead_kafka.Consumer(
+            {"bootstrap.servers": servers, "isolation.level": "read_committed"}
+        ) as consumer:
             numbers = [one.partition for one in consumer.partitions_for(topic)]
-            for of, end in consumer.end_offsets([TopicPartition(topic, number) for number in numbers]).items():
+            for of, end in consumer.end_offsets(
+                [TopicPartition(topic, number) for number in numbers]
+            ).items():
                 for table in consumer.read_range(of, 0, end, timeout_s=PATIENCE_S):
                     found += table["value"].to_pylist()
         return found
@@ -64,14 +74,18 @@ def visible(servers: str) -> Visible:
     return read
 
 
-def test_every_row_of_every_micro_batch_is_written(lines: Any, stream: Stream, visible: Visible, new_topic: NewTopic) -> None:
+def test_every_row_of_every_micro_batch_is_written(
+    lines: Any, stream: Stream, visible: Visible, new_topic: NewTopic
+) -> None:
     topic = new_topic()
     query = stream(lines, topic=topic)
     assert len(query.recentProgress) >= 2
     assert sorted(visible(topic)) == sorted(b"v%d" % row for row in range(ROWS))
 
 
-def test_a_complete_result_is_written_again_with_every_batch(lines: Any, stream: Stream, visible: Visible, new_topic: NewTopic) -> None:
+def test_a_complete_result_is_written_again_with_every_batch(
+    lines: Any, stream: Stream, visible: Visible, new_topic: NewTopic
+) -> None:
     topic = new_topic(partitions=1)
     stream(lines.groupBy().count().selectExpr("cast(count AS string) AS value"), "complete", topic=topic)
     assert visible(topic) == [b"%d" % (ROWS // 2), b"%d" % ROWS]
@@ -88,11 +102,18 @@ def test_a_batch_that_spark_repeats_is_committed_once(
     assert sorted(visible(topic)) == sorted(b"v%d" % row for row in range(ROWS))
 
 
-def test_a_batch_write_is_named_and_committed_once(spark: Any, servers: str, visible: Visible, new_topic: NewTopic) -> None:
+def test_a_batch_write_is_named_and_committed_once(
+    spark: Any, servers: str, visible: Visible, new_topic: NewTopic
+) -> None:
     topic = new_topic()
 
     def write(version: int, rows: int) -> None:
-        frame = spark.range(0, rows, 1, 2).selectExpr(f"concat('{version} ', id) AS value").write.format("fairlead").mode("append")
+        frame = (
+            spark.range(0, rows, 1, 2)
+            .selectExpr(f"concat('{version} ', id) AS value")
+            .write.format("fairlead")
+            .mode("append")
+        )
         frame = frame.option("kafka.bootstrap.servers", servers).option("topic", topic).options(**ONCE)
         frame.option("txnAppId", topic).option("txnVersion", version).save()
 
@@ -103,10 +124,19 @@ def test_a_batch_write_is_named_and_committed_once(spark: Any, servers: str, vis
     assert sorted(visible(topic)) == sorted([b"3 %d" % row for row in range(10)] + [b"4 0"])
 
 
-def test_nothing_of_a_write_that_fails_is_visible(spark: Any, servers: str, visible: Visible, new_topic: NewTopic) -> None:
+def test_nothing_of_a_write_that_fails_is_visible(
+    spark: Any, servers: str, visible: Visible, new_topic: NewTopic
+) -> None:
     topic = new_topic()
-    frame = spark.range(0, 100, 1, 2).selectExpr("if(id = 99, raise_error('no more'), cast(id AS string)) AS value")
-    writer = frame.write.format("fairlead").mode("append").option("kafka.bootstrap.servers", servers).option("topic", topic)
+    frame = spark.range(0, 100, 1, 2).selectExpr(
+        "if(id = 99, raise_error('no more'), cast(id AS string)) AS value"
+    )
+    writer = (
+        frame.write.format("fairlead")
+        .mode("append")
+        .option("kafka.bootstrap.servers", servers)
+        .option("topic", topic)
+    )
     with pytest.raises(Exception, match="no more"):
         writer.options(**ONCE).save()
     assert visible(topic) == []
@@ -120,4 +150,6 @@ def test_a_stream_that_could_not_be_committed_is_refused_before_a_task_writes(
         stream(lines, topic=topic, commitLogTopic=log, **ONCE)
     assert "Lost task" not in str(failed.value)
     with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer:
-        assert set(consumer.end_offsets([TopicPartition(topic, number) for number in range(PARTITIONS)]).values()) == {0}
+        assert set(
+            consumer.end_offsets([TopicPartition(topic, number) for number in range(PARTITIONS)]).values()
+        ) == {0}

@@ -10,7 +10,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.bootstrap.connection.timeout.ms": "700"}
-WHY = "NoBrokerReached: could not reach any of 127.0.0.1:1 (connection refused); check bootstrap.servers, and that a broker runs there"
+WHY = (
+    "NoBrokerReached: could not reach any of 127.0.0.1:1 (connection refused); check bootstrap.servers, "
+    "and that a broker runs there"
+)
 SOON_S = 40.0
 """A worker's start on a loaded machine; three attempts of a minute were 180 s."""
 
@@ -35,7 +38,9 @@ def test_a_write_fails_in_its_task(spark: SparkSession, guarantee: str) -> None:
     rows = spark.range(10).selectExpr("cast(id AS string) AS value")
     begun = time.monotonic()
     with pytest.raises(PySparkException) as failed:
-        rows.write.format("fairlead").mode("append").options(**SERVERS, topic="t", deliveryGuarantee=guarantee).save()
+        rows.write.format("fairlead").mode("append").options(
+            **SERVERS, topic="t", deliveryGuarantee=guarantee
+        ).save()
     assert time.monotonic() - begun < SOON_S
     assert WHY in first_lines(failed.value)
 

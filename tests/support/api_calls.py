@@ -1,4 +1,5 @@
-"""Calling a handler as a client would: the request and the answer go through the wire's bytes, in one version."""
+"""Calling a handler as a client would: the request and the answer go through the wire's bytes, in
+one version."""
 
 from __future__ import annotations
 
@@ -8,7 +9,15 @@ from typing import Any
 import fairlead_kafka.broker.api  # noqa: F401  (fills the registry)
 from fairlead_kafka.base.principal import ANONYMOUS
 from fairlead_kafka.broker.dispatch import REGISTRY
-from fairlead_kafka.wire import ApiKey, Message, decode_request, decode_response, encode_request, encode_response, peek_request
+from fairlead_kafka.wire import (
+    ApiKey,
+    Message,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+    peek_request,
+)
 from tests.support.group_rig import GroupRig
 
 

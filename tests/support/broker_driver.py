@@ -1,4 +1,5 @@
-"""Drives a broker by hand: a disk in memory, a clock that moves when told, clients that speak in frames."""
+"""Drives a broker by hand: a disk in memory, a clock that moves when told, clients that speak in
+frames."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ WALL_MS = 1_700_000_000_000
 
 
 class MemoryDisk:
-    """Files as bytes. `hold_syncs` keeps syncs unanswered until `release_syncs`; `fail_appends` makes every append fail."""
+    """Files as bytes. `hold_syncs` keeps syncs unanswered until `release_syncs`; `fail_appends`
+    makes every append fail."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytearray] = {}
@@ -75,7 +77,11 @@ class MemoryDisk:
 
     def _FileList(self, effect: fx.FileList) -> list[tuple[str, int]]:
         prefix = effect.path + "/"
-        return sorted((path.removeprefix(prefix), len(data)) for path, data in self.files.items() if path.startswith(prefix))
+        return sorted(
+            (path.removeprefix(prefix), len(data))
+            for path, data in self.files.items()
+            if path.startswith(prefix)
+        )
 
 
 class _Held(Exception):
@@ -121,7 +127,9 @@ class Client:
     def send(self, api_key: int, version: int, **fields: Any) -> None:
         self._correlation += 1
         self._sent.append((api_key, version))
-        self.send_bytes(b"".join(encode_request(api_key, version, self._correlation, self.client_id, Message(**fields))))
+        self.send_bytes(
+            b"".join(encode_request(api_key, version, self._correlation, self.client_id, Message(**fields)))
+        )
 
     def send_bytes(self, data: bytes) -> None:
         self.driver.broker.receive(ev.Received(self.connection, data))
@@ -173,9 +181,16 @@ class Client:
 class Driver:
     """One broker (id 0) with its controller. `restart` and `crash` go on over the same disk."""
 
-    def __init__(self, config: dict[str, Any] | None = None, disk: MemoryDisk | None = None, controller: Controller | None = None) -> None:
+    def __init__(
+        self,
+        config: dict[str, Any] | None = None,
+        disk: MemoryDisk | None = None,
+        controller: Controller | None = None,
+    ) -> None:
         self.disk = disk or MemoryDisk()
-        self.controller = controller or Controller(BROKER_CONFIGS.parse("broker", config or {}), random.Random(7))
+        self.controller = controller or Controller(
+            BROKER_CONFIGS.parse("broker", config or {}), random.Random(7)
+        )
         self.now_ns = 0
         self.accepts = True
         """The broker takes new connections."""
@@ -264,10 +279,17 @@ class Driver:
         self.run()
 
 
-def batch(values: list[bytes | None], timestamps_ms: list[int] | None = None, codec: str = "none", **options: Any) -> bytes:
+def batch(
+    values: list[bytes | None], timestamps_ms: list[int] | None = None, codec: str = "none", **options: Any
+) -> bytes:
     """One record batch as a producer would send it."""
     columns = columns_from_lists(None, values, None, timestamps_ms)
-    encoded = encode([Slice(columns, 0, len(values), None)], create_time_ms=WALL_MS, compression=Compression.named(codec), **options)
+    encoded = encode(
+        [Slice(columns, 0, len(values), None)],
+        create_time_ms=WALL_MS,
+        compression=Compression.named(codec),
+        **options,
+    )
     return bytes(encoded.buffer)
 
 
@@ -284,7 +306,14 @@ def produce_fields(records: dict[tuple[str, int], bytes | None], acks: int = -1)
     }
 
 
-def produce(client: Client, records: bytes | None, topic: str = "events", partition: int = 0, version: int = 9, acks: int = -1) -> Message:
+def produce(
+    client: Client,
+    records: bytes | None,
+    topic: str = "events",
+    partition: int = 0,
+    version: int = 9,
+    acks: int = -1,
+) -> Message:
     """Produce one batch; its row of the answer."""
     answer = client.ask(ApiKey.PRODUCE, version, **produce_fields({(topic, partition): records}, acks))
     return answer.responses[0].partition_responses[0]

@@ -6,7 +6,8 @@ from typing import Any
 
 
 def checked(machine: Any) -> Any:
-    """`machine`, whose steps end with its `check()` from now on; one that has none (the admin client keeps nothing twice) is as it was."""
+    """`machine`, whose steps end with its `check()` from now on; one that has none (the admin
+    client keeps nothing twice) is as it was."""
     if not hasattr(machine, "check"):
         return machine
     step = machine.step

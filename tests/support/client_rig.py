@@ -1,4 +1,5 @@
-"""Consumer and admin faces in virtual time, over a fake cluster: waiting for anything lets virtual time go on."""
+"""Consumer and admin faces in virtual time, over a fake cluster: waiting for anything lets virtual
+time go on."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def drive_faces(monkeypatch: Any, host: VirtualHost) -> None:
 class Rig:
     """A virtual host with a fake cluster, and faces whose waits let virtual time go on.
 
-    Their steps are driven as `run_blocking` drives them, so what is tested is the calls, the machine and the wire together.
+    Their steps are driven as `run_blocking` drives them, so what is tested is the calls, the
+    machine and the wire together.
     """
 
     def __init__(self, monkeypatch: Any, nodes: int = 1, latency_ms: float = 1.0) -> None:
@@ -63,4 +65,7 @@ class Rig:
 
     def config(self, **configs: Any) -> dict[str, Any]:
         """Configs with underscores for dots."""
-        return {"bootstrap.servers": self.cluster.bootstrap, **{name.replace("_", "."): value for name, value in configs.items()}}
+        return {
+            "bootstrap.servers": self.cluster.bootstrap,
+            **{name.replace("_", "."): value for name, value in configs.items()},
+        }

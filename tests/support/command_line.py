@@ -26,12 +26,17 @@ class Ran:
 Run = Callable[..., Ran]
 
 
-def runner(bootstrap_servers: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A function that runs a command against a cluster, in this process; `stdin` is what it may read, or stands in for `sys.stdin`."""
+def runner(
+    bootstrap_servers: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Run:
+    """A function that runs a command against a cluster, in this process; `stdin` is what it may
+    read, or stands in for `sys.stdin`."""
     monkeypatch.setenv("FAIRLEAD_BOOTSTRAP_SERVERS", bootstrap_servers)
 
     def run(*arguments: str, stdin: object = b"") -> Ran:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)) if isinstance(stdin, bytes) else stdin)
+        monkeypatch.setattr(
+            sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)) if isinstance(stdin, bytes) else stdin
+        )
         capsys.readouterr()
         code = invoke(list(arguments))
         out, err = capsys.readouterr()

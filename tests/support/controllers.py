@@ -30,9 +30,12 @@ def make_controller(
     replay: bytes | None = None,
     replace: Callable[[bytes], None] | None = None,
 ) -> Controller:
-    """A controller whose brokers 0, 1, ... have started; `log` gets what it writes, `replay` is what it starts from."""
+    """A controller whose brokers 0, 1, ... have started; `log` gets what it writes, `replay` is
+    what it starts from."""
     append = None if log is None else log.append
-    controller = Controller(BROKER_CONFIGS.parse("broker", dict(config or {})), random.Random(7), append, replace)
+    controller = Controller(
+        BROKER_CONFIGS.parse("broker", dict(config or {})), random.Random(7), append, replace
+    )
     if replay is not None:
         controller.replay(replay)
     for node_id in range(brokers):

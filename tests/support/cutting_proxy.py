@@ -1,8 +1,9 @@
-"""A proxy between a client and its cluster that spoils chosen requests: cut, refused, misreported or swallowed. It can also hold what a
-broker answers until the test lets it go.
+"""A proxy between a client and its cluster that spoils chosen requests: cut, refused, misreported
+or swallowed. It can also hold what a broker answers until the test lets it go.
 
-It knows just enough of the protocol for that: where frames begin and end, which request an answer belongs to, and in which answers
-brokers name their addresses (the client must find every broker through the proxy). One thread serves all connections.
+It knows just enough of the protocol for that: where frames begin and end, which request an answer
+belongs to, and in which answers brokers name their addresses (the client must find every broker
+through the proxy). One thread serves all connections.
 """
 
 from __future__ import annotations
@@ -19,11 +20,22 @@ from enum import Enum
 from typing import Any
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.wire import ApiKey, FrameReader, Message, RequestHeader, decode_request, decode_response, encode_response, peek_request
+from fairlead_kafka.wire import (
+    ApiKey,
+    FrameReader,
+    Message,
+    RequestHeader,
+    decode_request,
+    decode_response,
+    encode_response,
+    peek_request,
+)
 from tests.support.waiting import PATIENCE_S
 
 _SIZE = struct.Struct(">i")
-_NAMING = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR, ApiKey.PRODUCE, ApiKey.FETCH})
+_NAMING = frozenset(
+    {ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR, ApiKey.PRODUCE, ApiKey.FETCH}
+)
 
 
 class Fault(Enum):
@@ -34,7 +46,9 @@ class Fault(Enum):
     AFTER = "the request is served, the connection is cut, the answer never arrives"
     MIDDLE_OF_ANSWER = "the request is served, the connection is cut when half of the answer has arrived"
     REFUSED = "the request never arrives and is answered NOT_LEADER_OR_FOLLOWER; those behind it arrive"
-    MISREPORTED = "the request is served and answered NOT_ENOUGH_REPLICAS_AFTER_APPEND, which asks for a retry"
+    MISREPORTED = (
+        "the request is served and answered NOT_ENOUGH_REPLICAS_AFTER_APPEND, which asks for a retry"
+    )
     SWALLOWED = "the request never arrives and is never answered; the connection stays"
 
 
@@ -44,7 +58,8 @@ Plan = Callable[[int], "Fault | None"]
 
 
 def every(step: int, faults: Iterable[Fault], start: int = 1) -> Plan:
-    """A plan: the request numbered `start`, and each `step`-th after it, meets the next of `faults`, each once."""
+    """A plan: the request numbered `start`, and each `step`-th after it, meets the next of
+    `faults`, each once."""
     spoiled = {start + step * place: fault for place, fault in enumerate(faults)}
     return spoiled.get
 
@@ -109,7 +124,12 @@ class _Session:
 
     def flush(self) -> None:
         """Pass on the answers that are here, in the order of their requests, unless they are held."""
-        while self.open and self.pending and self.pending[0].answer is not None and not self.proxy.holds(self.address):
+        while (
+            self.open
+            and self.pending
+            and self.pending[0].answer is not None
+            and not self.proxy.holds(self.address)
+        ):
             entry = self.pending.popleft()
             answer = entry.answer or b""
             if entry.fault is Fault.AFTER:
@@ -124,9 +144,11 @@ class _Session:
 
 
 class CuttingProxy:
-    """Listens for each broker of `bootstrap_servers`, and for those it hears of. `plan(n)`: what the n-th Produce (from 0) meets.
+    """Listens for each broker of `bootstrap_servers`, and for those it hears of. `plan(n)`: what
+    the n-th Produce (from 0) meets.
 
-    `api_key`: spoil requests of this API instead. A context manager; `spoiled` counts what happened, `bootstrap_servers` is for the client.
+    `api_key`: spoil requests of this API instead. A context manager; `spoiled` counts what
+    happened, `bootstrap_servers` is for the client.
     """
 
     def __init__(self, bootstrap_servers: str, plan: Plan, api_key: ApiKey = ApiKey.PRODUCE) -> None:
@@ -170,7 +192,8 @@ class CuttingProxy:
         return b"".join(encode_response(header.api_key, header.version, header.correlation_id, message))
 
     def hold(self, server: str) -> None:
-        """Keep back what a broker ("host:port") answers from now on, until `release`: it seems slow for as long as a test wants."""
+        """Keep back what a broker ("host:port") answers from now on, until `release`: it seems slow
+        for as long as a test wants."""
         self._held |= {_address(server)}
 
     def release(self) -> None:
@@ -212,7 +235,9 @@ class CuttingProxy:
             return
         self._sessions.append(session)
         for end, ready in ((client, session.from_client), (session.server, session.from_server)):
-            self._selector.register(end, selectors.EVENT_READ, lambda session=session, ready=ready: _guarded(session, ready))
+            self._selector.register(
+                end, selectors.EVENT_READ, lambda session=session, ready=ready: _guarded(session, ready)
+            )
 
     def _run(self) -> None:
         while not self._stopping:
@@ -256,7 +281,9 @@ def _address(server: str) -> tuple[str, int]:
 
 
 def _row(index: int, error_code: int) -> Message:
-    return Message(index=index, error_code=error_code, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
+    return Message(
+        index=index, error_code=error_code, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1
+    )
 
 
 def _with_errors(header: RequestHeader, request: Message) -> bytes:
@@ -265,11 +292,15 @@ def _with_errors(header: RequestHeader, request: Message) -> bytes:
         Message(
             name=topic.name,
             topic_id=topic.topic_id,
-            partition_responses=[_row(data.index, ErrorCode.NOT_LEADER_OR_FOLLOWER) for data in topic.partition_data],
+            partition_responses=[
+                _row(data.index, ErrorCode.NOT_LEADER_OR_FOLLOWER) for data in topic.partition_data
+            ],
         )
         for topic in request.topic_data
     ]
-    return b"".join(encode_response(header.api_key, header.version, header.correlation_id, Message(responses=responses)))
+    return b"".join(
+        encode_response(header.api_key, header.version, header.correlation_id, Message(responses=responses))
+    )
 
 
 def _misreported(header: RequestHeader, answer: bytes) -> bytes:
@@ -277,6 +308,7 @@ def _misreported(header: RequestHeader, answer: bytes) -> bytes:
     message = decode_response(header.api_key, header.version, memoryview(answer)[4:])
     for topic in message.responses:
         topic.partition_responses = [
-            _row(row.index, row.error_code or ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND) for row in topic.partition_responses
+            _row(row.index, row.error_code or ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+            for row in topic.partition_responses
         ]
     return b"".join(encode_response(header.api_key, header.version, header.correlation_id, message))

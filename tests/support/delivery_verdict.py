@@ -1,4 +1,5 @@
-"""Sends records in every way there is, and judges afterwards: nothing lost, nothing twice, in order, each where its ack says."""
+"""Sends records in every way there is, and judges afterwards: nothing lost, nothing twice, in
+order, each where its ack says."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ from tests.support.waiting import PATIENCE_S
 Place = tuple[int, int]
 KEYS = 7
 PARTITIONS = 3
-QUICK = {"reconnect.backoff.ms": 5, "reconnect.backoff.max.ms": 50, "retry.backoff.ms": 5, "retry.backoff.max.ms": 50}
+QUICK = {
+    "reconnect.backoff.ms": 5,
+    "reconnect.backoff.max.ms": 50,
+    "retry.backoff.ms": 5,
+    "retry.backoff.max.ms": 50,
+}
 """Settings that keep a test with many faults short."""
 
 
@@ -60,7 +66,8 @@ class Sent:
         self.tables.append((values, producer.send_table(self.topic, pa.table(columns))))
 
     def acknowledged(self, timeout_s: float = 30) -> dict[Place, bytes]:
-        """Every record's value by the place that its ack names; raises what any of them failed with."""
+        """Every record's value by the place that its ack names; raises what any of them failed
+        with."""
         placed: dict[Place, bytes] = {}
         for value, ack in self.singles:
             enter(placed, ack.result(timeout_s), value)
@@ -87,7 +94,9 @@ def read_back(servers: str, topic: str, partitions: int) -> dict[Place, tuple[by
     with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer:
         ends = consumer.end_offsets(numbers)
         for partition in numbers:
-            for table in consumer.read_range(partition, 0, ends[partition], columns=["offset", "key", "value"], timeout_s=PATIENCE_S):
+            for table in consumer.read_range(
+                partition, 0, ends[partition], columns=["offset", "key", "value"], timeout_s=PATIENCE_S
+            ):
                 for row in table.to_pylist():
                     place = (partition.partition, row["offset"])
                     assert place not in found
@@ -96,11 +105,19 @@ def read_back(servers: str, topic: str, partitions: int) -> dict[Place, tuple[by
     return found
 
 
-def judge(placed: dict[Place, bytes], found: dict[Place, tuple[bytes | None, bytes]], *, all_acknowledged: bool = True) -> None:
-    """Acknowledged records are there, exactly once, where their acks say; keys and partitions keep their order."""
+def judge(
+    placed: dict[Place, bytes],
+    found: dict[Place, tuple[bytes | None, bytes]],
+    *,
+    all_acknowledged: bool = True,
+) -> None:
+    """Acknowledged records are there, exactly once, where their acks say; keys and partitions keep
+    their order."""
     for place, value in placed.items():
         assert place in found, f"{value!r} was acknowledged at {place} and is not there"
-        assert found[place][1] == value, f"{value!r} was acknowledged at {place}, where {found[place][1]!r} is"
+        assert found[place][1] == value, (
+            f"{value!r} was acknowledged at {place}, where {found[place][1]!r} is"
+        )
     values = [value for _, value in found.values()]
     assert len(set(values)) == len(values), "records are there twice"
     if all_acknowledged:
@@ -115,14 +132,23 @@ def in_order(found: Iterable[tuple[Place, tuple[bytes | None, bytes]]]) -> None:
     for (partition, _), (key, value) in sorted(found):
         if key is not None:
             assert homes.setdefault(key, partition) == partition
-            assert last.get((partition, key), b"") < value, f"{value!r} of {key!r} came after {last[partition, key]!r}"
+            assert last.get((partition, key), b"") < value, (
+                f"{value!r} of {key!r} came after {last[partition, key]!r}"
+            )
             last[partition, key] = value
 
 
-def run(servers: str, topic: str, faults: list[Fault], step: int = 3, rounds: int = 6, **config: object) -> None:
+def run(
+    servers: str, topic: str, faults: list[Fault], step: int = 3, rounds: int = 6, **config: object
+) -> None:
     """Send through a proxy that spoils every `step`-th request, read back past it, and judge."""
     sent = Sent(topic, PARTITIONS)
-    settings = {**QUICK, "batch.size": 700, "linger.ms": 1, **{key.replace("_", "."): value for key, value in config.items()}}
+    settings = {
+        **QUICK,
+        "batch.size": 700,
+        "linger.ms": 1,
+        **{key.replace("_", "."): value for key, value in config.items()},
+    }
     with CuttingProxy(servers, every(step, faults)) as proxy:
         with fairlead_kafka.Producer({"bootstrap.servers": proxy.bootstrap_servers, **settings}) as producer:
             for _ in range(rounds):

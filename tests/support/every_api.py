@@ -1,7 +1,8 @@
-"""A tour through every API that a cluster serves: requests that have something done, in an order that lets them; answers may fail to come.
+"""A tour through every API that a cluster serves: requests that have something done, in an order
+that lets them; answers may fail to come.
 
-For tests in which anything may go wrong at any place: `tour` goes on whatever is lost on the way, `check_well` says whether a cluster
-serves.
+For tests in which anything may go wrong at any place: `tour` goes on whatever is lost on the way,
+`check_well` says whether a cluster serves.
 """
 
 from __future__ import annotations
@@ -40,13 +41,21 @@ _LANES = count(1)
 
 
 class Tour:
-    """One tour: `ask` sends the highest version of an API that is served, on a connection of its own; None where no answer came."""
+    """One tour: `ask` sends the highest version of an API that is served, on a connection of its
+    own; None where no answer came."""
 
     def __init__(self, cluster: VirtualCluster) -> None:
         self.cluster = cluster
         self.visited: set[ApiKey] = set()
 
-    def ask(self, node_id: int, api_key: ApiKey, version: int | None = None, patience_ms: float = 8_000, **fields: Any) -> Message | None:
+    def ask(
+        self,
+        node_id: int,
+        api_key: ApiKey,
+        version: int | None = None,
+        patience_ms: float = 8_000,
+        **fields: Any,
+    ) -> Message | None:
         self.visited.add(api_key)
         version = REGISTRY[api_key].high if version is None else version
         asked = self.cluster.send(node_id, api_key, version, lane=next(_LANES), **fields)
@@ -87,12 +96,19 @@ def _quotas(visit: Tour) -> None:
         for kind, keys in wanted.items()
     ]
     visit.ask(0, ApiKey.ALTER_CLIENT_QUOTAS, entries=entries, validate_only=False)
-    visit.everywhere(ApiKey.DESCRIBE_CLIENT_QUOTAS, components=[Message(entity_type="user", match_type=1, match=None)], strict=True)
+    visit.everywhere(
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        components=[Message(entity_type="user", match_type=1, match=None)],
+        strict=True,
+    )
 
 
 def _topics(visit: Tour) -> None:
     visit.everywhere(ApiKey.API_VERSIONS, client_software_name="tour", client_software_version="1")
-    configs = [Message(name="cleanup.policy", value="compact"), Message(name="min.cleanable.dirty.ratio", value="0.01")]
+    configs = [
+        Message(name="cleanup.policy", value="compact"),
+        Message(name="min.cleanable.dirty.ratio", value="0.01"),
+    ]
     topics = [
         Message(name=TOPIC, num_partitions=2, replication_factor=3, assignments=[], configs=[]),
         Message(name="compacted", num_partitions=1, replication_factor=3, assignments=[], configs=configs),
@@ -100,14 +116,35 @@ def _topics(visit: Tour) -> None:
     ]
     visit.ask(0, ApiKey.CREATE_TOPICS, topics=topics, timeout_ms=5_000, validate_only=False)
     visit.everywhere(ApiKey.METADATA, topics=None, allow_auto_topic_creation=False)
-    visit.ask(1, ApiKey.METADATA, topics=[Message(topic_id=UUID(int=0), name="made-by-asking")], allow_auto_topic_creation=True)
-    visit.ask(0, ApiKey.CREATE_PARTITIONS, topics=[Message(name=TOPIC, count=3, assignments=None)], timeout_ms=5_000, validate_only=False)
-    alter = [Message(resource_type=2, resource_name=TOPIC, configs=[Message(name="retention.ms", config_operation=0, value="100000")])]
+    visit.ask(
+        1,
+        ApiKey.METADATA,
+        topics=[Message(topic_id=UUID(int=0), name="made-by-asking")],
+        allow_auto_topic_creation=True,
+    )
+    visit.ask(
+        0,
+        ApiKey.CREATE_PARTITIONS,
+        topics=[Message(name=TOPIC, count=3, assignments=None)],
+        timeout_ms=5_000,
+        validate_only=False,
+    )
+    alter = [
+        Message(
+            resource_type=2,
+            resource_name=TOPIC,
+            configs=[Message(name="retention.ms", config_operation=0, value="100000")],
+        )
+    ]
     visit.ask(0, ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=alter, validate_only=False)
-    whole = [Message(resource_type=2, resource_name="gone", configs=[Message(name="retention.ms", value="1000")])]
+    whole = [
+        Message(resource_type=2, resource_name="gone", configs=[Message(name="retention.ms", value="1000")])
+    ]
     visit.ask(0, ApiKey.ALTER_CONFIGS, resources=whole, validate_only=False)
     described = [Message(resource_type=2, resource_name=TOPIC, configuration_keys=None)]
-    visit.everywhere(ApiKey.DESCRIBE_CONFIGS, resources=described, include_synonyms=True, include_documentation=True)
+    visit.everywhere(
+        ApiKey.DESCRIBE_CONFIGS, resources=described, include_synonyms=True, include_documentation=True
+    )
 
 
 def _records(visit: Tour) -> None:
@@ -115,17 +152,42 @@ def _records(visit: Tour) -> None:
         for topic, number in ((TOPIC, 0), (TOPIC, 1), ("compacted", 0), ("gone", 0)):
             written = records(b"value", b"another", keys=[b"k", b"k"])
             patience_ms = 200 if acks == 0 else 8_000
-            visit.ask(visit.leader(topic, number), ApiKey.PRODUCE, 9, patience_ms, **produce_fields({(topic, number): written}, acks))
+            visit.ask(
+                visit.leader(topic, number),
+                ApiKey.PRODUCE,
+                9,
+                patience_ms,
+                **produce_fields({(topic, number): written}, acks),
+            )
     names = {(TOPIC, 0): 0, (TOPIC, 1): 0}
     visit.everywhere(ApiKey.FETCH, version=12, **fetch_fields(names))
-    visit.ask(visit.leader(), ApiKey.FETCH, 12, **fetch_fields({(TOPIC, 0): 4}, max_wait_ms=500, min_bytes=10_000_000))
+    visit.ask(
+        visit.leader(),
+        ApiKey.FETCH,
+        12,
+        **fetch_fields({(TOPIC, 0): 4}, max_wait_ms=500, min_bytes=10_000_000),
+    )
     for session_epoch in (0, 1):
-        visit.ask(visit.leader(), ApiKey.FETCH, 12, **fetch_fields(names, session_epoch=session_epoch, session_id=session_epoch))
+        visit.ask(
+            visit.leader(),
+            ApiKey.FETCH,
+            12,
+            **fetch_fields(names, session_epoch=session_epoch, session_id=session_epoch),
+        )
     for timestamp in (-1, -2, -3, 1, 2**60):
-        asked = [Message(partition_index=number, current_leader_epoch=-1, timestamp=timestamp) for number in (0, 1)]
-        visit.everywhere(ApiKey.LIST_OFFSETS, replica_id=-1, isolation_level=0, topics=[Message(name=TOPIC, partitions=asked)])
+        asked = [
+            Message(partition_index=number, current_leader_epoch=-1, timestamp=timestamp) for number in (0, 1)
+        ]
+        visit.everywhere(
+            ApiKey.LIST_OFFSETS,
+            replica_id=-1,
+            isolation_level=0,
+            topics=[Message(name=TOPIC, partitions=asked)],
+        )
     epochs = [Message(partition=0, current_leader_epoch=-1, leader_epoch=0)]
-    visit.everywhere(ApiKey.OFFSET_FOR_LEADER_EPOCH, replica_id=-1, topics=[Message(topic=TOPIC, partitions=epochs)])
+    visit.everywhere(
+        ApiKey.OFFSET_FOR_LEADER_EPOCH, replica_id=-1, topics=[Message(topic=TOPIC, partitions=epochs)]
+    )
     deleted = [Message(name=TOPIC, partitions=[Message(partition_index=1, offset=2)])]
     visit.ask(visit.leader(TOPIC, 1), ApiKey.DELETE_RECORDS, topics=deleted, timeout_ms=3_000)
 
@@ -147,15 +209,33 @@ def _group(visit: Tour) -> None:
     visit.ask(here, ApiKey.HEARTBEAT, generation_id=generation, member_id=member_id, **who)
     rows = [Message(partition_index=0, committed_offset=1, committed_leader_epoch=-1, committed_metadata="")]
     offsets = [Message(name=TOPIC, partitions=rows)]
-    visit.ask(here, ApiKey.OFFSET_COMMIT, 9, generation_id_or_member_epoch=generation, member_id=member_id, topics=offsets, **who)
+    visit.ask(
+        here,
+        ApiKey.OFFSET_COMMIT,
+        9,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        topics=offsets,
+        **who,
+    )
     visit.ask(here, ApiKey.OFFSET_FETCH, groups=[Message(group_id=GROUP, topics=None)], require_stable=True)
     visit.everywhere(ApiKey.DESCRIBE_GROUPS, groups=[GROUP], include_authorized_operations=True)
     visit.everywhere(ApiKey.LIST_GROUPS, states_filter=[], types_filter=[])
     # One that asked for its id and never came again, and one whose session ends by itself.
     visit.ask(here, ApiKey.JOIN_GROUP, member_id="", protocols=protocols, **join)
     visit.cluster.host.advance(7_000)
-    visit.ask(here, ApiKey.LEAVE_GROUP, group_id=GROUP, members=[Message(member_id=member_id, group_instance_id=None, reason="over")])
-    visit.ask(here, ApiKey.OFFSET_DELETE, group_id=GROUP, topics=[Message(name=TOPIC, partitions=[Message(partition_index=0)])])
+    visit.ask(
+        here,
+        ApiKey.LEAVE_GROUP,
+        group_id=GROUP,
+        members=[Message(member_id=member_id, group_instance_id=None, reason="over")],
+    )
+    visit.ask(
+        here,
+        ApiKey.OFFSET_DELETE,
+        group_id=GROUP,
+        topics=[Message(name=TOPIC, partitions=[Message(partition_index=0)])],
+    )
     visit.ask(here, ApiKey.DELETE_GROUPS, groups_names=[GROUP])
     if ApiKey.CONSUMER_GROUP_HEARTBEAT in REGISTRY:
         visit.ask(here, ApiKey.CONSUMER_GROUP_HEARTBEAT, group_id="other", member_id="m", member_epoch=0)
@@ -164,10 +244,23 @@ def _group(visit: Tour) -> None:
 def _transaction(visit: Tour) -> None:
     visit.everywhere(ApiKey.FIND_COORDINATOR, key_type=1, coordinator_keys=[TRANSACTION])
     here = visit.leader("__transaction_state")
-    visit.ask(here, ApiKey.INIT_PRODUCER_ID, transactional_id=None, transaction_timeout_ms=5_000, producer_id=-1, producer_epoch=-1)
+    visit.ask(
+        here,
+        ApiKey.INIT_PRODUCER_ID,
+        transactional_id=None,
+        transaction_timeout_ms=5_000,
+        producer_id=-1,
+        producer_epoch=-1,
+    )
     for committed in (True, False, None):
         begun = visit.ask(
-            here, ApiKey.INIT_PRODUCER_ID, 4, transactional_id=TRANSACTION, transaction_timeout_ms=3_000, producer_id=-1, producer_epoch=-1
+            here,
+            ApiKey.INIT_PRODUCER_ID,
+            4,
+            transactional_id=TRANSACTION,
+            transaction_timeout_ms=3_000,
+            producer_id=-1,
+            producer_epoch=-1,
         )
         identity = (-1, -1) if begun is None else (begun.producer_id, begun.producer_epoch)
         flat = {"transactional_id": TRANSACTION, "producer_id": identity[0], "producer_epoch": identity[1]}
@@ -176,16 +269,33 @@ def _transaction(visit: Tour) -> None:
         visit.ask(here, ApiKey.ADD_PARTITIONS_TO_TXN, 3, **added)
         visit.ask(here, ApiKey.ADD_OFFSETS_TO_TXN, 3, group_id="another", **flat)
         for number in (0, 1, 2):
-            written = batch([b"t"], producer_id=identity[0], producer_epoch=identity[1], base_sequence=0, transactional=True)
+            written = batch(
+                [b"t"],
+                producer_id=identity[0],
+                producer_epoch=identity[1],
+                base_sequence=0,
+                transactional=True,
+            )
             fields = produce_fields({(TOPIC, number): written}) | {"transactional_id": TRANSACTION}
             visit.ask(visit.leader(TOPIC, number), ApiKey.PRODUCE, 9, **fields)
-        rows = [Message(partition_index=0, committed_offset=1, committed_leader_epoch=-1, committed_metadata="")]
+        rows = [
+            Message(partition_index=0, committed_offset=1, committed_leader_epoch=-1, committed_metadata="")
+        ]
         member = {"group_id": "another", "generation_id": -1, "member_id": "", "group_instance_id": None}
         there = visit.leader("__consumer_offsets")
-        visit.ask(there, ApiKey.TXN_OFFSET_COMMIT, 3, topics=[Message(name=TOPIC, partitions=rows)], **member, **flat)
+        visit.ask(
+            there,
+            ApiKey.TXN_OFFSET_COMMIT,
+            3,
+            topics=[Message(name=TOPIC, partitions=rows)],
+            **member,
+            **flat,
+        )
         visit.everywhere(ApiKey.DESCRIBE_PRODUCERS, topics=[Message(name=TOPIC, partition_indexes=[0])])
         visit.everywhere(ApiKey.DESCRIBE_TRANSACTIONS, transactional_ids=[TRANSACTION])
-        visit.everywhere(ApiKey.LIST_TRANSACTIONS, state_filters=[], producer_id_filters=[], duration_filter=-1)
+        visit.everywhere(
+            ApiKey.LIST_TRANSACTIONS, state_filters=[], producer_id_filters=[], duration_filter=-1
+        )
         if committed is not None:  # the last one is aborted by its time-out
             visit.ask(here, ApiKey.END_TXN, 3, committed=committed, **flat)
         visit.cluster.host.advance(6_000 if committed is None else 200)
@@ -209,9 +319,18 @@ def _moving(visit: Tour) -> None:
 
 
 def _rights(visit: Tour) -> None:
-    acl = {"resource_type": 2, "resource_name": TOPIC, "principal": "User:alice", "host": "*", "operation": 3, "permission_type": 3}
+    acl = {
+        "resource_type": 2,
+        "resource_name": TOPIC,
+        "principal": "User:alice",
+        "host": "*",
+        "operation": 3,
+        "permission_type": 3,
+    }
     any_of_it = {"resource_type_filter": 2, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
-    visit.ask(0, ApiKey.CREATE_ACLS, creations=[Message(**acl, resource_pattern_type=pattern) for pattern in (3, 4)])
+    visit.ask(
+        0, ApiKey.CREATE_ACLS, creations=[Message(**acl, resource_pattern_type=pattern) for pattern in (3, 4)]
+    )
     visit.everywhere(ApiKey.DESCRIBE_ACLS, **any_of_it)
     visit.ask(0, ApiKey.DELETE_ACLS, filters=[Message(**any_of_it)])
 
@@ -224,7 +343,8 @@ def _ending(visit: Tour) -> None:
 
 
 def check_well(cluster: VirtualCluster, name: str = "afterwards") -> None:
-    """AssertionError unless all brokers live and serve: a new topic, records replicated and read, a group, a transaction."""
+    """AssertionError unless all brokers live and serve: a new topic, records replicated and read, a
+    group, a transaction."""
     assert all(not handle.ended for handle in cluster.handles.values()), "a broker was ended"
     for broker in cluster.brokers.values():
         broker.check()
@@ -252,7 +372,12 @@ def _well(visit: Tour, name: str) -> Iterator[Callable[[], bool]]:
 
     def written(topic: str, number: int) -> Callable[[], bool]:
         def write() -> bool:
-            answer = visit.ask(visit.leader(topic, number), ApiKey.PRODUCE, 9, **produce_fields({(topic, number): batch([b"well"])}))
+            answer = visit.ask(
+                visit.leader(topic, number),
+                ApiKey.PRODUCE,
+                9,
+                **produce_fields({(topic, number): batch([b"well"])}),
+            )
             return answer is not None and answer.responses[0].partition_responses[0].error_code == 0
 
         write.__doc__ = f"a record for {topic}-{number}, replicated"
@@ -260,7 +385,9 @@ def _well(visit: Tour, name: str) -> Iterator[Callable[[], bool]]:
 
     def read(topic: str, number: int) -> Callable[[], bool]:
         def fetch() -> bool:
-            answer = visit.ask(visit.leader(topic, number), ApiKey.FETCH, 12, **fetch_fields({(topic, number): 0}))
+            answer = visit.ask(
+                visit.leader(topic, number), ApiKey.FETCH, 12, **fetch_fields({(topic, number): 0})
+            )
             row = None if answer is None else answer.responses[0].partitions[0]
             return row is not None and row.error_code == 0 and bool(row.records)
 
@@ -279,7 +406,12 @@ def _well(visit: Tour, name: str) -> Iterator[Callable[[], bool]]:
 def commits(visit: Tour, group: str) -> bool:
     """a commit of a group"""
     rows = [Message(partition_index=0, committed_offset=1, committed_leader_epoch=-1, committed_metadata="")]
-    fields = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}
+    fields = {
+        "group_id": group,
+        "generation_id_or_member_epoch": -1,
+        "member_id": "",
+        "group_instance_id": None,
+    }
     visit.ask(0, ApiKey.FIND_COORDINATOR, key_type=0, coordinator_keys=[group])
     topics = [Message(name=group, partitions=rows)]
     answer = visit.ask(visit.leader("__consumer_offsets"), ApiKey.OFFSET_COMMIT, 9, topics=topics, **fields)
@@ -289,7 +421,12 @@ def commits(visit: Tour, group: str) -> bool:
 def _begun(visit: Tour, name: str) -> bool:
     """a producer id for a transactional id"""
     visit.ask(0, ApiKey.FIND_COORDINATOR, key_type=1, coordinator_keys=[name])
-    fields = {"transactional_id": name, "transaction_timeout_ms": 5_000, "producer_id": -1, "producer_epoch": -1}
+    fields = {
+        "transactional_id": name,
+        "transaction_timeout_ms": 5_000,
+        "producer_id": -1,
+        "producer_epoch": -1,
+    }
     answer = visit.ask(visit.leader("__transaction_state"), ApiKey.INIT_PRODUCER_ID, 4, **fields)
     return answer is not None and answer.error_code == 0
 

@@ -24,7 +24,8 @@ class Crash(Exception):
 
 
 class Query:
-    """A streaming query as the sink sees it, with a topic of its own; each test's own on the same cluster."""
+    """A streaming query as the sink sees it, with a topic of its own; each test's own on the same
+    cluster."""
 
     def __init__(self, servers: str, name: str) -> None:
         self.client = {"bootstrap.servers": servers, "linger.ms": "0"}
@@ -36,7 +37,11 @@ class Query:
         return [f"{self.name} {batch} {number} {row}".encode() for row in range(4)]
 
     def task(
-        self, batch: int, number: int, rows: list[bytes] | None = None, reached: Callable[[TaskStep], None] = lambda step: None
+        self,
+        batch: int,
+        number: int,
+        rows: list[bytes] | None = None,
+        reached: Callable[[TaskStep], None] = lambda step: None,
     ) -> Part:
         values = self.rows(batch, number) if rows is None else rows
         batches = iter([pa.record_batch({"value": values[:2]}), pa.record_batch({"value": values[2:]})])
@@ -75,9 +80,16 @@ class Query:
 
     def open_transactions(self) -> list[str]:
         with fairlead_kafka.Admin({"bootstrap.servers": self.client["bootstrap.servers"]}) as admin:
-            return [each for each in admin.list_transactions(["Ongoing"]) if is_task_of(GUARANTEE, self.name, each)]
+            return [
+                each
+                for each in admin.list_transactions(["Ongoing"])
+                if is_task_of(GUARANTEE, self.name, each)
+            ]
 
     def time_out(self, part: Part) -> None:
-        """What a coordinator does to a transaction that is open for too long: abort it, under an epoch of its own."""
-        with fairlead_kafka.Producer({**self.client, "transactional.id": part.transaction.transactional_id}) as producer:
+        """What a coordinator does to a transaction that is open for too long: abort it, under an
+        epoch of its own."""
+        with fairlead_kafka.Producer(
+            {**self.client, "transactional.id": part.transaction.transactional_id}
+        ) as producer:
             producer.init_transactions()

@@ -68,10 +68,14 @@ class AdminAnswers:
             return injected
         if topic is None or partition.partition >= len(topic.logs):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return 0 if topic.logs[partition.partition].leader == self.node_id else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return (
+            0 if topic.logs[partition.partition].leader == self.node_id else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        )
 
     def _controlled(self, api_key: ApiKey, name: str) -> int:
-        return self.cluster.error(api_key, name) or (0 if self.node_id == self.cluster.controller else ErrorCode.NOT_CONTROLLER)
+        return self.cluster.error(api_key, name) or (
+            0 if self.node_id == self.cluster.controller else ErrorCode.NOT_CONTROLLER
+        )
 
     def _create_topics(self, request: Request) -> Message:
         results = []
@@ -122,7 +126,11 @@ class AdminAnswers:
         results = []
         for item in request.message.resources:
             code = self.cluster.error(ApiKey.DESCRIBE_CONFIGS, item.resource_name)
-            configs = self.cluster.topics[item.resource_name].configs if item.resource_type == 2 else {"node.id": str(self.node_id)}
+            configs = (
+                self.cluster.topics[item.resource_name].configs
+                if item.resource_type == 2
+                else {"node.id": str(self.node_id)}
+            )
             entries = [
                 Message(
                     name=name,
@@ -138,7 +146,11 @@ class AdminAnswers:
             ]
             results.append(
                 Message(
-                    error_code=code, error_message=None, resource_type=item.resource_type, resource_name=item.resource_name, configs=entries
+                    error_code=code,
+                    error_message=None,
+                    resource_type=item.resource_type,
+                    resource_name=item.resource_name,
+                    configs=entries,
                 )
             )
         return Message(throttle_time_ms=0, results=results)
@@ -159,7 +171,14 @@ class AdminAnswers:
                 value = values[change.config_operation]
                 if value is not None:
                     configs[change.name] = value
-            results.append(Message(error_code=0, error_message=None, resource_type=item.resource_type, resource_name=item.resource_name))
+            results.append(
+                Message(
+                    error_code=0,
+                    error_message=None,
+                    resource_type=item.resource_type,
+                    resource_name=item.resource_name,
+                )
+            )
         return Message(throttle_time_ms=0, responses=results)
 
     def _delete_records(self, request: Request) -> Message:
@@ -173,6 +192,8 @@ class AdminAnswers:
                     log = self.cluster.log(*partition)
                     log.start = log.end if item.offset == -1 else item.offset
                 low = -1 if code else self.cluster.log(*partition).start
-                parts.append(Message(partition_index=item.partition_index, low_watermark=low, error_code=code))
+                parts.append(
+                    Message(partition_index=item.partition_index, low_watermark=low, error_code=code)
+                )
             topics.append(Message(name=topic.name, partitions=parts))
         return Message(throttle_time_ms=0, topics=topics)

@@ -11,12 +11,25 @@ from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.core import Network
 from fairlead_kafka.core.effects import Close, Effect, Listen, Write
-from fairlead_kafka.core.events import Accepted, ConnectionEvent, Disconnected, Event, Listening, Received, Submitted
+from fairlead_kafka.core.events import (
+    Accepted,
+    ConnectionEvent,
+    Disconnected,
+    Event,
+    Listening,
+    Received,
+    Submitted,
+)
 from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.runtime.transport import Transport
 from fairlead_kafka.wire import ApiKey, FrameReader, Message, Request, decode_request, encode_response
 
-OFFERED = {ApiKey.PRODUCE: (3, 9), ApiKey.METADATA: (4, 12), ApiKey.API_VERSIONS: (0, 3), ApiKey.LIST_OFFSETS: (1, 7)}
+OFFERED = {
+    ApiKey.PRODUCE: (3, 9),
+    ApiKey.METADATA: (4, 12),
+    ApiKey.API_VERSIONS: (0, 3),
+    ApiKey.LIST_OFFSETS: (1, 7),
+}
 TOPIC_ID = uuid.UUID(int=7)
 
 Answer = Callable[[Request], "Message | bytes | list[bytes] | None"]
@@ -24,7 +37,9 @@ Answer = Callable[[Request], "Message | bytes | list[bytes] | None"]
 
 def versions_message(offered: Mapping[ApiKey, tuple[int, int]] = OFFERED, error_code: int = 0) -> Message:
     """An ApiVersions response."""
-    keys = [Message(api_key=int(key), min_version=low, max_version=high) for key, (low, high) in offered.items()]
+    keys = [
+        Message(api_key=int(key), min_version=low, max_version=high) for key, (low, high) in offered.items()
+    ]
     return Message(error_code=error_code, api_keys=keys, throttle_time_ms=0)
 
 
@@ -41,17 +56,26 @@ def partition_message(index: int, leader: int, epoch: int, error_code: int = 0) 
     )
 
 
-def topic_message(name: str, partitions: Sequence[Message], topic_id: uuid.UUID = TOPIC_ID, error_code: int = 0) -> Message:
+def topic_message(
+    name: str, partitions: Sequence[Message], topic_id: uuid.UUID = TOPIC_ID, error_code: int = 0
+) -> Message:
     """One topic of a Metadata response."""
-    return Message(error_code=error_code, name=name, topic_id=topic_id, is_internal=False, partitions=list(partitions))
+    return Message(
+        error_code=error_code, name=name, topic_id=topic_id, is_internal=False, partitions=list(partitions)
+    )
 
 
-def metadata_message(nodes: Mapping[int, tuple[str, int]], topics: Sequence[Message] = (), controller_id: int = 0) -> Message:
+def metadata_message(
+    nodes: Mapping[int, tuple[str, int]], topics: Sequence[Message] = (), controller_id: int = 0
+) -> Message:
     """A Metadata response."""
     return Message(
         throttle_time_ms=0,
         error_code=0,
-        brokers=[Message(node_id=node_id, host=host, port=port, rack=None) for node_id, (host, port) in nodes.items()],
+        brokers=[
+            Message(node_id=node_id, host=host, port=port, rack=None)
+            for node_id, (host, port) in nodes.items()
+        ],
         cluster_id="cluster",
         controller_id=controller_id,
         topics=list(topics),
@@ -69,7 +93,8 @@ def list_offsets_request() -> Message:
 
 
 class FakeBroker:
-    """A machine that listens at host:port. `answers[api_key](request)` gives a message, raw bytes, or None for no answer."""
+    """A machine that listens at host:port. `answers[api_key](request)` gives a message, raw bytes,
+    or None for no answer."""
 
     def __init__(self, host: str = "broker", port: int = 9092) -> None:
         self.port = port
@@ -108,7 +133,9 @@ class FakeBroker:
         answer = None if self.silent else self.answers[ApiKey(request.api_key)](request)
         if isinstance(answer, Message):
             version = request.version if answer.__dict__.get("error_code") != 35 else 0
-            self._effects.append(Write(connection, encode_response(request.api_key, version, request.correlation_id, answer)))
+            self._effects.append(
+                Write(connection, encode_response(request.api_key, version, request.correlation_id, answer))
+            )
         elif answer is not None:
             self._effects.append(Write(connection, answer if isinstance(answer, list) else [answer]))
 
@@ -125,10 +152,16 @@ class FakeBroker:
 
 
 class Client:
-    """A machine that is nothing but a network; operations are functions of it. `advance_first`: the order within a step."""
+    """A machine that is nothing but a network; operations are functions of it. `advance_first`: the
+    order within a step."""
 
-    def __init__(self, advance_first: bool = False, max_in_flight: int = 5, seed: int = 1, **configs: Any) -> None:
-        given = {"bootstrap.servers": "broker:9092", **{name.replace("_", "."): value for name, value in configs.items()}}
+    def __init__(
+        self, advance_first: bool = False, max_in_flight: int = 5, seed: int = 1, **configs: Any
+    ) -> None:
+        given = {
+            "bootstrap.servers": "broker:9092",
+            **{name.replace("_", "."): value for name, value in configs.items()},
+        }
         self.settings, self.rng = CLIENT_CONFIGS.parse("producer", given), random.Random(seed)
         self.network = Network(self.settings, self.rng, max_in_flight=max_in_flight)
         self.answers: list[tuple[Any, Exception | None]] = []
@@ -168,7 +201,9 @@ class Client:
 class Scene:
     """A virtual host with a client and brokers on it."""
 
-    def __init__(self, client: Client, *brokers: FakeBroker, transport: Transport | None = None, **host: Any) -> None:
+    def __init__(
+        self, client: Client, *brokers: FakeBroker, transport: Transport | None = None, **host: Any
+    ) -> None:
         self.host = VirtualHost(**host)
         self.brokers = [(broker, self.host.add(broker)) for broker in brokers]
         self.client = client
@@ -191,11 +226,15 @@ class Scene:
 
         def operation(network: Network) -> None:
             for _ in range(count):
-                network.send(node_id, ApiKey.LIST_OFFSETS, list_offsets_request(), self.client.on_done, **options)
+                network.send(
+                    node_id, ApiKey.LIST_OFFSETS, list_offsets_request(), self.client.on_done, **options
+                )
 
         self.do(operation)
 
-    def until_answers(self, count: int = 1, timeout_ms: float = 300_000) -> list[tuple[Any, Exception | None]]:
+    def until_answers(
+        self, count: int = 1, timeout_ms: float = 300_000
+    ) -> list[tuple[Any, Exception | None]]:
         """Wait for answers to what was sent or requested."""
         self.host.run_until(lambda: len(self.client.answers) >= count, timeout_ms)
         return self.client.answers

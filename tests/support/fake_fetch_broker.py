@@ -1,7 +1,8 @@
-"""A small cluster that consumers and admin clients talk to in virtual time: real frames and real record batches, no replication.
+"""A small cluster that consumers and admin clients talk to in virtual time: real frames and real
+record batches, no replication.
 
-`FakeCluster` holds the state, one `FakeNode` per broker serves it. Tests move leaders, delete offsets, inject error codes, and look
-at the requests that came.
+`FakeCluster` holds the state, one `FakeNode` per broker serves it. Tests move leaders, delete
+offsets, inject error codes, and look at the requests that came.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ class FakeCluster:
     def topic(self, name: str, partitions: int = 1) -> FakeTopic:
         """Create a topic; leaders go round."""
         self._ids += 1
-        self.topics[name] = FakeTopic(uuid.UUID(int=self._ids), [FakeLog(1 + n % len(self.nodes)) for n in range(partitions)])
+        self.topics[name] = FakeTopic(
+            uuid.UUID(int=self._ids), [FakeLog(1 + n % len(self.nodes)) for n in range(partitions)]
+        )
         return self.topics[name]
 
     def log(self, topic: str, partition: int = 0) -> FakeLog:
@@ -75,7 +78,9 @@ class FakeCluster:
         """Append one batch. Options: keys, headers, times_ms, control, corrupt."""
         log = self.log(topic, partition)
         times_ms = options.get("times_ms") or [1_000 + log.end + n for n in range(len(values))]
-        columns = records.columns_from_lists(options.get("keys"), list(values), options.get("headers"), times_ms)
+        columns = records.columns_from_lists(
+            options.get("keys"), list(values), options.get("headers"), times_ms
+        )
         whole = [records.Slice(columns, 0, len(values))]
         control, writer = bool(options.get("control")), options.get("transaction_of", -1)
         if writer >= 0:
@@ -104,7 +109,9 @@ class FakeCluster:
         """Write the marker that ends the transaction of a producer id."""
         log = self.log(topic, partition)
         kind = records.ControlType.commit if commit else records.ControlType.abort
-        marker = records.control_batch(kind, producer_id=writer, producer_epoch=0, timestamp_ms=1_000, base_offset=log.end)
+        marker = records.control_batch(
+            kind, producer_id=writer, producer_epoch=0, timestamp_ms=1_000, base_offset=log.end
+        )
         first = log.open.pop(writer)
         if not commit:
             log.aborted.append((writer, first, log.end))
@@ -177,7 +184,10 @@ class FakeNode(AdminAnswers):
 
     def deadline_ns(self) -> int | None:
         waits = [
-            since_ns + ms_to_ns(queue[0][0].message.max_wait_ms) for queue in self._queues.values() if queue for since_ns in [queue[0][1]]
+            since_ns + ms_to_ns(queue[0][0].message.max_wait_ms)
+            for queue in self._queues.values()
+            if queue
+            for since_ns in [queue[0][1]]
         ]
         return min(waits, default=None)
 
@@ -189,35 +199,58 @@ class FakeNode(AdminAnswers):
 
     def _answer(self, connection: int, request: Request, since_ns: int) -> bool:
         answer = self._serve[ApiKey(request.api_key)](request)
-        if request.api_key == ApiKey.FETCH and self._now_ns < since_ns + ms_to_ns(request.message.max_wait_ms):
+        if request.api_key == ApiKey.FETCH and self._now_ns < since_ns + ms_to_ns(
+            request.message.max_wait_ms
+        ):
             parts = [part for topic in answer.responses for part in topic.partitions]
             if not any(part.records or part.error_code for part in parts):
                 return False
         if connection not in self._queues:  # a test hung up meanwhile
             return True
-        self._effects.append(Write(connection, encode_response(request.api_key, request.version, request.correlation_id, answer)))
+        self._effects.append(
+            Write(
+                connection, encode_response(request.api_key, request.version, request.correlation_id, answer)
+            )
+        )
         return True
 
     def _api_versions(self, request: Request) -> Message:
-        keys = [Message(api_key=int(key), min_version=low, max_version=high) for key, (low, high) in self.cluster.versions.items()]
+        keys = [
+            Message(api_key=int(key), min_version=low, max_version=high)
+            for key, (low, high) in self.cluster.versions.items()
+        ]
         return Message(error_code=0, api_keys=keys, throttle_time_ms=0)
 
     def _metadata(self, request: Request) -> Message:
         cluster = self.cluster
-        names = list(cluster.topics) if request.message.topics is None else [topic.name for topic in request.message.topics]
-        brokers = [Message(node_id=node.node_id, host=f"node{node.node_id}", port=PORT, rack=None) for node in cluster.nodes]
+        names = (
+            list(cluster.topics)
+            if request.message.topics is None
+            else [topic.name for topic in request.message.topics]
+        )
+        brokers = [
+            Message(node_id=node.node_id, host=f"node{node.node_id}", port=PORT, rack=None)
+            for node in cluster.nodes
+        ]
         leaderless = cluster.no_leader_answers > 0 and bool(names)
         cluster.no_leader_answers -= leaderless
         topics = [self._topic_metadata(name, leaderless) for name in names]
         return Message(
-            throttle_time_ms=0, error_code=0, brokers=brokers, cluster_id="fake", controller_id=cluster.controller, topics=topics
+            throttle_time_ms=0,
+            error_code=0,
+            brokers=brokers,
+            cluster_id="fake",
+            controller_id=cluster.controller,
+            topics=topics,
         )
 
     def _topic_metadata(self, name: str, leaderless: bool) -> Message:
         topic = self.cluster.topics.get(name)
         if topic is None:
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return Message(error_code=missing, name=name, topic_id=uuid.UUID(int=0), is_internal=False, partitions=[])
+            return Message(
+                error_code=missing, name=name, topic_id=uuid.UUID(int=0), is_internal=False, partitions=[]
+            )
         partitions = [
             Message(
                 error_code=0,
@@ -230,7 +263,13 @@ class FakeNode(AdminAnswers):
             )
             for number, log in enumerate(topic.logs)
         ]
-        return Message(error_code=0, name=name, topic_id=topic.topic_id, is_internal=name.startswith("__"), partitions=partitions)
+        return Message(
+            error_code=0,
+            name=name,
+            topic_id=topic.topic_id,
+            is_internal=name.startswith("__"),
+            partitions=partitions,
+        )
 
     def _list_offsets(self, request: Request) -> Message:
         topics = []
@@ -241,10 +280,26 @@ class FakeNode(AdminAnswers):
                 code, offset, time_ms = self._problem(ApiKey.LIST_OFFSETS, partition), NO_OFFSET, -1
                 if not code:
                     log = self.cluster.log(*partition)
-                    later = [(at, time) for at, time in sorted(log.times_ms.items()) if at >= log.start and time >= item.timestamp >= 0]
+                    later = [
+                        (at, time)
+                        for at, time in sorted(log.times_ms.items())
+                        if at >= log.start and time >= item.timestamp >= 0
+                    ]
                     ends = {-2: log.start, -1: log.readable_end(request.message.isolation_level)}
-                    offset, time_ms = (ends[item.timestamp], -1) if item.timestamp in ends else later[0] if later else (NO_OFFSET, -1)
-                part = Message(partition_index=item.partition_index, error_code=code, timestamp=time_ms, offset=offset, leader_epoch=0)
+                    offset, time_ms = (
+                        (ends[item.timestamp], -1)
+                        if item.timestamp in ends
+                        else later[0]
+                        if later
+                        else (NO_OFFSET, -1)
+                    )
+                part = Message(
+                    partition_index=item.partition_index,
+                    error_code=code,
+                    timestamp=time_ms,
+                    offset=offset,
+                    leader_epoch=0,
+                )
                 parts.append(part)
             topics.append(Message(name=topic.name, partitions=parts))
         return Message(throttle_time_ms=0, topics=topics)
@@ -257,13 +312,17 @@ class FakeNode(AdminAnswers):
             name = topic.topic if request.version < 13 else names.get(topic.topic_id, "")
             parts = []
             for item in topic.partitions:
-                part = self._fetch_partition(TopicPartition(name, item.partition), item, room, request.message.isolation_level)
+                part = self._fetch_partition(
+                    TopicPartition(name, item.partition), item, room, request.message.isolation_level
+                )
                 room -= len(part.records)
                 parts.append(part)
             responses.append(Message(topic=name, topic_id=topic.topic_id, partitions=parts))
         return Message(throttle_time_ms=0, error_code=0, session_id=0, responses=responses)
 
-    def _fetch_partition(self, partition: TopicPartition, item: Message, room: int, isolation_level: int) -> Message:
+    def _fetch_partition(
+        self, partition: TopicPartition, item: Message, room: int, isolation_level: int
+    ) -> Message:
         code = self._problem(ApiKey.FETCH, partition)
         log = None if code else self.cluster.log(*partition)
         known_end = log.ended.get(getattr(item, "last_fetched_epoch", -1)) if log is not None else None
@@ -285,7 +344,9 @@ class FakeNode(AdminAnswers):
             last_stable_offset=log.readable_end(1) if log else -1,
             log_start_offset=log.start if log else -1,
             aborted_transactions=[
-                Message(producer_id=writer, first_offset=first) for writer, first, marker in log.aborted if marker >= item.fetch_offset
+                Message(producer_id=writer, first_offset=first)
+                for writer, first, marker in log.aborted
+                if marker >= item.fetch_offset
             ]
             if log and isolation_level
             else None,
@@ -293,7 +354,10 @@ class FakeNode(AdminAnswers):
             records=data,
         )
         if known_end is not None and known_end < item.fetch_offset:
-            part.records, part.diverging_epoch = b"", Message(epoch=item.last_fetched_epoch, end_offset=known_end)
+            part.records, part.diverging_epoch = (
+                b"",
+                Message(epoch=item.last_fetched_epoch, end_offset=known_end),
+            )
         if code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self.cluster.tag_leaders:
             moved = self.cluster.log(*partition)
             part.current_leader = Message(leader_id=moved.leader, leader_epoch=moved.epoch)

@@ -1,4 +1,5 @@
-"""Random schemas with random values: how a value is written in JSON or handed to Avro, and what must come of it."""
+"""Random schemas with random values: how a value is written in JSON or handed to Avro, and what
+must come of it."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ doubles = st.floats(allow_nan=False, allow_infinity=False)
 singles = st.floats(allow_nan=False, allow_infinity=False, width=32)
 dates = st.dates()
 instants = st.datetimes(datetime.datetime(1600, 1, 1), datetime.datetime(2999, 1, 1))
-zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: datetime.timezone(datetime.timedelta(minutes=minutes)))
+zones = st.integers(-14 * 60, 14 * 60).map(
+    lambda minutes: datetime.timezone(datetime.timedelta(minutes=minutes))
+)
 decimals = st.integers(-(10**18) + 1, 10**18 - 1).map(lambda unscaled: Decimal(unscaled).scaleb(-4))
 
 
@@ -91,7 +94,11 @@ AVRO_LEAVES = (
     Kind(DoubleType(), _same(doubles), "double"),
     Kind(StringType(), _same(text), "string"),
     Kind(BinaryType(), _same(st.binary(max_size=9)), "bytes"),
-    Kind(StringType(), _same(st.uuids()).map(lambda pair: (pair[0], str(pair[1]))), {"type": "string", "logicalType": "uuid"}),
+    Kind(
+        StringType(),
+        _same(st.uuids()).map(lambda pair: (pair[0], str(pair[1]))),
+        {"type": "string", "logicalType": "uuid"},
+    ),
     Kind(DateType(), _same(dates), {"type": "int", "logicalType": "date"}),
     Kind(
         TimestampType(),
@@ -104,10 +111,19 @@ AVRO_LEAVES = (
         {"type": "long", "logicalType": "timestamp-micros"},
     ),
     Kind(TimestampNTZType(), _same(instants), {"type": "long", "logicalType": "local-timestamp-micros"}),
-    Kind(DecimalType(18, 4), _same(decimals), {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 4}),
+    Kind(
+        DecimalType(18, 4),
+        _same(decimals),
+        {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 4},
+    ),
     Kind(
         IntegerType(),
-        st.times().map(lambda time: (time, ((time.hour * 60 + time.minute) * 60 + time.second) * 1000 + time.microsecond // 1000)),
+        st.times().map(
+            lambda time: (
+                time,
+                ((time.hour * 60 + time.minute) * 60 + time.second) * 1000 + time.microsecond // 1000,
+            )
+        ),
         {"type": "int", "logicalType": "time-millis"},
     ),
 )
@@ -121,7 +137,12 @@ def _array(item: Kind) -> Kind:
 def _map(item: Kind) -> Kind:
     pairs = st.dictionaries(text, st.just((None, None)) | item.pairs, max_size=3)
     spark = MapType(StringType(), item.spark)
-    split = pairs.map(lambda given: ({name: one[0] for name, one in given.items()}, [(name, one[1]) for name, one in given.items()]))
+    split = pairs.map(
+        lambda given: (
+            {name: one[0] for name, one in given.items()},
+            [(name, one[1]) for name, one in given.items()],
+        )
+    )
     return Kind(spark, split, {"type": "map", "values": ["null", item.avro]})
 
 
@@ -132,11 +153,19 @@ def _unzipped(pairs: list[tuple[Any, Any]]) -> tuple[Any, Any]:
 def _struct(fields: list[tuple[Kind, bool]], record: str) -> Kind:
     """Fields f0, f1, …, each with whether null is allowed; in JSON a null may be left out."""
     names = [f"f{number}" for number in range(len(fields))]
-    spark = StructType([StructField(name, kind.spark, nullable) for name, (kind, nullable) in zip(names, fields, strict=True)])
+    spark = StructType(
+        [
+            StructField(name, kind.spark, nullable)
+            for name, (kind, nullable) in zip(names, fields, strict=True)
+        ]
+    )
     avro = [
-        {"name": name, "type": ["null", kind.avro] if nullable else kind.avro} for name, (kind, nullable) in zip(names, fields, strict=True)
+        {"name": name, "type": ["null", kind.avro] if nullable else kind.avro}
+        for name, (kind, nullable) in zip(names, fields, strict=True)
     ]
-    pairs = st.tuples(*(st.just((None, None)) | kind.pairs if nullable else kind.pairs for kind, nullable in fields)).map(
+    pairs = st.tuples(
+        *(st.just((None, None)) | kind.pairs if nullable else kind.pairs for kind, nullable in fields)
+    ).map(
         lambda given: (
             {name: one[0] for name, one in zip(names, given, strict=True)},
             {name: one[1] for name, one in zip(names, given, strict=True)},
@@ -150,7 +179,9 @@ def structs(leaves: tuple[Kind, ...], maps: bool = True) -> st.SearchStrategy[Ki
 
     def nested(inner: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:
         struct = st.builds(
-            _struct, st.lists(st.tuples(inner, st.booleans()), min_size=1, max_size=3), st.uuids().map(lambda name: f"r{name.hex}")
+            _struct,
+            st.lists(st.tuples(inner, st.booleans()), min_size=1, max_size=3),
+            st.uuids().map(lambda name: f"r{name.hex}"),
         )
         return st.one_of(inner.map(_array), *([inner.map(_map)] if maps else []), struct)
 
@@ -160,6 +191,8 @@ def structs(leaves: tuple[Kind, ...], maps: bool = True) -> st.SearchStrategy[Ki
 
 
 written_json = st.sampled_from([None, 1]).flatmap(
-    lambda indent: st.booleans().map(lambda ascii_only: lambda value: json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode())
+    lambda indent: st.booleans().map(
+        lambda ascii_only: lambda value: json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
+    )
 )
 """Ways to write JSON: on one line or on several, escaped or not."""

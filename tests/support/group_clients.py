@@ -1,4 +1,5 @@
-"""Our own consumers as members of groups: what they heard, and polling several of them until something holds."""
+"""Our own consumers as members of groups: what they heard, and polling several of them until
+something holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A group coordinator driven by hand: a broker that is all memory, a clock that is moved, members that note what they are told."""
+"""A group coordinator driven by hand: a broker that is all memory, a clock that is moved, members
+that note what they are told."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, Controller
-from fairlead_kafka.broker.coordinator import CommittedOffset, GroupCoordinator, JoinOutcome, JoinRequest, SyncOutcome
+from fairlead_kafka.broker.coordinator import (
+    CommittedOffset,
+    GroupCoordinator,
+    JoinOutcome,
+    JoinRequest,
+    SyncOutcome,
+)
 from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
@@ -46,9 +53,15 @@ class Nobody:
 
 
 class MemoryBroker:
-    """What a coordinator needs of its broker. While `held` is a list, appended records wait in it to be written."""
+    """What a coordinator needs of its broker. While `held` is a list, appended records wait in it
+    to be written."""
 
-    def __init__(self, controller: Controller, config: Mapping[str, Any] | None = None, logs: dict[int, MemoryLog] | None = None) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        config: Mapping[str, Any] | None = None,
+        logs: dict[int, MemoryLog] | None = None,
+    ) -> None:
         self.node_id = 0
         self.now_ns = 0
         self.wall_ms = 1_700_000_000_000
@@ -113,7 +126,9 @@ class MemoryBroker:
         else:
             self.held.append(lambda: done(ErrorCode.NONE, base_offset))
 
-    def read_internal(self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None]) -> None:
+    def read_internal(
+        self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None]
+    ) -> None:
         log = self.partitions.setdefault(partition, MemoryLog())
         bounds = [base_offset for base_offset, _ in log.batches] + [log.high_watermark]
         for index, (_, batch) in enumerate(log.batches):
@@ -139,7 +154,9 @@ class GroupRig:
         offsets_partitions: int = 5,
         wall_ms: int = 1_700_000_000_000,
     ) -> None:
-        self.controller = make_controller(brokers=1, config={"offsets.topic.num.partitions": offsets_partitions})
+        self.controller = make_controller(
+            brokers=1, config={"offsets.topic.num.partitions": offsets_partitions}
+        )
         self.controller.create_topic("orders", 4)
         self.controller.create_topic("payments", 4)
         self.controller.create_offsets_topic()
@@ -154,11 +171,18 @@ class GroupRig:
         return GroupRig(logs=self.broker.partitions, wall_ms=self.broker.wall_ms)
 
     def commit(
-        self, offsets: Mapping[TopicPartition, int], generation: int = -1, member_id: str = "", group_id: str = GROUP, metadata: str = ""
+        self,
+        offsets: Mapping[TopicPartition, int],
+        generation: int = -1,
+        member_id: str = "",
+        group_id: str = GROUP,
+        metadata: str = "",
     ) -> dict[TopicPartition, int]:
         """Commit, and what was answered so far (filled in later if the log holds it)."""
         answered: dict[TopicPartition, int] = {}
-        entries = {of: CommittedOffset(offset, -1, metadata, self.broker.wall_ms) for of, offset in offsets.items()}
+        entries = {
+            of: CommittedOffset(offset, -1, metadata, self.broker.wall_ms) for of, offset in offsets.items()
+        }
         self.coordinator.commit(group_id, generation, member_id, None, entries, answered.update)
         return answered
 
@@ -173,7 +197,9 @@ class GroupRig:
         """Commit as part of a transaction, and what was answered."""
         answered: dict[TopicPartition, int] = {}
         entries = {of: CommittedOffset(offset, -1, "", self.broker.wall_ms) for of, offset in offsets.items()}
-        self.coordinator.commit_in_transaction(group_id, generation, member_id, None, producer, entries, answered.update)
+        self.coordinator.commit_in_transaction(
+            group_id, generation, member_id, None, producer, entries, answered.update
+        )
         return answered
 
     def end_transaction(self, producer: ProducerIdentity, committed: bool, group_id: str = GROUP) -> None:
@@ -194,7 +220,9 @@ class GroupRig:
 
     def fetch(self, group_id: str = GROUP) -> dict[TopicPartition, int]:
         """All committed offsets of a group."""
-        return {of: one.offset for of, one in self.coordinator.fetch(group_id, None).items() if one is not None}
+        return {
+            of: one.offset for of, one in self.coordinator.fetch(group_id, None).items() if one is not None
+        }
 
     def state(self, group_id: str = GROUP) -> str | None:
         """The group's state by name; None if there is no such group."""
@@ -209,9 +237,16 @@ def subscription(*topics: str, user_data: bytes = b"") -> bytes:
 
 
 class RigMember:
-    """A member's side: its id, and the last answers it got. `joined` and `synced` are None while it waits."""
+    """A member's side: its id, and the last answers it got. `joined` and `synced` are None while it
+    waits."""
 
-    def __init__(self, rig: GroupRig, topics: Sequence[str] = ("orders",), instance_id: str | None = None, version: int = 9) -> None:
+    def __init__(
+        self,
+        rig: GroupRig,
+        topics: Sequence[str] = ("orders",),
+        instance_id: str | None = None,
+        version: int = 9,
+    ) -> None:
         self.rig = rig
         self.member_id = ""
         self.instance_id = instance_id
@@ -270,7 +305,9 @@ class RigMember:
         if not outcome.error_code:
             self.member_id = outcome.member_id
 
-    def sync(self, assignments: Mapping[str, bytes] | None = None, generation: int | None = None) -> int | None:
+    def sync(
+        self, assignments: Mapping[str, bytes] | None = None, generation: int | None = None
+    ) -> int | None:
         """SyncGroup; the error code at once, or None if it waits."""
         self.synced = None
         try:

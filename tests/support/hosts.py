@@ -8,13 +8,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead_kafka.core.effects import Connect, Effect, Listen, Write
-from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Submitted
+from fairlead_kafka.core.events import (
+    Accepted,
+    Connected,
+    Disconnected,
+    Event,
+    FileDone,
+    Listening,
+    Received,
+    Submitted,
+)
 from fairlead_kafka.runtime import Handle, SelectorHost, VirtualHost
 from tests.support.waiting import PATIENCE_S
 
 
 class Puppet:
-    """A machine that carries out submitted effects and records every other event. `react(event)` may answer with effects.
+    """A machine that carries out submitted effects and records every other event. `react(event)`
+    may answer with effects.
 
     A submitted function is called with the puppet and the time, and may give effects.
     """
@@ -82,7 +92,9 @@ class Stage:
         with self.changed:
             assert self.changed.wait_for(predicate, timeout_s), "it did not come to pass"
 
-    def listen(self, react: Callable[[Event], Sequence[Effect]] = lambda event: ()) -> tuple[Puppet, Handle, int]:
+    def listen(
+        self, react: Callable[[Event], Sequence[Effect]] = lambda event: ()
+    ) -> tuple[Puppet, Handle, int]:
         """A puppet that listens, and its port."""
         puppet, handle = self.puppet(react)
         self.tell(handle, Listen(1, "127.0.0.1", 0))

@@ -30,16 +30,19 @@ _CLASSES = {
 
 
 _PATIENCE_MS = (3_000, 20_000)
-"""How long the console consumer waits for another record; longer where a slow machine had not begun by then."""
+"""How long the console consumer waits for another record; longer where a slow machine had not begun
+by then."""
 
 
 def formatted(servers: str, topic: str, formatter: str, wanted: Callable[[Any], bool]) -> list[Any]:
-    """What one of Kafka's formatters (in `org.apache.kafka.tools.consumer`) makes of the records of an internal topic: those `wanted`."""
+    """What one of Kafka's formatters (in `org.apache.kafka.tools.consumer`) makes of the records of
+    an internal topic: those `wanted`."""
     found: list[Any] = []
     for patience_ms in _PATIENCE_MS:
         command = java_command(
             "org.apache.kafka.tools.consumer.ConsoleConsumer",
-            "--bootstrap-server", servers, "--topic", topic, "--from-beginning", "--timeout-ms", str(patience_ms),
+            "--bootstrap-server", servers, "--topic", topic, "--from-beginning", "--timeout-ms",
+            str(patience_ms),
             "--formatter", f"org.apache.kafka.tools.consumer.{formatter}",
         )  # fmt: skip
         ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -56,10 +59,17 @@ def formatted(servers: str, topic: str, formatter: str, wanted: Callable[[Any], 
 
 
 class JavaTools:
-    """One JVM; a context manager. A tool that does not come back is the test's time limit's business."""
+    """One JVM; a context manager. A tool that does not come back is the test's time limit's
+    business."""
 
     def __init__(self) -> None:
-        command = [java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
+        command = [
+            java(),
+            "-Xmx256m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+        ]
         command += ["-cp", f"{jars()}/*", str(_SOURCE)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 

@@ -19,8 +19,11 @@ def warm(rig: Rig, producer: Any, partitions: int = 3) -> None:
     rig.cluster.produce_requests.clear()
 
 
-def paced(rig: Rig, producer: Any, rate_per_s: int, for_ms: int, before: Callable[[], object] = lambda: None) -> list[float]:
-    """512-byte records at a pace; what each took, in ms, in the order of delivery. `before` each, that is called."""
+def paced(
+    rig: Rig, producer: Any, rate_per_s: int, for_ms: int, before: Callable[[], object] = lambda: None
+) -> list[float]:
+    """512-byte records at a pace; what each took, in ms, in the order of delivery. `before` each,
+    that is called."""
     took: list[float] = []
 
     def on_delivery(at_ns: int) -> Any:

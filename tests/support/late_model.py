@@ -1,4 +1,5 @@
-"""KIP-794's test as a queueing model in virtual time: the policy `late` and windows of requests, without sockets, bytes or batches."""
+"""KIP-794's test as a queueing model in virtual time: the policy `late` and windows of requests,
+without sockets, bytes or batches."""
 
 from __future__ import annotations
 
@@ -38,9 +39,11 @@ def run(
     records: int = 60_000,
     adaptive: bool = True,
 ) -> Result:
-    """Records of 512 B at a pace, one partition on each broker, linger 0, a request carries one batch.
+    """Records of 512 B at a pace, one partition on each broker, linger 0, a request carries one
+    batch.
 
-    `serial`: a broker serves one request after another, each in its `service_s`; otherwise all at once, equally late.
+    `serial`: a broker serves one request after another, each in its `service_s`; otherwise all at
+    once, equally late.
     """
     count = len(service_s)
     brokers = range(count)
@@ -49,23 +52,24 @@ def run(
     windows = [Window(5, adaptive=adaptive) for _ in brokers]
     waiting: deque[float] = deque()
     flight, free_s, pressed = [0] * count, [0.0] * count, [False] * count
-    answers: list[tuple[float, int, int, float, list[float]]] = []  # when, broker, depth, since, when its records were sent
+    # When, broker, depth, since, and when its records were sent.
+    answers: list[tuple[float, int, int, float, list[float]]] = []
     took: list[float] = []
     most_apart, handed, now = 0, 0, 0.0
-    took_s, sent_s = [0.0] * count, [deque[float]() for _ in brokers]  # an answer, as far as is known, and what is not answered
+    # How long an answer took, as far as is known, and when requests without an answer were sent.
+    took_s, sent_s = [0.0] * count, [deque[float]() for _ in brokers]
 
     def drain() -> None:
         nonlocal most_apart
         while waiting:
             full = len(waiting) >= BATCH_RECORDS
-            ready = [each for each in brokers if flight[each] < (windows[each].limit if full else windows[each].partial_limit)]
+            places = [window.limit if full else window.partial_limit for window in windows]
+            ready = [each for each in brokers if flight[each] < places[each]]
             for each in brokers:
                 pressed[each] = pressed[each] or each not in ready
             policy.observe((handed - 1) * RECORD_BYTES, int(now * 1e9))
-            views = {
-                each: BrokerView(_wait_ns(sent_s[each], took_s[each], windows[each], now), 2 * BATCH_BYTES, each in ready)
-                for each in brokers
-            }
+            waits_ns = [_wait_ns(sent_s[each], took_s[each], windows[each], now) for each in brokers]
+            views = {each: BrokerView(waits_ns[each], 2 * BATCH_BYTES, each in ready) for each in brokers}
             found_bytes, quotas = policy.quotas(RECORD_BYTES * len(waiting), views, 1.0, int(now * 1e9))
             if not quotas:
                 return
@@ -90,7 +94,9 @@ def run(
             flight[broker] -= 1
             sent_s[broker].popleft()
             took += [now - at for at in sent]
-            windows[broker].answered(int((now - since) * 1e9), depth, RECORD_BYTES * len(sent), pressed=pressed[broker])
+            windows[broker].answered(
+                int((now - since) * 1e9), depth, RECORD_BYTES * len(sent), pressed=pressed[broker]
+            )
             windows[broker].check()
             pressed[broker] = False
         else:
@@ -98,11 +104,15 @@ def run(
             waiting.append(now)
             handed += 1
         drain()
-    took.sort()
-    placed = policy.account.placed_bytes
+    return _result(records / now, sorted(took), policy.account.placed_bytes, most_apart, windows)
+
+
+def _result(
+    rate_per_s: float, took: list[float], placed: list[int], most_apart: int, windows: list[Window]
+) -> Result:
     shares = [size / sum(placed) for size in placed]
-    p99_ms = 1e3 * took[int(0.99 * len(took))]
-    return Result(records / now, 1e3 * sum(took) / len(took), p99_ms, shares, most_apart, [window.limit for window in windows])
+    average_ms, p99_ms = 1e3 * sum(took) / len(took), 1e3 * took[int(0.99 * len(took))]
+    return Result(rate_per_s, average_ms, p99_ms, shares, most_apart, [window.limit for window in windows])
 
 
 def _wait_ns(sent_s: deque[float], took_s: float, window: Window, now_s: float) -> int:

@@ -16,7 +16,11 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 
 def logging_in(kafka: SecuredKafka, user: str, password: str, mechanism: ScramMechanism) -> dict[str, Any]:
     """The settings of a client that does."""
-    return kafka.settings("SASL") | {"sasl.mechanism": mechanism.mechanism, "sasl.username": user, "sasl.password": password}
+    return kafka.settings("SASL") | {
+        "sasl.mechanism": mechanism.mechanism,
+        "sasl.username": user,
+        "sasl.password": password,
+    }
 
 
 def for_librdkafka(settings: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +39,9 @@ def logs_in(kafka: SecuredKafka, user: str, password: str, mechanism: ScramMecha
     else:
         let_in = True
     told: list[int] = []
-    librdkafka = confluent_kafka.Producer(for_librdkafka(settings) | {"error_cb": lambda error: told.append(error.code())})
+    librdkafka = confluent_kafka.Producer(
+        for_librdkafka(settings) | {"error_cb": lambda error: told.append(error.code())}
+    )
     deadline = time.monotonic() + PATIENCE_S
     theirs = None
     while theirs is None and time.monotonic() < deadline:

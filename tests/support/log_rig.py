@@ -1,4 +1,5 @@
-"""A broker's log without its broker: `Logs` over a virtual disk, a clock that moves when told, crashes between any two effects."""
+"""A broker's log without its broker: `Logs` over a virtual disk, a clock that moves when told,
+crashes between any two effects."""
 
 from __future__ import annotations
 
@@ -12,7 +13,16 @@ from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.log import Logs, LogSettings, Partition, RecoveryResult, TopicLimits, readable
 from fairlead_kafka.core.effects import FileEffect
 from fairlead_kafka.core.events import FileDone
-from fairlead_kafka.records import ControlType, EndMarker, Slice, columns_from_lists, control_batch, decode, encode, scan
+from fairlead_kafka.records import (
+    ControlType,
+    EndMarker,
+    Slice,
+    columns_from_lists,
+    control_batch,
+    decode,
+    encode,
+    scan,
+)
 from fairlead_kafka.runtime.handle import Handle
 from fairlead_kafka.runtime.virtual_disk import VirtualDisk
 
@@ -25,11 +35,17 @@ CHECKED_MAX = 50
 
 def limits(**configs: Any) -> TopicLimits:
     """Limits of a topic with these configs (underscores for dots)."""
-    given = BROKER_CONFIGS.parse("topic", {key.replace("_", "."): str(value) for key, value in configs.items()})
-    return TopicLimits.of(topic_settings(BROKER_CONFIGS.parse("broker", {}), {name: given[name] for name in given.given}))
+    given = BROKER_CONFIGS.parse(
+        "topic", {key.replace("_", "."): str(value) for key, value in configs.items()}
+    )
+    return TopicLimits.of(
+        topic_settings(BROKER_CONFIGS.parse("broker", {}), {name: given[name] for name in given.given})
+    )
 
 
-def records(*values: bytes | None, keys: list[bytes | None] | None = None, at_ms: int = WALL_MS, **options: Any) -> bytes:
+def records(
+    *values: bytes | None, keys: list[bytes | None] | None = None, at_ms: int = WALL_MS, **options: Any
+) -> bytes:
     """One batch."""
     columns = columns_from_lists(keys, list(values))
     return bytes(encode([Slice(columns, 0, len(values), None)], create_time_ms=at_ms, **options).buffer)
@@ -38,9 +54,13 @@ def records(*values: bytes | None, keys: list[bytes | None] | None = None, at_ms
 class LogRig:
     """Logs of one folder through all their lives. `disk` outlives a crash."""
 
-    def __init__(self, topics: dict[uuid.UUID, tuple[str, TopicLimits]] | None = None, **configs: Any) -> None:
+    def __init__(
+        self, topics: dict[uuid.UUID, tuple[str, TopicLimits]] | None = None, **configs: Any
+    ) -> None:
         self.topics = topics if topics is not None else {TOPIC: ("events", limits())}
-        self.settings = BROKER_CONFIGS.parse("broker", {key.replace("_", "."): value for key, value in configs.items()})
+        self.settings = BROKER_CONFIGS.parse(
+            "broker", {key.replace("_", "."): value for key, value in configs.items()}
+        )
         self.now_ms = 0.0
         self.disk = VirtualDisk(self._later, self._deliver)
         self.wall_skew_ms = 0
@@ -63,13 +83,18 @@ class LogRig:
         self._handle.ended = False
         self.moved: list[tuple[str, int]] = []
         self.files = Files(self._effects.append)  # type: ignore[arg-type]
-        self.logs = Logs(self.files, FOLDER, self.topics.get, self._written, self, LogSettings.of(self.settings))
+        self.logs = Logs(
+            self.files, FOLDER, self.topics.get, self._written, self, LogSettings.of(self.settings)
+        )
         self.logs.recover(self.results.append)
         self.run()
         return self.results[-1]
 
-    def crash(self, *, power: bool = False, kept: Callable[[int], int] = lambda size_bytes: 0) -> RecoveryResult:
-        """End this life, and begin another; with `power`, what was not synced is gone but for `kept(its size)` bytes."""
+    def crash(
+        self, *, power: bool = False, kept: Callable[[int], int] = lambda size_bytes: 0
+    ) -> RecoveryResult:
+        """End this life, and begin another; with `power`, what was not synced is gone but for
+        `kept(its size)` bytes."""
         self._handle.ended = True
         self.effects_left = None
         if power:
@@ -80,11 +105,17 @@ class LogRig:
         """Until nothing more happens at this time."""
         while self.step():
             pass
-        if self.effects_left is None and len(self.logs.hosted()) <= CHECKED_MAX and self.results and self.results[-1].refused is None:
+        if (
+            self.effects_left is None
+            and len(self.logs.hosted()) <= CHECKED_MAX
+            and self.results
+            and self.results[-1].refused is None
+        ):
             self.logs.check()
 
     def step(self) -> bool:
-        """What is asked of the disk, and the first thing that is due; False if there was nothing, or the power went."""
+        """What is asked of the disk, and the first thing that is due; False if there was nothing,
+        or the power went."""
         self.logs.flush()
         effects, self._effects[:] = list(self._effects), []
         for effect in effects:
@@ -102,7 +133,11 @@ class LogRig:
     def forget_timers(self) -> None:
         """As a broker that stops: nothing more happens by itself."""
         own = (self.disk._deliver, self._deliver)
-        self._queue = [entry for entry in self._queue if entry[2] in own or getattr(entry[2], "__self__", None) is self.disk]
+        self._queue = [
+            entry
+            for entry in self._queue
+            if entry[2] in own or getattr(entry[2], "__self__", None) is self.disk
+        ]
         heapq.heapify(self._queue)
 
     def advance(self, milliseconds: float) -> None:
@@ -127,21 +162,29 @@ class LogRig:
         self.run()
         return told
 
-    def replicate(self, data: bytes, base_offset: int, epoch: int = 0, number: int = 0, leader_epoch: int | None = None) -> None:
+    def replicate(
+        self, data: bytes, base_offset: int, epoch: int = 0, number: int = 0, leader_epoch: int | None = None
+    ) -> None:
         """Append as a follower what the leader has at `base_offset`."""
         stamped = bytearray(data)
         stamped[0:8] = base_offset.to_bytes(8, "big")
         stamped[12:16] = epoch.to_bytes(4, "big")
         header = scan(stamped)[0]
         self.logs.append_replica(
-            self.partition(number), memoryview(stamped), header, epoch if leader_epoch is None else leader_epoch, self.wall_ms
+            self.partition(number),
+            memoryview(stamped),
+            header,
+            epoch if leader_epoch is None else leader_epoch,
+            self.wall_ms,
         )
         self.run()
 
     def mark(self, producer_id: int, committed: bool, number: int = 0) -> None:
         """End a transaction."""
         kind = ControlType.commit if committed else ControlType.abort
-        data = bytes(control_batch(kind, producer_id=producer_id, producer_epoch=0, timestamp_ms=self.wall_ms).buffer)
+        data = bytes(
+            control_batch(kind, producer_id=producer_id, producer_epoch=0, timestamp_ms=self.wall_ms).buffer
+        )
         partition = self.partition(number)
         self.logs.append(partition, memoryview(data), scan(data)[0], 0, self.wall_ms, EndMarker(committed, 0))
         self.run()

@@ -14,4 +14,6 @@ def metric(producer: Any, name: str) -> float:
 def memory_is_free(producer: Any) -> bool:
     """Every byte of buffer.memory is given back, and nobody waits for any."""
     found = producer.metrics()["producer-metrics"]
-    return bool(found["buffer-available-bytes"] == found["buffer-total-bytes"] and not found["waiting-threads"])
+    return bool(
+        found["buffer-available-bytes"] == found["buffer-total-bytes"] and not found["waiting-threads"]
+    )

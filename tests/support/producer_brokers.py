@@ -1,7 +1,9 @@
-"""A small Kafka cluster for the producer's unit tests: brokers as machines on a `VirtualHost`, with faults by script.
+"""A small Kafka cluster for the producer's unit tests: brokers as machines on a `VirtualHost`, with
+faults by script.
 
-It serves ApiVersions, Metadata, InitProducerId and Produce, keeps what is produced in lists, and checks sequence numbers as a broker
-does (five batches remembered for each producer and partition). `FakeCluster.on_produce` may fail any batch in any way.
+It serves ApiVersions, Metadata, InitProducerId and Produce, keeps what is produced in lists, and
+checks sequence numbers as a broker does (five batches remembered for each producer and partition).
+`FakeCluster.on_produce` may fail any batch in any way.
 """
 
 from __future__ import annotations
@@ -30,7 +32,12 @@ IGNORE_WRITTEN = "append and never answer"
 Fault = int | str | None
 """An error code to answer with, one of the constants above, or None: do as a broker does."""
 
-VERSIONS = {ApiKey.PRODUCE: (3, 9), ApiKey.METADATA: (1, 12), ApiKey.API_VERSIONS: (0, 3), ApiKey.INIT_PRODUCER_ID: (0, 4)}
+VERSIONS = {
+    ApiKey.PRODUCE: (3, 9),
+    ApiKey.METADATA: (1, 12),
+    ApiKey.API_VERSIONS: (0, 3),
+    ApiKey.INIT_PRODUCER_ID: (0, 4),
+}
 _OUT_OF_ORDER, _OLD_EPOCH, _UNKNOWN_TOPIC, _NO_LEADER, _NOT_LEADER, _TOO_LARGE = 45, 47, 3, 5, 6, 10
 
 
@@ -89,7 +96,9 @@ class FakeCluster:
         self.topic_ids: dict[str, uuid.UUID] = {}
         self.brokers = [FakeBroker(self, node_id) for node_id in range(brokers)]
         self.handles: list[Handle] = [host.add(broker) for broker in self.brokers]
-        self.on_produce: Callable[[int, str, int, BatchHeader], Fault] = lambda node_id, topic, partition, header: None
+        self.on_produce: Callable[[int, str, int, BatchHeader], Fault] = (
+            lambda node_id, topic, partition, header: None
+        )
         self.on_init: Callable[[], int] = lambda: 0
         self.on_metadata: Callable[[str], int] = lambda topic: 0
         self.max_message_bytes = 1 << 20
@@ -189,7 +198,10 @@ class FakeBroker:
         if request.api_key == ApiKey.PRODUCE:
             return self._produce(connection, request)
         if request.api_key == ApiKey.API_VERSIONS:
-            keys = [Message(api_key=int(key), min_version=low, max_version=high) for key, (low, high) in cluster.versions.items()]
+            keys = [
+                Message(api_key=int(key), min_version=low, max_version=high)
+                for key, (low, high) in cluster.versions.items()
+            ]
             body = Message(error_code=0, api_keys=keys, throttle_time_ms=0)
         elif request.api_key == ApiKey.METADATA:
             body = self._metadata(request.message)
@@ -219,7 +231,9 @@ class FakeBroker:
     def _metadata(self, message: Message) -> Message:
         cluster = self.cluster
         names = list(cluster.topics) if message.topics is None else [topic.name for topic in message.topics]
-        brokers = [Message(node_id=each.node_id, host=each.name, port=9092, rack=None) for each in cluster.brokers]
+        brokers = [
+            Message(node_id=each.node_id, host=each.name, port=9092, rack=None) for each in cluster.brokers
+        ]
         topics = [self._topic(name) for name in names]
         return Message(throttle_time_ms=0, brokers=brokers, cluster_id="fake", controller_id=0, topics=topics)
 
@@ -239,7 +253,13 @@ class FakeBroker:
             for index, entry in enumerate(known or ())
         ]
         topic_id = self.cluster.topic_ids.get(name, uuid.UUID(int=0))
-        return Message(error_code=code, name=name, topic_id=topic_id, is_internal=False, partitions=[] if code else partitions)
+        return Message(
+            error_code=code,
+            name=name,
+            topic_id=topic_id,
+            is_internal=False,
+            partitions=[] if code else partitions,
+        )
 
     def _produce(self, connection: int, request: Any) -> list[Effect]:
         message, cluster = request.message, self.cluster
@@ -247,7 +267,9 @@ class FakeBroker:
         outcome: Fault = None
         responses = []
         for topic in message.topic_data:
-            name = topic.name or next(each for each, topic_id in self.cluster.topic_ids.items() if topic_id == topic.topic_id)
+            name = topic.name or next(
+                each for each, topic_id in self.cluster.topic_ids.items() if topic_id == topic.topic_id
+            )
             entries = []
             for data in topic.partition_data:
                 records = bytes(data.records)
@@ -259,8 +281,17 @@ class FakeBroker:
                 outcome = fault if isinstance(fault, str) else outcome
                 if cluster.transactions is not None and fault in (None, LOSE_ANSWER, IGNORE_WRITTEN):
                     where = TopicPartition(name, data.index)
-                    fault = cluster.transactions.check_produce(message.transactional_id, request.version, header, where) or fault
-                code, offset = (0, -1) if fault in (BREAK, IGNORE) else self._append(name, data.index, records, header, fault)
+                    fault = (
+                        cluster.transactions.check_produce(
+                            message.transactional_id, request.version, header, where
+                        )
+                        or fault
+                    )
+                code, offset = (
+                    (0, -1)
+                    if fault in (BREAK, IGNORE)
+                    else self._append(name, data.index, records, header, fault)
+                )
                 entries.append(self._entry(data.index, code, offset))
             responses.append(Message(name=name, topic_id=topic.topic_id, partition_responses=entries))
         self.cluster.produce_requests.append(seen)
@@ -286,7 +317,9 @@ class FakeBroker:
             error_message=None,
         )
 
-    def _append(self, topic: str, index: int, records: bytes, header: BatchHeader, fault: Fault) -> tuple[int, int]:
+    def _append(
+        self, topic: str, index: int, records: bytes, header: BatchHeader, fault: Fault
+    ) -> tuple[int, int]:
         """Error code and base offset."""
         if isinstance(fault, int):
             return fault, -1

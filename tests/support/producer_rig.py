@@ -1,4 +1,5 @@
-"""A producer in virtual time: its faces run on the calling thread, and waiting for anything lets virtual time go on."""
+"""A producer in virtual time: its faces run on the calling thread, and waiting for anything lets
+virtual time go on."""
 
 from __future__ import annotations
 
@@ -45,10 +46,14 @@ class Rig:
         self.cluster = FakeCluster(self.host, brokers)
         self.seed = 1
         monkeypatch.setattr(producer_module, "open_host", self._open_host)
-        monkeypatch.setattr(producer_module, "_cores", WeakSet())  # none of them is looked for at the end of the interpreter
+        monkeypatch.setattr(
+            producer_module, "_cores", WeakSet()
+        )  # none of them is looked for at the end of the interpreter
         monkeypatch.setattr(hosting.Completion, "result", self._patched(hosting.Completion.result))
 
-    def _open_host(self, machine_factory: Callable[[Any], Any], _settings: object, name: str = "") -> VirtualHosted:
+    def _open_host(
+        self, machine_factory: Callable[[Any], Any], _settings: object, name: str = ""
+    ) -> VirtualHosted:
         return VirtualHosted(self.host, checked(machine_factory(random.Random(self.seed))))
 
     def _patched(self, original: Any) -> Any:

@@ -16,7 +16,10 @@ def parts(entity: Entity) -> list[Message]:
 
 def alteration(entity: Entity, **values: float | None) -> Message:
     """An entry of AlterClientQuotas; None removes."""
-    ops = [Message(key=key, value=0.0 if value is None else float(value), remove=value is None) for key, value in values.items()]
+    ops = [
+        Message(key=key, value=0.0 if value is None else float(value), remove=value is None)
+        for key, value in values.items()
+    ]
     return Message(entity=parts(entity), ops=ops)
 
 
@@ -28,6 +31,8 @@ def described(answer: Message) -> dict[frozenset[tuple[str, str | None]], dict[s
     """The entries of an answer to DescribeClientQuotas."""
     assert answer.error_code == 0, answer
     return {
-        frozenset((part.entity_type, part.entity_name) for part in row.entity): {value.key: value.value for value in row.values}
+        frozenset((part.entity_type, part.entity_name) for part in row.entity): {
+            value.key: value.value for value in row.values
+        }
         for row in answer.entries
     }

@@ -14,7 +14,8 @@ WINDOWS_MS = 10_000
 
 
 class Rig:
-    """A broker with a topic, and quotas set by an administrator whose own connection is charged as any other."""
+    """A broker with a topic, and quotas set by an administrator whose own connection is charged as
+    any other."""
 
     def __init__(self, **config: Any) -> None:
         self.driver = Driver({name.replace("_", "."): value for name, value in config.items()})
@@ -51,7 +52,9 @@ def frame_bytes(size_bytes: int, version: int = 9, acks: int = 1, client_id: str
 
 def produce(client: Client, size_bytes: int, version: int = 9, acks: int = 1) -> Message:
     """Produce one value; the whole answer."""
-    return client.ask(ApiKey.PRODUCE, version, **produce_fields({("events", 0): batch([b"x" * size_bytes])}, acks))
+    return client.ask(
+        ApiKey.PRODUCE, version, **produce_fields({("events", 0): batch([b"x" * size_bytes])}, acks)
+    )
 
 
 def send_produce(client: Client, size_bytes: int, acks: int = 1) -> None:

@@ -21,12 +21,15 @@ class Injected(Exception):
 
 def place_of(code: CodeType) -> str:
     """The file of a function below `broker`, and its name."""
-    return f"{code.co_filename.partition(_BROKER)[2]}:{code.co_qualname}" if _BROKER in code.co_filename else ""
+    return (
+        f"{code.co_filename.partition(_BROKER)[2]}:{code.co_qualname}" if _BROKER in code.co_filename else ""
+    )
 
 
 @contextmanager
 def raising(place: str, at_call: int = 1) -> Iterator[list[str]]:
-    """Inside, the function at `place` raises Injected when it is entered for the `at_call`-th time; the list then has its name."""
+    """Inside, the function at `place` raises Injected when it is entered for the `at_call`-th time;
+    the list then has its name."""
     raised: list[str] = []
     calls = 0
 
@@ -62,7 +65,8 @@ def places(scenario: Callable[[], object]) -> Counter[str]:
 
 
 def callbacks(scenario: Callable[[], object], others: Collection[str] = ()) -> Counter[str]:
-    """How often each function that was left to be called later, or is called in somebody's name, and `others`, are called in a scenario."""
+    """How often each function that was left to be called later, or is called in somebody's name,
+    and `others`, are called in a scenario."""
     called: Counter[str] = Counter()
     sound = Guard.call
 

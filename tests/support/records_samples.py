@@ -1,4 +1,5 @@
-"""Records for tests: a record as a tuple, columns of them, batches, and the same records out of decoded columns."""
+"""Records for tests: a record as a tuple, columns of them, batches, and the same records out of
+decoded columns."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ from typing import Any, NamedTuple
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.kernel import KERNELS, MACHINE_CODE
 from fairlead_kafka.consumer import to_batch
-from fairlead_kafka.records import MESSAGE_COLUMNS, DecodedRecords, EncodedBatch, RecordColumns, Slice, columns_from_lists, encode
+from fairlead_kafka.records import (
+    MESSAGE_COLUMNS,
+    DecodedRecords,
+    EncodedBatch,
+    RecordColumns,
+    Slice,
+    columns_from_lists,
+    encode,
+)
 
 
 class Sample(NamedTuple):
@@ -56,7 +65,9 @@ def as_batch(records: DecodedRecords, topic: str = "t", partition: int = 0) -> A
 
 def stamped(samples: Sequence[Sample], create_time_ms: int) -> list[Sample]:
     """The samples as a consumer sees them: with the create time where they brought none."""
-    return [each._replace(timestamp_ms=create_time_ms) if each.timestamp_ms == -1 else each for each in samples]
+    return [
+        each._replace(timestamp_ms=create_time_ms) if each.timestamp_ms == -1 else each for each in samples
+    ]
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""Brokers on one virtual clock that reach their controller over the network, as brokers in processes of their own do."""
+"""Brokers on one virtual clock that reach their controller over the network, as brokers in
+processes of their own do."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ TOKEN = "a token"
 
 
 class RemoteCluster:
-    """A controller's server and `brokers` brokers, all started. `lines` is the metadata log as it was written."""
+    """A controller's server and `brokers` brokers, all started. `lines` is the metadata log as it
+    was written."""
 
     def __init__(self, brokers: int = 3, config: dict[str, Any] | None = None) -> None:
         self.host = VirtualHost(latency_ms=1)
@@ -40,12 +42,16 @@ class RemoteCluster:
     def start(self, node_id: int, token: str = TOKEN) -> Completion:
         """Start a broker, and wait until it has or could not."""
         view = self.views[node_id] = RemoteController(self.settings, "127.0.0.1", CONTROLLER_PORT, token)
-        broker = self.brokers[node_id] = Broker(node_id, view, f"/data/{node_id}", random.Random(node_id), port=FIRST_PORT + node_id)
+        broker = self.brokers[node_id] = Broker(
+            node_id, view, f"/data/{node_id}", random.Random(node_id), port=FIRST_PORT + node_id
+        )
         handle = self.handles[node_id] = self.host.add(broker)
         broker.wake = lambda: self.host.wake(handle)
         return self.submit(node_id, StartBroker(Completion()))
 
-    def submit(self, node_id: int, operation: StartBroker | StopBroker | KillBroker | SetFaults) -> Completion:
+    def submit(
+        self, node_id: int, operation: StartBroker | StopBroker | KillBroker | SetFaults
+    ) -> Completion:
         self.host.submit(self.handles[node_id], operation)
         completion: Completion = operation.completion
         self.host.run_until(completion.done)

@@ -1,4 +1,5 @@
-"""Three brokers in virtual time with one replicated topic, and what a test wants to know of its replicas."""
+"""Three brokers in virtual time with one replicated topic, and what a test wants to know of its
+replicas."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ EVENTS = TopicPartition(TOPIC, 0)
 class ReplicaRig(VirtualCluster):
     """`EVENTS` has a replica on each broker, broker 0 preferred."""
 
-    def __init__(self, configs: dict[str, str] | None = None, brokers: int = 3, config: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, configs: dict[str, str] | None = None, brokers: int = 3, config: dict[str, Any] | None = None
+    ) -> None:
         super().__init__(brokers, config)
         self._lanes = 0
         self.controller.create_topic(TOPIC, assignments={0: list(range(brokers))}, configs=configs or {})
@@ -39,15 +42,29 @@ class ReplicaRig(VirtualCluster):
         return set(self.image.isr)
 
     def until(self, predicate: Callable[[], object], within_ms: float = 5_000) -> None:
-        assert self.host.run_until(predicate, within_ms), f"it did not come to be within {within_ms} ms: {self.image}"
+        assert self.host.run_until(predicate, within_ms), (
+            f"it did not come to be within {within_ms} ms: {self.image}"
+        )
 
     # --- Producing
 
-    def sending(self, *values: bytes, acks: int = -1, node_id: int | None = None, timeout_ms: int = 1_000, **options: Any) -> Asked:
-        """A Produce request under way to the leader, or to another broker, on a connection of its own."""
+    def sending(
+        self,
+        *values: bytes,
+        acks: int = -1,
+        node_id: int | None = None,
+        timeout_ms: int = 1_000,
+        **options: Any,
+    ) -> Asked:
+        """A Produce request under way to the leader, or to another broker, on a connection of its
+        own."""
         self._lanes += 1
-        fields = produce_fields({tuple(EVENTS): batch(list(values), **options)}, acks) | {"timeout_ms": timeout_ms}
-        return self.send(self.image.leader if node_id is None else node_id, ApiKey.PRODUCE, 9, self._lanes, **fields)
+        fields = produce_fields({tuple(EVENTS): batch(list(values), **options)}, acks) | {
+            "timeout_ms": timeout_ms
+        }
+        return self.send(
+            self.image.leader if node_id is None else node_id, ApiKey.PRODUCE, 9, self._lanes, **fields
+        )
 
     def answered(self, asked: Asked) -> Message:
         """Its row."""

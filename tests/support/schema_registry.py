@@ -26,17 +26,26 @@ class FakeRegistry:
         self._subjects: dict[str, list[int]] = {}
 
     def register(
-        self, subject: str, schema: Mapping[str, Any] | str, references: list[dict[str, Any]] | None = None, kind: str = "AVRO"
+        self,
+        subject: str,
+        schema: Mapping[str, Any] | str,
+        references: list[dict[str, Any]] | None = None,
+        kind: str = "AVRO",
     ) -> int:
         """A new version of a subject; returns the schema's id."""
-        self._schemas.append({"schema": json.dumps(schema), "schemaType": kind, "references": references or []})
+        self._schemas.append(
+            {"schema": json.dumps(schema), "schemaType": kind, "references": references or []}
+        )
         self._subjects.setdefault(subject, []).append(len(self._schemas))
         return len(self._schemas)
 
     def answer(self, path: str, authorization: str | None) -> tuple[int, dict[str, Any]]:
         """Status and body for a path."""
         self.asked.append(path)
-        if self.user_info is not None and authorization != "Basic " + b64encode(self.user_info.encode()).decode():
+        if (
+            self.user_info is not None
+            and authorization != "Basic " + b64encode(self.user_info.encode()).decode()
+        ):
             return 401, {"error_code": 401, "message": "Unauthorized"}
         parts = [unquote(part) for part in path.strip("/").split("/")]
         if parts[:2] == ["schemas", "ids"] and len(parts) == 3:
@@ -47,7 +56,12 @@ class FakeRegistry:
         if parts[0] == "subjects" and parts[1] in self._subjects:
             ids = self._subjects[parts[1]]
             version = len(ids) if parts[3] == "latest" else int(parts[3])
-            return 200, {"subject": parts[1], "version": version, "id": ids[version - 1], **self._schemas[ids[version - 1] - 1]}
+            return 200, {
+                "subject": parts[1],
+                "version": version,
+                "id": ids[version - 1],
+                **self._schemas[ids[version - 1] - 1],
+            }
         return 404, {"error_code": 40401, "message": "Subject not found"}
 
 

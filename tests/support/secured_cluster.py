@@ -1,4 +1,5 @@
-"""Brokers of ours with a listener of every kind, and what clients need to reach each: the counterpart of `secured_kafka`."""
+"""Brokers of ours with a listener of every kind, and what clients need to reach each: the
+counterpart of `secured_kafka`."""
 
 from __future__ import annotations
 
@@ -75,22 +76,43 @@ class SecuredCluster:
             settings["ssl.truststore.location"] = str(self.certificates.trust)
         return settings | {key.replace("_", "."): value for key, value in more.items()}
 
-    def user(self, listener: str, name: str = USER, mechanism: ScramMechanism = ScramMechanism.SCRAM_SHA_256) -> dict[str, Any]:
+    def user(
+        self, listener: str, name: str = USER, mechanism: ScramMechanism = ScramMechanism.SCRAM_SHA_256
+    ) -> dict[str, Any]:
         """Client settings of a user who has PASSWORD; made known if he is not."""
         with self.admin() as admin:
-            admin.alter_user_scram_credentials([UserScramCredentialUpsertion(name, ScramCredentialInfo(mechanism), PASSWORD)])
-        return self.settings(listener) | {"sasl.mechanism": mechanism.mechanism, "sasl.username": name, "sasl.password": PASSWORD}
+            admin.alter_user_scram_credentials(
+                [UserScramCredentialUpsertion(name, ScramCredentialInfo(mechanism), PASSWORD)]
+            )
+        return self.settings(listener) | {
+            "sasl.mechanism": mechanism.mechanism,
+            "sasl.username": name,
+            "sasl.password": PASSWORD,
+        }
 
     def only_for_others(self, kind: AclResourceType, name: str) -> None:
         """Withdraw all rights on a resource: from now on it is somebody else's."""
-        other = AclBinding(kind, name, AclPatternType.LITERAL, "User:somebody-else", "*", AclOperation.ALL, AclPermission.ALLOW)
+        other = AclBinding(
+            kind,
+            name,
+            AclPatternType.LITERAL,
+            "User:somebody-else",
+            "*",
+            AclOperation.ALL,
+            AclPermission.ALLOW,
+        )
         with self.admin() as admin:
             admin.create_acls([other])
 
     def read(self, topic: str, count: int) -> list[bytes]:
-        """All committed values of a topic, once there are so many of them, and what more comes with them."""
+        """All committed values of a topic, once there are so many of them, and what more comes with
+        them."""
         values: list[bytes] = []
-        settings = {"bootstrap.servers": self.plaintext, "group.id": secrets.token_hex(4), "auto.offset.reset": "earliest"}
+        settings = {
+            "bootstrap.servers": self.plaintext,
+            "group.id": secrets.token_hex(4),
+            "auto.offset.reset": "earliest",
+        }
         with Consumer({**settings, "isolation.level": "read_committed"}) as consumer:
             consumer.subscribe([topic])
             while len(values) < count:
@@ -101,20 +123,26 @@ class SecuredCluster:
 
 
 @contextmanager
-def secured_cluster(folder: Path, brokers: int = 1, config: dict[str, Any] | None = None) -> Iterator[SecuredCluster]:
+def secured_cluster(
+    folder: Path, brokers: int = 1, config: dict[str, Any] | None = None
+) -> Iterator[SecuredCluster]:
     """Started here, with files in `folder`."""
     certificates, tokens = Certificates(folder), TokenIssuer(folder, "ES256")
     identity = certificates.issue("localhost", "127.0.0.1")
     sasl = [name for name, protocol in LISTENERS.items() if protocol.startswith("SASL")]
     given: dict[str, Any] = {
         "listeners": ",".join(f"{name}://127.0.0.1:0" for name in LISTENERS),
-        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in LISTENERS.items()),
+        "listener.security.protocol.map": ",".join(
+            f"{name}:{protocol}" for name, protocol in LISTENERS.items()
+        ),
         "inter.broker.listener.name": "INSIDE",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(identity),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(certificates.trust),
-        "listener.name.expired.ssl.keystore.location": str(certificates.issue("localhost", "127.0.0.1", expired=True)),
+        "listener.name.expired.ssl.keystore.location": str(
+            certificates.issue("localhost", "127.0.0.1", expired=True)
+        ),
         "listener.name.elsewhere.ssl.keystore.location": str(certificates.issue("elsewhere.example")),
         "listener.name.mtls.ssl.client.auth": "required",
         "listener.name.short.connections.max.reauth.ms": SESSION_MS,
@@ -134,7 +162,8 @@ def secured_cluster(folder: Path, brokers: int = 1, config: dict[str, Any] | Non
 
 @dataclass
 class Stranger:
-    """A connection that speaks in frames, encrypted if `trust` is given, and does not do what is expected of it."""
+    """A connection that speaks in frames, encrypted if `trust` is given, and does not do what is
+    expected of it."""
 
     address: str
     trust: Path | None = None
@@ -145,7 +174,9 @@ class Stranger:
         host, port = self.address.split(",")[0].rsplit(":", 1)
         self._socket = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
         if self.trust is not None:
-            self._socket = ssl.create_default_context(cafile=str(self.trust)).wrap_socket(self._socket, server_hostname=host)
+            self._socket = ssl.create_default_context(cafile=str(self.trust)).wrap_socket(
+                self._socket, server_hostname=host
+            )
 
     def send(self, *frames: bytes) -> None:
         """All at once."""

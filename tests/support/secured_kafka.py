@@ -16,14 +16,21 @@ from fairlead_kafka.testing.certificates import PASSWORD, Certificates
 
 USER = "alice"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-LISTENERS = {"TLS": "SSL", "MTLS": "SSL", "SASL": "SASL_PLAINTEXT", "SASLTLS": "SASL_SSL", "SHORT": "SASL_SSL"}
+LISTENERS = {
+    "TLS": "SSL",
+    "MTLS": "SSL",
+    "SASL": "SASL_PLAINTEXT",
+    "SASLTLS": "SASL_SSL",
+    "SHORT": "SASL_SSL",
+}
 SESSION_MS = 3_000
 """How long a session lasts at the listener SHORT."""
 _MODULES = {
     "PLAIN": f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";',
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
-    "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub=x;",
+    "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+    "unsecuredLoginStringClaim_sub=x;",
 }
 
 
@@ -41,7 +48,10 @@ class SecuredKafka:
 
     def settings(self, listener: str, **more: Any) -> dict[str, Any]:
         """Client settings but for the log-in; further ones with `_` for `.`."""
-        settings: dict[str, Any] = {"bootstrap.servers": self.kafka.servers(listener), "security.protocol": LISTENERS[listener]}
+        settings: dict[str, Any] = {
+            "bootstrap.servers": self.kafka.servers(listener),
+            "security.protocol": LISTENERS[listener],
+        }
         if LISTENERS[listener].endswith("SSL"):
             settings["ssl.truststore.location"] = str(self.certificates.trust)
         return settings | {key.replace("_", "."): value for key, value in more.items()}

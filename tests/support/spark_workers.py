@@ -1,4 +1,5 @@
-"""Streaming queries on a busy machine: Spark gives the Python process of a source ten seconds to start, and no setting changes that."""
+"""Streaming queries on a busy machine: Spark gives the Python process of a source ten seconds to
+start, and no setting changes that."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ Result = TypeVar("Result")
 
 
 def until_workers_start(run: Callable[[], Result]) -> Result:
-    """What `run` returns, which starts a query and waits for it. Where the process was late it runs again: nothing has happened yet."""
+    """What `run` returns, which starts a query and waits for it. Where the process was late it runs
+    again: nothing has happened yet."""
     for _ in range(ATTEMPTS):
         try:
             return run()

@@ -21,7 +21,9 @@ FIRST_TEN = [(partition, offset) for partition in range(PARTITIONS) for offset i
 NEXT_TEN = [(partition, offset) for partition in range(PARTITIONS) for offset in range(10, 20)]
 
 
-def create(admin: Any, name: str, partitions: int = PARTITIONS, replication_factor: int = 1, **options: Any) -> None:
+def create(
+    admin: Any, name: str, partitions: int = PARTITIONS, replication_factor: int = 1, **options: Any
+) -> None:
     validate_only = options.pop("validate_only", False)
     new = confluent_admin.NewTopic(name, partitions, replication_factor, **options)
     admin.create_topics([new], validate_only=validate_only)[name].result(PATIENCE_S)
@@ -44,7 +46,12 @@ def until(condition: Callable[[], bool], poll: Callable[[], Any]) -> None:
 
 def confluent_read(servers: str, group: str, topic: str, count: int) -> list[tuple[int, int]]:
     consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+        {
+            "bootstrap.servers": servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
     )
     got: list[tuple[int, int]] = []
 
@@ -62,7 +69,12 @@ def confluent_read(servers: str, group: str, topic: str, count: int) -> list[tup
 
 def kafka_python_read(servers: str, group: str, topic: str, count: int) -> list[tuple[int, int]]:
     consumer = kafka.KafkaConsumer(
-        topic, bootstrap_servers=servers, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False, max_poll_records=1
+        topic,
+        bootstrap_servers=servers,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        max_poll_records=1,
     )
     got: list[tuple[int, int]] = []
 
@@ -81,7 +93,11 @@ def kafka_python_read(servers: str, group: str, topic: str, count: int) -> list[
 def aiokafka_read(servers: str, group: str, topic: str, count: int) -> list[tuple[int, int]]:
     async def read() -> list[tuple[int, int]]:
         consumer = aiokafka.AIOKafkaConsumer(
-            topic, bootstrap_servers=servers, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False
+            topic,
+            bootstrap_servers=servers,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
         )
         await consumer.start()
         try:

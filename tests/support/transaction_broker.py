@@ -1,7 +1,8 @@
-"""The transactional side of `producer_brokers.FakeCluster`: a coordinator that keeps Kafka's rules, and notes when a client breaks them.
+"""The transactional side of `producer_brokers.FakeCluster`: a coordinator that keeps Kafka's rules,
+and notes when a client breaks them.
 
-`faults[api_key]` are met by the next requests of that kind, in turn: an error code, or BREAK, LOSE_ANSWER, IGNORE. Markers are written
-into the logs, so that what is committed can be read back.
+`faults[api_key]` are met by the next requests of that kind, in turn: an error code, or BREAK,
+LOSE_ANSWER, IGNORE. Markers are written into the logs, so that what is committed can be read back.
 """
 
 from __future__ import annotations
@@ -94,7 +95,9 @@ class FakeTransactions:
             code = ErrorCode.NOT_COORDINATOR
         return (fault if fault == LOSE_ANSWER else None), self._answers[api_key](request.message, code)
 
-    def check_produce(self, transactional_id: str | None, version: int, header: BatchHeader, where: TopicPartition) -> int:
+    def check_produce(
+        self, transactional_id: str | None, version: int, header: BatchHeader, where: TopicPartition
+    ) -> int:
         """The error code that a leader has for a batch, by what the coordinator knows."""
         if not header.transactional:
             return ErrorCode.NONE
@@ -118,7 +121,9 @@ class FakeTransactions:
             "port": -1 if code else 9092,
         }
         keys = message.coordinator_keys or [message.key]
-        return Message(throttle_time_ms=0, **fields, coordinators=[Message(key=key, **fields) for key in keys])
+        return Message(
+            throttle_time_ms=0, **fields, coordinators=[Message(key=key, **fields) for key in keys]
+        )
 
     def _init(self, message: Message, code: int) -> Message:
         name, producer_id, epoch = message.transactional_id, message.producer_id, message.producer_epoch
@@ -144,10 +149,15 @@ class FakeTransactions:
 
     def _known(self, name: str, message: Any, code: int, prefix: str = "") -> tuple[Transaction, int]:
         transaction = self.transactions.get(name)
-        producer_id, epoch = getattr(message, f"{prefix}producer_id"), getattr(message, f"{prefix}producer_epoch")
+        producer_id, epoch = (
+            getattr(message, f"{prefix}producer_id"),
+            getattr(message, f"{prefix}producer_epoch"),
+        )
         if transaction is None or transaction.producer_id != producer_id:
             return Transaction(-1), code or ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        return transaction, code or (ErrorCode.NONE if transaction.epoch == epoch else ErrorCode.PRODUCER_FENCED)
+        return transaction, code or (
+            ErrorCode.NONE if transaction.epoch == epoch else ErrorCode.PRODUCER_FENCED
+        )
 
     def _add_partitions(self, message: Message, code: int) -> Message:
         prefix = "v3_and_below_"
@@ -155,11 +165,15 @@ class FakeTransactions:
         topics = message.v3_and_below_topics
         if not code:
             transaction.state = "ongoing"
-            transaction.partitions |= {TopicPartition(topic.name, number) for topic in topics for number in topic.partitions}
+            transaction.partitions |= {
+                TopicPartition(topic.name, number) for topic in topics for number in topic.partitions
+            }
         rows = [
             Message(
                 name=topic.name,
-                results_by_partition=[Message(partition_index=number, partition_error_code=code) for number in topic.partitions],
+                results_by_partition=[
+                    Message(partition_index=number, partition_error_code=code) for number in topic.partitions
+                ],
             )
             for topic in topics
         ]
@@ -180,8 +194,12 @@ class FakeTransactions:
         for topic in message.topics:
             for row in topic.partitions:
                 if not code:
-                    transaction.pending[message.group_id][TopicPartition(topic.name, row.partition_index)] = row.committed_offset
-            errors = [Message(partition_index=row.partition_index, error_code=code) for row in topic.partitions]
+                    transaction.pending[message.group_id][TopicPartition(topic.name, row.partition_index)] = (
+                        row.committed_offset
+                    )
+            errors = [
+                Message(partition_index=row.partition_index, error_code=code) for row in topic.partitions
+            ]
             rows.append(Message(name=topic.name, partitions=errors))
         return Message(throttle_time_ms=0, topics=rows)
 
@@ -201,7 +219,9 @@ class FakeTransactions:
         for where in sorted(transaction.partitions):
             partition = self.cluster.topics[where.topic][where.partition]
             kind = ControlType.commit if commit else ControlType.abort
-            marker = control_batch(kind, producer_id=transaction.producer_id, producer_epoch=transaction.epoch, timestamp_ms=0)
+            marker = control_batch(
+                kind, producer_id=transaction.producer_id, producer_epoch=transaction.epoch, timestamp_ms=0
+            )
             data = bytearray(marker.buffer)
             assign(data, base_offset=partition.end_offset, partition_leader_epoch=partition.leader_epoch)
             begun = self._begun.pop((where, transaction.producer_id), None)

@@ -1,4 +1,5 @@
-"""Reads, transforms and writes in transactions through a proxy that spoils requests, and judges what committed readers find afterwards."""
+"""Reads, transforms and writes in transactions through a proxy that spoils requests, and judges
+what committed readers find afterwards."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ STEPS = (
 
 @dataclass
 class Pipeline:
-    """A stage that takes offsets of `source` and writes to `target`: what it committed and what it aborted."""
+    """A stage that takes offsets of `source` and writes to `target`: what it committed and what it
+    aborted."""
 
     source: str
     target: str
@@ -47,7 +49,10 @@ class Pipeline:
         first = len(self.committed) + len(self.aborted)
         values = [b"%s-%05d" % (self.group.encode(), number) for number in range(first, first + rows)]
         producer.begin_transaction()
-        acks = [producer.send(self.target, value, partition=place % PARTITIONS) for place, value in enumerate(values)]
+        acks = [
+            producer.send(self.target, value, partition=place % PARTITIONS)
+            for place, value in enumerate(values)
+        ]
         offset = self.offset + rows
         producer.send_offsets_to_transaction({TopicPartition(self.source, 0): offset}, self.group)
         if commit:
@@ -70,16 +75,23 @@ def read_committed(servers: str, topic: str, partitions: int = PARTITIONS) -> li
     """Everything committed, once every transaction has ended in every partition."""
     numbers = [TopicPartition(topic, number) for number in range(partitions)]
     found: list[bytes] = []
-    with fairlead_kafka.Consumer({"bootstrap.servers": servers, "isolation.level": "read_committed"}) as consumer:
+    with fairlead_kafka.Consumer(
+        {"bootstrap.servers": servers, "isolation.level": "read_committed"}
+    ) as consumer:
         ends = settled_ends(servers, consumer, numbers)
         for partition in numbers:
-            for table in consumer.read_range(partition, 0, ends[partition], columns=["value"], timeout_s=PATIENCE_S):
+            for table in consumer.read_range(
+                partition, 0, ends[partition], columns=["value"], timeout_s=PATIENCE_S
+            ):
                 found += table.column("value").to_pylist()
     return found
 
 
-def settled_ends(servers: str, consumer: fairlead_kafka.Consumer, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-    """The end offsets, once what is stable is all there is: a commit returns before its markers are in the partitions."""
+def settled_ends(
+    servers: str, consumer: fairlead_kafka.Consumer, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """The end offsets, once what is stable is all there is: a commit returns before its markers are
+    in the partitions."""
     deadline = time.monotonic() + PATIENCE_S
     with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as dirty:
         while (ends := consumer.end_offsets(partitions)) != dirty.end_offsets(partitions):
@@ -99,7 +111,8 @@ def committed_offset(servers: str, group: str, partition: TopicPartition) -> int
 
 
 def confluent_values(servers: str, topic: str, count: int, partitions: int = PARTITIONS) -> list[bytes]:
-    """`count` records of a topic, and then all that librdkafka's committed reader finds up to the end."""
+    """`count` records of a topic, and then all that librdkafka's committed reader finds up to the
+    end."""
     config = {
         "bootstrap.servers": servers,
         "group.id": f"reader-of-{topic}",
@@ -127,10 +140,16 @@ def confluent_values(servers: str, topic: str, count: int, partitions: int = PAR
 
 
 def run(servers: str, source: str, target: str, api_key: ApiKey, faults: list[Fault]) -> None:
-    """Four transactions, one of them aborted, while the first requests of one kind meet `faults`; then the verdict."""
+    """Four transactions, one of them aborted, while the first requests of one kind meet `faults`;
+    then the verdict."""
     pipeline = Pipeline(source, target, f"stage-of-{target}")
     with CuttingProxy(servers, every(1, faults, start=0), api_key) as proxy:
-        config = {"bootstrap.servers": proxy.bootstrap_servers, "transactional.id": target, "linger.ms": 0, **QUICK}
+        config = {
+            "bootstrap.servers": proxy.bootstrap_servers,
+            "transactional.id": target,
+            "linger.ms": 0,
+            **QUICK,
+        }
         with Producer(config) as producer:
             producer.init_transactions()
             pipeline.transact(producer)

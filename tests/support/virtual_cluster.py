@@ -1,4 +1,5 @@
-"""Several brokers on one virtual clock, a client that speaks to them in frames, and a transactional producer that does as it is told."""
+"""Several brokers on one virtual clock, a client that speaks to them in frames, and a transactional
+producer that does as it is told."""
 
 from __future__ import annotations
 
@@ -71,7 +72,9 @@ class Asker:
                 self._frames[number], self._in_flight[number] = FrameReader(), []
                 effects.append(Connect(number, "127.0.0.1", FIRST_PORT + asked.node_id))
             self._in_flight[number].append(asked)
-            effects.append(Write(number, encode_request(asked.api_key, asked.version, 1, "asker", asked.message)))
+            effects.append(
+                Write(number, encode_request(asked.api_key, asked.version, 1, "asker", asked.message))
+            )
         return effects
 
     def _handle(self, event: Connected | Received | Disconnected) -> None:
@@ -80,7 +83,9 @@ class Asker:
                 asked = self._in_flight[event.connection].pop(0)
                 asked.answer = decode_response(asked.api_key, asked.version, frame)
         elif isinstance(event, Disconnected):
-            self._connections = {key: number for key, number in self._connections.items() if number != event.connection}
+            self._connections = {
+                key: number for key, number in self._connections.items() if number != event.connection
+            }
             for asked in self._in_flight.pop(event.connection, []):
                 asked.lost = True
 
@@ -89,9 +94,11 @@ class Asker:
 
 
 class VirtualCluster:
-    """`brokers` brokers with their controller; every topic's partition n is led by broker n modulo their number.
+    """`brokers` brokers with their controller; every topic's partition n is led by broker n modulo
+    their number.
 
-    `checks`: each broker compares what it keeps twice after every step, which takes more time than all else.
+    `checks`: each broker compares what it keeps twice after every step, which takes more time than
+    all else.
     """
 
     def __init__(
@@ -114,7 +121,9 @@ class VirtualCluster:
         self.asking = self.host.add(self.asker)
 
     def start(self, node_id: int) -> None:
-        broker = Broker(node_id, self.controller, f"/data/{node_id}", random.Random(node_id), port=FIRST_PORT + node_id)
+        broker = Broker(
+            node_id, self.controller, f"/data/{node_id}", random.Random(node_id), port=FIRST_PORT + node_id
+        )
         broker.rack = self.racks[node_id] if self.racks else None
         handle = self.host.add(checked(broker) if self._checks else broker)
         broker.wake = lambda: self.host.wake(handle)
@@ -135,10 +144,13 @@ class VirtualCluster:
 
     def topic(self, name: str = "events", partitions: int = 3) -> None:
         nodes = sorted(self.controller.image.brokers)
-        self.controller.create_topic(name, assignments={number: [nodes[number % len(nodes)]] for number in range(partitions)})
+        self.controller.create_topic(
+            name, assignments={number: [nodes[number % len(nodes)]] for number in range(partitions)}
+        )
 
     def send(self, node_id: int, api_key: ApiKey, version: int, lane: int = 0, **fields: Any) -> Asked:
-        """Send a request without waiting for its answer; what waits long goes on a `lane` of its own."""
+        """Send a request without waiting for its answer; what waits long goes on a `lane` of its
+        own."""
         asked = Asked(node_id, api_key, version, Message(**fields), lane)
         self.asker.ask(asked)
         self.host.wake(self.asking)
@@ -190,7 +202,11 @@ class VirtualCluster:
     def end_offset(self, of: TopicPartition, committed: bool) -> int:
         """What ListOffsets says the end is."""
         asked = [Message(partition_index=of.partition, current_leader_epoch=-1, timestamp=-1)]
-        fields = {"replica_id": -1, "isolation_level": int(committed), "topics": [Message(name=of.topic, partitions=asked)]}
+        fields = {
+            "replica_id": -1,
+            "isolation_level": int(committed),
+            "topics": [Message(name=of.topic, partitions=asked)],
+        }
         return int(self.ask(self.leader(of), ApiKey.LIST_OFFSETS, 5, **fields).topics[0].partitions[0].offset)
 
     def close(self) -> None:
@@ -198,9 +214,12 @@ class VirtualCluster:
 
 
 class Transactor:
-    """A transactional producer whose every request is asked for; error codes are given back, nothing is retried but `ready`."""
+    """A transactional producer whose every request is asked for; error codes are given back,
+    nothing is retried but `ready`."""
 
-    def __init__(self, cluster: VirtualCluster, transactional_id: str = "payments", timeout_ms: int = 60_000) -> None:
+    def __init__(
+        self, cluster: VirtualCluster, transactional_id: str = "payments", timeout_ms: int = 60_000
+    ) -> None:
         self.cluster = cluster
         self.transactional_id = transactional_id
         self.timeout_ms = timeout_ms
@@ -250,7 +269,11 @@ class Transactor:
         return int(answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code)
 
     def request(
-        self, of: TopicPartition, values: Iterable[bytes], sequence: int | None = None, transactional: bool = True
+        self,
+        of: TopicPartition,
+        values: Iterable[bytes],
+        sequence: int | None = None,
+        transactional: bool = True,
     ) -> dict[str, Any]:
         """The fields of a Produce request."""
         values = list(values)
@@ -263,10 +286,16 @@ class Transactor:
         )
         return produce_fields({tuple(of): records}) | {"transactional_id": self.transactional_id}
 
-    def produce(self, of: TopicPartition, *values: bytes, version: int = 9, transactional: bool = True) -> int:
+    def produce(
+        self, of: TopicPartition, *values: bytes, version: int = 9, transactional: bool = True
+    ) -> int:
         """Produce one batch; the error code."""
         fields = self.request(of, values, transactional=transactional)
-        row = self.cluster.ask(self.cluster.leader(of), ApiKey.PRODUCE, version, **fields).responses[0].partition_responses[0]
+        row = (
+            self.cluster.ask(self.cluster.leader(of), ApiKey.PRODUCE, version, **fields)
+            .responses[0]
+            .partition_responses[0]
+        )
         if not row.error_code:
             self.sequences[of] = self.sequences.get(of, 0) + len(values)
         return int(row.error_code)

@@ -9,11 +9,13 @@ from time import monotonic
 from fairlead_kafka import Admin
 
 PATIENCE_S = 60
-"""How long a test waits for what must come to pass: no machine is so busy that it takes so long, and a hang is told in a minute."""
+"""How long a test waits for what must come to pass: no machine is so busy that it takes so long,
+and a hang is told in a minute."""
 
 
 def until(true: Callable[[], object]) -> None:
-    """Wait until something is so, which is looked at again and again; AssertionError if it never is."""
+    """Wait until something is so, which is looked at again and again; AssertionError if it never
+    is."""
     deadline = monotonic() + PATIENCE_S
     while not true():
         assert monotonic() < deadline, f"it never came to be within {PATIENCE_S:g} s"
@@ -21,6 +23,7 @@ def until(true: Callable[[], object]) -> None:
 
 
 def until_transactions_are_over(servers: str) -> None:
-    """Wait until what was committed or aborted can be read: a commit is answered before its markers are in the partitions."""
+    """Wait until what was committed or aborted can be read: a commit is answered before its markers
+    are in the partitions."""
     with Admin({"bootstrap.servers": servers}) as admin:
         until(lambda: not admin.list_transactions(["PrepareCommit", "PrepareAbort"]))

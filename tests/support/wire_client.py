@@ -1,4 +1,5 @@
-"""A blocking client of one broker that speaks in frames: what tests of the cluster use where no client's logic should be in between."""
+"""A blocking client of one broker that speaks in frames: what tests of the cluster use where no
+client's logic should be in between."""
 
 from __future__ import annotations
 

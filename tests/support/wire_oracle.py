@@ -1,6 +1,8 @@
-"""kio as the judge of `fairlead_kafka.wire`: makes kio entities at will, and says what bytes and what Message belong to them.
+"""kio as the judge of `fairlead_kafka.wire`: makes kio entities at will, and says what bytes and
+what Message belong to them.
 
-Written apart from `src/schemas/from_kio.py` on purpose: it goes by kio's annotations and metadata alone.
+Written apart from `src/schemas/from_kio.py` on purpose: it goes by kio's annotations and metadata
+alone.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ RANGES = {
     "int32": (-(2**31), 2**31 - 1),
     "int64": (-(2**63), 2**63 - 1),
     "timedelta_i32": (-(2**31), 2**31 - 1),
-    "timedelta_i64": (-(10**12), 10**12),  # kio's timedelta goes through floats: beyond this it loses milliseconds itself
+    "timedelta_i64": (
+        -(10**12),
+        10**12,
+    ),  # kio's timedelta goes through floats: beyond this it loses milliseconds itself
     "datetime_i64": (0, 2**41),
 }
 TEXTS = ("", "a", "events", "schlüssel-Ω", "x" * 127, "y" * 300)
@@ -40,7 +45,9 @@ class SeededChoice:
         self._random = random.Random(seed)
 
     def integer(self, low: int, high: int) -> int:
-        return self._random.choice((low, high, 0 if low <= 0 <= high else low, self._random.randint(low, high)))
+        return self._random.choice(
+            (low, high, 0 if low <= 0 <= high else low, self._random.randint(low, high))
+        )
 
     def one_of(self, options: typing.Sequence[typing.Any]) -> typing.Any:
         return self._random.choice(options)
@@ -131,7 +138,9 @@ def to_message(entity: typing.Any) -> Message:
         value = getattr(entity, field.name)
         kind = field.metadata.get("kafka_type", "")
         name = field.name + ("_ms" if kind.startswith(("timedelta", "datetime")) else "")
-        fields[name] = [_plain(kind, item) for item in value] if isinstance(value, tuple) else _plain(kind, value)
+        fields[name] = (
+            [_plain(kind, item) for item in value] if isinstance(value, tuple) else _plain(kind, value)
+        )
     return Message(**fields)
 
 

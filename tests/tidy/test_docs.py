@@ -20,7 +20,9 @@ from fairlead_kafka.base.config_broker_security import STANDARD_AUTHORIZER
 from fairlead_kafka.partitioning import POLICY_NAMES
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"])
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"]
+)
 
 
 def _generator() -> ModuleType:
@@ -56,7 +58,9 @@ def test_bounds_in_the_documents_are_those_of_the_code() -> None:
 
 
 def test_every_policy_is_in_the_table_of_policies_and_in_its_room_s_theory() -> None:
-    rows = re.findall(r"^\| `([a-z_.]+)` \|", (ROOT / "docs" / "partitioning.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `([a-z_.]+)` \|", (ROOT / "docs" / "partitioning.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     told = re.findall(r"^- `([a-z_.]+)`", partitioning.__doc__ or "", re.MULTILINE)
     assert set(POLICY_NAMES) == set(rows) == set(told)
 
@@ -70,7 +74,9 @@ def test_every_room_has_a_line_on_the_map_of_the_house() -> None:
 PROGRAMS = {
     f"{name}-{number}": program
     for name in ("README.md", "docs/partitioning.md", "docs/producing.md", "docs/security.md")
-    for number, program in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL))
+    for number, program in enumerate(
+        re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
+    )
     if "import " in program and "fairlead_kafka" in program
 }
 """Those that import what they use, and that is ours; others are fragments."""

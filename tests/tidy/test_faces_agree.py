@@ -16,7 +16,8 @@ PAIRS = [(Ack, AsyncAck), (TableAck, AsyncTableAck)] + [
 ONLY_BLOCKING = {"__enter__", "__exit__", "__iter__", "__next__"}
 ONLY_AWAITING = {"__aenter__", "__aexit__", "__await__", "__aiter__", "__anext__"}
 LANGUAGE = {
-    "__dict__", "__weakref__", "__module__", "__doc__", "__slots__", "__qualname__", "__firstlineno__", "__static_attributes__",
+    "__dict__", "__weakref__", "__module__", "__doc__", "__slots__", "__qualname__", "__firstlineno__",
+    "__static_attributes__",
     "__annotations__", "__repr__",
 }  # fmt: skip
 
@@ -27,7 +28,11 @@ def members(face: type) -> dict[str, Any]:
     for base in reversed(face.__mro__):
         if base.__module__ != "builtins":
             found.update(vars(base))
-    return {name: value for name, value in found.items() if not name.startswith("_") or (name.startswith("__") and name not in LANGUAGE)}
+    return {
+        name: value
+        for name, value in found.items()
+        if not name.startswith("_") or (name.startswith("__") and name not in LANGUAGE)
+    }
 
 
 @pytest.mark.parametrize(("blocking", "awaiting"), PAIRS, ids=lambda face: face.__name__)

@@ -1,4 +1,5 @@
-"""Each room tells its theory of operation; nothing unfinished, and nothing of any one machine, is in the tree."""
+"""Each room tells its theory of operation; nothing unfinished, and nothing of any one machine, is
+in the tree."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ MACHINE_PATHS = re.compile(r"/work/|/root/|/home/\w+/|C:\\\\Users")
 
 def _tracked() -> list[Path]:
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
 
@@ -41,8 +46,12 @@ def test_nothing_is_left_unfinished_and_no_file_names_a_machine() -> None:
 
 
 def test_nobody_is_sent_to_a_stranger_s_package() -> None:
-    """`fairlead` on PyPI is another project's; ours is `fairlead-kafka`, and its import `fairlead_kafka`."""
-    strangers = re.compile(r"\bpip install [^`\n]*\bfairlead(?!-kafka)\b|\bfairlead\[|^\s*(import|from) fairlead\b(?!_)", re.MULTILINE)
+    """`fairlead` on PyPI is another project's; ours is `fairlead-kafka`, and its import
+    `fairlead_kafka`."""
+    strangers = re.compile(
+        r"\bpip install [^`\n]*\bfairlead(?!-kafka)\b|\bfairlead\[|^\s*(import|from) fairlead\b(?!_)",
+        re.MULTILINE,
+    )
     found = [
         f"{path.relative_to(ROOT)}: {match[0]}"
         for path in _tracked()

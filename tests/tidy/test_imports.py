@@ -12,33 +12,83 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
 LAZY = [
-    path.parent for path in (SOURCE / "fairlead_kafka").rglob("__init__.py") if "lazily(" in path.read_text() and path.parent.name != "base"
+    path.parent
+    for path in (SOURCE / "fairlead_kafka").rglob("__init__.py")
+    if "lazily(" in path.read_text() and path.parent.name != "base"
 ]
 ARROW, ASYNCIO, PANDAS, COMMANDS = ("pyarrow",), ("asyncio", "ssl"), ("pandas",), ("typer", "rich", "click")
-CLUSTER = ("fairlead_kafka.broker", "fairlead_kafka.testing", "fairlead_kafka.simulation", "fairlead_kafka.runtime.virtual")
-PRODUCER, CONSUMER, ADMIN = ("fairlead_kafka.producer",), ("fairlead_kafka.consumer",), ("fairlead_kafka.admin",)
+CLUSTER = (
+    "fairlead_kafka.broker",
+    "fairlead_kafka.testing",
+    "fairlead_kafka.simulation",
+    "fairlead_kafka.runtime.virtual",
+)
+PRODUCER, CONSUMER, ADMIN = (
+    ("fairlead_kafka.producer",),
+    ("fairlead_kafka.consumer",),
+    ("fairlead_kafka.admin",),
+)
 
 
 @pytest.mark.parametrize(
     ("program", "without"),
     [
-        ("import fairlead_kafka", (*ARROW, *ASYNCIO, *COMMANDS, *CLUSTER, *PRODUCER, *CONSUMER, *ADMIN, "numpy", "fairlead_kafka.client")),
-        ("from fairlead_kafka import Producer", (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *CONSUMER, *ADMIN)),
-        ("from fairlead_kafka import Consumer", (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *PRODUCER, *ADMIN)),
-        ("from fairlead_kafka import Admin", (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *PRODUCER, *CONSUMER)),
-        ("from fairlead_kafka import AsyncProducer", (*ARROW, *PANDAS, *COMMANDS, *CLUSTER, *CONSUMER, *ADMIN)),
-        ("from fairlead_kafka.testing import Cluster", (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *PRODUCER, *CONSUMER)),
-        ("import fairlead_kafka.cli.main", (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *PRODUCER, *CONSUMER, *ADMIN, "numpy")),
-        ("import fairlead_kafka.cli.application", (*ARROW, *PANDAS, *CLUSTER, *PRODUCER, *CONSUMER, *ADMIN, "numpy")),
+        (
+            "import fairlead_kafka",
+            (
+                *ARROW,
+                *ASYNCIO,
+                *COMMANDS,
+                *CLUSTER,
+                *PRODUCER,
+                *CONSUMER,
+                *ADMIN,
+                "numpy",
+                "fairlead_kafka.client",
+            ),
+        ),
+        (
+            "from fairlead_kafka import Producer",
+            (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *CONSUMER, *ADMIN),
+        ),
+        (
+            "from fairlead_kafka import Consumer",
+            (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *PRODUCER, *ADMIN),
+        ),
+        (
+            "from fairlead_kafka import Admin",
+            (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *PRODUCER, *CONSUMER),
+        ),
+        (
+            "from fairlead_kafka import AsyncProducer",
+            (*ARROW, *PANDAS, *COMMANDS, *CLUSTER, *CONSUMER, *ADMIN),
+        ),
+        (
+            "from fairlead_kafka.testing import Cluster",
+            (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *PRODUCER, *CONSUMER),
+        ),
+        (
+            "import fairlead_kafka.cli.main",
+            (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *PRODUCER, *CONSUMER, *ADMIN, "numpy"),
+        ),
+        (
+            "import fairlead_kafka.cli.application",
+            (*ARROW, *PANDAS, *CLUSTER, *PRODUCER, *CONSUMER, *ADMIN, "numpy"),
+        ),
     ],
     ids=lambda each: each.split()[-1] if isinstance(each, str) else "",
 )
 def test_a_program_loads_what_it_uses(program: str, without: tuple[str, ...]) -> None:
     listed = subprocess.run(
-        [sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     loaded = listed.stdout.split()
-    assert not [module for module in loaded if any(module == one or module.startswith(f"{one}.") for one in without)]
+    assert not [
+        module for module in loaded if any(module == one or module.startswith(f"{one}.") for one in without)
+    ]
 
 
 @pytest.mark.parametrize("package", LAZY, ids=lambda path: path.name)
@@ -48,7 +98,12 @@ def test_names_that_are_loaded_later_are_those_that_a_type_checker_sees(package:
     found = {}
     for node in ast.walk(ast.parse((package / "__init__.py").read_text())):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            found = {alias.name: line.module for line in node.body if isinstance(line, ast.ImportFrom) for alias in line.names}
+            found = {
+                alias.name: line.module
+                for line in node.body
+                if isinstance(line, ast.ImportFrom)
+                for alias in line.names
+            }
     homes = {name: home for home, names in module._HOMES.items() for name in names}
     assert homes == found
     assert set(homes) <= set(module.__all__) <= {*homes, *vars(module)}
@@ -60,7 +115,8 @@ def test_names_that_are_loaded_later_are_those_that_a_type_checker_sees(package:
 
 
 def test_tables_load_arrow_and_not_pandas() -> None:
-    """Where pandas is installed `pa.array` loads it, which takes a program as long as all the rest of its start."""
+    """Where pandas is installed `pa.array` loads it, which takes a program as long as all the rest
+    of its start."""
     program = """
 import sys
 import pyarrow as pa
@@ -79,6 +135,6 @@ with Cluster(brokers=1) as cluster:
         print(next(consumer.read_batches(TopicPartition("t", 0), 0, 2))["records"].to_pylist())
         print(next(consumer.read_range(TopicPartition("t", 0), 0, 2)).num_rows)
 print([module for module in sys.modules if module.startswith("pandas")])
-"""
+"""  # noqa: E501
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == ["[0, 1]", "[b'a', b'b'] 0", "[2]", "2", "[]"]

@@ -1,4 +1,5 @@
-"""What the broker serves and what it refuses is all of Kafka, each API and each version once, and each refusal has a reason."""
+"""What the broker serves and what it refuses is all of Kafka, each API and each version once, and
+each refusal has a reason."""
 
 from __future__ import annotations
 
@@ -36,7 +37,12 @@ def test_every_refusal_says_why() -> None:
 @pytest.mark.parametrize("api_key", sorted(KAFKA_VERSIONS), ids=lambda api_key: api_key.name)
 def test_versions_served_and_refused_are_those_of_kafka(api_key: ApiKey) -> None:
     served = list(range(REGISTRY[api_key].low, REGISTRY[api_key].high + 1))
-    refused = [version for row in REFUSED_VERSIONS if row.api_key == api_key for version in range(row.low, row.high + 1)]
+    refused = [
+        version
+        for row in REFUSED_VERSIONS
+        if row.api_key == api_key
+        for version in range(row.low, row.high + 1)
+    ]
     low, high = KAFKA_VERSIONS[api_key]
     assert sorted(served + refused) == list(range(low, high + 1))
 

@@ -1,4 +1,4 @@
-"""A file has one reason to exist and 400 lines at most, a function 70 (docstring not counted)."""
+"""A file has one reason to exist and 520 lines at most, a function's body 70 (docstring not counted)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILE_LINES_MAX = 400
+FILE_LINES_MAX = 520
+"""Lines of at most 110 columns: as much as 400 of 140 held."""
 FUNCTION_LINES_MAX = 70
 SOURCES = sorted(path for folder in ("src", "tests", "docs") for path in (ROOT / folder).rglob("*.py"))
 
 
 def _function_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of the body without its docstring; a signature of many options is a table."""
     first = function.body[0]
-    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    documented = (
+        isinstance(first, ast.Expr)
+        and isinstance(first.value, ast.Constant)
+        and isinstance(first.value.value, str)
+    )
     docstring = (first.end_lineno or 0) - first.lineno + 1 if documented else 0
-    return (function.end_lineno or 0) - function.lineno + 1 - docstring
+    return (function.end_lineno or 0) - first.lineno + 1 - docstring
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -26,7 +32,8 @@ def test_files_and_functions_stay_small(path: Path) -> None:
     too_long = [
         f"{node.name} (line {node.lineno}): {_function_lines(node)} lines"
         for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _function_lines(node) > FUNCTION_LINES_MAX
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and _function_lines(node) > FUNCTION_LINES_MAX
     ]
     assert not too_long, too_long
     lines = text.count("\n")

@@ -1,4 +1,5 @@
-"""The house speaks the field's words: what we called things ourselves does not come back, and docstrings say what a thing is."""
+"""The house speaks the field's words: what we called things ourselves does not come back, and
+docstrings say what a thing is."""
 
 from __future__ import annotations
 
@@ -39,7 +40,11 @@ def docstrings(source: str) -> Iterator[tuple[int, str]]:
         body = getattr(node, "body", None)
         for statement in body if isinstance(body, list) else ():
             value = getattr(statement, "value", None)
-            if isinstance(statement, ast.Expr) and isinstance(value, ast.Constant) and isinstance(value.value, str):
+            if (
+                isinstance(statement, ast.Expr)
+                and isinstance(value, ast.Constant)
+                and isinstance(value.value, str)
+            ):
                 yield statement.lineno, value.value
 
 
@@ -47,7 +52,10 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
     """Line and text of the docstrings and comments of a module, or of a page without its code."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
-        yield from enumerate(re.sub(r"```.*?```", lambda code: "\n" * code[0].count("\n"), text, flags=re.DOTALL).splitlines(), start=1)
+        yield from enumerate(
+            re.sub(r"```.*?```", lambda code: "\n" * code[0].count("\n"), text, flags=re.DOTALL).splitlines(),
+            start=1,
+        )
         return
     yield from docstrings(text)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -68,5 +76,9 @@ def test_words_that_were_ours_alone_do_not_come_back(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_docstrings_say_what_a_thing_is(path: Path) -> None:
-    found = [line for line, text in docstrings(path.read_text(encoding="utf-8")) if BEGINNINGS.match(text.strip())]
-    assert not found, f"{path.relative_to(ROOT)}, lines {found}: begin with what it is or does; it must stand alone"
+    found = [
+        line for line, text in docstrings(path.read_text(encoding="utf-8")) if BEGINNINGS.match(text.strip())
+    ]
+    assert not found, (
+        f"{path.relative_to(ROOT)}, lines {found}: begin with what it is or does; it must stand alone"
+    )

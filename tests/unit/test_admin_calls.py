@@ -11,7 +11,14 @@ import pytest
 
 from fairlead_kafka.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic, configs, topics
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError, FairleadError, ItemsFailed, TimedOut, UnsupportedVersion, UsageError
+from fairlead_kafka.base.errors import (
+    BrokerError,
+    FairleadError,
+    ItemsFailed,
+    TimedOut,
+    UnsupportedVersion,
+    UsageError,
+)
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.admin import Admin
 from fairlead_kafka.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp
@@ -32,21 +39,37 @@ def admin(rig: Rig) -> Iterator[Admin]:
 
 
 def test_a_topic_is_created_as_asked_for(rig: Rig, admin: Admin) -> None:
-    created = admin.create_topics([NewTopic("a", 3, configs={"retention.ms": "5"}), NewTopic("b", assignments=[[1, 2], [2, 1]])])
+    created = admin.create_topics(
+        [NewTopic("a", 3, configs={"retention.ms": "5"}), NewTopic("b", assignments=[[1, 2], [2, 1]])]
+    )
     assert created == {name: rig.cluster.topics[name].topic_id for name in ("a", "b")}
     assert (len(rig.cluster.topics["a"].logs), rig.cluster.topics["a"].configs) == (3, {"retention.ms": "5"})
     asked = rig.cluster.asked(ApiKey.CREATE_TOPICS)[0].message.topics
     assert (asked[0].num_partitions, asked[0].replication_factor, asked[0].assignments) == (3, -1, [])
     assert (asked[1].num_partitions, asked[1].replication_factor) == (-1, -1)
-    assert [(item.partition_index, item.broker_ids) for item in asked[1].assignments] == [(0, [1, 2]), (1, [2, 1])]
+    assert [(item.partition_index, item.broker_ids) for item in asked[1].assignments] == [
+        (0, [1, 2]),
+        (1, [2, 1]),
+    ]
 
 
 def test_configs_may_be_numbers_and_are_sent_as_text(rig: Rig, admin: Admin) -> None:
-    admin.create_topics([NewTopic("a", 1, configs={"retention.ms": 5, "min.cleanable.dirty.ratio": 0.5, "preallocate": True})])
-    assert rig.cluster.topics["a"].configs == {"retention.ms": "5", "min.cleanable.dirty.ratio": "0.5", "preallocate": "true"}
-    admin.alter_configs({ConfigResource.topic("a"): [ConfigChange.set("retention.ms", 6), ConfigChange.delete("preallocate")]})
+    admin.create_topics(
+        [NewTopic("a", 1, configs={"retention.ms": 5, "min.cleanable.dirty.ratio": 0.5, "preallocate": True})]
+    )
+    assert rig.cluster.topics["a"].configs == {
+        "retention.ms": "5",
+        "min.cleanable.dirty.ratio": "0.5",
+        "preallocate": "true",
+    }
+    admin.alter_configs(
+        {ConfigResource.topic("a"): [ConfigChange.set("retention.ms", 6), ConfigChange.delete("preallocate")]}
+    )
     (resource,) = rig.cluster.asked(ApiKey.INCREMENTAL_ALTER_CONFIGS)[0].message.resources
-    assert [(each.name, each.value) for each in resource.configs] == [("retention.ms", "6"), ("preallocate", None)]
+    assert [(each.name, each.value) for each in resource.configs] == [
+        ("retention.ms", "6"),
+        ("preallocate", None),
+    ]
 
 
 def test_assignments_may_be_given_by_the_numbers_of_partitions(rig: Rig, admin: Admin) -> None:
@@ -58,14 +81,31 @@ def test_assignments_may_be_given_by_the_numbers_of_partitions(rig: Rig, admin: 
 @pytest.mark.parametrize(
     ("topic", "says"),
     [
-        (NewTopic("a", assignments=[0, 1]), r"topics\[0\].assignments\[0\] must be a list of whole numbers, not 0"),  # type: ignore[list-item]
-        (NewTopic("a", assignments={"x": [0]}), r"topics\[0\].assignments: key 'x' must be a whole number, not 'x'"),  # type: ignore[dict-item]
-        (NewTopic("a", partitions="3"), r"topics\[0\].partitions must be a whole number, not '3'; write \[NewTopic\(\"a\""),  # type: ignore[arg-type]
-        (NewTopic("a", partitions=2**31), r"topics\[0\].partitions must be a whole number of 32 bits, not 2147483648"),
-        (NewTopic("a", configs={"retention.ms": None}), r"configs\['retention.ms'\] must be a text or a number or True or False, not None"),  # type: ignore[dict-item]
+        (
+            NewTopic("a", assignments=[0, 1]),
+            r"topics\[0\].assignments\[0\] must be a list of whole numbers, not 0",
+        ),  # type: ignore[list-item]
+        (
+            NewTopic("a", assignments={"x": [0]}),
+            r"topics\[0\].assignments: key 'x' must be a whole number, not 'x'",
+        ),  # type: ignore[dict-item]
+        (
+            NewTopic("a", partitions="3"),
+            r"topics\[0\].partitions must be a whole number, not '3'; write \[NewTopic\(\"a\"",
+        ),  # type: ignore[arg-type]
+        (
+            NewTopic("a", partitions=2**31),
+            r"topics\[0\].partitions must be a whole number of 32 bits, not 2147483648",
+        ),
+        (
+            NewTopic("a", configs={"retention.ms": None}),
+            r"configs\['retention.ms'\] must be a text or a number or True or False, not None",
+        ),  # type: ignore[dict-item]
     ],
 )
-def test_what_cannot_be_sent_is_told_at_once_and_the_client_goes_on(rig: Rig, admin: Admin, topic: NewTopic, says: str) -> None:
+def test_what_cannot_be_sent_is_told_at_once_and_the_client_goes_on(
+    rig: Rig, admin: Admin, topic: NewTopic, says: str
+) -> None:
     with pytest.raises(FairleadError, match=says):
         admin.create_topics([topic])
     assert rig.cluster.asked(ApiKey.CREATE_TOPICS) == []
@@ -96,7 +136,11 @@ def test_creating_returns_only_when_every_partition_has_a_leader(rig: Rig, admin
 
 def test_creating_says_what_was_missing_when_time_runs_out(rig: Rig, admin: Admin) -> None:
     rig.cluster.no_leader_answers = 10_000
-    with pytest.raises(TimedOut, match=r"creating topics a: not done .* topic a is created, and 2 of its 2 partitions have no leader yet"):
+    with pytest.raises(
+        TimedOut,
+        match=r"creating topics a: not done .* topic a is created, and 2 of its 2 partitions have no leader "
+        r"yet",
+    ):
         admin.create_topics([NewTopic("a", 2)], timeout_s=3)
 
 
@@ -123,13 +167,18 @@ def test_a_request_follows_the_controller(rig: Rig, admin: Admin) -> None:
     admin.describe_cluster()
     rig.cluster.controller = 2
     admin.create_topics([NewTopic("a")])
-    assert [node_id for node_id, request in rig.cluster.requests if request.api_key == ApiKey.CREATE_TOPICS] == [1, 2]
+    assert [
+        node_id for node_id, request in rig.cluster.requests if request.api_key == ApiKey.CREATE_TOPICS
+    ] == [1, 2]
 
 
 def test_what_passes_is_tried_again_for_the_items_concerned_alone(rig: Rig, admin: Admin) -> None:
     rig.cluster.errors[ApiKey.CREATE_TOPICS, "slow"] += [ErrorCode.THROTTLING_QUOTA_EXCEEDED] * 2
     assert list(admin.create_topics([NewTopic("quick"), NewTopic("slow")])) == ["quick", "slow"]
-    assert [[topic.name for topic in request.message.topics] for request in rig.cluster.asked(ApiKey.CREATE_TOPICS)] == [
+    assert [
+        [topic.name for topic in request.message.topics]
+        for request in rig.cluster.asked(ApiKey.CREATE_TOPICS)
+    ] == [
         ["quick", "slow"],
         ["slow"],
         ["slow"],
@@ -148,7 +197,9 @@ def test_an_answer_that_got_lost_is_not_hidden(rig: Rig, admin: Admin) -> None:
         return answer
 
     node._serve[ApiKey.CREATE_TOPICS] = once  # type: ignore[assignment]
-    with pytest.raises(ItemsFailed, match=r"TOPIC_ALREADY_EXISTS.*an earlier request may have been carried out"):
+    with pytest.raises(
+        ItemsFailed, match=r"TOPIC_ALREADY_EXISTS.*an earlier request may have been carried out"
+    ):
         admin.create_topics([NewTopic("a")])
 
 
@@ -193,7 +244,10 @@ def test_topics_and_cluster_are_described(rig: Rig, admin: Admin) -> None:
         (1, 2, (2,), (2,)),
     ]
     cluster = admin.describe_cluster()
-    assert (cluster.cluster_id, [str(node) for node in cluster.nodes]) == ("fake", ["node1:9092 (id 1)", "node2:9092 (id 2)"])
+    assert (cluster.cluster_id, [str(node) for node in cluster.nodes]) == (
+        "fake",
+        ["node1:9092 (id 1)", "node2:9092 (id 2)"],
+    )
     assert cluster.controller == cluster.nodes[0]
     assert admin.describe_topics([]) == {}
 
@@ -213,13 +267,19 @@ def test_configs_are_described_where_they_live_and_changed_one_by_one(rig: Rig, 
     )
     admin.alter_configs({topic: [ConfigChange.subtract("list", "y")]})
     described = admin.describe_configs([topic, ConfigResource.broker(2), ConfigResource.broker(1)])
-    assert {name: entry.value for name, entry in described[topic].items()} == {"keep": "1", "new": "3", "list": "x,z"}
+    assert {name: entry.value for name, entry in described[topic].items()} == {
+        "keep": "1",
+        "new": "3",
+        "list": "x,z",
+    }
     assert described[topic]["keep"].is_default is False
     # A broker tells its own configs: each was asked itself.
     assert [described[ConfigResource.broker(n)]["node.id"].value for n in (2, 1)] == ["2", "1"]
 
 
-def test_answers_about_partitions_that_nobody_named_do_not_count(rig: Rig, admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_about_partitions_that_nobody_named_do_not_count(
+    rig: Rig, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rig.cluster.topic("t")
     of = TopicPartition("t", 0)
     monkeypatch.setattr("fairlead_kafka.admin.offsets._read", lambda answer: {TopicPartition("other", 5): 3})
@@ -243,7 +303,9 @@ def test_a_kind_of_resource_that_nobody_knows_is_no_answer_to_what_was_asked() -
 def test_a_topic_that_an_answer_leaves_out_is_asked_for_again_whatever_else_is_in_it(error_code: int) -> None:
     script = topics.describe_topics(["t"], include_authorized_operations=False)
     next(script)
-    other = Message(name="other", error_code=error_code, topic_id=uuid.UUID(int=1), is_internal=False, partitions=[])
+    other = Message(
+        name="other", error_code=error_code, topic_id=uuid.UUID(int=1), is_internal=False, partitions=[]
+    )
     pause = script.send([Message(topics=[other])])
     assert isinstance(pause, Pause)
     assert "the answer left out 't'" in str(pause.problem)
@@ -259,7 +321,10 @@ def test_offsets_are_listed_and_records_deleted_at_their_leaders(rig: Rig, admin
         first: OffsetAndTimestamp(4, -1, 0),
         second: OffsetAndTimestamp(10, -1, 0),
     }
-    assert admin.list_offsets({first: 1_006, second: 9_999}) == {first: OffsetAndTimestamp(6, 1_006, 0), second: None}
+    assert admin.list_offsets({first: 1_006, second: 9_999}) == {
+        first: OffsetAndTimestamp(6, 1_006, 0),
+        second: None,
+    }
     rig.cluster.move("a", 0, leader=2)
     assert admin.delete_records({first: 5}) == {first: 5}
     rig.cluster.errors[ApiKey.LIST_OFFSETS, first] += [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
@@ -274,7 +339,9 @@ def test_calls_that_cannot_be_are_refused(rig: Rig, admin: Admin) -> None:
         admin.delete_topics("topic")
     with pytest.raises(UsageError, match="named twice: a"):
         admin.create_topics([NewTopic("a"), NewTopic("a")])
-    with pytest.raises(UsageError, match="list_topics: timeout_s must be a number of 0 or more or None, not -1"):
+    with pytest.raises(
+        UsageError, match="list_topics: timeout_s must be a number of 0 or more or None, not -1"
+    ):
         admin.list_topics(timeout_s=-1)
     rig.cluster.versions.pop(ApiKey.CREATE_PARTITIONS)
     rig.cluster.nodes[0].hang_up()

@@ -1,4 +1,5 @@
-"""The script of `describe_log_dirs`, answered by hand: what it asks whom, and what it makes of trouble."""
+"""The script of `describe_log_dirs`, answered by hand: what it asks whom, and what it makes of
+trouble."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ OF = TopicPartition("t", 1)
 def answer(size_bytes: int, code: int = 0, directory_code: int = 0, **sizes: int) -> Message:
     partition = Message(partition_index=1, partition_size=size_bytes, offset_lag=0, is_future_key=False)
     told = {"total_bytes": -1, "usable_bytes": -1, **sizes}
-    row = Message(error_code=directory_code, log_dir="/d", topics=[Message(name="t", partitions=[partition])], **told)
+    row = Message(
+        error_code=directory_code, log_dir="/d", topics=[Message(name="t", partitions=[partition])], **told
+    )
     return Message(throttle_time_ms=0, error_code=code, results=[] if code else [row])
 
 
@@ -33,7 +36,10 @@ def ended(script: Generator[Any, Any, Any], answers: list[Any]) -> Any:
 def test_brokers_named_are_asked_together_and_about_those_partitions() -> None:
     script = describe_log_dirs([2, 1], [OF, TopicPartition("t", 2)])
     asks = script.send(None)
-    assert [(ask.api_key, ask.node_id) for ask in asks] == [(ApiKey.DESCRIBE_LOG_DIRS, 1), (ApiKey.DESCRIBE_LOG_DIRS, 2)]
+    assert [(ask.api_key, ask.node_id) for ask in asks] == [
+        (ApiKey.DESCRIBE_LOG_DIRS, 1),
+        (ApiKey.DESCRIBE_LOG_DIRS, 2),
+    ]
     assert [(topic.topic, topic.partitions) for topic in asks[0].message.topics] == [("t", [1, 2])]
     found = ended(script, [answer(5, total_bytes=100, usable_bytes=-1), answer(7)])
     assert found == {

@@ -1,4 +1,5 @@
-"""Admin calls about rights, users and quotas: what they ask, read, try again and refuse. (`tests/conformance` has the real Kafka.)"""
+"""Admin calls about rights, users and quotas: what they ask, read, try again and refuse.
+(`tests/conformance` has the real Kafka.)"""
 
 from __future__ import annotations
 
@@ -42,13 +43,16 @@ from fairlead_kafka.wire import Message
 from tests.support.client_rig import Rig
 
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
-READ = AclBinding(AclResourceType.TOPIC, "t", AclPatternType.LITERAL, "User:a", "*", AclOperation.READ, AclPermission.ALLOW)
+READ = AclBinding(
+    AclResourceType.TOPIC, "t", AclPatternType.LITERAL, "User:a", "*", AclOperation.READ, AclPermission.ALLOW
+)
 WRITE = READ._replace(operation=AclOperation.WRITE)
 ALICE, BOB = ClientQuotaEntity({"user": "alice"}), ClientQuotaEntity({"user": "bob"})
 
 
 class Talk:
-    """A script, answered by hand: `answer` is the next answer to all that it asked last; `result` is what it came to."""
+    """A script, answered by hand: `answer` is the next answer to all that it asked last; `result`
+    is what it came to."""
 
     def __init__(self, script: AdminScript[Any]) -> None:
         self._script = script
@@ -95,7 +99,8 @@ def test_answers_about_entries_are_by_their_order_and_only_open_ones_are_asked_a
     assert [each.operation for each in talk.asked[0].creations] == [AclOperation.READ]
     talk.answer(Message(results=[]))  # an answer that says nothing
     with pytest.raises(
-        ItemsFailed, match=r"Allow User:a Read on topic t: CLUSTER_AUTHORIZATION_FAILED .*right to Alter on the cluster"
+        ItemsFailed,
+        match=r"Allow User:a Read on topic t: CLUSTER_AUTHORIZATION_FAILED .*right to Alter on the cluster",
     ) as caught:
         talk.answer(Message(results=[row(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]))
     assert caught.value.results == {WRITE: None}
@@ -107,7 +112,14 @@ def test_what_was_deleted_is_told_by_filter_and_one_entry_that_stays_is_an_error
     talk = Talk(acls.delete_acls([one, other]))
     failed = told(READ, error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message="it stays")
     with pytest.raises(ItemsFailed, match="it stays") as caught:
-        talk.answer(Message(filter_results=[row(matching_acls=[told(WRITE), told(READ)]), row(matching_acls=[told(WRITE), failed])]))
+        talk.answer(
+            Message(
+                filter_results=[
+                    row(matching_acls=[told(WRITE), told(READ)]),
+                    row(matching_acls=[told(WRITE), failed]),
+                ]
+            )
+        )
     assert caught.value.results == {one: [READ, WRITE]}
     assert list(caught.value.errors) == [other]
 
@@ -116,7 +128,15 @@ def test_what_is_newer_than_this_client_is_unknown_and_does_no_harm() -> None:
     talk = Talk(acls.describe_acls(AclFilter()))
     entry = Message(principal="User:a", host="*", operation=99, permission_type=99)
     talk.answer(row(resources=[Message(resource_type=99, resource_name="n", pattern_type=99, acls=[entry])]))
-    unknown = (AclResourceType.UNKNOWN, "n", AclPatternType.UNKNOWN, "User:a", "*", AclOperation.UNKNOWN, AclPermission.UNKNOWN)
+    unknown = (
+        AclResourceType.UNKNOWN,
+        "n",
+        AclPatternType.UNKNOWN,
+        "User:a",
+        "*",
+        AclOperation.UNKNOWN,
+        AclPermission.UNKNOWN,
+    )
     assert talk.result == [AclBinding(*unknown)]
     assert operations_of(1 << 3 | 1 << 30 | 1 << 1) == frozenset({AclOperation.READ})
     assert operations_of(-(2**31)) is None
@@ -136,7 +156,9 @@ def test_a_single_request_fails_as_a_plain_error_and_what_passes_is_tried_again(
 
 def test_users_who_are_named_are_settled_one_by_one() -> None:
     talk = Talk(users.describe_user_scram_credentials(["a", "b"]))
-    talk.answer(row(results=[row(user="a", credential_infos=[]), row(user="somebody else", credential_infos=[])]))
+    talk.answer(
+        row(results=[row(user="a", credential_infos=[]), row(user="somebody else", credential_infos=[])])
+    )
     assert [each.name for each in talk.asked[0].users] == ["a", "b"]
     with pytest.raises(ItemsFailed) as caught:
         talk.answer(row(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]))
@@ -145,11 +167,18 @@ def test_users_who_are_named_are_settled_one_by_one() -> None:
 
 
 def salted(user: str, mechanism: ScramMechanism) -> Any:
-    return salted_password(UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), "secret"), b"salt")
+    return salted_password(
+        UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), "secret"), b"salt"
+    )
 
 
 def test_one_alteration_of_a_user_goes_into_a_request_and_none_after_one_that_failed() -> None:
-    wanted = [salted("a", SHA_256), salted("b", SHA_256), salted("a", SHA_512), UserScramCredentialDeletion("b", SHA_512)]
+    wanted = [
+        salted("a", SHA_256),
+        salted("b", SHA_256),
+        salted("a", SHA_512),
+        UserScramCredentialDeletion("b", SHA_512),
+    ]
     talk = Talk(users.alter_user_scram_credentials(wanted))
     (first,) = talk.asked
     assert [(each.name, each.mechanism, each.iterations, each.salt) for each in first.upsertions] == [
@@ -158,7 +187,11 @@ def test_one_alteration_of_a_user_goes_into_a_request_and_none_after_one_that_fa
     ]
     assert "secret" not in repr(first)
     assert repr(first).count("[hidden]") == 2
-    talk.answer(Message(results=[row(user="a"), row(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations", user="b")]))
+    talk.answer(
+        Message(
+            results=[row(user="a"), row(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations", user="b")]
+        )
+    )
     assert [(each.name, each.mechanism) for each in talk.asked[0].upsertions] == [("a", 2)]
     assert talk.asked[0].deletions == []
     with pytest.raises(ItemsFailed, match=r"b: UNACCEPTABLE_CREDENTIAL .*Too few iterations") as caught:
@@ -182,20 +215,32 @@ def test_a_password_is_hashed_as_the_standards_have_it() -> None:
 
 def test_quotas_are_settled_by_their_entity_whatever_the_order_of_its_parts() -> None:
     both = ClientQuotaEntity({"user": "alice", "client-id": None})
-    talk = Talk(quotas.alter_client_quotas({both: {"request_percentage": None}, BOB: {"producer_byte_rate": 5}}, validate_only=True))
+    talk = Talk(
+        quotas.alter_client_quotas(
+            {both: {"request_percentage": None}, BOB: {"producer_byte_rate": 5}}, validate_only=True
+        )
+    )
     (asked,) = talk.asked
     assert [[(op.key, op.value, op.remove) for op in entry.ops] for entry in asked.entries] == [
         [("request_percentage", 0.0, True)],
         [("producer_byte_rate", 5.0, False)],
     ]
     assert asked.validate_only
-    parts = [Message(entity_type="client-id", entity_name=None), Message(entity_type="user", entity_name="alice")]
-    with pytest.raises(ItemsFailed, match=r"user bob: CLUSTER_AUTHORIZATION_FAILED .*AlterConfigs on the cluster") as caught:
+    parts = [
+        Message(entity_type="client-id", entity_name=None),
+        Message(entity_type="user", entity_name="alice"),
+    ]
+    with pytest.raises(
+        ItemsFailed, match=r"user bob: CLUSTER_AUTHORIZATION_FAILED .*AlterConfigs on the cluster"
+    ) as caught:
         talk.answer(
             Message(
                 entries=[
                     row(entity=parts),
-                    row(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, entity=[Message(entity_type="user", entity_name="bob")]),
+                    row(
+                        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                        entity=[Message(entity_type="user", entity_name="bob")],
+                    ),
                 ]
             )
         )
@@ -215,16 +260,32 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Admin]:
         yield made
 
 
-def upsertion(user: str = "a", password: str | Secret = "secret", **more: Any) -> UserScramCredentialUpsertion:
-    return UserScramCredentialUpsertion(user, more.pop("info", ScramCredentialInfo(SHA_256)), password, **more)
+def upsertion(
+    user: str = "a", password: str | Secret = "secret", **more: Any
+) -> UserScramCredentialUpsertion:
+    return UserScramCredentialUpsertion(
+        user, more.pop("info", ScramCredentialInfo(SHA_256)), password, **more
+    )
 
 
 OF = ClientQuotaFilterComponent
 WRONG: list[tuple[Callable[[Admin], Any], str]] = [
-    (lambda admin: admin.create_acls(["t"]), r"bindings\[0\] must be AclBinding, not 't'; write \[AclBinding\(AclResourceType.TOPIC, "),  # type: ignore[list-item]
-    (lambda admin: admin.create_acls([READ._replace(operation=3)]), r"bindings\[0\].operation must be AclOperation, not 3; write"),  # type: ignore[arg-type]
-    (lambda admin: admin.create_acls([READ, READ._replace(operation=AclOperation.ANY)]), r"bindings\[1\]: operation ANY is for filters"),
-    (lambda admin: admin.create_acls([READ._replace(pattern_type=AclPatternType.MATCH)]), "pattern_type MATCH is for filters"),
+    (
+        lambda admin: admin.create_acls(["t"]),
+        r"bindings\[0\] must be AclBinding, not 't'; write \[AclBinding\(AclResourceType.TOPIC, ",
+    ),  # type: ignore[list-item]
+    (
+        lambda admin: admin.create_acls([READ._replace(operation=3)]),
+        r"bindings\[0\].operation must be AclOperation, not 3; write",
+    ),  # type: ignore[arg-type]
+    (
+        lambda admin: admin.create_acls([READ, READ._replace(operation=AclOperation.ANY)]),
+        r"bindings\[1\]: operation ANY is for filters",
+    ),
+    (
+        lambda admin: admin.create_acls([READ._replace(pattern_type=AclPatternType.MATCH)]),
+        "pattern_type MATCH is for filters",
+    ),
     (lambda admin: admin.create_acls([READ._replace(resource_name="")]), "resource_name is empty"),
     (
         lambda admin: admin.create_acls([READ._replace(principal="alice")]),
@@ -234,36 +295,73 @@ WRONG: list[tuple[Callable[[Admin], Any], str]] = [
         lambda admin: admin.create_acls([READ._replace(operation=AclOperation.CLUSTER_ACTION)]),
         "a topic has no operation ClusterAction; it has All,",
     ),
-    (lambda admin: admin.create_acls([READ._replace(resource_type=AclResourceType.CLUSTER)]), "CLUSTER is 'kafka-cluster', not 't'"),
-    (lambda admin: admin.describe_acls("t"), r"filter must be AclFilter, not 't'; write AclFilter\(AclResourceType.TOPIC"),  # type: ignore[arg-type]
-    (lambda admin: admin.delete_acls([AclFilter(operation=AclOperation.UNKNOWN)]), r"filters\[0\]: operation is UNKNOWN"),
-    (lambda admin: admin.describe_user_scram_credentials("alice"), r"must be a list of texts, not 'alice'; write \[\"alice\"\]"),
+    (
+        lambda admin: admin.create_acls([READ._replace(resource_type=AclResourceType.CLUSTER)]),
+        "CLUSTER is 'kafka-cluster', not 't'",
+    ),
+    (
+        lambda admin: admin.describe_acls("t"),
+        r"filter must be AclFilter, not 't'; write AclFilter\(AclResourceType.TOPIC",
+    ),  # type: ignore[arg-type]
+    (
+        lambda admin: admin.delete_acls([AclFilter(operation=AclOperation.UNKNOWN)]),
+        r"filters\[0\]: operation is UNKNOWN",
+    ),
+    (
+        lambda admin: admin.describe_user_scram_credentials("alice"),
+        r"must be a list of texts, not 'alice'; write \[\"alice\"\]",
+    ),
     (lambda admin: admin.describe_user_scram_credentials(["a", "a"]), "named twice: a"),
     (lambda admin: admin.alter_user_scram_credentials([upsertion("")]), r"alterations\[0\]: user is empty"),
     (lambda admin: admin.alter_user_scram_credentials([upsertion(password="")]), "password is empty"),
-    (lambda admin: admin.alter_user_scram_credentials([upsertion(password="a\ud800")]), "password is not valid text"),
+    (
+        lambda admin: admin.alter_user_scram_credentials([upsertion(password="a\ud800")]),
+        "password is not valid text",
+    ),
     (lambda admin: admin.alter_user_scram_credentials([upsertion(salt=b"")]), "salt is empty"),
-    (lambda admin: admin.alter_user_scram_credentials([upsertion(), upsertion()]), "named twice: SCRAM-SHA-256 of a"),
+    (
+        lambda admin: admin.alter_user_scram_credentials([upsertion(), upsertion()]),
+        "named twice: SCRAM-SHA-256 of a",
+    ),
     (
         lambda admin: admin.alter_user_scram_credentials([upsertion(info=ScramCredentialInfo(SHA_256, 100))]),
         r"alterations\[0\].info.iterations must be a whole number from 4096 to 16384, not 100",
     ),
     (
-        lambda admin: admin.alter_user_scram_credentials([UserScramCredentialDeletion("a", ScramMechanism.UNKNOWN)]),
+        lambda admin: admin.alter_user_scram_credentials(
+            [UserScramCredentialDeletion("a", ScramMechanism.UNKNOWN)]
+        ),
         "mechanism is UNKNOWN; it must be SCRAM_SHA_256 or SCRAM_SHA_512",
     ),
-    (lambda admin: admin.alter_client_quotas({"user": 1}), r"key 'user' must be ClientQuotaEntity, not 'user'; write"),  # type: ignore[dict-item]
-    (lambda admin: admin.alter_client_quotas({ClientQuotaEntity({"usr": "a"}): {}}), "'usr' has no quotas; did you mean 'user'?"),
+    (
+        lambda admin: admin.alter_client_quotas({"user": 1}),
+        r"key 'user' must be ClientQuotaEntity, not 'user'; write",
+    ),  # type: ignore[dict-item]
+    (
+        lambda admin: admin.alter_client_quotas({ClientQuotaEntity({"usr": "a"}): {}}),
+        "'usr' has no quotas; did you mean 'user'?",
+    ),
     (lambda admin: admin.alter_client_quotas({ClientQuotaEntity({}): {}}), "a quota is for {'user': name}"),
-    (lambda admin: admin.alter_client_quotas({ClientQuotaEntity({"user": "a", "ip": None}): {}}), "a quota is for {'user': name}"),
-    (lambda admin: admin.alter_client_quotas({ClientQuotaEntity({"user": ""}): {}}), "the name of 'user' is empty; None is the default"),
-    (lambda admin: admin.alter_client_quotas({ALICE: {"request_percentage": float("nan")}}), "of user alice must be a number above 0"),
+    (
+        lambda admin: admin.alter_client_quotas({ClientQuotaEntity({"user": "a", "ip": None}): {}}),
+        "a quota is for {'user': name}",
+    ),
+    (
+        lambda admin: admin.alter_client_quotas({ClientQuotaEntity({"user": ""}): {}}),
+        "the name of 'user' is empty; None is the default",
+    ),
+    (
+        lambda admin: admin.alter_client_quotas({ALICE: {"request_percentage": float("nan")}}),
+        "of user alice must be a number above 0",
+    ),
     (
         lambda admin: admin.alter_client_quotas({ALICE: {"request_percentage": 0}}),
         "must be a number above 0, or None to take it back, not 0",
     ),
     (
-        lambda admin: admin.describe_client_quotas(ClientQuotaFilter([OF.of_entity_type("user"), OF.of_entity("user", "a")])),
+        lambda admin: admin.describe_client_quotas(
+            ClientQuotaFilter([OF.of_entity_type("user"), OF.of_entity("user", "a")])
+        ),
         "one component for each type, not user, user",
     ),
     (
@@ -274,7 +372,9 @@ WRONG: list[tuple[Callable[[Admin], Any], str]] = [
 
 
 @pytest.mark.parametrize(("call", "says"), WRONG, ids=lambda each: each if isinstance(each, str) else "")
-def test_what_no_broker_takes_is_told_at_the_door(admin: Admin, call: Callable[[Admin], Any], says: str) -> None:
+def test_what_no_broker_takes_is_told_at_the_door(
+    admin: Admin, call: Callable[[Admin], Any], says: str
+) -> None:
     with pytest.raises(UsageError, match=says):
         call(admin)
 

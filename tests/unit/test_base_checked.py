@@ -40,16 +40,28 @@ def parameters() -> list[tuple[type, str, str]]:
     found = []
     for face in FACES:
         for name, method in vars(face).items():
-            if inspect.isfunction(method) and (name == "__init__" or not name.startswith("_")) and name not in OWN_CHECKS:
+            if (
+                inspect.isfunction(method)
+                and (name == "__init__" or not name.startswith("_"))
+                and name not in OWN_CHECKS
+            ):
                 annotated = inspect.signature(method).parameters
-                found += [(face, name, each) for each in list(annotated)[1:] if annotated[each].annotation != "Any"]
+                found += [
+                    (face, name, each) for each in list(annotated)[1:] if annotated[each].annotation != "Any"
+                ]
     return found
 
 
-@pytest.mark.parametrize(("face", "method", "parameter"), parameters(), ids=lambda part: getattr(part, "__name__", part))
-def test_every_parameter_of_every_public_method_says_what_it_takes(face: type, method: str, parameter: str) -> None:
+@pytest.mark.parametrize(
+    ("face", "method", "parameter"), parameters(), ids=lambda part: getattr(part, "__name__", part)
+)
+def test_every_parameter_of_every_public_method_says_what_it_takes(
+    face: type, method: str, parameter: str
+) -> None:
     called = face.__name__ if method == "__init__" else method
-    with pytest.raises(UsageError, match=rf"^{called}: {parameter} must be .*, not (<tests.unit.test_base_checked.)?Nothing"):
+    with pytest.raises(
+        UsageError, match=rf"^{called}: {parameter} must be .*, not (<tests.unit.test_base_checked.)?Nothing"
+    ):
         run(getattr(face, method)(None, **{parameter: Nothing()}))
 
 
@@ -65,9 +77,9 @@ def test_methods_stay_of_their_kind_so_that_mocks_can_be_awaited() -> None:
     assert inspect.iscoroutinefunction(fairlead_kafka.AsyncConsumer.poll)
     assert inspect.isasyncgenfunction(fairlead_kafka.AsyncConsumer.read_range)
     assert not inspect.iscoroutinefunction(fairlead_kafka.Consumer.poll)
-    assert isinstance(create_autospec(fairlead_kafka.AsyncConsumer).poll, AsyncMock) or inspect.iscoroutinefunction(
-        create_autospec(fairlead_kafka.AsyncConsumer).poll
-    )
+    assert isinstance(
+        create_autospec(fairlead_kafka.AsyncConsumer).poll, AsyncMock
+    ) or inspect.iscoroutinefunction(create_autospec(fairlead_kafka.AsyncConsumer).poll)
 
 
 def test_a_listener_may_be_anything_that_has_its_methods() -> None:
@@ -94,15 +106,30 @@ class Example:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.config = config
 
-    def take(self, value: int = 0, share: float | None = None, name: str = "", on: bool = False, call: Callable[[], int] = int) -> str:
+    def take(
+        self,
+        value: int = 0,
+        share: float | None = None,
+        name: str = "",
+        on: bool = False,
+        call: Callable[[], int] = int,
+    ) -> str:
         """All the plain ones."""
         return f"{value} {share} {name} {on} {call()}"
 
-    def several(self, names: Iterable[str] = (), pairs: Sequence[Pair] = (), by_pair: Mapping[Pair, int] | None = None) -> int:
+    def several(
+        self, names: Iterable[str] = (), pairs: Sequence[Pair] = (), by_pair: Mapping[Pair, int] | None = None
+    ) -> int:
         """All those that hold others."""
         return len(list(names)) + len(pairs) + len(by_pair or {})
 
-    def bounded(self, offset: Offset = 0, small: Int32 = 0, timeout_s: Seconds | None = None, end: Literal["start", "end"] = "end") -> str:
+    def bounded(
+        self,
+        offset: Offset = 0,
+        small: Int32 = 0,
+        timeout_s: Seconds | None = None,
+        end: Literal["start", "end"] = "end",
+    ) -> str:
         """Numbers with bounds, and one of some texts."""
         return f"{offset} {small} {timeout_s} {end}"
 
@@ -143,23 +170,42 @@ def test_what_fits_is_taken() -> None:
         (lambda it: it.take(on=1), "take: on must be True or False, not 1"),
         (lambda it: it.take(call=3), "take: call must be Callable, not 3"),
         (lambda it: it.bounded("1"), "bounded: offset must be a whole number, not '1'"),
-        (lambda it: it.bounded(-1), "bounded: offset must be a whole number from 0 to 9223372036854775807, not -1"),
-        (lambda it: it.bounded(small=2**31), "bounded: small must be a whole number of 32 bits, not 2147483648"),
-        (lambda it: it.bounded(timeout_s=-1), "bounded: timeout_s must be a number of 0 or more or None, not -1"),
+        (
+            lambda it: it.bounded(-1),
+            "bounded: offset must be a whole number from 0 to 9223372036854775807, not -1",
+        ),
+        (
+            lambda it: it.bounded(small=2**31),
+            "bounded: small must be a whole number of 32 bits, not 2147483648",
+        ),
+        (
+            lambda it: it.bounded(timeout_s=-1),
+            "bounded: timeout_s must be a number of 0 or more or None, not -1",
+        ),
         (lambda it: it.bounded(end="middle"), "bounded: end must be 'start' or 'end', not 'middle'"),
-        (lambda it: it.several(pairs=[("a", 1), ("b", "2")]), "several: pairs[1].second must be a whole number, not '2'"),
+        (
+            lambda it: it.several(pairs=[("a", 1), ("b", "2")]),
+            "several: pairs[1].second must be a whole number, not '2'",
+        ),
         (lambda it: it.several(pairs=[("a",)]), "several: pairs[0] must be Pair, not ('a',)"),
-        (lambda it: it.several(by_pair={Pair("a", 1): "1"}), "several: by_pair[Pair(first='a', second=1)] must be a whole number, not '1'"),
+        (
+            lambda it: it.several(by_pair={Pair("a", 1): "1"}),
+            "several: by_pair[Pair(first='a', second=1)] must be a whole number, not '1'",
+        ),
         (lambda it: it.several("a"), "several: names must be a list of texts, not 'a'; write [\"a\"]"),
         (lambda it: it.several([1]), 'several: names[0] must be a text, not 1; write ["orders"]'),
         (
             lambda it: it.several(by_pair={"a": 1}),
             "several: by_pair: key 'a' must be Pair, not 'a'",
         ),
-        (lambda it: it.topics(["a"]), "topics: topics[0] must be NewTopic, not 'a'; write [NewTopic(\"a\", partitions=3)]"),
+        (
+            lambda it: it.topics(["a"]),
+            "topics: topics[0] must be NewTopic, not 'a'; write [NewTopic(\"a\", partitions=3)]",
+        ),
         (
             lambda it: Example("localhost:1"),
-            'Example: config must be a mapping, not \'localhost:1\'; write Example({"bootstrap.servers": "localhost:1"})',
+            "Example: config must be a mapping, not 'localhost:1'; write Example({\"bootstrap.servers\": "
+            '"localhost:1"})',
         ),
     ],
 )
@@ -184,5 +230,9 @@ def test_what_is_missing_is_told_by_python_itself() -> None:
 
 def test_signatures_and_docstrings_stay() -> None:
     assert str(inspect.signature(Example.free)) == "(self, value: 'int') -> 'int'"
-    assert list(inspect.signature(fairlead_kafka.Consumer.poll).parameters) == ["self", "timeout_s", "max_records"]
+    assert list(inspect.signature(fairlead_kafka.Consumer.poll).parameters) == [
+        "self",
+        "timeout_s",
+        "max_records",
+    ]
     assert fairlead_kafka.Consumer.poll.__doc__

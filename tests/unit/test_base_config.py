@@ -1,4 +1,5 @@
-"""The config table: parsing, and errors that say everything that is wrong and the nearest right name."""
+"""The config table: parsing, and errors that say everything that is wrong and the nearest right
+name."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ SERVERS = {"bootstrap.servers": "localhost:9092"}
 
 def test_defaults_are_kafkas() -> None:
     settings = CLIENT_CONFIGS.parse("producer", SERVERS)
-    expected = {"acks": "all", "batch.size": 16_384, "linger.ms": 5, "buffer.memory": 33_554_432, "max.request.size": 1_048_576}
+    expected = {
+        "acks": "all",
+        "batch.size": 16_384,
+        "linger.ms": 5,
+        "buffer.memory": 33_554_432,
+        "max.request.size": 1_048_576,
+    }
     assert {key: settings[key] for key in expected} == expected
     assert settings["bootstrap.servers"] == ("localhost:9092",)
     assert settings["partitioner.class"] is None
@@ -26,8 +33,14 @@ def test_text_and_typed_values_parse_alike() -> None:
 
 
 def test_lists_come_as_text_or_as_lists() -> None:
-    assert CLIENT_CONFIGS.parse("admin", {"bootstrap.servers": "a:1, b:2"})["bootstrap.servers"] == ("a:1", "b:2")
-    assert CLIENT_CONFIGS.parse("admin", {"bootstrap.servers": ["a:1", "b:2"]})["bootstrap.servers"] == ("a:1", "b:2")
+    assert CLIENT_CONFIGS.parse("admin", {"bootstrap.servers": "a:1, b:2"})["bootstrap.servers"] == (
+        "a:1",
+        "b:2",
+    )
+    assert CLIENT_CONFIGS.parse("admin", {"bootstrap.servers": ["a:1", "b:2"]})["bootstrap.servers"] == (
+        "a:1",
+        "b:2",
+    )
 
 
 def test_given_keys_are_known_apart_from_defaults() -> None:
@@ -48,7 +61,10 @@ def test_given_keys_are_known_apart_from_defaults() -> None:
         ({"fetch.min.bytes": 1}, "fetch.min.bytes: belongs to consumer, not to producer"),
         ({"sasl.mechanism": "PLIAN"}, "sasl.mechanism: must be one of PLAIN, SCRAM-SHA-256"),
         ({"ssl.engine.factory.class": "x.Y"}, "ssl.engine.factory.class: not supported (TLS is Python's ssl"),
-        ({"sasl.mechanisms": "PLAIN", "sasl.mechanism": "PLAIN"}, "sasl.mechanism: sasl.mechanisms says the same and was given too"),
+        (
+            {"sasl.mechanisms": "PLAIN", "sasl.mechanism": "PLAIN"},
+            "sasl.mechanism: sasl.mechanisms says the same and was given too",
+        ),
         ({"acks": None}, "acks: a value is needed"),
         ({"qqqq": 1}, "qqqq: unknown; `docs/configuration.md` lists them all"),
     ],
@@ -62,7 +78,9 @@ def test_a_wrong_setting_is_named_with_what_would_be_right(given: dict[str, obje
 def test_everything_wrong_is_said_at_once() -> None:
     with pytest.raises(ConfigError) as raised:
         CLIENT_CONFIGS.parse("producer", {"linger.ms": "x", "ack": 1})
-    assert all(key in str(raised.value) for key in ("bootstrap.servers: required", "linger.ms", "did you mean acks?"))
+    assert all(
+        key in str(raised.value) for key in ("bootstrap.servers: required", "linger.ms", "did you mean acks?")
+    )
 
 
 def test_a_nullable_key_takes_none_and_nothing() -> None:

@@ -21,7 +21,9 @@ def test_a_hook_leaves_the_method_as_it_is_until_it_is_replaced() -> None:
 
     adder = Adder()
     assert type(Adder.__dict__["add"]).__name__ == "function"
-    with hooks.HOOKS["test: how to add"].replaced(lambda sound: lambda self, left, right: sound(self, left, right) + 1):
+    with hooks.HOOKS["test: how to add"].replaced(
+        lambda sound: lambda self, left, right: sound(self, left, right) + 1
+    ):
         assert adder.add(1, 2) == 4
     assert adder.add(1, 2) == 3
 
@@ -32,7 +34,10 @@ def test_a_replaced_hook_comes_back_though_the_block_raised() -> None:
         def add(self, left: int, right: int) -> int:
             return left + right
 
-    with pytest.raises(ZeroDivisionError), hooks.HOOKS["test: how to add"].replaced(lambda sound: lambda *_: 1 // 0):
+    with (
+        pytest.raises(ZeroDivisionError),
+        hooks.HOOKS["test: how to add"].replaced(lambda sound: lambda *_: 1 // 0),
+    ):
         Adder().add(1, 2)
     assert Adder().add(1, 2) == 3
 

@@ -10,7 +10,12 @@ from fairlead_kafka.base.rights import broker_error
 @pytest.mark.parametrize(
     ("code", "what", "said"),
     [
-        (29, "topic 't'", "topic 't': not authorized for the topic; the user of this client needs the right to Write on the topic"),
+        (
+            29,
+            "topic 't'",
+            "topic 't': not authorized for the topic; the user of this client needs the right to Write on "
+            "the topic",
+        ),
         (
             30,
             "g: not authorized for the group",

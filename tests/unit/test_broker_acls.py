@@ -1,4 +1,5 @@
-"""ACLs on a broker: created, told and deleted in every version, kept over restarts, and heeded at once by whoever is connected."""
+"""ACLs on a broker: created, told and deleted in every version, kept over restarts, and heeded at
+once by whoever is connected."""
 
 from __future__ import annotations
 
@@ -49,9 +50,13 @@ def test_acls_are_created_told_and_deleted(version: int) -> None:
         assert created.error_code == ErrorCode.NONE
     (told,) = ours.admin(ApiKey.DESCRIBE_ACLS, version, **ANY).resources
     assert (told.resource_type, told.resource_name, told.pattern_type) == (2, "o", 4)
-    assert [(row.principal, row.host, row.operation, row.permission_type) for row in told.acls] == [("User:alice", "*", 3, 3)]
+    assert [(row.principal, row.host, row.operation, row.permission_type) for row in told.acls] == [
+        ("User:alice", "*", 3, 3)
+    ]
     (deleted,) = ours.admin(ApiKey.DELETE_ACLS, version, filters=[Message(**ANY)]).filter_results
-    assert [(row.resource_name, row.principal, row.error_code) for row in deleted.matching_acls] == [("o", "User:alice", ErrorCode.NONE)]
+    assert [(row.resource_name, row.principal, row.error_code) for row in deleted.matching_acls] == [
+        ("o", "User:alice", ErrorCode.NONE)
+    ]
     assert ours.admin(ApiKey.DESCRIBE_ACLS, version, **ANY).resources == []
 
 
@@ -96,7 +101,11 @@ def test_a_filter_with_what_is_not_known_is_refused(field: str) -> None:
     assert ours.admin(ApiKey.DESCRIBE_ACLS, 3, **ANY | {field: 99}).error_code == ErrorCode.INVALID_REQUEST
     filters = [Message(**ANY | {field: 0}), Message(**ANY)]
     refused, deleted = ours.admin(ApiKey.DELETE_ACLS, 3, filters=filters).filter_results
-    assert (refused.error_code, deleted.error_code, len(deleted.matching_acls)) == (ErrorCode.INVALID_REQUEST, ErrorCode.NONE, 1)
+    assert (refused.error_code, deleted.error_code, len(deleted.matching_acls)) == (
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NONE,
+        1,
+    )
 
 
 # --- What is kept
@@ -119,7 +128,9 @@ def test_a_decision_that_changes_nothing_writes_nothing() -> None:
     controller = make_controller(log=log)
     controller.create_acls([binding("READ TOPIC open")])
     written = len(log)
-    controller.create_acls([binding("READ TOPIC open"), binding("READ TOPIC open")._replace(principal="nobody")])
+    controller.create_acls(
+        [binding("READ TOPIC open"), binding("READ TOPIC open")._replace(principal="nobody")]
+    )
     controller.delete_acls([AclFilter(principal="User:bob"), AclFilter(pattern_type=AclPatternType.UNKNOWN)])
     assert len(log) == written
 
@@ -131,7 +142,10 @@ def test_a_broker_that_starts_again_heeds_the_acls_there_are() -> None:
     client = ours.driver.connect()
     ours.driver.broker.clients.sessions[client.connection].principal = ALICE
     answer = client.ask(ApiKey.FETCH, 12, **fetch_fields({(OPEN, 0): 0, (SECRET, 0): 0}))
-    assert [topic.partitions[0].error_code for topic in answer.responses] == [ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+    assert [topic.partitions[0].error_code for topic in answer.responses] == [
+        ErrorCode.NONE,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ]
 
 
 # --- Who is heeded
@@ -174,7 +188,9 @@ def test_producing_without_an_answer_ends_the_connection_of_who_may_not_write() 
 def test_nothing_is_written_of_a_request_in_the_name_of_a_transaction_that_is_anothers() -> None:
     ours = world("WRITE TOPIC *")
     of_transaction = batch([b"x"], transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)
-    fields = produce_fields({(OPEN, 0): batch([b"x"]), (SECRET, 0): of_transaction}) | {"transactional_id": "theirs"}
+    fields = produce_fields({(OPEN, 0): batch([b"x"]), (SECRET, 0): of_transaction}) | {
+        "transactional_id": "theirs"
+    }
     rows = [topic.partition_responses[0] for topic in ours.alice(ApiKey.PRODUCE, 9, **fields).responses]
     assert [row.error_code for row in rows] == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * 2
     answer = ours.admin(ApiKey.FETCH, 12, **fetch_fields({(OPEN, 0): 0}))
@@ -201,15 +217,22 @@ def test_a_topic_that_may_be_created_is_created_by_asking_for_it() -> None:
 def test_a_user_of_the_whole_cluster_creates_and_deletes_any_topic() -> None:
     ours = world("ALL CLUSTER")
     asked = [Message(name="new", num_partitions=1, replication_factor=1, assignments=[], configs=[])]
-    (created,) = ours.alice(ApiKey.CREATE_TOPICS, 7, topics=asked, timeout_ms=1_000, validate_only=False).topics
-    assert (created.error_code, created.topic_config_error_code) == (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    (created,) = ours.alice(
+        ApiKey.CREATE_TOPICS, 7, topics=asked, timeout_ms=1_000, validate_only=False
+    ).topics
+    assert (created.error_code, created.topic_config_error_code) == (
+        ErrorCode.NONE,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    )
     (deleted,) = ours.alice(ApiKey.DELETE_TOPICS, 5, topic_names=["new"], timeout_ms=1_000).responses
     assert deleted.error_code == ErrorCode.NONE
 
 
 def test_everyone_may_use_what_no_acl_is_about_if_the_config_says_so() -> None:
     ours = world("DENY WRITE TOPIC secret", allow_everyone_if_no_acl_found="true")
-    answer = ours.alice(ApiKey.PRODUCE, 9, **produce_fields({(OPEN, 0): batch([b"x"]), (SECRET, 0): batch([b"x"])}))
+    answer = ours.alice(
+        ApiKey.PRODUCE, 9, **produce_fields({(OPEN, 0): batch([b"x"]), (SECRET, 0): batch([b"x"])})
+    )
     assert [topic.partition_responses[0].error_code for topic in answer.responses] == [
         ErrorCode.NONE,
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -221,10 +244,18 @@ def test_operations_without_an_authorizer_are_all_that_there_are() -> None:
     driver.controller.create_topic(OPEN)
     client = driver.connect()
     flags = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
-    answer = client.ask(ApiKey.METADATA, 8, topics=[Message(name=OPEN)], allow_auto_topic_creation=False, **flags)
+    answer = client.ask(
+        ApiKey.METADATA, 8, topics=[Message(name=OPEN)], allow_auto_topic_creation=False, **flags
+    )
     client.ask(ApiKey.FIND_COORDINATOR, 3, key_type=0, key=GROUP)
-    (group,) = client.ask(ApiKey.DESCRIBE_GROUPS, 5, groups=[GROUP], include_authorized_operations=True).groups
-    assert (answer.topics[0].topic_authorized_operations, answer.cluster_authorized_operations, group.authorized_operations) == (
+    (group,) = client.ask(
+        ApiKey.DESCRIBE_GROUPS, 5, groups=[GROUP], include_authorized_operations=True
+    ).groups
+    assert (
+        answer.topics[0].topic_authorized_operations,
+        answer.cluster_authorized_operations,
+        group.authorized_operations,
+    ) == (
         3576,
         8096,
         3400,

@@ -1,4 +1,5 @@
-"""What connections may cost a broker: in number, in time, and in memory for what was read and for what is not sent."""
+"""What connections may cost a broker: in number, in time, and in memory for what was read and for
+what is not sent."""
 
 from __future__ import annotations
 
@@ -50,7 +51,11 @@ def test_no_request_is_begun_while_a_reader_takes_nothing(driver: Driver) -> Non
     reader = driver.connect()
     reader.reads = False
     for _ in range(20):
-        reader.send(ApiKey.FETCH, 12, **fetch_fields({("events", 0): 0}, max_bytes=2_000_000, partition_max_bytes=2_000_000))
+        reader.send(
+            ApiKey.FETCH,
+            12,
+            **fetch_fields({("events", 0): 0}, max_bytes=2_000_000, partition_max_bytes=2_000_000),
+        )
         driver.broker.clients.check()
     one_answer_bytes = 2_000_000
     assert OUTBOUND_MAX_BYTES < reader.untaken_bytes <= OUTBOUND_MAX_BYTES + one_answer_bytes
@@ -65,10 +70,16 @@ def test_a_reader_who_reads_is_never_waited_for(driver: Driver) -> None:
     fill(driver)
     reader = driver.connect()
     for _ in range(20):
-        reader.ask(ApiKey.FETCH, 12, **fetch_fields({("events", 0): 0}, max_bytes=2_000_000, partition_max_bytes=2_000_000))
+        reader.ask(
+            ApiKey.FETCH,
+            12,
+            **fetch_fields({("events", 0): 0}, max_bytes=2_000_000, partition_max_bytes=2_000_000),
+        )
 
 
-def test_what_readers_leave_lying_makes_answers_of_others_small(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_readers_leave_lying_makes_answers_of_others_small(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(clients_module, "OUTBOUND_BROKER_MAX_BYTES", 2_000_000)
     fill(driver)
     wanted = fetch_fields({("events", 0): 0}, max_bytes=50_000_000, partition_max_bytes=50_000_000)
@@ -87,7 +98,9 @@ def test_a_fetch_gets_no_more_than_the_broker_gives_in_all_partitions_together()
     for partition in range(3):
         fill(driver, partition, 2)
     offsets = {("events", partition): 0 for partition in range(3)}
-    answer = driver.connect().ask(ApiKey.FETCH, 12, **fetch_fields(offsets, max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1))
+    answer = driver.connect().ask(
+        ApiKey.FETCH, 12, **fetch_fields(offsets, max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1)
+    )
     assert sum(len(each.records) for each in answer.responses[0].partitions) < 1_000_000
 
 
@@ -158,8 +171,11 @@ def test_nothing_more_is_read_while_too_much_is_unanswered_but_of_brokers_and_ne
     (1, False, "broker-7", False),
     (2, False, "broker-7", False),
 ])  # fmt: skip
-def test_who_only_calls_himself_a_broker_is_none(listener: int, log_in: bool, name: str, exempt: bool) -> None:
-    """A client id is whatever a client says, and this one would let a stranger pass the bound on memory."""
+def test_who_only_calls_himself_a_broker_is_none(
+    listener: int, log_in: bool, name: str, exempt: bool
+) -> None:
+    """A client id is whatever a client says, and this one would let a stranger pass the bound on
+    memory."""
     driver = Driver({
         "listeners": "SASL_PLAINTEXT://127.0.0.1:9092,PLAINTEXT://127.0.0.1:9093",
         "security.inter.broker.protocol": "SASL_PLAINTEXT",
@@ -206,7 +222,9 @@ def test_one_who_leaves_in_the_middle_of_a_request_makes_room_for_the_next() -> 
     assert [client.held for client in clients[1:]] == [False, True]
 
 
-def test_a_request_of_too_many_elements_ends_its_connection_and_is_named(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_of_too_many_elements_ends_its_connection_and_is_named(
+    driver: Driver, caplog: pytest.LogCaptureFixture
+) -> None:
     many = [Message(name="")] * (REQUEST_ELEMENTS_MAX + 1)
     client = driver.connect()
     client.send(ApiKey.METADATA, 0, topics=many)
@@ -243,13 +261,18 @@ def test_the_bound_on_connections_may_change_while_the_broker_runs() -> None:
     assert (second.held, driver.accepts) == (False, True)
     driver.advance(5)
     configure(first, "max.connections", "1")
-    assert (first.closed, second.closed, driver.accepts) == (False, True, False), "the one that was used longer ago is closed"
+    assert (first.closed, second.closed, driver.accepts) == (False, True, False), (
+        "the one that was used longer ago is closed"
+    )
     driver.broker.clients.check()
 
 
 def test_connections_of_one_address_are_bounded_by_themselves() -> None:
     driver = driver_with(max_connections_per_ip=1, max_connections_per_ip_overrides="10.0.0.2:2")
-    opened = [driver.connect(address) for address in ("10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2", "10.0.0.3")]
+    opened = [
+        driver.connect(address)
+        for address in ("10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2", "10.0.0.3")
+    ]
     assert [client.closed for client in opened] == [False, True, False, False, True, False]
     driver.broker.receive(ev.Disconnected(opened[0].connection, "closed by the peer"))
     driver.run()
@@ -287,7 +310,11 @@ def test_a_reader_who_takes_nothing_is_idle_in_the_end() -> None:
     lazy = driver.connect()
     lazy.reads = False
     for _ in range(3):
-        lazy.send(ApiKey.FETCH, 12, **fetch_fields({("events", 0): 0}, max_bytes=2_000_000, partition_max_bytes=2_000_000))
+        lazy.send(
+            ApiKey.FETCH,
+            12,
+            **fetch_fields({("events", 0): 0}, max_bytes=2_000_000, partition_max_bytes=2_000_000),
+        )
     driver.advance(IDLE_MS * 1.06)
     assert lazy.closed
     assert driver.broker.clients.outbound_bytes == 0
@@ -303,7 +330,9 @@ def configure(client: Client, name: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_what_is_kept_of_connections_is_right_whatever_happens(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_of_connections_is_right_whatever_happens(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sessions, "BEGUN_REQUESTS_MAX_BYTES", 30_000)
     monkeypatch.setattr(sessions, "PENDING_REQUESTS_MAX_BYTES", 30_000)
     rng = random.Random(seed)
@@ -321,7 +350,11 @@ def test_what_is_kept_of_connections_is_right_whatever_happens(seed: int, monkey
         elif deed == 0:
             client.send(ApiKey.FETCH, 12, **fetched)
         elif deed == 1:
-            client.send(ApiKey.PRODUCE, 9, **produce_fields({("synced", 0): batch([b"x" * rng.randrange(20_000)])}, acks=1))
+            client.send(
+                ApiKey.PRODUCE,
+                9,
+                **produce_fields({("synced", 0): batch([b"x" * rng.randrange(20_000)])}, acks=1),
+            )
         elif deed == 2:
             client.reads = False
         elif deed == 3:
@@ -344,4 +377,9 @@ def test_what_is_kept_of_connections_is_right_whatever_happens(seed: int, monkey
     driver.advance(20_000)
     clients = driver.broker.clients
     clients.check()
-    assert (clients.queued_bytes, clients.outbound_bytes, len(clients.sessions), driver.accepts) == (0, 0, 0, True)
+    assert (clients.queued_bytes, clients.outbound_bytes, len(clients.sessions), driver.accepts) == (
+        0,
+        0,
+        0,
+        True,
+    )

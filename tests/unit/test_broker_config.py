@@ -1,4 +1,5 @@
-"""Broker and topic configs: Kafka's defaults, what a topic inherits, and what is refused with a reason."""
+"""Broker and topic configs: Kafka's defaults, what a topic inherits, and what is refused with a
+reason."""
 
 from __future__ import annotations
 
@@ -57,7 +58,9 @@ def test_retention_is_taken_from_the_finest_key_that_is_set(given: dict[str, int
 
 
 def test_a_topics_own_configs_come_before_its_brokers() -> None:
-    broker = BROKER_CONFIGS.parse("broker", {"log.message.timestamp.type": "LogAppendTime", "message.max.bytes": 5})
+    broker = BROKER_CONFIGS.parse(
+        "broker", {"log.message.timestamp.type": "LogAppendTime", "message.max.bytes": 5}
+    )
     settings = topic_settings(broker, {"max.message.bytes": 7})
     assert settings["max.message.bytes"] == 7
     assert settings["message.timestamp.type"] == "LogAppendTime"
@@ -76,7 +79,11 @@ def test_a_topics_own_configs_come_before_its_brokers() -> None:
         ("broker", {"retention.ms": "1"}, "belongs to topic"),
         ("broker", {"max.partitions": "-5"}, "max.partitions: must be at least 0"),
         ("broker", {"default.replication.factor": "0"}, "must be at least 1"),
-        ("topic", {"leader.replication.throttled.replicas": "*"}, "not supported (replication is not throttled"),
+        (
+            "topic",
+            {"leader.replication.throttled.replicas": "*"},
+            "not supported (replication is not throttled",
+        ),
     ],
 )
 def test_what_is_not_there_is_refused_with_the_reason(scope: str, given: dict[str, str], said: str) -> None:
@@ -87,10 +94,16 @@ def test_what_is_not_there_is_refused_with_the_reason(scope: str, given: dict[st
 
 def test_no_key_is_both_supported_and_unsupported() -> None:
     for known in BROKER_CONFIGS.unsupported:
-        assert not [key for key in BROKER_CONFIGS.keys if key == known or (known.endswith(".") and key.startswith(known))]
+        assert not [
+            key
+            for key in BROKER_CONFIGS.keys
+            if key == known or (known.endswith(".") and key.startswith(known))
+        ]
 
 
-@pytest.mark.parametrize(("value", "text"), [(None, None), (True, "true"), (("a", "b"), "a,b"), (-1, "-1"), ("x", "x")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, None), (True, "true"), (("a", "b"), "a,b"), (-1, "-1"), ("x", "x")]
+)
 def test_values_are_written_as_kafka_writes_them(value: object, text: str | None) -> None:
     assert config_text(value) == text
 

@@ -1,4 +1,5 @@
-"""What a topic's configs make of a producer's batch: another codec, timestamps within bounds, keys where it is compacted."""
+"""What a topic's configs make of a producer's batch: another codec, timestamps within bounds, keys
+where it is compacted."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ TEXT = b"line after line after line " * 20
 
 def driver_with(**configs: Any) -> Driver:
     driver = Driver()
-    driver.controller.create_topic("events", 1, configs={key.replace("_", "."): str(value) for key, value in configs.items()})
+    driver.controller.create_topic(
+        "events", 1, configs={key.replace("_", "."): str(value) for key, value in configs.items()}
+    )
     return driver
 
 
@@ -29,7 +32,14 @@ def stored(driver: Driver) -> bytes:
 @pytest.mark.parametrize("name", ["uncompressed", "gzip", "snappy", "lz4", "zstd", "producer"])
 def test_a_batch_is_stored_in_the_topics_codec(came: str, name: str) -> None:
     driver = driver_with(compression_type=name)
-    data = batch([TEXT, None, b"x"], [WALL_MS - 5, WALL_MS, WALL_MS - 1], codec=came, producer_id=9, producer_epoch=3, base_sequence=7)
+    data = batch(
+        [TEXT, None, b"x"],
+        [WALL_MS - 5, WALL_MS, WALL_MS - 1],
+        codec=came,
+        producer_id=9,
+        producer_epoch=3,
+        base_sequence=7,
+    )
     assert produce(driver.connect(), data).base_offset == 0
     header = scan(stored(driver))[0]
     wanted = {"uncompressed": "none", "producer": came}.get(name, name)
@@ -55,7 +65,9 @@ def test_a_changed_codec_holds_for_what_comes_then() -> None:
     driver = driver_with()
     client = driver.connect()
     produce(client, batch([TEXT]))
-    driver.controller.alter_topic_configs("events", [ConfigAlteration("compression.type", AlterOperation.SET, "zstd")])
+    driver.controller.alter_topic_configs(
+        "events", [ConfigAlteration("compression.type", AlterOperation.SET, "zstd")]
+    )
     produce(client, batch([TEXT]))
     assert [header.compression.name for header in scan(stored(driver))] == ["none", "zstd"]
 
@@ -88,7 +100,9 @@ def test_a_duplicate_is_known_though_it_was_compressed_anew() -> None:
         ({"message_timestamp_type": "LogAppendTime"}, [WALL_MS + 2 * HOUR_MS], 0),
     ],
 )
-def test_timestamps_out_of_bounds_are_refused(configs: dict[str, Any], timestamps_ms: list[int], code: int) -> None:
+def test_timestamps_out_of_bounds_are_refused(
+    configs: dict[str, Any], timestamps_ms: list[int], code: int
+) -> None:
     driver = driver_with(**configs)
     row = produce(driver.connect(), batch([b"x"] * len(timestamps_ms), timestamps_ms))
     assert row.error_code == code
@@ -118,4 +132,9 @@ def test_a_compacted_topic_takes_no_record_without_a_key(keys: list[bytes | None
 def test_a_compacted_topic_takes_records_with_keys() -> None:
     driver = driver_with(cleanup_policy="compact")
     columns = columns_from_lists([b"a"], [None])
-    assert produce(driver.connect(), bytes(encode([Slice(columns, 0, 1, None)], create_time_ms=WALL_MS).buffer)).error_code == 0
+    assert (
+        produce(
+            driver.connect(), bytes(encode([Slice(columns, 0, 1, None)], create_time_ms=WALL_MS).buffer)
+        ).error_code
+        == 0
+    )

@@ -1,4 +1,5 @@
-"""Deadlines of requests that nearly never come: who waits is called once, in time, and who was answered before is not."""
+"""Deadlines of requests that nearly never come: who waits is called once, in time, and who was
+answered before is not."""
 
 from __future__ import annotations
 

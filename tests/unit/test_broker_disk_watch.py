@@ -32,7 +32,9 @@ def heal(rig: ReplicaRig, node_id: int) -> None:
     rig.host.disk.faults.heal(f"/data/{node_id}")
 
 
-def test_a_leader_whose_disk_fails_is_succeeded_and_comes_back_into_sync_when_it_works(rig: ReplicaRig) -> None:
+def test_a_leader_whose_disk_fails_is_succeeded_and_comes_back_into_sync_when_it_works(
+    rig: ReplicaRig,
+) -> None:
     rig.must_put(b"a")
     assert rig.image.leader == 0
     fail(rig, 0)
@@ -74,7 +76,9 @@ def test_the_only_replica_goes_on_leading_refuses_what_is_written_and_serves_wha
     rig.close()
 
 
-def test_who_leads_on_a_failed_disk_for_want_of_others_hands_over_to_the_first_that_comes_into_sync(rig: ReplicaRig) -> None:
+def test_who_leads_on_a_failed_disk_for_want_of_others_hands_over_to_the_first_that_comes_into_sync(
+    rig: ReplicaRig,
+) -> None:
     rig.must_put(b"a")
     rig.kill(1)
     rig.kill(2)
@@ -89,7 +93,9 @@ def test_who_leads_on_a_failed_disk_for_want_of_others_hands_over_to_the_first_t
     assert rig.sync() == {1, 2}
 
 
-def test_what_the_controller_did_not_hear_it_is_told_again(rig: ReplicaRig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_controller_did_not_hear_it_is_told_again(
+    rig: ReplicaRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     decide, told = rig.controller.decide, list[Any]()
 
     def deaf_at_first(decision: Any, done: DecisionDone) -> None:

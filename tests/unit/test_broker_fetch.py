@@ -10,7 +10,16 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.records import decode, scan
 from fairlead_kafka.wire import ApiKey, Message
-from tests.support.broker_driver import WALL_MS, Client, Driver, batch, fetch, fetch_fields, produce, produce_fields
+from tests.support.broker_driver import (
+    WALL_MS,
+    Client,
+    Driver,
+    batch,
+    fetch,
+    fetch_fields,
+    produce,
+    produce_fields,
+)
 
 
 @pytest.fixture
@@ -83,14 +92,20 @@ def test_topics_by_id_from_version_13_on(driver: Driver, client: Client, version
     fields["topics"][0].topic_id = driver.controller.image.topics["events"].topic_id
     assert len(client.ask(ApiKey.FETCH, version, **fields).responses[0].partitions[0].records) > 0
     fields["topics"][0].topic_id = uuid.UUID(int=99)
-    assert client.ask(ApiKey.FETCH, version, **fields).responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert (
+        client.ask(ApiKey.FETCH, version, **fields).responses[0].partitions[0].error_code
+        == ErrorCode.UNKNOWN_TOPIC_ID
+    )
 
 
 @pytest.mark.parametrize("version", [4, 5, 7, 9, 11, 12])
 def test_every_version_by_name_reads_the_same_batches(client: Client, version: int) -> None:
     produce(client, batch([b"a", b"b"]))
     answer = client.ask(ApiKey.FETCH, version, **fetch_fields({("events", 0): 0}))
-    assert decode(bytes(answer.responses[0].partitions[0].records)).values.to_arrow().to_pylist() == [b"a", b"b"]
+    assert decode(bytes(answer.responses[0].partitions[0].records)).values.to_arrow().to_pylist() == [
+        b"a",
+        b"b",
+    ]
 
 
 def test_unknown_partitions_and_leaders_elsewhere(driver: Driver, client: Client) -> None:
@@ -128,7 +143,9 @@ def test_a_diverging_epoch_is_told_instead_of_records(driver: Driver, client: Cl
     assert (row.diverging_epoch.epoch, row.diverging_epoch.end_offset, bytes(row.records)) == (first, 2, b"")
     assert len(fetch(client, 2, last_fetched_epoch=first).records) > 0
     beyond = fetch(client, 9, last_fetched_epoch=first)
-    assert (beyond.error_code, beyond.diverging_epoch.end_offset) == (0, 2), "the log ends before, and has parted: that is told"
+    assert (beyond.error_code, beyond.diverging_epoch.end_offset) == (0, 2), (
+        "the log ends before, and has parted: that is told"
+    )
     assert fetch(client, 9).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
@@ -168,7 +185,10 @@ def test_min_bytes_are_gathered_over_partitions(driver: Driver, client: Client) 
     produce(writer, data)
     assert not client.arrived
     produce(writer, data, partition=1)
-    assert [len(row.records) for row in client.arrived[0].responses[0].partitions] == [2 * len(data), len(data)]
+    assert [len(row.records) for row in client.arrived[0].responses[0].partitions] == [
+        2 * len(data),
+        len(data),
+    ]
 
 
 def test_an_error_is_answered_at_once(client: Client) -> None:
@@ -208,14 +228,24 @@ def test_a_connection_that_ends_takes_its_waiting_fetch_along(driver: Driver, cl
 
 def list_offset(client: Client, timestamp: int, version: int = 8, partition: int = 0) -> Message:
     asked = Message(partition_index=partition, current_leader_epoch=-1, timestamp=timestamp)
-    answer = client.ask(ApiKey.LIST_OFFSETS, version, replica_id=-1, isolation_level=0, topics=[Message(name="events", partitions=[asked])])
+    answer = client.ask(
+        ApiKey.LIST_OFFSETS,
+        version,
+        replica_id=-1,
+        isolation_level=0,
+        topics=[Message(name="events", partitions=[asked])],
+    )
     return answer.topics[0].partitions[0]
 
 
 def test_offsets_by_time_find_the_first_record_at_or_after(client: Client) -> None:
     produce(client, batch([b"a", b"b", b"c"], timestamps_ms=[100, 300, 200]))
     produce(client, batch([b"d"], timestamps_ms=[400], codec="lz4"))
-    found = {time: (row.offset, row.timestamp) for time in (0, 100, 150, 250, 301, 401) for row in [list_offset(client, time)]}
+    found = {
+        time: (row.offset, row.timestamp)
+        for time in (0, 100, 150, 250, 301, 401)
+        for row in [list_offset(client, time)]
+    }
     assert found == {0: (0, 100), 100: (0, 100), 150: (1, 300), 250: (1, 300), 301: (3, 400), 401: (-1, -1)}
 
 
@@ -254,7 +284,11 @@ def test_the_end_of_a_leader_epoch_is_where_the_next_one_began(driver: Driver, c
     def end_of(epoch: int) -> tuple[int, int]:
         asked = Message(partition=0, current_leader_epoch=-1, leader_epoch=epoch)
         topics = [Message(topic="events", partitions=[asked])]
-        row = client.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, replica_id=-1, topics=topics).topics[0].partitions[0]
+        row = (
+            client.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, replica_id=-1, topics=topics)
+            .topics[0]
+            .partitions[0]
+        )
         return row.leader_epoch, row.end_offset
 
     assert end_of(first) == (first, 2)

@@ -26,7 +26,12 @@ def client(driver: Driver) -> Client:
 
 
 def ask(
-    client: Client, offsets: dict[tuple[str, int], int], session_id: int = 0, epoch: int = 0, version: int = 12, **more: Any
+    client: Client,
+    offsets: dict[tuple[str, int], int],
+    session_id: int = 0,
+    epoch: int = 0,
+    version: int = 12,
+    **more: Any,
 ) -> Message:
     fields = fetch_fields(offsets, session_id=session_id, session_epoch=epoch, **more.pop("limits", {}))
     return client.ask(ApiKey.FETCH, version, **{**fields, **more})
@@ -102,7 +107,9 @@ def test_a_waiting_fetch_without_news_is_answered_with_nothing(driver: Driver, c
     assert (client.arrived[-1].session_id, client.arrived[-1].responses) == (session_id, [])
 
 
-def test_the_deletion_of_a_topic_ends_the_wait_and_is_told_until_it_is_forgotten(driver: Driver, client: Client) -> None:
+def test_the_deletion_of_a_topic_ends_the_wait_and_is_told_until_it_is_forgotten(
+    driver: Driver, client: Client
+) -> None:
     session_id = begun(client)
     client.send(ApiKey.FETCH, 12, **fetch_fields({}, session_id=session_id, session_epoch=1, max_wait_ms=500))
     driver.connect().ask(ApiKey.DELETE_TOPICS, 5, topic_names=["events"], timeout_ms=1000)

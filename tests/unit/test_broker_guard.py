@@ -1,4 +1,5 @@
-"""An exception is the fault of whom something was done for: the request, the task, the partition; and of nobody else."""
+"""An exception is the fault of whom something was done for: the request, the task, the partition;
+and of nobody else."""
 
 from __future__ import annotations
 
@@ -86,7 +87,9 @@ def test_the_same_place_is_logged_once_a_minute_and_counted_always(caplog: pytes
         assert len(caplog.records) == 1
         guard.now_ns = 61 * 10**9
         guard.call(task, fail)
-    assert [record.getMessage() for record in caplog.records] == ["broker 7 failed in something done for retention: "] * 2
+    assert [record.getMessage() for record in caplog.records] == [
+        "broker 7 failed in something done for retention: "
+    ] * 2
     assert caplog.records[0].exc_info is not None
     assert guard.errors == 4
 
@@ -114,7 +117,9 @@ def test_a_task_comes_round_again_although_it_raised() -> None:
     assert host.timers.deadline_ns() is None
 
 
-def test_a_partition_that_raised_is_offline_and_its_neighbours_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_that_raised_is_offline_and_its_neighbours_are_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     driver = Driver({"num.partitions": 2})
     driver.controller.create_topic("events", 2)
     client = driver.connect()

@@ -27,7 +27,13 @@ def settings(**config: Any) -> Any:
 
 def test_without_the_config_there_is_one_listener_in_plaintext() -> None:
     (one,) = listeners_of(settings(), host="10.0.0.1", port=9092)
-    assert (one.number, one.name, one.protocol, one.host, one.port) == (1, "PLAINTEXT", "PLAINTEXT", "10.0.0.1", 9092)
+    assert (one.number, one.name, one.protocol, one.host, one.port) == (
+        1,
+        "PLAINTEXT",
+        "PLAINTEXT",
+        "10.0.0.1",
+        9092,
+    )
 
 
 def test_each_broker_has_ports_of_its_own() -> None:
@@ -51,7 +57,10 @@ def test_each_broker_has_ports_of_its_own() -> None:
         ({"listeners": ","}, "at least one"),
         ({"listeners": "PLAINTEXT://h:1", "advertised.listeners": "SSL://h:1"}, "there is no listener SSL"),
         ({"listener.security.protocol.map": "OURS:TLS"}, "is not NAME:PROTOCOL"),
-        ({"listener.name.ours.ssl.client.auth": "none"}, "there is no such listener; `listeners` has PLAINTEXT"),
+        (
+            {"listener.name.ours.ssl.client.auth": "none"},
+            "there is no such listener; `listeners` has PLAINTEXT",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(config: dict[str, str], says: str) -> None:
@@ -69,7 +78,10 @@ def test_the_last_broker_needs_a_port_too() -> None:
     [
         ({"inter.broker.listener.name": "SSL"}, "there is no listener SSL"),
         ({"security.inter.broker.protocol": "SSL"}, "no listener has SSL"),
-        ({"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"}, "say the same"),
+        (
+            {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
+            "say the same",
+        ),
     ],
 )
 def test_brokers_need_a_listener_that_is_there(config: dict[str, str], says: str) -> None:
@@ -79,8 +91,15 @@ def test_brokers_need_a_listener_that_is_there(config: dict[str, str], says: str
 
 
 def test_brokers_need_a_mechanism_where_they_have_to_log_in() -> None:
-    for config, says in (({}, "no mechanism"), ({"sasl.enabled.mechanisms": "PLAIN"}, "SCRAM-SHA-512 is not in")):
-        given = {"listeners": "SASL_PLAINTEXT://h:1", "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512", **config}
+    for config, says in (
+        ({}, "no mechanism"),
+        ({"sasl.enabled.mechanisms": "PLAIN"}, "SCRAM-SHA-512 is not in"),
+    ):
+        given = {
+            "listeners": "SASL_PLAINTEXT://h:1",
+            "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+            **config,
+        }
         parsed = BROKER_CONFIGS.parse("broker", given)
         with pytest.raises(ConfigError, match=says):
             mechanism_between_brokers(parsed, between_brokers(parsed, listeners_of(parsed)))
@@ -90,7 +109,11 @@ def test_clients_are_told_the_addresses_of_their_own_listener() -> None:
     driver = Driver(TWO)
     node = driver.controller.image.brokers[0].node
     assert (node.host, node.port) == ("127.0.0.1", 9092)
-    told = driver.connect(listener=1).ask(ApiKey.METADATA, 12, topics=None, allow_auto_topic_creation=True).brokers
+    told = (
+        driver.connect(listener=1)
+        .ask(ApiKey.METADATA, 12, topics=None, allow_auto_topic_creation=True)
+        .brokers
+    )
     assert [(one.host, one.port) for one in told] == [("127.0.0.1", 9092)]
     assert driver.controller.image.brokers[0].endpoint("OUTSIDE")[1:3] == ("kafka.example", 19092)
 

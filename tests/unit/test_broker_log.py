@@ -49,7 +49,12 @@ def test_an_entry_is_parsed_back_and_a_flipped_bit_in_its_header_is_seen() -> No
     entry = pack_entry(b"i" * 16, 3, 77, 5, memoryview(data))
     parsed = parse_entry(entry, 0)
     assert parsed is not None
-    assert (parsed.topic_id.bytes, parsed.partition, parsed.base_offset, parsed.size_bytes) == (b"i" * 16, 3, 77, len(data))
+    assert (parsed.topic_id.bytes, parsed.partition, parsed.base_offset, parsed.size_bytes) == (
+        b"i" * 16,
+        3,
+        77,
+        len(data),
+    )
     for position in range(ENTRY_CHECKED_BYTES):
         damaged = bytearray(entry)
         damaged[position] ^= 1
@@ -89,12 +94,18 @@ def test_everything_written_is_there_after_a_crash() -> None:
     for number in range(10):
         produce(client, batch([b"%d" % number]), partition=number % 3)
     crash(driver)
-    assert [values(driver, partition=number) for number in range(3)] == [[b"0", b"3", b"6", b"9"], [b"1", b"4", b"7"], [b"2", b"5", b"8"]]
+    assert [values(driver, partition=number) for number in range(3)] == [
+        [b"0", b"3", b"6", b"9"],
+        [b"1", b"4", b"7"],
+        [b"2", b"5", b"8"],
+    ]
     assert produce(driver.connect(), batch([b"next"])).base_offset == 4
 
 
 @pytest.mark.parametrize("cut_bytes", [1, 30, 61, 70, 100])
-def test_a_torn_tail_is_cut_with_a_warning_and_the_rest_stands(cut_bytes: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_torn_tail_is_cut_with_a_warning_and_the_rest_stands(
+    cut_bytes: int, caplog: pytest.LogCaptureFixture
+) -> None:
     driver = driver_with()
     client = driver.connect()
     produce(client, batch([b"whole"]))
@@ -256,7 +267,9 @@ def test_a_changed_config_is_followed_at_once() -> None:
     client = driver.connect()
     data = batch([b"x" * 100])
     assert produce(client, data).error_code == 0
-    driver.controller.alter_topic_configs("events", [ConfigAlteration("max.message.bytes", AlterOperation.SET, "50")])
+    driver.controller.alter_topic_configs(
+        "events", [ConfigAlteration("max.message.bytes", AlterOperation.SET, "50")]
+    )
     assert produce(client, data).error_code == 10
 
 

@@ -1,4 +1,5 @@
-"""Last stable offset and aborted transactions of a partition: as batches and markers come, after recovery, after retention."""
+"""Last stable offset and aborted transactions of a partition: as batches and markers come, after
+recovery, after retention."""
 
 from __future__ import annotations
 
@@ -74,14 +75,24 @@ def test_aborted_transactions_are_those_that_reach_into_the_range_by_first_offse
 
 @pytest.fixture
 def driver() -> Driver:
-    made = Driver({"transaction.partition.verification.enable": False, "log.retention.check.interval.ms": 1_000})
+    made = Driver(
+        {"transaction.partition.verification.enable": False, "log.retention.check.interval.ms": 1_000}
+    )
     made.controller.create_topic("events", 1, configs={"retention.ms": "5000"})
     return made
 
 
 def write(client: Client, producer_id: int, *values: bytes, sequence: int = 0, epoch: int = 0) -> int:
-    records = batch(list(values), producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, transactional=True)
-    answer = client.ask(ApiKey.PRODUCE, 9, **(produce_fields({("events", 0): records}) | {"transactional_id": "t"}))
+    records = batch(
+        list(values),
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        transactional=True,
+    )
+    answer = client.ask(
+        ApiKey.PRODUCE, 9, **(produce_fields({("events", 0): records}) | {"transactional_id": "t"})
+    )
     row = answer.responses[0].partition_responses[0]
     assert row.error_code == 0, row
     return int(row.base_offset)
@@ -96,11 +107,17 @@ def end(driver: Driver, producer_id: int, committed: bool, epoch: int = 0) -> li
 
 
 def view(driver: Driver) -> tuple[int, int, list[tuple[int, int]]]:
-    """High watermark, last stable offset and the aborted transactions, as a Fetch of committed records from the start tells them."""
+    """High watermark, last stable offset and the aborted transactions, as a Fetch of committed
+    records from the start tells them."""
     client = driver.connect()
     start = driver.broker.log_of("events", 0).log_start
     asked = Message(
-        partition=0, current_leader_epoch=-1, fetch_offset=start, last_fetched_epoch=-1, log_start_offset=-1, partition_max_bytes=1 << 20
+        partition=0,
+        current_leader_epoch=-1,
+        fetch_offset=start,
+        last_fetched_epoch=-1,
+        log_start_offset=-1,
+        partition_max_bytes=1 << 20,
     )
     answer = client.ask(
         ApiKey.FETCH,
@@ -117,7 +134,11 @@ def view(driver: Driver) -> tuple[int, int, list[tuple[int, int]]]:
         rack_id="",
     )
     row = answer.responses[0].partitions[0]
-    return row.high_watermark, row.last_stable_offset, [(one.producer_id, one.first_offset) for one in row.aborted_transactions]
+    return (
+        row.high_watermark,
+        row.last_stable_offset,
+        [(one.producer_id, one.first_offset) for one in row.aborted_transactions],
+    )
 
 
 def test_a_reader_of_everything_is_told_of_no_aborted_transactions(driver: Driver) -> None:
@@ -178,7 +199,9 @@ def test_retention_takes_aborted_transactions_with_their_batches(driver: Driver)
     assert view(driver) == (4, 4, [(1, 2)])
 
 
-def test_a_transaction_whose_beginning_is_past_retention_bounds_nothing_before_the_log(driver: Driver) -> None:
+def test_a_transaction_whose_beginning_is_past_retention_bounds_nothing_before_the_log(
+    driver: Driver,
+) -> None:
     client = driver.connect()
     write(client, 1, b"a")
     driver.advance(20_000)
@@ -206,7 +229,9 @@ def test_a_marker_with_a_new_epoch_fences_and_begins_sequences_anew(driver: Driv
     stale = batch([b"c"], producer_id=1, producer_epoch=0, base_sequence=2, transactional=True)
     gap = batch([b"c"], producer_id=1, producer_epoch=1, base_sequence=2, transactional=True)
     for records, code in ((stale, 47), (gap, 45)):
-        answer = client.ask(ApiKey.PRODUCE, 9, **(produce_fields({("events", 0): records}) | {"transactional_id": "t"}))
+        answer = client.ask(
+            ApiKey.PRODUCE, 9, **(produce_fields({("events", 0): records}) | {"transactional_id": "t"})
+        )
         assert answer.responses[0].partition_responses[0].error_code == code
     assert write(client, 1, b"c", epoch=1) == 3
 
@@ -218,6 +243,12 @@ def test_a_search_by_time_takes_a_marker_for_a_record(driver: Driver, timestamp:
     driver.advance(10)
     end(driver, 1, committed=True)
     asked = [Message(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)]
-    answer = client.ask(ApiKey.LIST_OFFSETS, 7, replica_id=-1, isolation_level=1, topics=[Message(name="events", partitions=asked)])
+    answer = client.ask(
+        ApiKey.LIST_OFFSETS,
+        7,
+        replica_id=-1,
+        isolation_level=1,
+        topics=[Message(name="events", partitions=asked)],
+    )
     row = answer.topics[0].partitions[0]
     assert (row.error_code, row.offset, row.timestamp) == (0, 1, 1_700_000_000_010)

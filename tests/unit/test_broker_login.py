@@ -1,4 +1,5 @@
-"""The broker's end of a log-in: which request is taken when, and what a refusal does. The driver plays the host, which judges tokens."""
+"""The broker's end of a log-in: which request is taken when, and what a refusal does. The driver
+plays the host, which judges tokens."""
 
 from __future__ import annotations
 
@@ -16,11 +17,15 @@ from fairlead_kafka.core import events as ev
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import WALL_MS, Client, Driver
 
-CONFIG: dict[str, Any] = {"listeners": "SASL_PLAINTEXT://127.0.0.1:9092", "sasl.enabled.mechanisms": "SCRAM-SHA-256,PLAIN"}
+CONFIG: dict[str, Any] = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:9092",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256,PLAIN",
+}
 
 
 def judge(effect: fx.Authenticate) -> ev.Authenticated:
-    """PLAIN: a token names its user. SCRAM: one more message is wanted. Some are refused, some expire."""
+    """PLAIN: a token names its user. SCRAM: one more message is wanted. Some are refused, some
+    expire."""
     token = bytes(effect.challenge or b"")
     if token.startswith(b"wrong"):
         return ev.Authenticated(effect.connection, None, AuthenticationFailed("Authentication failed"))
@@ -64,7 +69,10 @@ def session(driver: Driver, client: Client) -> Any:
 def test_who_has_logged_in_is_known_and_served() -> None:
     driver = driven()
     client = driver.connect()
-    assert client.ask(ApiKey.API_VERSIONS, 3, client_software_name="x", client_software_version="1").error_code == 0
+    assert (
+        client.ask(ApiKey.API_VERSIONS, 3, client_software_name="x", client_software_version="1").error_code
+        == 0
+    )
     assert shake(client, "SCRAM-SHA-256").mechanisms == ["SCRAM-SHA-256", "PLAIN"]
     assert show(client, b"first").auth_bytes == b"go on"
     assert session(driver, client).principal == ANONYMOUS
@@ -105,7 +113,10 @@ def test_an_unknown_mechanism_is_told_what_there_is() -> None:
     assert not client.arrived
     driver.advance(100)
     answer = client.arrived[-1]
-    assert (answer.error_code, answer.mechanisms) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["SCRAM-SHA-256", "PLAIN"])
+    assert (answer.error_code, answer.mechanisms) == (
+        ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+        ["SCRAM-SHA-256", "PLAIN"],
+    )
     assert client.closed
 
 
@@ -119,7 +130,10 @@ def test_a_refusal_is_told_and_ends_the_connection_after_a_while() -> None:
     assert not client.closed
     driver.advance(1)
     answer = client.arrived[-1]
-    assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, "Authentication failed")
+    assert (answer.error_code, answer.error_message) == (
+        ErrorCode.SASL_AUTHENTICATION_FAILED,
+        "Authentication failed",
+    )
     assert client.closed
 
 
@@ -134,7 +148,8 @@ def test_a_refusal_on_a_slow_line_still_arrives() -> None:
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_nothing_is_taken_after_a_refusal(version: int) -> None:
-    """Whatever is sent behind a refused token neither is served nor has the refusal told any sooner."""
+    """Whatever is sent behind a refused token neither is served nor has the refusal told any
+    sooner."""
     driver = driven()
     client = driver.connect()
     shake(client, version=version)
@@ -164,7 +179,9 @@ def test_one_token_at_a_time_is_looked_at() -> None:
     driver.broker.receive(judge(asked[0]))
     driver.run()
     assert session(driver, client).principal.name == "alice"
-    assert client.arrived[-1].error_code == ErrorCode.ILLEGAL_SASL_STATE  # bob's, after the log-in was complete
+    assert (
+        client.arrived[-1].error_code == ErrorCode.ILLEGAL_SASL_STATE
+    )  # bob's, after the log-in was complete
 
 
 def test_large_requests_wait_for_the_log_in() -> None:
@@ -245,7 +262,10 @@ def test_nobody_becomes_somebody_else_by_renewing() -> None:
     driver.advance(5_000)
     shake(client)
     answer = refused(driver, client, b"bob")
-    assert "Cannot change principals during re-authentication from User:alice to User:bob" in answer.error_message
+    assert (
+        "Cannot change principals during re-authentication from User:alice to User:bob"
+        in answer.error_message
+    )
     assert client.closed
 
 
@@ -315,7 +335,9 @@ def test_what_the_host_says_of_a_connection_that_is_gone_is_let_pass() -> None:
     ("most_ms", "expires_ms", "lifetime_ms"),
     [(0, None, 0), (10, None, 10), (0, 1_005, 5), (10, 1_005, 5), (3, 1_005, 3), (0, 999, 1), (10, 1_000, 1)],
 )
-def test_a_session_lasts_as_long_as_the_shorter_of_both(most_ms: int, expires_ms: int | None, lifetime_ms: int) -> None:
+def test_a_session_lasts_as_long_as_the_shorter_of_both(
+    most_ms: int, expires_ms: int | None, lifetime_ms: int
+) -> None:
     assert session_lifetime_ms(most_ms, expires_ms, 1_000) == lifetime_ms
 
 

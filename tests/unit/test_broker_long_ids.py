@@ -1,4 +1,5 @@
-"""Ids as long as they may be, and longer: what a record keeps of them fits, and what cannot be packed leaves nothing behind."""
+"""Ids as long as they may be, and longer: what a record keeps of them fits, and what cannot be
+packed leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -87,11 +88,18 @@ def test_what_cannot_be_packed_leaves_no_transaction_pending() -> None:
 
 @pytest.mark.parametrize(
     ("scope", "key"),
-    [("producer", "transactional.id"), ("consumer", "group.id"), ("consumer", "group.instance.id"), ("admin", "client.id")],
+    [
+        ("producer", "transactional.id"),
+        ("consumer", "group.id"),
+        ("consumer", "group.instance.id"),
+        ("admin", "client.id"),
+    ],
 )
 def test_a_config_says_at_once_that_a_name_is_too_long(scope: str, key: str) -> None:
     given = {"bootstrap.servers": "h:1", key: LONG}
-    with pytest.raises(ConfigError, match=rf"{key}: must be 1 to 32767 bytes of UTF-8, and is 32768, got 'x+…") as caught:
+    with pytest.raises(
+        ConfigError, match=rf"{key}: must be 1 to 32767 bytes of UTF-8, and is 32768, got 'x+…"
+    ) as caught:
         CLIENT_CONFIGS.parse(scope, given)
     assert len(str(caught.value)) < 400
     assert CLIENT_CONFIGS.parse(scope, {**given, key: "x" * STRING_MAX_BYTES})[key]

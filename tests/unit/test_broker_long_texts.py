@@ -23,12 +23,43 @@ CONFIG = Message(name=LONG, config_operation=0, value="1")
         (ApiKey.CREATE_TOPICS, 3, {"topics": [NEW_TOPIC], "timeout_ms": 100, "validate_only": False}),
         (ApiKey.DESCRIBE_PRODUCERS, 0, {"topics": [Message(name=LONG, partition_indexes=[0])]}),
         (ApiKey.DESCRIBE_GROUPS, 6, {"groups": [LONG], "include_authorized_operations": False}),
-        (ApiKey.CREATE_PARTITIONS, 1, {"topics": [Message(name=LONG, count=2, assignments=None)], "timeout_ms": 1, "validate_only": False}),
-        (ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [Message(resource_type=4, resource_name="0", configs=[CONFIG])]}),
-        (ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [Message(resource_type=2, resource_name=LONG, configs=[CONFIG])]}),
-        (ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [Message(resource_type=2, resource_name=LONG, configuration_keys=None)]}),
-        (ApiKey.ALTER_CONFIGS, 2, {"resources": [Message(resource_type=4, resource_name=DIGITS, configs=[])], "validate_only": False}),
-        (ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [Message(resource_type=4, resource_name=DIGITS, configuration_keys=None)]}),
+        (
+            ApiKey.CREATE_PARTITIONS,
+            1,
+            {
+                "topics": [Message(name=LONG, count=2, assignments=None)],
+                "timeout_ms": 1,
+                "validate_only": False,
+            },
+        ),
+        (
+            ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            1,
+            {"resources": [Message(resource_type=4, resource_name="0", configs=[CONFIG])]},
+        ),
+        (
+            ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            1,
+            {"resources": [Message(resource_type=2, resource_name=LONG, configs=[CONFIG])]},
+        ),
+        (
+            ApiKey.DESCRIBE_CONFIGS,
+            4,
+            {"resources": [Message(resource_type=2, resource_name=LONG, configuration_keys=None)]},
+        ),
+        (
+            ApiKey.ALTER_CONFIGS,
+            2,
+            {
+                "resources": [Message(resource_type=4, resource_name=DIGITS, configs=[])],
+                "validate_only": False,
+            },
+        ),
+        (
+            ApiKey.DESCRIBE_CONFIGS,
+            4,
+            {"resources": [Message(resource_type=4, resource_name=DIGITS, configuration_keys=None)]},
+        ),
         (ApiKey.FIND_COORDINATOR, 3, {"key": LONG, "key_type": 9}),
     ],
 )

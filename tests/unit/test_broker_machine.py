@@ -67,7 +67,9 @@ def test_a_software_name_against_the_pattern_is_refused(client: Client) -> None:
 
 
 @pytest.mark.parametrize(("api_key", "version"), [(0, 2), (1, 3), (999, 0), (3, 99), (7, 0)])
-def test_what_is_not_served_ends_the_connection(client: Client, caplog: pytest.LogCaptureFixture, api_key: int, version: int) -> None:
+def test_what_is_not_served_ends_the_connection(
+    client: Client, caplog: pytest.LogCaptureFixture, api_key: int, version: int
+) -> None:
     request = struct.pack(">hhih", api_key, version, 5, -1)
     with caplog.at_level(logging.WARNING):
         client.send_bytes(struct.pack(">i", len(request)) + request)
@@ -75,13 +77,23 @@ def test_what_is_not_served_ends_the_connection(client: Client, caplog: pytest.L
     assert f"API key {api_key} version {version} is not served" in caplog.text
 
 
-@pytest.mark.parametrize("data", [struct.pack(">i", -5), struct.pack(">i", 200 << 20), struct.pack(">ih", 2, 3), b"GET / HTTP/1.1\r\n\r\n"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack(">i", -5),
+        struct.pack(">i", 200 << 20),
+        struct.pack(">ih", 2, 3),
+        b"GET / HTTP/1.1\r\n\r\n",
+    ],
+)
 def test_bytes_that_are_no_request_end_the_connection(client: Client, data: bytes) -> None:
     client.send_bytes(data)
     assert client.closed
 
 
-def test_a_request_that_does_not_decode_ends_the_connection_and_spares_others(driver: Driver, client: Client) -> None:
+def test_a_request_that_does_not_decode_ends_the_connection_and_spares_others(
+    driver: Driver, client: Client
+) -> None:
     other = driver.connect()
     request = struct.pack(">hhih", 3, 8, 5, -1) + b"\xff" * 3
     client.send_bytes(struct.pack(">i", len(request)) + request)
@@ -123,7 +135,9 @@ def test_a_flood_of_requests_is_read_no_faster_than_it_is_answered(driver: Drive
 
 
 def test_requests_in_any_split_are_answered_in_order(driver: Driver, client: Client) -> None:
-    frames = b"".join(b"".join(encode_request(ApiKey.API_VERSIONS, 0, number, None, Message())) for number in range(5))
+    frames = b"".join(
+        b"".join(encode_request(ApiKey.API_VERSIONS, 0, number, None, Message())) for number in range(5)
+    )
     for position in range(len(frames)):
         client.send_bytes(frames[position : position + 1])
     ids, position = [], 0
@@ -251,14 +265,25 @@ def test_auto_creation_uses_num_partitions_and_refuses_illegal_names() -> None:
 
 def test_topics_by_id(driver: Driver, client: Client) -> None:
     known = driver.controller.image.topics["events"].topic_id
-    answer = client.ask(ApiKey.METADATA, 12, topics=[Message(name=None, topic_id=known), Message(name=None, topic_id=uuid.UUID(int=5))])
-    assert [(topic.error_code, topic.name) for topic in answer.topics] == [(0, "events"), (ErrorCode.UNKNOWN_TOPIC_ID, None)]
+    answer = client.ask(
+        ApiKey.METADATA,
+        12,
+        topics=[Message(name=None, topic_id=known), Message(name=None, topic_id=uuid.UUID(int=5))],
+    )
+    assert [(topic.error_code, topic.name) for topic in answer.topics] == [
+        (0, "events"),
+        (ErrorCode.UNKNOWN_TOPIC_ID, None),
+    ]
 
 
 @pytest.mark.parametrize("asked", [{"name": None}, {"name": "events", "topic_id": uuid.UUID(int=5)}])
-def test_versions_that_carry_ids_and_cannot_ask_by_them_refuse_ids_and_null_names(client: Client, asked: dict[str, Any]) -> None:
+def test_versions_that_carry_ids_and_cannot_ask_by_them_refuse_ids_and_null_names(
+    client: Client, asked: dict[str, Any]
+) -> None:
     for version in (10, 11):
-        (topic,) = client.ask(ApiKey.METADATA, version, topics=[Message(**{"topic_id": uuid.UUID(int=0), **asked})]).topics
+        (topic,) = client.ask(
+            ApiKey.METADATA, version, topics=[Message(**{"topic_id": uuid.UUID(int=0), **asked})]
+        ).topics
         assert (topic.error_code, topic.name) == (ErrorCode.INVALID_REQUEST, asked["name"] or "")
 
 
@@ -278,7 +303,14 @@ def test_a_partition_whose_broker_is_down_has_no_leader(driver: Driver, client: 
 
 def test_each_call_gives_another_producer_id_also_after_a_restart(driver: Driver, client: Client) -> None:
     def ask(client: Client) -> int:
-        answer = client.ask(ApiKey.INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout_ms=0, producer_id=-1, producer_epoch=-1)
+        answer = client.ask(
+            ApiKey.INIT_PRODUCER_ID,
+            4,
+            transactional_id=None,
+            transaction_timeout_ms=0,
+            producer_id=-1,
+            producer_epoch=-1,
+        )
         assert (answer.error_code, answer.producer_epoch) == (0, 0)
         return int(answer.producer_id)
 
@@ -291,7 +323,9 @@ def test_each_call_gives_another_producer_id_also_after_a_restart(driver: Driver
 
 def test_a_transactional_id_cannot_be_empty_and_is_served_by_its_coordinator(client: Client) -> None:
     for transactional_id, code in (("", ErrorCode.INVALID_REQUEST), ("t", ErrorCode.NOT_COORDINATOR)):
-        answer = client.ask(ApiKey.INIT_PRODUCER_ID, 2, transactional_id=transactional_id, transaction_timeout_ms=1)
+        answer = client.ask(
+            ApiKey.INIT_PRODUCER_ID, 2, transactional_id=transactional_id, transaction_timeout_ms=1
+        )
         assert answer.error_code == code
 
 
@@ -305,7 +339,9 @@ def test_a_crash_tells_who_waits_for_a_stop(driver: Driver) -> None:
     assert driver.broker.state is BrokerState.STOPPED
 
 
-def test_a_crash_tells_those_whose_operation_brought_it_about_or_was_still_to_come(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_tells_those_whose_operation_brought_it_about_or_was_still_to_come(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(driver.broker.controller, "cut", lambda _cut: 1 / 0)
     first, second = Answer(), Answer()
     driver.broker.receive(ev.Submitted(SetFaults(Faults(), first)))

@@ -52,7 +52,9 @@ def test_the_stored_batch_carries_the_leader_epoch_and_keeps_its_crc(driver: Dri
     assert stored[16:] == sent[16:]
 
 
-def test_a_batch_that_inflates_to_more_than_is_held_at_once_is_too_large_so_that_its_producer_splits_it(client: Client) -> None:
+def test_a_batch_that_inflates_to_more_than_is_held_at_once_is_too_large_so_that_its_producer_splits_it(
+    client: Client,
+) -> None:
     half = bytes(INFLATED_BATCH_MAX_BYTES // 2)
     sent = batch([half, half], codec="zstd")
     assert len(sent) < 100_000
@@ -83,12 +85,17 @@ REFUSED = {
         batch([b"a"], producer_id=1, producer_epoch=0, base_sequence=0, transactional=True),
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ),
-    "producer id without sequence": (batch([b"a"], producer_id=1, producer_epoch=0, base_sequence=-1), ErrorCode.INVALID_RECORD),
+    "producer id without sequence": (
+        batch([b"a"], producer_id=1, producer_epoch=0, base_sequence=-1),
+        ErrorCode.INVALID_RECORD,
+    ),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_batch_that_breaks_a_rule_is_refused_and_nothing_is_written(driver: Driver, client: Client, case: str) -> None:
+def test_a_batch_that_breaks_a_rule_is_refused_and_nothing_is_written(
+    driver: Driver, client: Client, case: str
+) -> None:
     records, code = REFUSED[case]
     row = produce(client, records)
     assert (row.error_code, row.base_offset) == (code, -1)
@@ -105,7 +112,10 @@ def test_a_batch_that_lies_about_its_records_is_refused(client: Client) -> None:
 
 
 def test_zstd_needs_version_7(client: Client) -> None:
-    assert produce(client, batch([b"a"], codec="zstd"), version=6).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert (
+        produce(client, batch([b"a"], codec="zstd"), version=6).error_code
+        == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    )
     assert produce(client, batch([b"a"], codec="zstd"), version=7).error_code == 0
 
 
@@ -124,9 +134,15 @@ def test_unknown_topic_and_partition(client: Client) -> None:
 
 
 def test_errors_are_per_partition(client: Client) -> None:
-    fields = produce_fields({("events", 0): batch([b"a"]), ("events", 9): batch([b"a"]), ("events", 1): batch([b"b"])})
+    fields = produce_fields(
+        {("events", 0): batch([b"a"]), ("events", 9): batch([b"a"]), ("events", 1): batch([b"b"])}
+    )
     answer = client.ask(ApiKey.PRODUCE, 9, **fields)
-    assert [row.error_code for row in answer.responses[0].partition_responses] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0]
+    assert [row.error_code for row in answer.responses[0].partition_responses] == [
+        0,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        0,
+    ]
 
 
 def test_acks_other_than_the_three_are_refused(client: Client) -> None:

@@ -1,4 +1,5 @@
-"""A broker keeps its clients to their quotas: who has used too much is answered at once, and then left unread for a while (KIP-219)."""
+"""A broker keeps its clients to their quotas: who has used too much is answered at once, and then
+left unread for a while (KIP-219)."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def test_others_go_on_meanwhile(rig: Rig) -> None:
     first, second = rig.connect("first"), rig.connect("second")
     assert produce(first, 50_000).throttle_time_ms > 0
     assert produce(second, 1_000).throttle_time_ms == 0, "a default is each client's own"
-    assert produce(rig.connect("first"), 1).throttle_time_ms > 0, "a client has no more for having two connections"
+    assert produce(rig.connect("first"), 1).throttle_time_ms > 0, (
+        "a client has no more for having two connections"
+    )
 
 
 def test_clients_of_one_user_share_a_users_quota(rig: Rig) -> None:
@@ -99,13 +102,17 @@ def test_without_an_answer_a_producer_is_throttled_all_the_same(rig: Rig) -> Non
 
 
 def test_what_is_pipelined_behind_too_much_is_not_begun(rig: Rig) -> None:
-    """Produce requests do not wait for the answers of those before them; nor does the wait that they cause."""
+    """Produce requests do not wait for the answers of those before them; nor does the wait that
+    they cause."""
     rig.driver.disk.hold_syncs = True
     rig.driver.controller.create_topic("synced", 1, configs={"flush.messages": "1"})
     rig.grant(ANYBODY, producer_byte_rate=1_000)
     client = rig.connect()
     fields = produce_fields({("synced", 0): batch([b"x" * 12_000])}, 1)
-    frames = [b"".join(encode_request(ApiKey.PRODUCE, 9, number, "driver", Message(**fields))) for number in range(3)]
+    frames = [
+        b"".join(encode_request(ApiKey.PRODUCE, 9, number, "driver", Message(**fields)))
+        for number in range(3)
+    ]
     client._sent += [(ApiKey.PRODUCE, 9)] * 3
     client.send_bytes(b"".join(frames))
     wait_ms = len(frames[0]) - 4 - WINDOWS_MS
@@ -194,7 +201,8 @@ def test_a_connection_that_is_still_is_not_idle() -> None:
 
 
 def test_a_broker_with_too_much_to_answer_does_not_wait_for_who_is_still() -> None:
-    """While it is full one connection at a time may send the rest of its request: not one that is not read anyway."""
+    """While it is full one connection at a time may send the rest of its request: not one that is
+    not read anyway."""
     rig = Rig(queued_max_request_bytes=100_000)
     rig.grant({"client-id": "slow"}, producer_byte_rate=1_000)
     slow, quick = rig.connect("slow"), rig.connect("quick")
@@ -232,7 +240,9 @@ def test_a_muted_connection_takes_its_turn_when_it_is_read_again() -> None:
     assert len(slow.arrived) == 2
 
 
-def test_only_so_many_clients_are_measured_and_none_that_has_been_silent(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_clients_are_measured_and_none_that_has_been_silent(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(quotas_module, "QUOTA_RATES_MAX", 5)
     assert QUOTA_RATES_MAX > 5
     rig.grant({"client-id": None}, producer_byte_rate=1_000_000)

@@ -22,14 +22,18 @@ def rig() -> Rig:
 
 def create(client: Client, name: str, partitions: int, version: int, **fields: Any) -> Message:
     topics = [Message(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[])]
-    return client.ask(ApiKey.CREATE_TOPICS, version, topics=topics, timeout_ms=1_000, validate_only=False, **fields)
+    return client.ask(
+        ApiKey.CREATE_TOPICS, version, topics=topics, timeout_ms=1_000, validate_only=False, **fields
+    )
 
 
 def test_topics_beyond_the_quota_are_refused_until_it_is_paid_off(rig: Rig) -> None:
     rig.grant(ANYBODY, controller_mutation_rate=1)  # 11 saved up
     client = rig.connect()
     first = create(client, "a", 16, 7)
-    assert (first.topics[0].error_code, first.throttle_time_ms) == (0, 0), "one request may spend more than there is"
+    assert (first.topics[0].error_code, first.throttle_time_ms) == (0, 0), (
+        "one request may spend more than there is"
+    )
     second = create(client, "b", 1, 7)
     assert (second.topics[0].error_code, second.throttle_time_ms) == (89, 5_000)
     assert client.held
@@ -58,12 +62,18 @@ def test_older_versions_create_all_of_it_and_are_throttled(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize(("version", "codes", "wait_ms"), [(2, [0, 0], 9_000), (3, [0, 89], 4_000)])
-def test_partitions_are_counted_that_a_topic_gets(rig: Rig, version: int, codes: list[int], wait_ms: int) -> None:
+def test_partitions_are_counted_that_a_topic_gets(
+    rig: Rig, version: int, codes: list[int], wait_ms: int
+) -> None:
     client = rig.connect()
     create(client, "other", 1, 7)
     rig.grant(ANYBODY, controller_mutation_rate=1)
-    topics = [Message(name=name, count=count, assignments=None) for name, count in (("events", 18), ("other", 6))]
-    answer = client.ask(ApiKey.CREATE_PARTITIONS, version, topics=topics, timeout_ms=1_000, validate_only=False)
+    topics = [
+        Message(name=name, count=count, assignments=None) for name, count in (("events", 18), ("other", 6))
+    ]
+    answer = client.ask(
+        ApiKey.CREATE_PARTITIONS, version, topics=topics, timeout_ms=1_000, validate_only=False
+    )
     assert [row.error_code for row in answer.results] == codes
     assert answer.throttle_time_ms == wait_ms
 

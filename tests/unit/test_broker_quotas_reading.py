@@ -122,7 +122,8 @@ def test_time_in_handlers_is_measured_by_the_hosts_clock(rig: Rig) -> None:
     waits = [client.ask(ApiKey.METADATA, 9, topics=[]).throttle_time_ms]
     rig.advance(1)
     waits.append(client.ask(ApiKey.METADATA, 9, topics=[]).throttle_time_ms)
-    # 100 ms before the answer are 1 % of ten seconds; with 100 ms after it and the next 100 ms it is 3 %, and double what is granted.
+    # 100 ms before the answer are 1 % of ten seconds; with 100 ms after it and the next 100 ms it
+    # is 3 %, and double what is granted.
     assert waits[0] == 0
     assert waits[1] == 1_000, "one window at most, as in Kafka"
     assert client.held

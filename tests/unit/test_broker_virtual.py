@@ -1,4 +1,5 @@
-"""The broker in virtual time, beside a client machine: the faults have the throughput that KIP-794 measured, and restarts lose nothing."""
+"""The broker in virtual time, beside a client machine: the faults have the throughput that KIP-794
+measured, and restarts lose nothing."""
 
 from __future__ import annotations
 
@@ -75,7 +76,8 @@ def answers_in_a_second(faults: Faults) -> int:
     ids=["serial", "concurrent", "both"],
 )
 def test_a_second_of_a_slow_broker(faults: Faults, expected: int) -> None:
-    """16 KB every 20 ms is the 0.8 MB/s of KIP-794's slow broker; a mere delay would let five requests in flight through at once."""
+    """16 KB every 20 ms is the 0.8 MB/s of KIP-794's slow broker; a mere delay would let five
+    requests in flight through at once."""
     assert answers_in_a_second(faults) == expected
 
 
@@ -88,7 +90,11 @@ class Reader:
         self._events: list[Event] = []
         self._frames = FrameReader()
         wanted = fetch_fields({("events", 0): 0}, max_bytes=3_000_000, partition_max_bytes=3_000_000)
-        self._requests = [buffer for number in range(20) for buffer in encode_request(ApiKey.FETCH, 12, number, None, Message(**wanted))]
+        self._requests = [
+            buffer
+            for number in range(20)
+            for buffer in encode_request(ApiKey.FETCH, 12, number, None, Message(**wanted))
+        ]
 
     def receive(self, event: Event) -> None:
         self._events.append(event)

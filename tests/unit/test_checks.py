@@ -1,4 +1,5 @@
-"""A `check()` notices what differs: each thing that is kept twice is falsified once, and the check of its machine fails."""
+"""A `check()` notices what differs: each thing that is kept twice is falsified once, and the check
+of its machine fails."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ PRODUCER: dict[str, Callable[[Any], None]] = {
     "window": lambda machine: more(machine._nodes.state(0).window, "limit", 99),
     "sequence": lambda machine: queue_of(machine).sequences.outstanding.append(None),
     "late": lambda machine: more(machine._accumulator.topics["u"].late, "size_bytes"),
-    "account": lambda machine: machine._accumulator.topics["u"].late.policy.account.placed_bytes.__setitem__(0, 99),
+    "account": lambda machine: machine._accumulator.topics["u"].late.policy.account.placed_bytes.__setitem__(
+        0, 99
+    ),
 }
 
 

@@ -22,7 +22,14 @@ class Clock:
 
 
 def test_a_percentile_is_the_element_at_the_floor_without_interpolation() -> None:
-    assert [percentile([1, 2, 3, 4], share) for share in (0.0, 0.25, 0.5, 0.74, 0.75, 0.999)] == [1, 2, 3, 3, 4, 4]
+    assert [percentile([1, 2, 3, 4], share) for share in (0.0, 0.25, 0.5, 0.74, 0.75, 0.999)] == [
+        1,
+        2,
+        3,
+        3,
+        4,
+        4,
+    ]
     assert percentile(list(range(1000)), 0.999) == 999
     assert percentile([7], 0.5) == 7
     assert percentile([7], 1.0) == 7
@@ -41,7 +48,9 @@ def test_a_percentile_is_the_element_at_the_floor_without_interpolation() -> Non
         (1, 0.0, 0.5, 2.0),
     ],
 )
-def test_a_throttle_sleeps_off_what_came_too_early(sent: int, elapsed_s: float, records_per_s: float, expected_s: float) -> None:
+def test_a_throttle_sleeps_off_what_came_too_early(
+    sent: int, elapsed_s: float, records_per_s: float, expected_s: float
+) -> None:
     assert pause_s(sent, elapsed_s, records_per_s) == pytest.approx(expected_s)
 
 
@@ -65,12 +74,17 @@ def test_a_line_comes_with_the_first_report_after_an_interval() -> None:
     for _ in range(4):
         clock.now_s += 2
         latencies.record(clock.now_s - 0.5, 0, None)
-    assert said == ["3 records sent, 0.5 records/sec (0.00 MB/sec), 500.0 ms avg latency, 500.0 ms max latency."]
+    assert said == [
+        "3 records sent, 0.5 records/sec (0.00 MB/sec), 500.0 ms avg latency, 500.0 ms max latency."
+    ]
 
 
 def test_steady_state_is_announced_once_and_named_in_the_summary() -> None:
     clock, said = Clock(), list[str]()
-    warming, steady = Latencies(10, said.append, clock=clock), Latencies(5, said.append, clock=clock, kind=" steady state")
+    warming, steady = (
+        Latencies(10, said.append, clock=clock),
+        Latencies(5, said.append, clock=clock, kind=" steady state"),
+    )
     warming.be_quiet()
     for _ in range(2):
         clock.now_s += 6
@@ -130,7 +144,10 @@ def test_no_line_comes_once_it_is_quiet_though_one_is_just_being_said() -> None:
 
     latencies = Latencies(2, say, interval_s=1, clock=clock)
     clock.now_s += 2
-    threads = [threading.Thread(target=latencies.record, args=(clock.now_s, 1, None)), threading.Thread(target=be_quiet)]
+    threads = [
+        threading.Thread(target=latencies.record, args=(clock.now_s, 1, None)),
+        threading.Thread(target=be_quiet),
+    ]
     threads[0].start()
     assert saying.wait(PATIENCE_S)
     threads[1].start()

@@ -1,4 +1,5 @@
-"""The pure parts of the command line: settings, options of several values, payloads, date formats, tables."""
+"""The pure parts of the command line: settings, options of several values, payloads, date formats,
+tables."""
 
 from __future__ import annotations
 
@@ -16,7 +17,14 @@ from rich.console import Console
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.cli.application import COMMANDS
 from fairlead_kafka.cli.perf_consume import Count
-from fairlead_kafka.cli.perf_options import date_formatter, metric_lines, one_value_each, payloads, property_file, servers
+from fairlead_kafka.cli.perf_options import (
+    date_formatter,
+    metric_lines,
+    one_value_each,
+    payloads,
+    property_file,
+    servers,
+)
 from fairlead_kafka.cli.terminal import client_settings, counted, rows_table, settings
 
 SEVERAL = ("--producer-props", "--command-property")
@@ -34,7 +42,9 @@ def test_a_property_goes_over_the_option() -> None:
     assert client_settings("a:1", ["bootstrap.servers=b:2"]) == {"bootstrap.servers": "b:2"}
 
 
-def test_servers_come_from_the_option_then_the_configs_then_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_come_from_the_option_then_the_configs_then_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("FAIRLEAD_BOOTSTRAP_SERVERS", "environment:1")
     assert servers("option:1", {"bootstrap.servers": "config:1"}) == {"bootstrap.servers": "option:1"}
     assert servers(None, {"bootstrap.servers": "config:1"}) == {"bootstrap.servers": "config:1"}
@@ -50,7 +60,10 @@ def test_servers_come_from_the_option_then_the_configs_then_the_environment(monk
         ("--topic t --producer-props a=1", "--topic t --producer-props a=1"),
         ("--producer-props=a=1 b=2", "--producer-props a=1 --producer-props b=2"),
         ("--producer-props a=-1 --throughput -1", "--producer-props a=-1 --throughput -1"),
-        ("--producer-props a=1 --command-property b=2 c=3", "--producer-props a=1 --command-property b=2 --command-property c=3"),
+        (
+            "--producer-props a=1 --command-property b=2 c=3",
+            "--producer-props a=1 --command-property b=2 --command-property c=3",
+        ),
         ("--producer-props --topic t", "--producer-props --topic t"),
         ("--topic=t x", "--topic=t x"),
     ],
@@ -60,7 +73,12 @@ def test_an_option_takes_all_the_values_that_follow(given: str, expected: str) -
 
 
 def test_properties_in_one_quoted_text_are_several() -> None:
-    assert one_value_each(["--producer-props", "a=1 b.c=x y"], SEVERAL) == ["--producer-props", "a=1", "--producer-props", "b.c=x y"]
+    assert one_value_each(["--producer-props", "a=1 b.c=x y"], SEVERAL) == [
+        "--producer-props",
+        "a=1",
+        "--producer-props",
+        "b.c=x y",
+    ]
 
 
 def test_a_property_file_has_comments_and_says_where_it_is_wrong(tmp_path: Path) -> None:
@@ -121,7 +139,9 @@ def test_dates_are_shown_by_javas_patterns() -> None:
 def test_consumer_figures_have_the_columns_of_kafkas() -> None:
     start, end = Count(10.0, 0, 0), Count(12.0, 4 << 20, 1000)
     assert end.figures(start) == "4.0000, 2.0000, 1000, 500.0000, 0, 2000, 2.0000, 500.0000"
-    assert end.figures(Count(11.0, 3 << 20, 900)) == "4.0000, 1.0000, 1000, 100.0000, 0, 1000, 1.0000, 100.0000"
+    assert (
+        end.figures(Count(11.0, 3 << 20, 900)) == "4.0000, 1.0000, 1000, 100.0000, 0, 1000, 1.0000, 100.0000"
+    )
 
 
 def test_metrics_are_sorted_and_aligned() -> None:
@@ -134,7 +154,9 @@ def test_metrics_are_sorted_and_aligned() -> None:
 
 
 def test_metrics_of_nodes_and_topics_are_tagged_with_them() -> None:
-    lines = metric_lines("me", {"producer-node-metrics": {"node-0": {"a": 1}}, "producer-topic-metrics": {"t": {"b": 2}}})
+    lines = metric_lines(
+        "me", {"producer-node-metrics": {"node-0": {"a": 1}}, "producer-topic-metrics": {"t": {"b": 2}}}
+    )
     assert lines[2:] == [
         "producer-node-metrics:a:{client-id=me, node-id=node-0} : 1.000",
         "producer-topic-metrics:b:{client-id=me, topic=t}       : 2.000",
@@ -142,11 +164,19 @@ def test_metrics_of_nodes_and_topics_are_tagged_with_them() -> None:
 
 
 def test_records_are_counted_in_words() -> None:
-    assert [counted(number) for number in (0, 1, 2, 12_345)] == ["0 records", "1 record", "2 records", "12,345 records"]
+    assert [counted(number) for number in (0, 1, 2, 12_345)] == [
+        "0 records",
+        "1 record",
+        "2 records",
+        "12,345 records",
+    ]
 
 
 def test_a_table_of_rows_shows_every_key_and_cuts_nothing() -> None:
-    rows = [{"system": "[ours]", "records_per_s": 1_234_567, "share": 0.5}, {"system": "theirs", "skipped": "why " * 50}]
+    rows = [
+        {"system": "[ours]", "records_per_s": 1_234_567, "share": 0.5},
+        {"system": "theirs", "skipped": "why " * 50},
+    ]
     console = Console(width=1000)
     with console.capture() as capture:
         console.print(rows_table(rows))
@@ -170,7 +200,11 @@ def test_what_help_says_of_a_command_fits_into_its_line() -> None:
     places = {name: place for name, (place, _) in COMMANDS.items() if place.endswith(":app")}
     for place in places.values():
         module, _, attribute = place.partition(":")
-        group: Any = typer.main.get_command(getattr(importlib.import_module(f"fairlead_kafka.cli.{module}"), attribute))
+        group: Any = typer.main.get_command(
+            getattr(importlib.import_module(f"fairlead_kafka.cli.{module}"), attribute)
+        )
         for name, command in group.commands.items():
-            assert not command.get_short_help_str(80 - 6 - max(map(len, group.commands))).endswith("..."), f"{module} {name}"
+            assert not command.get_short_help_str(80 - 6 - max(map(len, group.commands))).endswith("..."), (
+                f"{module} {name}"
+            )
     assert max(len(text) for _, text in COMMANDS.values()) <= 80 - 6 - max(map(len, COMMANDS))

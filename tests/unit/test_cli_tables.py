@@ -1,4 +1,5 @@
-"""No table cuts a word, however narrow the terminal: it wraps between words, or tells its rows one by one."""
+"""No table cuts a word, however narrow the terminal: it wraps between words, or tells its rows one
+by one."""
 
 from __future__ import annotations
 
@@ -47,8 +48,15 @@ def test_words_wrap_where_that_is_enough() -> None:
 
 
 def test_what_does_not_fit_is_told_row_by_row() -> None:
-    table = rows_table([{"flow": f"to_{name}", "rows_in": 102_000, "rows_out": None, "seconds": 1.5} for name in ("quarantine", "by_host")])
-    assert shown(table, 30) == ("to_quarantine\n  rows_in 102,000  seconds 1.5\nto_by_host\n  rows_in 102,000  seconds 1.5\n")
+    table = rows_table(
+        [
+            {"flow": f"to_{name}", "rows_in": 102_000, "rows_out": None, "seconds": 1.5}
+            for name in ("quarantine", "by_host")
+        ]
+    )
+    assert shown(table, 30) == (
+        "to_quarantine\n  rows_in 102,000  seconds 1.5\nto_by_host\n  rows_in 102,000  seconds 1.5\n"
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -57,7 +65,9 @@ def test_no_word_is_cut_at_any_width(seed: int) -> None:
     names = [f"column_{number}" for number in range(rng.randint(2, 12))]
     table = FittingTable(*names)
     for _ in range(rng.randint(1, 5)):
-        table.add_row(*(" ".join("x" * rng.randint(1, 14) for _ in range(rng.choice([1, 1, 1, 4]))) for _ in names))
+        table.add_row(
+            *(" ".join("x" * rng.randint(1, 14) for _ in range(rng.choice([1, 1, 1, 4]))) for _ in names)
+        )
     for width in (40, 60, 80, 100, 140, 400):
         text = shown(table, width)
         assert "…" not in text
@@ -67,7 +77,15 @@ def test_no_word_is_cut_at_any_width(seed: int) -> None:
 
 
 def test_the_report_of_a_pipeline_is_whole_in_80_columns() -> None:
-    flow = FlowCounters("to_quarantine", "quarantine", state="completed", rows_in=1_002_000, rows_out=11_120, bytes_in=7_000_000, lag=12)
+    flow = FlowCounters(
+        "to_quarantine",
+        "quarantine",
+        state="completed",
+        rows_in=1_002_000,
+        rows_out=11_120,
+        bytes_in=7_000_000,
+        lag=12,
+    )
     console = Console(width=80, file=StringIO(), highlight=False)
     print_flows(console, RunResult([flow, flow], 55.0))
     text = console.file.getvalue()  # type: ignore[attr-defined]

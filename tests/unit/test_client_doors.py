@@ -1,4 +1,5 @@
-"""What every client does at its door: closed ones say so in one sentence, dropped ones end, time-outs are not negative."""
+"""What every client does at its door: closed ones say so in one sentence, dropped ones end,
+time-outs are not negative."""
 
 from __future__ import annotations
 
@@ -33,13 +34,16 @@ MAKERS: dict[str, Callable[[], Any]] = {
 }
 ARGUMENTS: dict[str, Any] = {
     "partitions": [T0],
-    "topics": ["t"], "names": ["t"], "topic": "t", "partition": T0, "offset": 1, "start": 0, "end": 1, "times_ms": {T0: 1},
-    "targets": {T0: 1}, "before": {T0: 1}, "changes": {}, "resources": [], "group_ids": ["g"], "group_id": "g", "offsets": {T0: 1},
+    "topics": ["t"], "names": ["t"], "topic": "t", "partition": T0, "offset": 1, "start": 0, "end": 1,
+    "times_ms": {T0: 1},
+    "targets": {T0: 1}, "before": {T0: 1}, "changes": {}, "resources": [], "group_ids": ["g"],
+    "group_id": "g", "offsets": {T0: 1},
     "transactional_ids": ["x"], "transactions": [], "commit": True, "group": "g", "value": b"",
     "bindings": [], "filters": [], "alterations": [],
 }  # fmt: skip
 STILL_TOLD = {"close", "metrics", "assignment", "paused", "transaction", "send_table"}
-"""These say what they know, or do nothing, or wait for what comes next; `metrics` of a consumer asks its machine."""
+"""These say what they know, or do nothing, or wait for what comes next; `metrics` of a consumer
+asks its machine."""
 
 
 def run(made: Any) -> Any:
@@ -53,9 +57,17 @@ def run(made: Any) -> Any:
 def calls() -> list[tuple[str, str]]:
     found = []
     for kind, make in MAKERS.items():
-        face = {"producer": fairlead_kafka.Producer, "consumer": fairlead_kafka.Consumer, "client": fairlead_kafka.Admin}
+        face = {
+            "producer": fairlead_kafka.Producer,
+            "consumer": fairlead_kafka.Consumer,
+            "client": fairlead_kafka.Admin,
+        }
         methods = vars(face[kind.removesuffix(" of a group").split()[-1]])
-        found += [(kind, name) for name, each in methods.items() if inspect.isfunction(each) and name[0] != "_" and name not in STILL_TOLD]
+        found += [
+            (kind, name)
+            for name, each in methods.items()
+            if inspect.isfunction(each) and name[0] != "_" and name not in STILL_TOLD
+        ]
         assert make
     return [*found, *((kind, "__aenter__" if kind.startswith("async") else "__enter__") for kind in MAKERS)]
 
@@ -65,7 +77,11 @@ def test_a_closed_client_says_so_in_one_sentence(kind: str, name: str) -> None:
     client = MAKERS[kind]()
     run(client.close())
     method = getattr(client, name)
-    needed = [each for each, about in inspect.signature(method).parameters.items() if about.default is inspect.Parameter.empty]
+    needed = [
+        each
+        for each, about in inspect.signature(method).parameters.items()
+        if about.default is inspect.Parameter.empty
+    ]
     given = {each: [NewTopic("t")] if name == "create_topics" else ARGUMENTS[each] for each in needed}
     client_name = kind.removeprefix("async ").removesuffix(" of a group")
     with pytest.raises(UsageError) as told:
@@ -81,7 +97,13 @@ def test_a_closed_cluster_says_so_too() -> None:
                 getattr(broker, method)("5")
         with pytest.raises(fairlead_kafka.ConfigError, match="times must be 0 to 86400000 ms"):
             broker.slow(latency_ms=inf)
-    for again in (broker.start, cluster.restore, cluster.__enter__, lambda: cluster.create_topic("t"), lambda: cluster.delete_topic("t")):
+    for again in (
+        broker.start,
+        cluster.restore,
+        cluster.__enter__,
+        lambda: cluster.create_topic("t"),
+        lambda: cluster.delete_topic("t"),
+    ):
         with pytest.raises(UsageError, match=r"^this cluster is closed; make a new one$"):
             again()
 
@@ -103,9 +125,16 @@ def test_the_thread_of_a_client_that_is_dropped_ends(kind: str) -> None:
 
 
 def test_a_consumer_that_is_dropped_leaves_its_group_and_commits_nothing() -> None:
-    with fairlead_kafka.Cluster(brokers=1) as cluster, fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+    with (
+        fairlead_kafka.Cluster(brokers=1) as cluster,
+        fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin,
+    ):
         cluster.create_topic("t")
-        config = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+        config = {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": "g",
+            "auto.offset.reset": "earliest",
+        }
         with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
             producer.send("t", b"x")
         consumer = fairlead_kafka.Consumer(config)
@@ -122,7 +151,9 @@ def test_a_consumer_that_is_dropped_leaves_its_group_and_commits_nothing() -> No
         assert admin.list_group_offsets(["g"]) == {"g": {}}
 
 
-@pytest.mark.parametrize("face", ["Producer", "AsyncProducer", "Consumer", "AsyncConsumer", "Admin", "AsyncAdmin"])
+@pytest.mark.parametrize(
+    "face", ["Producer", "AsyncProducer", "Consumer", "AsyncConsumer", "Admin", "AsyncAdmin"]
+)
 def test_no_time_out_is_negative(face: str) -> None:
     timed = [
         (name, method)
@@ -132,7 +163,9 @@ def test_no_time_out_is_negative(face: str) -> None:
     assert timed
     for name, method in timed:
         for wrong in (-1, -0.001, float("nan")):
-            with pytest.raises(UsageError, match=rf"^{name}: timeout_s must be a number of 0 or more( or None)?, not "):
+            with pytest.raises(
+                UsageError, match=rf"^{name}: timeout_s must be a number of 0 or more( or None)?, not "
+            ):
                 run(method(None, timeout_s=wrong))
 
 
@@ -154,14 +187,24 @@ def test_results_take_no_wrong_time_outs_and_a_time_out_may_have_no_end() -> Non
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [
-        ((("t", b"k", b"v"), {}), UsageError, r"send: only topic and value go without their names; write send\(topic, value, key="),
+        (
+            (("t", b"k", b"v"), {}),
+            UsageError,
+            r"send: only topic and value go without their names; write send\(topic, value, key=",
+        ),
         ((("t",), {"on_delivery": 5}), InvalidRecord, "on_delivery must be callable .*, not 5"),
-        ((("t",), {"headers": 5}), InvalidRecord, "headers must be pairs of a text and bytes or None, or a mapping, not 5"),
+        (
+            (("t",), {"headers": 5}),
+            InvalidRecord,
+            "headers must be pairs of a text and bytes or None, or a mapping, not 5",
+        ),
         ((("t",), {"headers": {"\ud800": b""}}), InvalidRecord, "header's name '.*' is not valid text"),
         ((("t",), {"kye": b""}), TypeError, r"^Producer.send\(\) got an unexpected keyword argument 'kye'"),
     ],
 )
-def test_a_wrong_send_says_how_it_is_written(given: tuple[Any, dict[str, Any]], error: type[Exception], says: str) -> None:
+def test_a_wrong_send_says_how_it_is_written(
+    given: tuple[Any, dict[str, Any]], error: type[Exception], says: str
+) -> None:
     producer = fairlead_kafka.Producer(NOBODY)
     with pytest.raises(error, match=says):
         producer.send(*given[0], **given[1])
@@ -171,11 +214,18 @@ def test_a_wrong_send_says_how_it_is_written(given: tuple[Any, dict[str, Any]], 
 def test_a_wrong_partition_is_told_at_the_door_and_the_consumer_goes_on() -> None:
     with fairlead_kafka.Consumer({**NOBODY, "group.id": "g"}) as consumer:
         for wrong, says in [
-            (TopicPartition("t", "0"), r"partitions\[0\].partition must be a whole number, not '0'; write \[TopicPartition\(\"t\", 0\)\]"),  # type: ignore[arg-type]
+            (
+                TopicPartition("t", "0"),
+                r"partitions\[0\].partition must be a whole number, not '0'; write \[TopicPartition\(\"t\", "
+                r"0\)\]",
+            ),  # type: ignore[arg-type]
             (("t", -1), r"partitions\[0\].partition must be a whole number from 0 to 2147483647, not -1"),
             ((5, 0), r"partitions\[0\].topic must be a text, not 5"),
             (("t",), r"partitions\[0\] must be TopicPartition, not \('t',\)"),
-            (("x" * 40_000, 0), r"partitions\[0\].topic is 40000 bytes of UTF-8; Kafka carries at most 32767"),
+            (
+                ("x" * 40_000, 0),
+                r"partitions\[0\].topic is 40000 bytes of UTF-8; Kafka carries at most 32767",
+            ),
         ]:
             with pytest.raises(UsageError, match=rf"^assign: {says}"):
                 consumer.assign([wrong])  # type: ignore[list-item]
@@ -183,15 +233,22 @@ def test_a_wrong_partition_is_told_at_the_door_and_the_consumer_goes_on() -> Non
         assert consumer.poll(0) == []
         for offsets, says in [
             ({("x", "0"): 5}, r"offsets: key \('x', '0'\).partition must be a whole number, not '0'"),
-            ({T0: "5"}, r"offsets\[.*\] must be a whole number from 0 to 9223372036854775807 or OffsetAndMetadata, not '5'"),
-            ({T0: OffsetAndMetadata(5, 7)}, r"offsets\[.*\].metadata must be a text, not 7"),  # type: ignore[arg-type]
+            (
+                {T0: "5"},
+                r"offsets\[.*\] must be a whole number from 0 to 9223372036854775807 or OffsetAndMetadata, "
+                r"not '5'",
+            ),
+            ({T0: OffsetAndMetadata(5, 7)}, r"offsets\[.*\].metadata must be a text, not 7"),
+            # type: ignore[arg-type]
             ({T0: OffsetAndMetadata(-5)}, r"offsets\[t-0\].offset must be a whole number from 0"),
         ]:
             with pytest.raises(UsageError, match=f"^commit: {says}"):
                 consumer.commit(offsets)  # type: ignore[arg-type]
 
 
-def test_an_argument_that_a_script_cannot_be_made_of_fails_its_call_alone(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_argument_that_a_script_cannot_be_made_of_fails_its_call_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.CRITICAL)
     with fairlead_kafka.Admin({**NOBODY, "default.api.timeout.ms": 100, "request.timeout.ms": 100}) as admin:
 

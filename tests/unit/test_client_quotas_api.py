@@ -1,4 +1,5 @@
-"""AlterClientQuotas and DescribeClientQuotas: what is taken, what is refused, what is found again, also after a restart."""
+"""AlterClientQuotas and DescribeClientQuotas: what is taken, what is refused, what is found again,
+also after a restart."""
 
 from __future__ import annotations
 
@@ -28,11 +29,15 @@ def version(request: pytest.FixtureRequest) -> int:
 
 
 def alter(client: Client, *entries: Message, version: int = 1, validate_only: bool = False) -> list[int]:
-    answer = client.ask(ApiKey.ALTER_CLIENT_QUOTAS, version, **alter_fields(*entries, validate_only=validate_only))
+    answer = client.ask(
+        ApiKey.ALTER_CLIENT_QUOTAS, version, **alter_fields(*entries, validate_only=validate_only)
+    )
     return [row.error_code for row in answer.entries]
 
 
-def describe(client: Client, *components: tuple[str, int, str | None], strict: bool = False, version: int = 1) -> Message:
+def describe(
+    client: Client, *components: tuple[str, int, str | None], strict: bool = False, version: int = 1
+) -> Message:
     wanted = [Message(entity_type=kind, match_type=how, match=name) for kind, how, name in components]
     return client.ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, components=wanted, strict=strict)
 
@@ -43,11 +48,17 @@ def everything(client: Client) -> dict[Any, dict[str, float]]:
 
 def test_quotas_are_set_changed_and_removed(client: Client, version: int) -> None:
     alice = frozenset(ALICE.items())
-    assert alter(client, alteration(ALICE, producer_byte_rate=1_000, request_percentage=12.5), version=version) == [0]
+    assert alter(
+        client, alteration(ALICE, producer_byte_rate=1_000, request_percentage=12.5), version=version
+    ) == [0]
     assert everything(client) == {alice: {"producer_byte_rate": 1_000.0, "request_percentage": 12.5}}
-    assert alter(client, alteration(ALICE, producer_byte_rate=2_000, request_percentage=None), version=version) == [0]
+    assert alter(
+        client, alteration(ALICE, producer_byte_rate=2_000, request_percentage=None), version=version
+    ) == [0]
     assert everything(client) == {alice: {"producer_byte_rate": 2_000.0}}
-    assert alter(client, alteration(ALICE, producer_byte_rate=None, consumer_byte_rate=None), version=version) == [0]
+    assert alter(
+        client, alteration(ALICE, producer_byte_rate=None, consumer_byte_rate=None), version=version
+    ) == [0]
     assert everything(client) == {}
 
 
@@ -64,7 +75,12 @@ def test_every_kind_of_entity_that_there_is(client: Client) -> None:
 
 
 def test_what_is_only_validated_changes_nothing(client: Client) -> None:
-    assert alter(client, alteration(ALICE, producer_byte_rate=1), alteration({}, producer_byte_rate=1), validate_only=True) == [0, 42]
+    assert alter(
+        client,
+        alteration(ALICE, producer_byte_rate=1),
+        alteration({}, producer_byte_rate=1),
+        validate_only=True,
+    ) == [0, 42]
     assert everything(client) == {}
 
 
@@ -88,9 +104,13 @@ def test_what_is_only_validated_changes_nothing(client: Client) -> None:
         ({"ip": None}, {"connection_creation_rate": 2.0**31}, "at most"),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_of_it_done(client: Client, entity: Entity, values: dict[str, float], said: str) -> None:
+def test_what_cannot_be_is_refused_and_nothing_of_it_done(
+    client: Client, entity: Entity, values: dict[str, float], said: str
+) -> None:
     good = {} if "ip" in entity else {"request_percentage": 7.0}
-    answer = client.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, **alter_fields(alteration(entity, **{**good, **values})))
+    answer = client.ask(
+        ApiKey.ALTER_CLIENT_QUOTAS, 1, **alter_fields(alteration(entity, **{**good, **values}))
+    )
     (row,) = answer.entries
     assert (row.error_code, row.entity) == (ErrorCode.INVALID_REQUEST, parts(entity))
     assert said in row.error_message
@@ -102,12 +122,16 @@ def test_a_fraction_that_is_a_rounding_error_is_none(client: Client) -> None:
 
 
 def test_one_bad_entity_does_not_stop_the_others(client: Client) -> None:
-    assert alter(client, alteration({"user": ""}, producer_byte_rate=1), alteration(ALICE, producer_byte_rate=1)) == [42, 0]
+    assert alter(
+        client, alteration({"user": ""}, producer_byte_rate=1), alteration(ALICE, producer_byte_rate=1)
+    ) == [42, 0]
     assert len(everything(client)) == 1
 
 
 def test_what_comes_twice_is_refused(client: Client) -> None:
-    assert alter(client, alteration(ALICE, producer_byte_rate=1), alteration(ALICE, consumer_byte_rate=1)) == [42]
+    assert alter(
+        client, alteration(ALICE, producer_byte_rate=1), alteration(ALICE, consumer_byte_rate=1)
+    ) == [42]
     both = Message(entity=parts({"user": "u", "client-id": "c"}), ops=[])
     turned = Message(entity=parts({"client-id": "c", "user": "u"}), ops=[])
     assert alter(client, both, turned) == [42]
@@ -141,7 +165,9 @@ def stocked(client: Client) -> Client:
         ([("ip", 2, None)], False, 0),
     ],
 )
-def test_a_filter_lets_through_what_it_names(stocked: Client, components: Any, strict: bool, found: int, version: int) -> None:
+def test_a_filter_lets_through_what_it_names(
+    stocked: Client, components: Any, strict: bool, found: int, version: int
+) -> None:
     assert len(described(describe(stocked, *components, strict=strict, version=version))) == found
 
 

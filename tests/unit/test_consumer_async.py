@@ -101,7 +101,9 @@ def test_iterating_hands_over_what_interceptors_leave(rig: Rig) -> None:
     rig.cluster.write("t", 0, [b"a", b"b", b"c"])
 
     async def main() -> None:
-        async with AsyncConsumer({**rig.config(auto_offset_reset="earliest"), "interceptor.classes": [Last()]}) as reader:
+        async with AsyncConsumer(
+            {**rig.config(auto_offset_reset="earliest"), "interceptor.classes": [Last()]}
+        ) as reader:
             await reader.assign([T0])
             async for record in reader:
                 assert (record.value, await reader.position(T0)) == (b"c", 3)

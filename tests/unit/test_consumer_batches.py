@@ -13,7 +13,16 @@ from fairlead_kafka.base.errors import BrokerError, DecodeError, TimedOut, Usage
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.consumer import BATCH_SCHEMA
-from fairlead_kafka.records import BatchHeader, Compression, Slice, columns_from_lists, encode, headers_of, keep, scan
+from fairlead_kafka.records import (
+    BatchHeader,
+    Compression,
+    Slice,
+    columns_from_lists,
+    encode,
+    headers_of,
+    keep,
+    scan,
+)
 from fairlead_kafka.records.layout import ATTRIBUTES, BASE_OFFSET, DELETE_HORIZON_MASK, MAX_TIMESTAMP
 from tests.support.client_rig import Rig
 
@@ -25,9 +34,17 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     return Rig(monkeypatch)
 
 
-def batch(values: list[bytes], base_offset: int = 0, codec: Compression = Compression.none, **options: int) -> bytes:
+def batch(
+    values: list[bytes], base_offset: int = 0, codec: Compression = Compression.none, **options: int
+) -> bytes:
     columns = columns_from_lists(None, values, None, [1_000 + n for n in range(len(values))])
-    encoded = encode([Slice(columns, 0, len(values))], create_time_ms=1, base_offset=base_offset, compression=codec, **options)
+    encoded = encode(
+        [Slice(columns, 0, len(values))],
+        create_time_ms=1,
+        base_offset=base_offset,
+        compression=codec,
+        **options,
+    )
     return bytes(encoded.buffer)
 
 
@@ -40,14 +57,27 @@ def test_each_batch_is_a_row_of_what_its_header_says(rig: Rig) -> None:
         tables = list(reader.read_batches(T0, 0, 4))
     assert all(table.schema == BATCH_SCHEMA for table in tables)
     rows = [row for table in tables for row in table.to_pylist()]
-    assert [(row["topic"], row["partition"], row["base_offset"], row["last_offset"], row["records"]) for row in rows] == [
+    assert [
+        (row["topic"], row["partition"], row["base_offset"], row["last_offset"], row["records"])
+        for row in rows
+    ] == [
         ("t", 0, 0, 1, 2),
         ("t", 0, 2, 2, 1),
         ("t", 0, 3, 3, 1),
     ]
-    assert [(row["is_transactional"], row["is_control"]) for row in rows] == [(False, False), (True, False), (True, True)]
-    assert [(row["producer_id"], row["producer_epoch"], row["base_sequence"]) for row in rows][:2] == [(None, None, None), (4, 0, 2)]
-    assert [(row["base_timestamp"].timestamp(), row["max_timestamp"].timestamp()) for row in rows][:2] == [(0.005, 0.009), (0.007, 0.007)]
+    assert [(row["is_transactional"], row["is_control"]) for row in rows] == [
+        (False, False),
+        (True, False),
+        (True, True),
+    ]
+    assert [(row["producer_id"], row["producer_epoch"], row["base_sequence"]) for row in rows][:2] == [
+        (None, None, None),
+        (4, 0, 2),
+    ]
+    assert [(row["base_timestamp"].timestamp(), row["max_timestamp"].timestamp()) for row in rows][:2] == [
+        (0.005, 0.009),
+        (0.007, 0.007),
+    ]
     assert [row["size_bytes"] for row in rows] == [len(data) for _, _, data in rig.cluster.log("t").batches]
     assert {row["codec"] for row in rows} == {"none"}
 
@@ -59,7 +89,10 @@ def test_ranges_side_by_side_give_each_batch_once(rig: Rig) -> None:
     with Consumer(rig.config()) as reader:
         for cut in range(11):
             rows = [
-                row for start, end in ((0, cut), (cut, 10)) for table in reader.read_batches(T0, start, end) for row in table.to_pylist()
+                row
+                for start, end in ((0, cut), (cut, 10))
+                for table in reader.read_batches(T0, start, end)
+                for row in table.to_pylist()
             ]
             assert [row["base_offset"] for row in rows] == [0, 3, 4, 8], f"cut at {cut}"
 
@@ -94,7 +127,11 @@ def test_the_size_without_a_codec_is_known_where_it_is_measured(codec: Compressi
     told = headers_of(data, 0, 50).to_pylist()[0]
     assert told["uncompressed_bytes"] == (plain_bytes if codec == Compression.none else None)
     measured = headers_of(data, 0, 50, measure=True).to_pylist()[0]
-    assert (measured["codec"], measured["size_bytes"], measured["uncompressed_bytes"]) == (codec.name, len(data), plain_bytes)
+    assert (measured["codec"], measured["size_bytes"], measured["uncompressed_bytes"]) == (
+        codec.name,
+        len(data),
+        plain_bytes,
+    )
 
 
 def test_the_table_says_what_the_scan_of_single_headers_says() -> None:
@@ -102,13 +139,19 @@ def test_the_table_says_what_the_scan_of_single_headers_says() -> None:
     data, offset = b"", 5
     for _ in range(300):
         count = int(rng.integers(1, 9))
-        data += batch([b"v"] * count, offset, Compression(int(rng.integers(0, 5))), producer_id=int(rng.integers(-1, 3)))
+        data += batch(
+            [b"v"] * count, offset, Compression(int(rng.integers(0, 5))), producer_id=int(rng.integers(-1, 3))
+        )
         offset += count + int(rng.integers(0, 3))  # compaction leaves holes
     found = headers_of(data + data[:40], 0, offset).to_pylist()  # the last one is cut short
     expected: list[BatchHeader] = scan(data)
     assert len(found) == len(expected)
     for row, header in zip(found, expected, strict=True):
-        assert (row["base_offset"], row["last_offset"], row["records"]) == (header.base_offset, header.last_offset, header.count)
+        assert (row["base_offset"], row["last_offset"], row["records"]) == (
+            header.base_offset,
+            header.last_offset,
+            header.count,
+        )
         assert (row["size_bytes"], row["codec"]) == (header.size_bytes, header.compression.name)
         assert round(row["max_timestamp"].timestamp() * 1000) == header.max_timestamp_ms
         assert (row["producer_id"] is None) == (header.producer_id < 0)
@@ -123,7 +166,10 @@ def test_a_delete_horizon_is_not_shown_as_a_time_of_a_record() -> None:
     assert row["max_timestamp"].timestamp() == 1.0
 
 
-@pytest.mark.parametrize(("time_ms", "shown"), [(253_402_300_799_999, 9999), (253_402_300_800_000, None), (2**63 - 1, None), (-1, None)])
+@pytest.mark.parametrize(
+    ("time_ms", "shown"),
+    [(253_402_300_799_999, 9999), (253_402_300_800_000, None), (2**63 - 1, None), (-1, None)],
+)
 def test_a_time_that_no_calendar_has_is_null(time_ms: int, shown: int | None) -> None:
     data = bytearray(batch([b"x"], codec=Compression.none))
     struct.pack_into(">q", data, MAX_TIMESTAMP, time_ms)
@@ -150,7 +196,9 @@ def test_the_awaiting_face_reads_the_same_batches_of_a_real_cluster() -> None:
     async def awaited(servers: str) -> list[dict[str, object]]:
         async with fairlead_kafka.AsyncConsumer({"bootstrap.servers": servers}) as reader:
             return [
-                row async for table in reader.read_batches(TopicPartition("t", 0), 0, 30, measure_ratio=True) for row in table.to_pylist()
+                row
+                async for table in reader.read_batches(TopicPartition("t", 0), 0, 30, measure_ratio=True)
+                for row in table.to_pylist()
             ]
 
     with fairlead_kafka.Cluster(brokers=1) as cluster:
@@ -163,7 +211,11 @@ def test_the_awaiting_face_reads_the_same_batches_of_a_real_cluster() -> None:
                     producer.send("t", b"again and again " * 20)
                 producer.flush()
         with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as reader:
-            rows = [row for table in reader.read_batches(TopicPartition("t", 0), 0, 30, measure_ratio=True) for row in table.to_pylist()]
+            rows = [
+                row
+                for table in reader.read_batches(TopicPartition("t", 0), 0, 30, measure_ratio=True)
+                for row in table.to_pylist()
+            ]
         assert sum(row["records"] for row in rows) == 30
         assert all(row["uncompressed_bytes"] > 2 * row["size_bytes"] for row in rows)
         assert asyncio.run(awaited(servers)) == rows

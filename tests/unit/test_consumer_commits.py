@@ -1,4 +1,5 @@
-"""Commits of one consumer: their order, and the leader epochs that they carry; on real brokers in virtual time."""
+"""Commits of one consumer: their order, and the leader epochs that they carry; on real brokers in
+virtual time."""
 
 from __future__ import annotations
 
@@ -33,19 +34,27 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> VirtualCluster:
 
 
 def reader(**more: Any) -> Consumer:
-    config = {"bootstrap.servers": f"127.0.0.1:{FIRST_PORT}", "group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    config = {
+        "bootstrap.servers": f"127.0.0.1:{FIRST_PORT}",
+        "group.id": "g",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+    }
     consumer = Consumer(config | more)
     consumer.assign([OF])
     return consumer
 
 
 def write(cluster: VirtualCluster, count: int) -> None:
-    answer = cluster.ask(cluster.leader(OF), ApiKey.PRODUCE, 9, **produce_fields({tuple(OF): batch([b"x"] * count)}))
+    answer = cluster.ask(
+        cluster.leader(OF), ApiKey.PRODUCE, 9, **produce_fields({tuple(OF): batch([b"x"] * count)})
+    )
     assert not answer.responses[0].partition_responses[0].error_code
 
 
 def move_leader(cluster: VirtualCluster) -> None:
-    """The other replica leads, and the leader epoch grows; both are in sync again before the next election."""
+    """The other replica leads, and the leader epoch grows; both are in sync again before the next
+    election."""
     node_id = cluster.leader(OF)
     cluster.kill(node_id)
     cluster.start(node_id)
@@ -61,7 +70,8 @@ def submit(consumer: Consumer, offset: int, timeout_s: float = 60) -> Completion
 
 
 class Refusing:
-    """A coordinator that refuses commits `times` times; `asked` are the offsets of all that it was asked for."""
+    """A coordinator that refuses commits `times` times; `asked` are the offsets of all that it was
+    asked for."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, code: int, times: int = 1) -> None:
         self.asked: list[int] = []
@@ -78,7 +88,9 @@ class Refusing:
         monkeypatch.setattr(GroupCoordinator, "commit", refusing)
 
 
-def test_a_commit_that_is_asked_again_does_not_set_back_a_later_one(cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_is_asked_again_does_not_set_back_a_later_one(
+    cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refusing = Refusing(monkeypatch, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     consumer = reader()
     submit(consumer, 10)
@@ -87,7 +99,9 @@ def test_a_commit_that_is_asked_again_does_not_set_back_a_later_one(cluster: Vir
     assert consumer.committed([OF])[OF] == OffsetAndMetadata(20)
 
 
-def test_who_waits_for_an_earlier_commit_is_told_when_its_own_time_is_up(cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_waits_for_an_earlier_commit_is_told_when_its_own_time_is_up(
+    cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refusing = Refusing(monkeypatch, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=1000)
     consumer = reader()
     first, second = submit(consumer, 10, timeout_s=3), submit(consumer, 20, timeout_s=1)
@@ -122,7 +136,8 @@ def poll_table(consumer: Consumer, offset: int, _step: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "offset", "epoch"), [(poll_to, 2, 0), (poll_to, 4, 0), (poll_to, 5, 1), (poll_to, 8, 1), (poll_table, 8, 1)]
+    ("read", "offset", "epoch"),
+    [(poll_to, 2, 0), (poll_to, 4, 0), (poll_to, 5, 1), (poll_to, 8, 1), (poll_table, 8, 1)],
 )
 def test_positions_are_committed_with_the_epoch_of_the_last_record(
     cluster: VirtualCluster, read: Callable[[Consumer, int, int], None], offset: int, epoch: int
@@ -159,7 +174,8 @@ def test_nothing_is_known_of_the_record_before_a_position_that_was_sought(cluste
 
 
 @pytest.mark.parametrize(
-    ("committed", "position"), [(OffsetAndMetadata(50, "", 0), 40), (OffsetAndMetadata(50), 0), (OffsetAndMetadata(30, "", 0), 30)]
+    ("committed", "position"),
+    [(OffsetAndMetadata(50, "", 0), 40), (OffsetAndMetadata(50), 0), (OffsetAndMetadata(30, "", 0), 30)],
 )
 def test_a_log_that_was_cut_is_known_by_the_epoch_that_was_committed(
     monkeypatch: pytest.MonkeyPatch, committed: OffsetAndMetadata, position: int
@@ -171,7 +187,9 @@ def test_a_log_that_was_cut_is_known_by_the_epoch_that_was_committed(
     rig.cluster.cut("t", 0, 40)
     consumer = Consumer(rig.config(group_id="g", auto_offset_reset="earliest", enable_auto_commit=False))
     machine = consumer._calls._hosted.machine
-    machine._placing._committed = lambda partitions, deadline_ns, done: done(dict.fromkeys(partitions, committed), None)
+    machine._placing._committed = lambda partitions, deadline_ns, done: done(
+        dict.fromkeys(partitions, committed), None
+    )
     consumer.assign([OF])
     assert consumer.position(OF) == committed.offset
     found = consumer.poll(1)

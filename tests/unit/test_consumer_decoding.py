@@ -21,7 +21,10 @@ CHUNK = Chunk(
 )
 
 
-@pytest.mark.parametrize("columns", [("value",), ("key",), ("headers",), ("offset", "timestamp"), ("partition", "value"), ("topic",)])
+@pytest.mark.parametrize(
+    "columns",
+    [("value",), ("key",), ("headers",), ("offset", "timestamp"), ("partition", "value"), ("topic",)],
+)
 def test_what_is_not_asked_for_is_not_decoded(columns: tuple[str, ...]) -> None:
     decoded = decode_chunk(CHUNK, columns, check_crcs=True)
     assert (decoded.keys is not None) == ("key" in columns)

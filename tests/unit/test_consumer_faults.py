@@ -96,7 +96,9 @@ def test_errors_that_do_not_pass_are_told_at_every_poll_and_end_with_a_seek(rig:
         assert len(reader.poll(1)) == 10
 
 
-def test_an_error_that_was_told_lets_other_partitions_go_on_and_is_told_again_when_nothing_comes(rig: Rig) -> None:
+def test_an_error_that_was_told_lets_other_partitions_go_on_and_is_told_again_when_nothing_comes(
+    rig: Rig,
+) -> None:
     rig.cluster.errors[ApiKey.FETCH, T0] += [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
     read: list[int] = []
     errors = 0

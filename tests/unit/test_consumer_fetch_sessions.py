@@ -1,4 +1,5 @@
-"""A consumer's fetch sessions (KIP-227) and replicas in its rack (KIP-392), over real brokers in virtual time."""
+"""A consumer's fetch sessions (KIP-227) and replicas in its rack (KIP-392), over real brokers in
+virtual time."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ ONE, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 # --- The session by itself
 
 
-def asked(*partitions: TopicPartition, position: int = 0, generation: int = 1, topic_id: uuid.UUID = ONE) -> dict[TopicPartition, Asked]:
+def asked(
+    *partitions: TopicPartition, position: int = 0, generation: int = 1, topic_id: uuid.UUID = ONE
+) -> dict[TopicPartition, Asked]:
     return {partition: Asked(topic_id, 0, position, generation) for partition in partitions}
 
 
@@ -124,13 +127,19 @@ def cluster_of(monkeypatch: pytest.MonkeyPatch, brokers: int, **options: Any) ->
 
 
 def write(cluster: VirtualCluster, of: TopicPartition, value: bytes, acks: int = -1) -> None:
-    answer = cluster.ask(cluster.leader(of), ApiKey.PRODUCE, 9, **produce_fields({tuple(of): batch([value])}, acks))
+    answer = cluster.ask(
+        cluster.leader(of), ApiKey.PRODUCE, 9, **produce_fields({tuple(of): batch([value])}, acks)
+    )
     assert answer.responses[0].partition_responses[0].error_code == 0, answer
 
 
 def reader_of(cluster: VirtualCluster, *partitions: TopicPartition, **config: Any) -> Consumer:
     node_id = min(cluster.brokers)
-    config = {"bootstrap.servers": f"127.0.0.1:{FIRST_PORT + node_id}", "auto.offset.reset": "earliest", **config}
+    config = {
+        "bootstrap.servers": f"127.0.0.1:{FIRST_PORT + node_id}",
+        "auto.offset.reset": "earliest",
+        **config,
+    }
     reader = Consumer(config)
     reader.assign(partitions)
     return reader
@@ -145,7 +154,9 @@ def values(reader: Consumer, count: int) -> Iterator[bytes]:
         yield from (record.value for record in records)
 
 
-def test_a_consumer_names_all_its_partitions_once_and_then_those_that_moved(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
+def test_a_consumer_names_all_its_partitions_once_and_then_those_that_moved(
+    monkeypatch: pytest.MonkeyPatch, served: Served
+) -> None:
     cluster = cluster_of(monkeypatch, 1)
     cluster.topic("events", 4)
     with reader_of(cluster, *PARTITIONS) as reader:
@@ -161,7 +172,9 @@ def test_a_consumer_names_all_its_partitions_once_and_then_those_that_moved(monk
     cluster.close()
 
 
-def test_a_broker_that_comes_back_knows_no_session_and_nothing_is_missed(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
+def test_a_broker_that_comes_back_knows_no_session_and_nothing_is_missed(
+    monkeypatch: pytest.MonkeyPatch, served: Served
+) -> None:
     cluster = cluster_of(monkeypatch, 1)
     cluster.topic("events", 4)
     with reader_of(cluster, *PARTITIONS) as reader:
@@ -190,7 +203,9 @@ def test_a_session_that_was_evicted_is_restarted(monkeypatch: pytest.MonkeyPatch
     cluster.close()
 
 
-def test_a_consumer_that_is_closed_leaves_no_session_behind_and_does_not_wait_for_its_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_consumer_that_is_closed_leaves_no_session_behind_and_does_not_wait_for_its_fetch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cluster = cluster_of(monkeypatch, 2)
     cluster.topic("events", 4)
     reader = reader_of(cluster, *PARTITIONS, **{"fetch.max.wait.ms": 60_000})
@@ -206,7 +221,9 @@ def test_a_consumer_that_is_closed_leaves_no_session_behind_and_does_not_wait_fo
     cluster.close()
 
 
-def test_a_consumer_that_is_closed_waits_but_a_moment_for_a_broker_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_consumer_that_is_closed_waits_but_a_moment_for_a_broker_that_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cluster = cluster_of(monkeypatch, 2)
     cluster.topic("events", 4)
     reader = reader_of(cluster, *PARTITIONS)
@@ -220,7 +237,8 @@ def test_a_consumer_that_is_closed_waits_but_a_moment_for_a_broker_that_is_silen
 
 
 def in_racks(monkeypatch: pytest.MonkeyPatch) -> VirtualCluster:
-    """Three brokers in racks of their own; partition 0 of events is led by broker 0 and followed by the others."""
+    """Three brokers in racks of their own; partition 0 of events is led by broker 0 and followed by
+    the others."""
     cluster = cluster_of(monkeypatch, 3, config=RACK_AWARE, racks=("a", "b", "c"))
     cluster.controller.create_topic("events", assignments={0: [0, 1, 2]})
     write(cluster, T0, b"first")
@@ -239,7 +257,9 @@ def test_a_consumer_reads_at_the_replica_in_its_rack(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("rack", ["", "a", "z"])
-def test_a_consumer_elsewhere_or_nowhere_reads_at_the_leader(monkeypatch: pytest.MonkeyPatch, served: Served, rack: str) -> None:
+def test_a_consumer_elsewhere_or_nowhere_reads_at_the_leader(
+    monkeypatch: pytest.MonkeyPatch, served: Served, rack: str
+) -> None:
     cluster = in_racks(monkeypatch)
     with reader_of(cluster, T0, **{"client.rack": rack}) as reader:
         assert list(values(reader, 1)) == [b"first"]
@@ -247,7 +267,9 @@ def test_a_consumer_elsewhere_or_nowhere_reads_at_the_leader(monkeypatch: pytest
     cluster.close()
 
 
-def test_when_its_replica_dies_a_consumer_goes_on_at_the_leader(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
+def test_when_its_replica_dies_a_consumer_goes_on_at_the_leader(
+    monkeypatch: pytest.MonkeyPatch, served: Served
+) -> None:
     cluster = in_racks(monkeypatch)
     with reader_of(cluster, T0, **{"client.rack": "c"}) as reader:
         assert list(values(reader, 1)) == [b"first"]
@@ -267,15 +289,33 @@ def test_a_follower_gives_nothing_above_its_high_watermark(monkeypatch: pytest.M
     write(cluster, T0, b"second")
     cluster.settle()
     row = Message(
-        partition=0, fetch_offset=0, current_leader_epoch=-1, last_fetched_epoch=-1, log_start_offset=-1, partition_max_bytes=1 << 20
+        partition=0,
+        fetch_offset=0,
+        current_leader_epoch=-1,
+        last_fetched_epoch=-1,
+        log_start_offset=-1,
+        partition_max_bytes=1 << 20,
     )
 
     def read(version: int) -> Message:
-        fields = {"replica_id": -1, "max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "isolation_level": 0, "session_epoch": -1}
+        fields = {
+            "replica_id": -1,
+            "max_wait_ms": 0,
+            "min_bytes": 1,
+            "max_bytes": 1 << 20,
+            "isolation_level": 0,
+            "session_epoch": -1,
+        }
         topics = [Message(topic="events", partitions=[row])]
-        return cluster.ask(1, ApiKey.FETCH, version, topics=topics, rack_id="b", **fields).responses[0].partitions[0]
+        return (
+            cluster.ask(1, ApiKey.FETCH, version, topics=topics, rack_id="b", **fields)
+            .responses[0]
+            .partitions[0]
+        )
 
-    assert read(10).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER, "clients before KIP-392 read at the leader"
+    assert read(10).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER, (
+        "clients before KIP-392 read at the leader"
+    )
     whole = len(read(12).records)
     partition.high_watermark = 1
     assert 0 < len(read(12).records) < whole

@@ -1,4 +1,5 @@
-"""`isolation.level`: what readers of committed data see, where they stop, and where their positions are."""
+"""`isolation.level`: what readers of committed data see, where they stop, and where their positions
+are."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def reader(rig: Rig, level: str = "read_committed", **configs: Any) -> Consumer:
 
 
 def interleaved(rig: Rig) -> None:
-    """Offsets: 0-1 undone, 2 done, 3 plain, 4 undone, 5 abort, 6 done, 7 commit, 8 done again, 9 commit."""
+    """Offsets: 0-1 undone, 2 done, 3 plain, 4 undone, 5 abort, 6 done, 7 commit, 8 done again, 9
+    commit."""
     write, end = rig.cluster.write, rig.cluster.end_transaction
     write("t", 0, [b"u0", b"u1"], transaction_of=UNDONE)
     write("t", 0, [b"d2"], transaction_of=DONE)
@@ -46,7 +48,12 @@ def interleaved(rig: Rig) -> None:
 def test_aborted_records_are_left_out_and_the_position_goes_over_them_and_over_the_markers(rig: Rig) -> None:
     interleaved(rig)
     with reader(rig) as consumer:
-        assert [(record.offset, record.value) for record in consumer.poll(5)] == [(2, b"d2"), (3, b"p3"), (6, b"d6"), (8, b"d8")]
+        assert [(record.offset, record.value) for record in consumer.poll(5)] == [
+            (2, b"d2"),
+            (3, b"p3"),
+            (6, b"d6"),
+            (8, b"d8"),
+        ]
         assert consumer.poll(0.1) == []
         assert consumer.position(T0) == 10
         assert consumer.metrics()["lag"] == {T0: 0}
@@ -56,7 +63,11 @@ def test_tables_leave_the_same_out(rig: Rig) -> None:
     interleaved(rig)
     with reader(rig) as consumer:
         assert consumer.poll_table(5, columns=["offset"])["offset"].to_pylist() == [2, 3, 6, 8]
-        assert [row for table in consumer.read_range(T0, 1, 8, columns=["offset"]) for row in table["offset"].to_pylist()] == [2, 3, 6]
+        assert [
+            row
+            for table in consumer.read_range(T0, 1, 8, columns=["offset"])
+            for row in table["offset"].to_pylist()
+        ] == [2, 3, 6]
 
 
 def test_by_default_everything_but_the_markers_is_read(rig: Rig) -> None:

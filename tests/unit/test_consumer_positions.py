@@ -102,7 +102,11 @@ def test_a_new_assignment_keeps_positions_of_what_stays(rig: Rig) -> None:
 
 @pytest.mark.parametrize("call", ["position", "seek", "pause"])
 def test_partitions_that_are_not_assigned_are_refused(rig: Rig, call: str) -> None:
-    calls = {"position": lambda: reader.position(T1), "seek": lambda: reader.seek(T1, 0), "pause": lambda: reader.pause([T1])}
+    calls = {
+        "position": lambda: reader.position(T1),
+        "seek": lambda: reader.seek(T1, 0),
+        "pause": lambda: reader.pause([T1]),
+    }
     with open_consumer(rig, T0) as reader, pytest.raises(UsageError, match="t-1 is not assigned"):
         calls[call]()
 
@@ -154,7 +158,9 @@ def test_an_offset_out_of_range_resets_by_policy_or_says_what_there_is(rig: Rig)
     with open_consumer(rig, T0, reset="none") as reader:
         reader.seek(T0, 5)
         for _ in range(2):
-            with pytest.raises(OffsetOutOfRange, match="offset 5 of t-0 was asked for, but its log holds 20 to 50") as caught:
+            with pytest.raises(
+                OffsetOutOfRange, match="offset 5 of t-0 was asked for, but its log holds 20 to 50"
+            ) as caught:
                 reader.poll(1)
         assert (caught.value.partition, caught.value.offset, caught.value.log_start_offset) == (T0, 5, 20)
         copy = pickle.loads(pickle.dumps(caught.value))  # as when it comes from another process
@@ -177,7 +183,9 @@ def test_a_log_that_was_cut_below_the_position_is_read_on_from_there_and_the_app
         assert offsets(reader) == list(range(50))
         rig.cluster.cut("t", 0, 40)
         rig.cluster.write("t", 0, [b"instead"] * 15)
-        assert [(record.offset, record.value) for record in reader.poll(2)] == [(offset, b"instead") for offset in range(40, 55)]
+        assert [(record.offset, record.value) for record in reader.poll(2)] == [
+            (offset, b"instead") for offset in range(40, 55)
+        ]
     assert "t-0 was read up to offset 50 and cut at 40, in an unclean election" in caplog.text
 
 
@@ -232,7 +240,10 @@ def test_a_range_that_is_gone_or_not_there_yet_fails_with_its_numbers(rig: Rig) 
 def test_a_log_without_an_end_is_an_error_of_the_broker(rig: Rig, offset: int) -> None:
     rig.cluster.topic("t")
     rig.cluster.log("t").start = offset
-    with Consumer(rig.config()) as reader, pytest.raises(BrokerError, match="gave no offset for an end of t-0"):
+    with (
+        Consumer(rig.config()) as reader,
+        pytest.raises(BrokerError, match="gave no offset for an end of t-0"),
+    ):
         reader.beginning_offsets([T0], timeout_s=2)
 
 
@@ -241,7 +252,10 @@ def test_look_ups_need_no_assignment_and_leave_no_trace(rig: Rig) -> None:
     with open_consumer(rig) as reader:
         assert reader.beginning_offsets([T0, T1]) == {T0: 0, T1: 7}
         assert reader.end_offsets([T0, T1]) == {T0: 50, T1: 50}
-        assert reader.offsets_for_times({T0: 1_030, T1: 99_999}) == {T0: OffsetAndTimestamp(30, 1_030, 0), T1: None}
+        assert reader.offsets_for_times({T0: 1_030, T1: 99_999}) == {
+            T0: OffsetAndTimestamp(30, 1_030, 0),
+            T1: None,
+        }
         assert [each.partition for each in reader.partitions_for("t")] == [0, 1]
         assert [item.leader for item in reader.list_topics()["t"]] == [1, 1]
         assert reader.end_offsets([]) == {}

@@ -40,7 +40,14 @@ def drain(reader: Consumer, count: int) -> Iterator[Record]:
 
 def test_a_poll_gives_every_field_of_every_record(rig: Rig) -> None:
     rig.cluster.topic("t")
-    rig.cluster.write("t", 0, [b"a", None, b""], keys=[b"k", None, b""], headers=[[("h", b"1"), ("n", None)], None, []], times_ms=[5, 6, 7])
+    rig.cluster.write(
+        "t",
+        0,
+        [b"a", None, b""],
+        keys=[b"k", None, b""],
+        headers=[[("h", b"1"), ("n", None)], None, []],
+        times_ms=[5, 6, 7],
+    )
     with consumer(rig, T0) as reader:
         assert reader.poll(1) == [
             Record("t", 0, 0, 5, 0, b"k", b"a", (("h", b"1"), ("n", None))),
@@ -59,7 +66,10 @@ def test_a_table_has_the_message_schema_and_the_columns_asked_for(rig: Rig) -> N
         assert table["key"].to_pylist() == [b"k", None]
         assert [stamp.timestamp() for stamp in table["timestamp"].to_pylist()] == [0.005, 0.006]
         reader.seek(T0, 1)
-        assert reader.poll_table(1, columns=["value", "offset"]).to_pydict() == {"value": [b"b"], "offset": [1]}
+        assert reader.poll_table(1, columns=["value", "offset"]).to_pydict() == {
+            "value": [b"b"],
+            "offset": [1],
+        }
         empty = reader.poll_table(0.1, columns=["value"])
         assert (empty.num_rows, empty.schema.names) == (0, ["value"])
 
@@ -115,17 +125,28 @@ def test_data_written_while_a_poll_waits_is_handed_over_at_once(rig: Rig) -> Non
         assert rig.host.now_ns() - begun_ns < 60_000_000
 
 
-def test_one_fetch_is_under_way_per_node_and_names_every_partition_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_fetch_is_under_way_per_node_and_names_every_partition_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rig = Rig(monkeypatch, nodes=2)
     rig.cluster.topic("t", 3)
     with consumer(rig, T0, T1, T2) as reader:
         reader.poll(0.1)
-        fetches = [(node_id, request.message) for node_id, request in rig.cluster.requests if request.api_key == ApiKey.FETCH]
-        assert {node_id: [part.partition for topic in message.topics for part in topic.partitions] for node_id, message in fetches} == {
+        fetches = [
+            (node_id, request.message)
+            for node_id, request in rig.cluster.requests
+            if request.api_key == ApiKey.FETCH
+        ]
+        assert {
+            node_id: [part.partition for topic in message.topics for part in topic.partitions]
+            for node_id, message in fetches
+        } == {
             1: [0, 2],
             2: [1],
         }
-        assert {node_id: message.session_epoch for node_id, message in fetches} == {1: 0, 2: -1}, "for one partition no session is begun"
+        assert {node_id: message.session_epoch for node_id, message in fetches} == {1: 0, 2: -1}, (
+            "for one partition no session is begun"
+        )
         assert len(fetches) == 2
 
 
@@ -149,7 +170,8 @@ def test_a_partition_that_gave_data_goes_to_the_end_of_the_line(rig: Rig) -> Non
     for number in range(3):
         for _ in range(4):
             rig.cluster.write("t", number, [b"x" * 900])
-    # An answer has room for one partition only: without turns the first would come four times before the others.
+    # An answer has room for one partition only: without turns the first would come four times
+    # before the others.
     with consumer(rig, T0, T1, T2, fetch_max_bytes=1_000, max_partition_fetch_bytes=1_000) as reader:
         assert [record.partition for record in drain(reader, 12)] == [0, 1, 2] * 4
 
@@ -268,7 +290,9 @@ def test_the_walk_over_batches_ends_before_one_that_is_cut_short(rig: Rig) -> No
     assert end_of_batches(memoryview(b"\0" * 100), 5) == (5, -1, 0)
 
 
-@pytest.mark.parametrize(("answer", "read"), [((0, 0), 1), ((0, 1, 0), 2), ((1, 0), 1), ((0, 2), 2), ((0, 1, 1, 2), 2)])
+@pytest.mark.parametrize(
+    ("answer", "read"), [((0, 0), 1), ((0, 1, 0), 2), ((1, 0), 1), ((0, 2), 2), ((0, 1, 1, 2), 2)]
+)
 def test_the_walk_ends_at_a_batch_that_goes_back(rig: Rig, answer: tuple[int, ...], read: int) -> None:
     rig.cluster.topic("t")
     for _ in range(3):

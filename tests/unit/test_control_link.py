@@ -1,4 +1,5 @@
-"""Brokers and a controller with a network between them, in virtual time: decisions, the copies of the image, loss and return."""
+"""Brokers and a controller with a network between them, in virtual time: decisions, the copies of
+the image, loss and return."""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ def test_a_decision_is_answered_when_the_asker_has_it(cluster: RemoteCluster) ->
 
 
 def test_what_would_be_crosses_whole_though_no_image_has_it(cluster: RemoteCluster) -> None:
-    (topic,) = cluster.decided(0, CreateTopics([NewTopic("events", assignments={0: [2], 1: [1]})], validate_only=True)).result
+    (topic,) = cluster.decided(
+        0, CreateTopics([NewTopic("events", assignments={0: [2], 1: [1]})], validate_only=True)
+    ).result
     assert [partition.replicas for partition in topic.partitions] == [(2,), (1,)]
     assert not cluster.views[0].image.topics
 
@@ -117,7 +120,9 @@ def test_a_broker_that_is_cut_off_is_fenced_and_comes_back_with_all_it_missed(cl
     cluster.decided(0, CreateTopics([NewTopic("new", 1)]))
     cluster.decided(0, CreatePartitions("grown", 2))
     cluster.decided(0, AlterTopicConfigs("changed", set_retention))
-    cluster.decided(0, AlterBrokerConfigs("", [ConfigAlteration("message.max.bytes", AlterOperation.SET, "70000")]))
+    cluster.decided(
+        0, AlterBrokerConfigs("", [ConfigAlteration("message.max.bytes", AlterOperation.SET, "70000")])
+    )
     assert "gone" in cluster.views[2].image.topics
 
     changes = heard(cluster.views[2])
@@ -137,7 +142,9 @@ def test_a_broker_that_is_cut_off_is_fenced_and_comes_back_with_all_it_missed(cl
     assert cluster.views[2].topic_settings("changed")["retention.ms"] == 7
 
 
-def test_a_broker_that_is_cut_off_hears_of_its_lost_leadership_when_it_returns(cluster: RemoteCluster) -> None:
+def test_a_broker_that_is_cut_off_hears_of_its_lost_leadership_when_it_returns(
+    cluster: RemoteCluster,
+) -> None:
     cluster.decided(0, CreateTopics([NewTopic("events", assignments={0: [2, 1]})]))
     cluster.host.advance(10)
     changes = heard(cluster.views[2])
@@ -220,7 +227,9 @@ def test_where_no_network_is_none_can_be_cut() -> None:
 def test_the_table_of_the_link_names_every_state_and_ends_closed() -> None:
     assert {state for state, _ in TRANSITIONS} == set(LinkState)
     assert {trigger for _, trigger in TRANSITIONS} == set(Trigger)
-    assert {target for (state, _), target in TRANSITIONS.items() if state is LinkState.CLOSED} == {LinkState.CLOSED}
+    assert {target for (state, _), target in TRANSITIONS.items() if state is LinkState.CLOSED} == {
+        LinkState.CLOSED
+    }
     assert all((state, Trigger.DETACHED) in TRANSITIONS for state in LinkState)
 
 
@@ -228,7 +237,10 @@ def test_an_answer_that_its_taker_fails_at_ends_nothing_but_its_own_affair(
     cluster: RemoteCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     view, broker = cluster.views[1], cluster.brokers[1]
-    broker.call_at(broker.now_ns, lambda: view.decide(CreateTopics([NewTopic("events", 1)]), lambda _result, _error: 1 / 0))
+    broker.call_at(
+        broker.now_ns,
+        lambda: view.decide(CreateTopics([NewTopic("events", 1)]), lambda _result, _error: 1 / 0),
+    )
     broker.wake()
     cluster.host.advance(10)
     assert "ZeroDivisionError" in caplog.text

@@ -1,4 +1,5 @@
-"""Decisions and results as they cross between a broker and the controller: the same again, and nothing else is built from what arrives."""
+"""Decisions and results as they cross between a broker and the controller: the same again, and
+nothing else is built from what arrives."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from uuid import UUID
 
 import pytest
 
-from fairlead_kafka.base.acls import AclBinding, AclFilter, AclOperation, AclPatternType, AclPermission, AclResourceType
+from fairlead_kafka.base.acls import (
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    AclPatternType,
+    AclPermission,
+    AclResourceType,
+)
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.ids import Node
@@ -17,16 +25,31 @@ from fairlead_kafka.broker.controller import AlterOperation, ConfigAlteration, N
 from fairlead_kafka.broker.controller.controller import DECIDERS
 from tests.support.controllers import make_controller
 
-ALTERATIONS = [ConfigAlteration("retention.ms", AlterOperation.SET, "1"), ConfigAlteration("retention.ms", AlterOperation.DELETE)]
+ALTERATIONS = [
+    ConfigAlteration("retention.ms", AlterOperation.SET, "1"),
+    ConfigAlteration("retention.ms", AlterOperation.DELETE),
+]
 SAMPLES: dict[str, Any] = {
-    "topics": [NewTopic("events", 3, assignments={0: [1, 2]}, configs={"retention.ms": None}), "a", UUID(int=7)],
+    "topics": [
+        NewTopic("events", 3, assignments={0: [1, 2]}, configs={"retention.ms": None}),
+        "a",
+        UUID(int=7),
+    ],
     "alterations": ALTERATIONS,
     "node": Node(3, "localhost", 9092, None),
     "changes": [decisions.ProposedIsr("00ff", 1, 2, 3, [1, 2], (4, 5))],
     "moves": [decisions.Reassignment("events", 0, [1, 2]), decisions.Reassignment("events", 1, None)],
     "partitions": [("events", 0)],
     "bindings": [
-        AclBinding(AclResourceType.TOPIC, "events", AclPatternType.PREFIXED, "User:alice", "*", AclOperation.READ, AclPermission.ALLOW)
+        AclBinding(
+            AclResourceType.TOPIC,
+            "events",
+            AclPatternType.PREFIXED,
+            "User:alice",
+            "*",
+            AclOperation.READ,
+            AclPermission.ALLOW,
+        )
     ],
     "filters": [AclFilter(), AclFilter(AclResourceType.GROUP, "g", AclPatternType.MATCH, "User:bob", "::1")],
 }

@@ -1,4 +1,5 @@
-"""Configs of a running cluster: where values come from, what may be set, and what is said about what may not."""
+"""Configs of a running cluster: where values come from, what may be set, and what is said about
+what may not."""
 
 from __future__ import annotations
 
@@ -55,7 +56,10 @@ def test_an_inherited_value_is_told_in_the_topics_unit() -> None:
     controller.create_topic("a")
     config = described(controller.describe_topic_configs("a", 0), "retention.ms")
     assert (config.value, config.source) == ("3600000", ConfigSource.STATIC_BROKER)
-    assert [(one.key, one.value) for one in config.synonyms] == [("log.retention.hours", "1"), ("log.retention.hours", "168")]
+    assert [(one.key, one.value) for one in config.synonyms] == [
+        ("log.retention.hours", "1"),
+        ("log.retention.hours", "168"),
+    ]
 
 
 def test_a_broker_tells_what_can_be_changed_while_it_runs() -> None:
@@ -97,7 +101,10 @@ def test_a_config_without_a_value_is_refused() -> None:
         ([ConfigAlteration("retention.ms", APPEND, "1")], ErrorCode.INVALID_CONFIG),
         ([ConfigAlteration("cleanup.policy", APPEND, "squash")], ErrorCode.INVALID_CONFIG),
         ([ConfigAlteration("retention.ms", SET)], ErrorCode.INVALID_REQUEST),
-        ([ConfigAlteration("retention.ms", SET, "1"), ConfigAlteration("retention.ms", DELETE)], ErrorCode.INVALID_REQUEST),
+        (
+            [ConfigAlteration("retention.ms", SET, "1"), ConfigAlteration("retention.ms", DELETE)],
+            ErrorCode.INVALID_REQUEST,
+        ),
     ],
 )
 def test_impossible_alterations_change_nothing(alterations: list[ConfigAlteration], code: int) -> None:
@@ -112,7 +119,10 @@ def test_lists_grow_and_shrink_item_by_item() -> None:
     controller.create_topic("a")
     controller.alter_topic_configs("a", [ConfigAlteration("cleanup.policy", APPEND, "delete")])
     assert controller.image.topics["a"].configs == {"cleanup.policy": "delete"}
-    assert refused(controller, [ConfigAlteration("cleanup.policy", SUBTRACT, "delete")]).code == ErrorCode.INVALID_CONFIG
+    assert (
+        refused(controller, [ConfigAlteration("cleanup.policy", SUBTRACT, "delete")]).code
+        == ErrorCode.INVALID_CONFIG
+    )
 
 
 def test_validate_only_checks_and_changes_nothing() -> None:
@@ -141,6 +151,11 @@ def test_committed_offsets_cannot_be_made_to_fall_to_retention() -> None:
     topic = controller.create_offsets_topic()
     before = dict(topic.configs)
     for key, value in (("cleanup.policy", "delete"), ("retention.ms", "1"), ("retention.bytes", "1")):
-        assert refused(controller, [ConfigAlteration(key, SET, value)], OFFSETS_TOPIC).code == ErrorCode.INVALID_CONFIG
-    controller.alter_topic_configs(OFFSETS_TOPIC, replacing(changeable_configs(topic), {"segment.bytes": "2000000"}))
+        assert (
+            refused(controller, [ConfigAlteration(key, SET, value)], OFFSETS_TOPIC).code
+            == ErrorCode.INVALID_CONFIG
+        )
+    controller.alter_topic_configs(
+        OFFSETS_TOPIC, replacing(changeable_configs(topic), {"segment.bytes": "2000000"})
+    )
     assert topic.configs == before | {"segment.bytes": "2000000"}

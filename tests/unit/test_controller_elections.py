@@ -1,4 +1,5 @@
-"""Who leads and who is in sync when brokers come and go, as tables; and the life of a cluster through stops, restarts and elections."""
+"""Who leads and who is in sync when brokers come and go, as tables; and the life of a cluster
+through stops, restarts and elections."""
 
 from __future__ import annotations
 
@@ -46,17 +47,46 @@ def seen(before: PartitionImage, after: PartitionImage | None) -> tuple[tuple[in
 @pytest.mark.parametrize(
     ("before", "leaving", "alive", "unclean", "after"),
     [
-        pytest.param(((0, 1, 2), (0, 1, 2), 0), 0, "12", False, ((1, 2), 1, 1), id="the leader leaves: the next in sync leads"),
-        pytest.param(((0, 1, 2), (0, 2), 0), 0, "12", False, ((2,), 2, 1), id="who is not in sync is passed over"),
-        pytest.param(((0, 1, 2), (0, 1, 2), 0), 2, "01", False, ((0, 1), 0, 0), id="a follower leaves: the same reign"),
+        pytest.param(
+            ((0, 1, 2), (0, 1, 2), 0),
+            0,
+            "12",
+            False,
+            ((1, 2), 1, 1),
+            id="the leader leaves: the next in sync leads",
+        ),
+        pytest.param(
+            ((0, 1, 2), (0, 2), 0), 0, "12", False, ((2,), 2, 1), id="who is not in sync is passed over"
+        ),
+        pytest.param(
+            ((0, 1, 2), (0, 1, 2), 0), 2, "01", False, ((0, 1), 0, 0), id="a follower leaves: the same reign"
+        ),
         pytest.param(((0, 1, 2), (0, 1), 0), 2, "01", False, None, id="who was not in sync changes nothing"),
-        pytest.param(((0, 1, 2), (0,), 0), 0, "12", False, ((0,), NO_LEADER, 1), id="the last in sync stays in sync, and nobody leads"),
-        pytest.param(((0, 1, 2), (0,), 0), 0, "12", True, ((1,), 1, 1), id="unclean: the first alive leads, alone in sync"),
-        pytest.param(((0, 1, 2), (0,), 0), 0, "", True, ((0,), NO_LEADER, 1), id="unclean, with nobody alive"),
+        pytest.param(
+            ((0, 1, 2), (0,), 0),
+            0,
+            "12",
+            False,
+            ((0,), NO_LEADER, 1),
+            id="the last in sync stays in sync, and nobody leads",
+        ),
+        pytest.param(
+            ((0, 1, 2), (0,), 0),
+            0,
+            "12",
+            True,
+            ((1,), 1, 1),
+            id="unclean: the first alive leads, alone in sync",
+        ),
+        pytest.param(
+            ((0, 1, 2), (0,), 0), 0, "", True, ((0,), NO_LEADER, 1), id="unclean, with nobody alive"
+        ),
         pytest.param(((3,), (3,), 3), 0, "3", False, None, id="a broker without a replica"),
     ],
 )
-def test_when_a_broker_leaves(before: Row, leaving: int, alive: str, unclean: bool, after: tuple[tuple[int, ...], int, int] | None) -> None:
+def test_when_a_broker_leaves(
+    before: Row, leaving: int, alive: str, unclean: bool, after: tuple[tuple[int, ...], int, int] | None
+) -> None:
     one = partition(before)
     assert seen(one, after_leaving(one, leaving, electorate(alive), unclean)) == after
 
@@ -64,19 +94,50 @@ def test_when_a_broker_leaves(before: Row, leaving: int, alive: str, unclean: bo
 @pytest.mark.parametrize(
     ("before", "alive", "awaited", "unclean", "last", "after"),
     [
-        pytest.param(((0, 1), (1,), NO_LEADER), "1", "", False, NO_LEADER, ((1,), 1, 1), id="who is in sync leads"),
+        pytest.param(
+            ((0, 1), (1,), NO_LEADER), "1", "", False, NO_LEADER, ((1,), 1, 1), id="who is in sync leads"
+        ),
         pytest.param(((0, 1), (1,), NO_LEADER), "0", "", False, NO_LEADER, None, id="who is not does not"),
-        pytest.param(((0, 1), (1,), NO_LEADER), "0", "", True, NO_LEADER, ((0,), 0, 1), id="but for an unclean election"),
-        pytest.param(((0, 1), (1,), NO_LEADER), "0", "1", True, NO_LEADER, None, id="which waits for who is awaited"),
-        pytest.param(((0, 1), (0, 1), 0), "01", "", False, NO_LEADER, None, id="a partition that is led is left alone"),
-        pytest.param(((0, 1), (0, 1), NO_LEADER), "1", "0", False, NO_LEADER, None, id="the preferred one is awaited"),
+        pytest.param(
+            ((0, 1), (1,), NO_LEADER),
+            "0",
+            "",
+            True,
+            NO_LEADER,
+            ((0,), 0, 1),
+            id="but for an unclean election",
+        ),
+        pytest.param(
+            ((0, 1), (1,), NO_LEADER), "0", "1", True, NO_LEADER, None, id="which waits for who is awaited"
+        ),
+        pytest.param(
+            ((0, 1), (0, 1), 0), "01", "", False, NO_LEADER, None, id="a partition that is led is left alone"
+        ),
+        pytest.param(
+            ((0, 1), (0, 1), NO_LEADER), "1", "0", False, NO_LEADER, None, id="the preferred one is awaited"
+        ),
         pytest.param(((0, 1), (0, 1), NO_LEADER), "0", "1", False, 1, None, id="who led last is awaited"),
-        pytest.param(((0, 1), (0, 1), NO_LEADER), "01", "", False, 1, ((0, 1), 1, 1), id="who led last goes before the preferred one"),
-        pytest.param(((0, 1), (0,), NO_LEADER), "01", "", False, 1, ((0,), 0, 1), id="unless it is not in sync"),
+        pytest.param(
+            ((0, 1), (0, 1), NO_LEADER),
+            "01",
+            "",
+            False,
+            1,
+            ((0, 1), 1, 1),
+            id="who led last goes before the preferred one",
+        ),
+        pytest.param(
+            ((0, 1), (0,), NO_LEADER), "01", "", False, 1, ((0,), 0, 1), id="unless it is not in sync"
+        ),
     ],
 )
 def test_when_a_broker_comes(
-    before: Row, alive: str, awaited: str, unclean: bool, last: int, after: tuple[tuple[int, ...], int, int] | None
+    before: Row,
+    alive: str,
+    awaited: str,
+    unclean: bool,
+    last: int,
+    after: tuple[tuple[int, ...], int, int] | None,
 ) -> None:
     one = partition(before)
     assert seen(one, after_coming(one, electorate(alive, awaited), unclean, last)) == after
@@ -102,7 +163,9 @@ def test_the_preferred_leader_leads_if_it_is_alive_in_sync_and_staying(
 # --- The controller itself
 
 
-def one_partition(config: dict[str, str] | None = None, replicas: tuple[int, ...] = (0, 1, 2)) -> tuple[Controller, PartitionImage]:
+def one_partition(
+    config: dict[str, str] | None = None, replicas: tuple[int, ...] = (0, 1, 2)
+) -> tuple[Controller, PartitionImage]:
     controller = make_controller()
     topic = controller.create_topic("a", assignments={0: replicas}, configs=dict(config or {}))
     return controller, topic.partitions[0]
@@ -113,7 +176,9 @@ def rejoin(controller: Controller, replica: int) -> None:
     topic = controller.image.topics["a"]
     one = topic.partitions[0]
     proposal = ProposedIsr(topic.topic_id.hex, 0, one.leader_epoch, one.partition_epoch, (*one.isr, replica))
-    assert controller.alter_partitions(one.leader, controller.image.brokers[one.leader].epoch, [proposal]) == [0]
+    assert controller.alter_partitions(
+        one.leader, controller.image.brokers[one.leader].epoch, [proposal]
+    ) == [0]
 
 
 def test_a_new_partition_has_all_live_replicas_in_sync() -> None:
@@ -168,22 +233,30 @@ def test_a_broker_that_is_about_to_stop_hands_over_and_is_given_nothing_more() -
 
 def test_unclean_election_is_a_config_of_the_topic_and_may_be_switched_on_when_it_is_needed() -> None:
     controller, one = one_partition()
-    safe = controller.create_topic("b", assignments={0: [0, 1]}, configs={"unclean.leader.election.enable": "false"}).partitions[0]
+    safe = controller.create_topic(
+        "b", assignments={0: [0, 1]}, configs={"unclean.leader.election.enable": "false"}
+    ).partitions[0]
     for node_id in (1, 2, 0):
         controller.broker_stopped(node_id)
     controller.broker_started(node(1))
     assert (one.isr, one.leader) == ((0,), NO_LEADER)
-    controller.alter_broker_configs("", [ConfigAlteration("unclean.leader.election.enable", AlterOperation.SET, "true")])
+    controller.alter_broker_configs(
+        "", [ConfigAlteration("unclean.leader.election.enable", AlterOperation.SET, "true")]
+    )
     assert (one.isr, one.leader) == ((1,), 1)
     assert safe.leader == NO_LEADER
-    controller.alter_topic_configs("b", [ConfigAlteration("unclean.leader.election.enable", AlterOperation.SET, "true")])
+    controller.alter_topic_configs(
+        "b", [ConfigAlteration("unclean.leader.election.enable", AlterOperation.SET, "true")]
+    )
     assert (safe.isr, safe.leader) == ((1,), 1)
 
 
 def test_unclean_election_is_no_affair_of_one_broker() -> None:
     controller, _ = one_partition()
     with pytest.raises(BrokerError, match="set it for all") as caught:
-        controller.alter_broker_configs("1", [ConfigAlteration("unclean.leader.election.enable", AlterOperation.SET, "true")])
+        controller.alter_broker_configs(
+            "1", [ConfigAlteration("unclean.leader.election.enable", AlterOperation.SET, "true")]
+        )
     assert caught.value.code == ErrorCode.INVALID_CONFIG
 
 
@@ -251,7 +324,9 @@ def test_an_election_of_no_known_type_is_refused() -> None:
 
 @pytest.mark.parametrize(("enabled", "leader"), [("true", 0), ("false", 1)])
 def test_partitions_go_back_to_their_preferred_leaders_from_time_to_time(enabled: str, leader: int) -> None:
-    controller = make_controller(config={"auto.leader.rebalance.enable": enabled, "leader.imbalance.check.interval.seconds": 10})
+    controller = make_controller(
+        config={"auto.leader.rebalance.enable": enabled, "leader.imbalance.check.interval.seconds": 10}
+    )
     one = controller.create_topic("a", assignments={0: [0, 1]}).partitions[0]
     controller.tick(0)
     controller.broker_stopped(0)
@@ -265,7 +340,9 @@ def test_partitions_go_back_to_their_preferred_leaders_from_time_to_time(enabled
     assert controller.deadline_ns() == 20 * SECOND_NS
 
 
-def test_a_log_that_is_full_keeps_partitions_where_they_are_and_breaks_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_log_that_is_full_keeps_partitions_where_they_are_and_breaks_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     class Full(list[bytes]):
         full = False
 

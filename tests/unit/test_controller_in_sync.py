@@ -1,4 +1,5 @@
-"""What leaders may say of the replicas in sync (AlterPartition, KIP-497 and KIP-903), as a table of answers."""
+"""What leaders may say of the replicas in sync (AlterPartition, KIP-497 and KIP-903), as a table of
+answers."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ NOWHERE = "00000000000000000000000000000009"
 
 
 class Rig:
-    """Partition 0 of topic a on brokers 0, 1, 2, led by 0; broker 3 holds nothing, broker 2 is down."""
+    """Partition 0 of topic a on brokers 0, 1, 2, led by 0; broker 3 holds nothing, broker 2 is
+    down."""
 
     def __init__(self) -> None:
         self.log: list[bytes] = []
@@ -66,7 +68,9 @@ def test_a_leader_drops_who_lags_and_takes_back_who_has_caught_up() -> None:
         ((0, 1), {"isr_epochs": (-1, -1)}, 0, ErrorCode.NONE),
     ],
 )
-def test_what_a_leader_cannot_say(isr: tuple[int, ...], changed: dict[str, object], leader: int, code: int) -> None:
+def test_what_a_leader_cannot_say(
+    isr: tuple[int, ...], changed: dict[str, object], leader: int, code: int
+) -> None:
     rig = Rig()
     before = replace(rig.partition)
     assert rig.say(rig.proposal(*isr)._replace(**changed), leader=leader) == [code]  # type: ignore[arg-type]

@@ -34,7 +34,9 @@ def limited(key: str, value: int, brokers: int = 3) -> Controller:
 
 def lower(controller: Controller, key: str, value: int | None, name: str = "") -> None:
     operation = AlterOperation.DELETE if value is None else AlterOperation.SET
-    controller.alter_broker_configs(name, [ConfigAlteration(key, operation, None if value is None else str(value))])
+    controller.alter_broker_configs(
+        name, [ConfigAlteration(key, operation, None if value is None else str(value))]
+    )
 
 
 def refused(call: Callable[[], object]) -> BrokerError:
@@ -61,7 +63,10 @@ def test_both_are_long_and_unlimited_by_default_and_told_by_describe_configs(key
     lower(controller, key, 7, "1")
     (wide,) = controller.describe_broker_configs("")
     assert (wide.value, wide.source) == ("5000000000", ConfigSource.DYNAMIC_CLUSTER)
-    told = {name: [one.value for one in controller.describe_broker_configs(name) if one.key.name == key] for name in ("0", "1")}
+    told = {
+        name: [one.value for one in controller.describe_broker_configs(name) if one.key.name == key]
+        for name in ("0", "1")
+    }
     assert told == {"0": ["5000000000"], "1": ["7"]}
 
 
@@ -77,17 +82,25 @@ def test_what_is_no_limit_is_refused(key: str, value: str) -> None:
 
 GROWTH: dict[str, Callable[[Controller], object]] = {
     "CreateTopics": lambda controller: controller.create_topic("b", 4, 3),
-    "CreateTopics with an assignment": lambda controller: controller.create_topic("b", assignments={n: [0, 1, 2] for n in range(4)}),
+    "CreateTopics with an assignment": lambda controller: controller.create_topic(
+        "b", assignments={n: [0, 1, 2] for n in range(4)}
+    ),
     "CreateTopics, validated only": lambda controller: controller.create_topic("b", 4, 3, validate_only=True),
     "CreatePartitions": lambda controller: controller.create_partitions("a", 6),
-    "CreatePartitions with an assignment": lambda controller: controller.create_partitions("a", 6, [[0, 1, 2]] * 4),
-    "CreatePartitions, validated only": lambda controller: controller.create_partitions("a", 6, validate_only=True),
+    "CreatePartitions with an assignment": lambda controller: controller.create_partitions(
+        "a", 6, [[0, 1, 2]] * 4
+    ),
+    "CreatePartitions, validated only": lambda controller: controller.create_partitions(
+        "a", 6, validate_only=True
+    ),
 }
 
 
 @pytest.mark.parametrize("grow", GROWTH.values(), ids=GROWTH)
 @pytest.mark.parametrize(("key", "enough"), [(BROKER, 6), (CLUSTER, 18)])
-def test_growth_is_refused_one_replica_above_the_limit_and_taken_at_it(grow: Callable[[Controller], object], key: str, enough: int) -> None:
+def test_growth_is_refused_one_replica_above_the_limit_and_taken_at_it(
+    grow: Callable[[Controller], object], key: str, enough: int
+) -> None:
     controller = limited(key, enough - 1)
     controller.create_topic("a", 2, 3)
     before = counted(controller)
@@ -124,7 +137,9 @@ def test_a_move_that_is_over_gives_back_what_it_left() -> None:
 
 def test_several_requests_of_one_decision_are_counted_together_and_stand_or_fall_alone() -> None:
     controller = limited(CLUSTER, 10)
-    first, second, third = controller.create_topics([NewTopic("a", 2, 3), NewTopic("b", 2, 3), NewTopic("c", 4, 1)])
+    first, second, third = controller.create_topics(
+        [NewTopic("a", 2, 3), NewTopic("b", 2, 3), NewTopic("c", 4, 1)]
+    )
     assert isinstance(second, BrokerError)
     assert second.code == ErrorCode.POLICY_VIOLATION
     assert "hold 6 of 10" in second.context
@@ -150,14 +165,17 @@ def test_the_message_says_limit_count_and_request() -> None:
     controller.create_topic("a", 2, 3)
     message = refused(lambda: controller.create_topic("b", 2, 3)).context
     assert message == (
-        "max.broker.partitions: topic 'b' with 2 partitions x 3 asks for 6 more partition replicas, and broker 0 holds 2 of 3, "
-        "broker 1 holds 2 of 3, broker 2 holds 2 of 3 at most: delete topics, ask for less, add brokers, or raise max.broker.partitions"
+        "max.broker.partitions: topic 'b' with 2 partitions x 3 asks for 6 more partition replicas, and "
+        "broker 0 holds 2 of 3, "
+        "broker 1 holds 2 of 3, broker 2 holds 2 of 3 at most: delete topics, ask for less, add brokers, or "
+        "raise max.broker.partitions"
     )
     lower(controller, BROKER, None)
     controller = limited(CLUSTER, 7)
     controller.create_topic("a", 2, 3)
     assert refused(lambda: controller.create_partitions("a", 3)).context == (
-        "max.partitions: topic 'a' going from 2 to 3 partitions x 3 asks for 3 more partition replicas, and the brokers hold 6 of 7 at "
+        "max.partitions: topic 'a' going from 2 to 3 partitions x 3 asks for 3 more partition replicas, and "
+        "the brokers hold 6 of 7 at "
         "most: delete topics, ask for less, or raise max.partitions"
     )
 
@@ -167,7 +185,12 @@ def test_the_message_says_limit_count_and_request() -> None:
 
 def test_internal_topics_are_neither_refused_nor_counted() -> None:
     controller = make_controller(
-        config={BROKER: 2, CLUSTER: 4, "offsets.topic.num.partitions": 9, "transaction.state.log.num.partitions": 9}
+        config={
+            BROKER: 2,
+            CLUSTER: 4,
+            "offsets.topic.num.partitions": 9,
+            "transaction.state.log.num.partitions": 9,
+        }
     )
     controller.create_offsets_topic()
     controller.create_transactions_topic()

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import BrokerError, DecodeError
-from fairlead_kafka.broker.controller import AlterOperation, ConfigAlteration, Controller, NewTopic, Reassignment
+from fairlead_kafka.broker.controller import (
+    AlterOperation,
+    ConfigAlteration,
+    Controller,
+    NewTopic,
+    Reassignment,
+)
 from fairlead_kafka.broker.controller.journal import FOLD_MIN_BYTES
 from fairlead_kafka.broker.controller.log import decode_log, encode_decision
 from tests.support.controllers import make_controller, node
@@ -74,7 +80,10 @@ def test_a_snapshot_replays_to_the_same_image_and_is_all_that_is_kept() -> None:
     assert len(snapshot) < len(b"".join(log))
     again = make_controller(brokers=0, replay=snapshot)
     assert facts(again, leaders=False) == facts(controller, leaders=False)
-    assert make_controller(brokers=0, replay=again.snapshot()).snapshot() == make_controller(brokers=0, replay=snapshot).snapshot()
+    assert (
+        make_controller(brokers=0, replay=again.snapshot()).snapshot()
+        == make_controller(brokers=0, replay=snapshot).snapshot()
+    )
 
 
 def test_after_a_replay_no_broker_is_alive_and_a_started_one_leads_in_a_new_epoch() -> None:
@@ -114,7 +123,10 @@ def test_a_log_cut_anywhere_replays_to_whole_decisions(data: st.DataObject) -> N
 
 def test_a_torn_last_line_of_garbage_is_cut() -> None:
     lines = encode_decision([{"type": "cluster", "cluster_id": "x"}])
-    assert decode_log(lines + b"\x00\x00garbage\n\x00") == ([[{"type": "cluster", "cluster_id": "x"}]], len(lines))
+    assert decode_log(lines + b"\x00\x00garbage\n\x00") == (
+        [[{"type": "cluster", "cluster_id": "x"}]],
+        len(lines),
+    )
 
 
 @settings(max_examples=60)
@@ -185,7 +197,8 @@ def test_when_the_log_cannot_be_written_nothing_changes_any_more() -> None:
 
 
 def test_who_leads_and_who_is_in_sync_changes_only_once_it_is_written() -> None:
-    """A replica that left those in sync of a controller that forgets it could lead later, without what was acknowledged meanwhile."""
+    """A replica that left those in sync of a controller that forgets it could lead later, without
+    what was acknowledged meanwhile."""
     disk = _Disk()
     controller = make_controller(brokers=3, log=disk, replace=disk.replace)
     controller.create_topic("a", assignments={0: [0, 1, 2], 1: [1, 0, 2], 2: [2, 1, 0]})
@@ -232,7 +245,9 @@ def test_topics_of_one_request_are_one_decision() -> None:
     log: list[bytes] = []
     controller = make_controller(log=log)
     before = len(log)
-    results = controller.create_topics([NewTopic("a.b", 2), NewTopic("a_b"), NewTopic("c", 0), NewTopic("d", 4)])
+    results = controller.create_topics(
+        [NewTopic("a.b", 2), NewTopic("a_b"), NewTopic("c", 0), NewTopic("d", 4)]
+    )
     assert [result.code if isinstance(result, BrokerError) else result.name for result in results] == [
         "a.b",
         ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -299,8 +314,17 @@ def test_a_log_of_release_0_1_is_read() -> None:
     topic_id = "0000000000000000000000000000000a"
     lines = [
         {"type": "cluster", "cluster_id": "c"},
-        *({"type": "broker", "node_id": one, "host": "h", "port": 1, "rack": None, "alive": True} for one in range(2)),
-        {"type": "topic", "topic_id": topic_id, "name": "a", "partitions": [[[0], [0], 0, 0], [[1], [1], 1, 0]], "configs": {}},
+        *(
+            {"type": "broker", "node_id": one, "host": "h", "port": 1, "rack": None, "alive": True}
+            for one in range(2)
+        ),
+        {
+            "type": "topic",
+            "topic_id": topic_id,
+            "name": "a",
+            "partitions": [[[0], [0], 0, 0], [[1], [1], 1, 0]],
+            "configs": {},
+        },
         {"type": "partitions_added", "topic_id": topic_id, "partitions": [[[0], [0], 0, 0]]},
         {"type": "leaders", "changes": [[topic_id, 1, [1], -1, 1]]},
         {"type": "leaders", "changes": [[topic_id, 1, [1], 1, 2]]},
@@ -311,4 +335,6 @@ def test_a_log_of_release_0_1_is_read() -> None:
     assert partitions[1].leader_epoch == 3
     controller.broker_started(node(1))
     assert (partitions[1].leader, partitions[1].leader_epoch) == (1, 4)
-    assert make_controller(brokers=0, replay=controller.snapshot()).image.topics["a"].partitions[1].isr == (1,)
+    assert make_controller(brokers=0, replay=controller.snapshot()).image.topics["a"].partitions[1].isr == (
+        1,
+    )

@@ -30,7 +30,9 @@ def come_back(rig: GroupRig, node_id: int) -> None:
     controller.broker_started(node(node_id))
     for topic, number, one in list(controller.image.partitions()):
         if node_id in one.replicas and node_id not in one.isr:
-            proposal = ProposedIsr(topic.topic_id.hex, number, one.leader_epoch, one.partition_epoch, (*one.isr, node_id))
+            proposal = ProposedIsr(
+                topic.topic_id.hex, number, one.leader_epoch, one.partition_epoch, (*one.isr, node_id)
+            )
             controller.alter_partitions(one.leader, controller.image.brokers[one.leader].epoch, [proposal])
 
 
@@ -39,8 +41,14 @@ def test_preferred_leaders_are_elected_where_they_are_asked_for(version: int) ->
     rig = three_brokers()
     come_back(rig, 0)
     asked = [Message(topic="a", partitions=[0, 1, 7]), Message(topic="missing", partitions=[0])]
-    answer = call(rig, ApiKey.ELECT_LEADERS, version, election_type=0, topic_partitions=asked, timeout_ms=1000)
-    told = {(one.topic, row.partition_id): row.error_code for one in answer.replica_election_results for row in one.partition_result}
+    answer = call(
+        rig, ApiKey.ELECT_LEADERS, version, election_type=0, topic_partitions=asked, timeout_ms=1000
+    )
+    told = {
+        (one.topic, row.partition_id): row.error_code
+        for one in answer.replica_election_results
+        for row in one.partition_result
+    }
     assert told == {
         ("a", 0): ErrorCode.NONE,
         ("a", 1): ErrorCode.ELECTION_NOT_NEEDED,
@@ -55,7 +63,11 @@ def test_an_election_of_all_tells_of_those_that_needed_one(version: int) -> None
     rig = three_brokers()
     come_back(rig, 0)
     answer = call(rig, ApiKey.ELECT_LEADERS, version, election_type=0, topic_partitions=None, timeout_ms=1000)
-    told = [(one.topic, row.partition_id, row.error_code) for one in answer.replica_election_results for row in one.partition_result]
+    told = [
+        (one.topic, row.partition_id, row.error_code)
+        for one in answer.replica_election_results
+        for row in one.partition_result
+    ]
     assert ("a", 0, ErrorCode.NONE) in told
     assert ("a", 1) not in [(topic, number) for topic, number, _ in told]
 
@@ -68,10 +80,14 @@ def test_an_unclean_election_leads_what_nobody_in_sync_can(version: int) -> None
     rig.controller.broker_started(node(2))
     assert rig.controller.image.topics["a"].partitions[1].leader == -1
     asked = [Message(topic="a", partitions=[1])]
-    answer = call(rig, ApiKey.ELECT_LEADERS, version, election_type=1, topic_partitions=asked, timeout_ms=1000)
+    answer = call(
+        rig, ApiKey.ELECT_LEADERS, version, election_type=1, topic_partitions=asked, timeout_ms=1000
+    )
     assert answer.error_code == ErrorCode.NONE
     assert rig.controller.image.topics["a"].partitions[1].leader == 2
-    refused = call(rig, ApiKey.ELECT_LEADERS, version, election_type=7, topic_partitions=asked, timeout_ms=1000)
+    refused = call(
+        rig, ApiKey.ELECT_LEADERS, version, election_type=7, topic_partitions=asked, timeout_ms=1000
+    )
     ((row,),) = [one.partition_result for one in refused.replica_election_results]
     assert refused.error_code == row.error_code == ErrorCode.INVALID_REQUEST
 
@@ -99,20 +115,34 @@ def test_moves_begin_are_listed_and_are_cancelled(version: int) -> None:
         assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
         return [row.error_code for one in answer.responses for row in one.partitions]
 
-    def listed(topics: list[Message] | None = None) -> dict[tuple[str, int], tuple[list[int], list[int], list[int]]]:
+    def listed(
+        topics: list[Message] | None = None,
+    ) -> dict[tuple[str, int], tuple[list[int], list[int], list[int]]]:
         answer = call(rig, ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, timeout_ms=1000, topics=topics)
         assert answer.error_code == ErrorCode.NONE
         return {
-            (one.name, row.partition_index): (list(row.replicas), list(row.adding_replicas), list(row.removing_replicas))
+            (one.name, row.partition_index): (
+                list(row.replicas),
+                list(row.adding_replicas),
+                list(row.removing_replicas),
+            )
             for one in answer.topics
             for row in one.partitions
         }
 
     assert listed() == {}
-    assert alter(("a", 0, [2, 1]), ("a", 9, [0]), ("missing", 0, [0])) == [0, *[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2]
+    assert alter(("a", 0, [2, 1]), ("a", 9, [0]), ("missing", 0, [0])) == [
+        0,
+        *[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2,
+    ]
     expected = {("a", 0): ([2, 1, 0], [2], [0])}
     assert listed() == expected
-    assert listed([Message(name="a", partition_indexes=[0, 1, 9]), Message(name="missing", partition_indexes=[0])]) == expected
+    assert (
+        listed(
+            [Message(name="a", partition_indexes=[0, 1, 9]), Message(name="missing", partition_indexes=[0])]
+        )
+        == expected
+    )
     assert listed([Message(name="a", partition_indexes=[1])]) == {}
     assert alter(("a", 1, [0]), ("a", 1, [2])) == [ErrorCode.INVALID_REQUEST] * 2
     assert alter(("a", 0, None), ("a", 1, None)) == [ErrorCode.NONE, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS]
@@ -129,8 +159,12 @@ def test_every_way_to_grow_meets_the_limits(limit: str) -> None:
     (created,) = call(rig, ApiKey.CREATE_TOPICS, 7, topics=[new], timeout_ms=1000, validate_only=False).topics
     (checked,) = call(rig, ApiKey.CREATE_TOPICS, 7, topics=[new], timeout_ms=1000, validate_only=True).topics
     more = [Message(name="a", count=3, assignments=None)]
-    (grown,) = call(rig, ApiKey.CREATE_PARTITIONS, 3, topics=more, timeout_ms=1000, validate_only=False).results
-    moved = call(rig, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, timeout_ms=1000, topics=moves(("a", 0, [0, 1, 2])))
+    (grown,) = call(
+        rig, ApiKey.CREATE_PARTITIONS, 3, topics=more, timeout_ms=1000, validate_only=False
+    ).results
+    moved = call(
+        rig, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, timeout_ms=1000, topics=moves(("a", 0, [0, 1, 2]))
+    )
     ((move,),) = [one.partitions for one in moved.responses]
     for row in (created, checked, grown, move):
         assert row.error_code == ErrorCode.POLICY_VIOLATION
@@ -144,9 +178,16 @@ def test_every_way_to_grow_meets_the_limits(limit: str) -> None:
 def test_a_partition_of_the_metadata_says_who_is_down() -> None:
     rig = three_brokers()
     rig.controller.broker_stopped(1)
-    (topic,) = call(rig, ApiKey.METADATA, 12, topics=[Message(name="a")], allow_auto_topic_creation=False).topics
-    rows = [(row.leader_id, list(row.replica_nodes), list(row.isr_nodes), list(row.offline_replicas)) for row in topic.partitions]
+    (topic,) = call(
+        rig, ApiKey.METADATA, 12, topics=[Message(name="a")], allow_auto_topic_creation=False
+    ).topics
+    rows = [
+        (row.leader_id, list(row.replica_nodes), list(row.isr_nodes), list(row.offline_replicas))
+        for row in topic.partitions
+    ]
     assert rows == [(0, [0, 1], [0], [1]), (2, [1, 2], [2], [1])]
     rig.controller.broker_stopped(2)
-    (topic,) = call(rig, ApiKey.METADATA, 12, topics=[Message(name="a")], allow_auto_topic_creation=False).topics
+    (topic,) = call(
+        rig, ApiKey.METADATA, 12, topics=[Message(name="a")], allow_auto_topic_creation=False
+    ).topics
     assert [row.error_code for row in topic.partitions] == [ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE]

@@ -15,8 +15,12 @@ def rig(replicas: tuple[int, ...] = (0, 1)) -> tuple[Controller, PartitionImage]
     return controller, controller.create_topic("a", assignments={0: replicas}).partitions[0]
 
 
-def move(controller: Controller, *replicas: int, partition: int = 0, may_change_factor: bool = True) -> BrokerError | None:
-    (outcome,) = controller.alter_reassignments([Reassignment("a", partition, list(replicas))], may_change_factor)
+def move(
+    controller: Controller, *replicas: int, partition: int = 0, may_change_factor: bool = True
+) -> BrokerError | None:
+    (outcome,) = controller.alter_reassignments(
+        [Reassignment("a", partition, list(replicas))], may_change_factor
+    )
     return outcome
 
 
@@ -33,7 +37,9 @@ def in_sync(controller: Controller, *isr: int) -> int:
     return code
 
 
-def seen(one: PartitionImage) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], int]:
+def seen(
+    one: PartitionImage,
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], int]:
     return one.replicas, one.isr, one.adding, one.removing, one.leader
 
 
@@ -75,7 +81,8 @@ def test_more_replicas_are_added_and_none_goes() -> None:
     ],
 )
 def test_a_move_that_adds_nobody_is_over_at_once(
-    wanted: tuple[int, ...], after: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], int]
+    wanted: tuple[int, ...],
+    after: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], int],
 ) -> None:
     controller, one = rig()
     assert move(controller, *wanted) is None
@@ -152,7 +159,9 @@ def test_a_move_may_turn_back() -> None:
         ((1, 2), 7, True, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-def test_moves_that_cannot_be(wanted: tuple[int, ...], partition: int, may_change_factor: bool, code: int) -> None:
+def test_moves_that_cannot_be(
+    wanted: tuple[int, ...], partition: int, may_change_factor: bool, code: int
+) -> None:
     controller, one = rig()
     before = seen(one)
     refused = move(controller, *wanted, partition=partition, may_change_factor=may_change_factor)

@@ -1,4 +1,5 @@
-"""The controller's topics: names, placement, growth, deletion, leaders, and Kafka's errors for what cannot be."""
+"""The controller's topics: names, placement, growth, deletion, leaders, and Kafka's errors for what
+cannot be."""
 
 from __future__ import annotations
 
@@ -70,7 +71,9 @@ def test_impossible_partition_counts_are_refused(partitions: int) -> None:
 @pytest.mark.parametrize("replication_factor", [0, 4, -2])
 def test_a_partition_has_a_replica_and_no_more_than_there_are_brokers(replication_factor: int) -> None:
     controller = make_controller()
-    assert code_of(controller.create_topic, "a", 1, replication_factor) == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert (
+        code_of(controller.create_topic, "a", 1, replication_factor) == ErrorCode.INVALID_REPLICATION_FACTOR
+    )
     assert not controller.image.topics
 
 
@@ -294,7 +297,10 @@ def test_a_partition_is_not_assigned_to_brokers_of_which_none_can_lead_it() -> N
     controller = make_controller(3)
     controller.broker_stopped(0)
     controller.broker_stopping(1)
-    assert code_of(controller.create_topic, "a", assignments={0: [2, 0], 1: [0, 1]}) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert (
+        code_of(controller.create_topic, "a", assignments={0: [2, 0], 1: [0, 1]})
+        == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    )
     topic = controller.create_topic("a", assignments={0: [0, 2], 1: [1, 2]})
     assert [one.leader for one in topic.partitions] == [2, 2]
     assert code_of(controller.create_partitions, "a", 3, [[0, 1]]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -317,7 +323,10 @@ def test_replicas_are_in_as_many_racks_as_can_be_and_leaders_are_spread(rack_of:
     for node_id, rack in enumerate(rack_of):
         controller.broker_started(node(node_id)._replace(rack=rack))
     placed = controller.create_topic("a", 2 * len(rack_of), factor).partitions
-    assert all(len({rack_of[replica] for replica in one.replicas}) == min(factor, len(set(rack_of))) for one in placed)
+    assert all(
+        len({rack_of[replica] for replica in one.replicas}) == min(factor, len(set(rack_of)))
+        for one in placed
+    )
     assert set(Counter(one.leader for one in placed).values()) == {2}
 
 

@@ -11,7 +11,14 @@ from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, Connec
 from fairlead_kafka.core import Network
 from fairlead_kafka.core.connection import State
 from fairlead_kafka.wire import ApiKey, Message, Request
-from tests.support.fake_broker import OFFERED, Client, FakeBroker, Scene, list_offsets_request, versions_message
+from tests.support.fake_broker import (
+    OFFERED,
+    Client,
+    FakeBroker,
+    Scene,
+    list_offsets_request,
+    versions_message,
+)
 
 WITH_SASL = {**OFFERED, ApiKey.SASL_HANDSHAKE: (0, 1), ApiKey.SASL_AUTHENTICATE: (0, 2)}
 PASSWORDS = (b"first", b"second")
@@ -73,7 +80,11 @@ def secured_scene(broker: FakeBroker, transport: Scripted | None = None, **confi
 def refusal_of(scene: Scene) -> Exception:
     """What a request fails with, at once."""
     before_ms = scene.now_ms()
-    scene.do(lambda network: network.request(ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, deadline_ns=2**62))
+    scene.do(
+        lambda network: network.request(
+            ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, deadline_ns=2**62
+        )
+    )
     error = scene.until_answers(1 + len(scene.client.answers))[-1][1]
     assert error is not None
     assert scene.now_ms() - before_ms < 100, "not after a time-out"
@@ -85,8 +96,16 @@ def test_nothing_but_the_log_in_is_asked_before_it_is_complete() -> None:
     scene = secured_scene(broker, transport)
     scene.until_ready()
     asked = [request.api_key for request in broker.requests]
-    assert asked == [ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.SASL_AUTHENTICATE, ApiKey.METADATA]
-    assert [request.message.auth_bytes for request in broker.asked(ApiKey.SASL_AUTHENTICATE)] == list(PASSWORDS)
+    assert asked == [
+        ApiKey.API_VERSIONS,
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.METADATA,
+    ]
+    assert [request.message.auth_bytes for request in broker.asked(ApiKey.SASL_AUTHENTICATE)] == list(
+        PASSWORDS
+    )
     assert broker.asked(ApiKey.SASL_HANDSHAKE)[0].message.mechanism == "PLAIN"
     assert transport.heard == [None, b"go on", b"good"]
     assert transport.hosts == ["broker"]
@@ -103,9 +122,15 @@ def test_amazons_mechanism_is_oauthbearer_on_the_wire() -> None:
 @pytest.mark.parametrize(
     ("handshake", "said"),
     [
-        (Message(error_code=33, mechanisms=["SCRAM-SHA-256", "GSSAPI"]), "has no log-in by PLAIN; it has SCRAM-SHA-256, GSSAPI"),
+        (
+            Message(error_code=33, mechanisms=["SCRAM-SHA-256", "GSSAPI"]),
+            "has no log-in by PLAIN; it has SCRAM-SHA-256, GSSAPI",
+        ),
         (Message(error_code=33, mechanisms=[]), "it has none"),
-        (Message(error_code=34, mechanisms=[]), "asks for no log-in at this port: set security.protocol to PLAINTEXT or SSL"),
+        (
+            Message(error_code=34, mechanisms=[]),
+            "asks for no log-in at this port: set security.protocol to PLAINTEXT or SSL",
+        ),
         (Message(error_code=-1, mechanisms=[]), "refused the log-in by PLAIN (error code -1)"),
     ],
 )
@@ -155,7 +180,11 @@ def test_what_the_hosts_end_raises_is_the_callers_error(raised: Exception, shown
 def test_what_may_pass_is_waited_for() -> None:
     transport = Scripted(ConnectionFailed("the token end point is down"))
     scene = secured_scene(secured_broker(), transport)
-    scene.do(lambda network: network.request(ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, deadline_ns=2**62))
+    scene.do(
+        lambda network: network.request(
+            ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, deadline_ns=2**62
+        )
+    )
     scene.host.advance(3000)
     assert scene.client.answers == []
     assert "the token end point is down" in scene.network.trouble()

@@ -100,7 +100,9 @@ def test_answers_that_bring_nothing_new_make_the_next_wait_longer() -> None:
     metadata.want("a", 0)
     waits = []
     for _ in range(6):
-        learn(metadata, topic_message("a", [partition_message(0, NO_LEADER, 3, ErrorCode.LEADER_NOT_AVAILABLE)]))
+        learn(
+            metadata, topic_message("a", [partition_message(0, NO_LEADER, 3, ErrorCode.LEADER_NOT_AVAILABLE)])
+        )
         waits.append((metadata.due_ns() or 0) / NS_PER_MS)
     assert waits[0] <= 120
     assert 640 <= waits[4] <= 1000
@@ -132,7 +134,10 @@ def test_an_older_epoch_does_not_replace_a_newer_one() -> None:
     metadata.want("a", 0)
     learn(metadata, topic_message("a", [partition_message(0, 1, 5), partition_message(1, 0, 5)]))
     learn(metadata, topic_message("a", [partition_message(0, 0, 4), partition_message(1, 1, 6)]))
-    assert [(metadata.leader("a", index), metadata.leader_epoch("a", index)) for index in (0, 1)] == [(1, 5), (1, 6)]
+    assert [(metadata.leader("a", index), metadata.leader_epoch("a", index)) for index in (0, 1)] == [
+        (1, 5),
+        (1, 6),
+    ]
 
 
 def test_an_older_epoch_is_refused_even_after_an_answer_with_an_error() -> None:
@@ -239,7 +244,9 @@ def test_forgotten_topics_are_dropped_even_if_an_answer_still_names_them() -> No
 def test_all_topics_can_be_wanted_and_deleted_ones_go() -> None:
     metadata = make("consumer")
     metadata.want_all()
-    request = learn(metadata, topic_message("a", [partition_message(0, 0, 0)]), topic_message("b", [], OTHER_ID))
+    request = learn(
+        metadata, topic_message("a", [partition_message(0, 0, 0)]), topic_message("b", [], OTHER_ID)
+    )
     assert request.topics is None
     assert metadata.topics() == ["a", "b"]
     learn(metadata, topic_message("a", [partition_message(0, 0, 0)]))
@@ -250,7 +257,11 @@ def test_topics_that_are_not_used_are_forgotten_by_a_producer() -> None:
     metadata = make(metadata_max_idle_ms=5000)
     metadata.want("idle", 0)
     metadata.want("busy", 0)
-    learn(metadata, topic_message("idle", [partition_message(0, 0, 0)]), topic_message("busy", [partition_message(0, 0, 0)], OTHER_ID))
+    learn(
+        metadata,
+        topic_message("idle", [partition_message(0, 0, 0)]),
+        topic_message("busy", [partition_message(0, 0, 0)], OTHER_ID),
+    )
     metadata.want("busy", 4000 * NS_PER_MS)
     metadata.request_update()
     assert names(metadata.begin(5000 * NS_PER_MS)) == ["busy"]
@@ -266,13 +277,19 @@ def test_topics_that_are_not_used_are_forgotten_by_a_producer() -> None:
         ("admin", {}, False, False),
     ],
 )
-def test_who_may_create_topics_by_asking(scope: str, configs: dict[str, Any], at_once: bool, when_missing: bool) -> None:
+def test_who_may_create_topics_by_asking(
+    scope: str, configs: dict[str, Any], at_once: bool, when_missing: bool
+) -> None:
     metadata = make(scope, **configs)
     metadata.want("a", 0)
     assert metadata.begin(0).allow_auto_topic_creation is at_once
-    metadata.apply(metadata_message(NODES, [topic_message("a", [], error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]), 0)
+    metadata.apply(
+        metadata_message(NODES, [topic_message("a", [], error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]), 0
+    )
     assert metadata.begin(1000 * NS_PER_MS).allow_auto_topic_creation is when_missing
-    metadata.apply(metadata_message(NODES, [topic_message("a", [partition_message(0, 0, 0)])]), 1000 * NS_PER_MS)
+    metadata.apply(
+        metadata_message(NODES, [topic_message("a", [partition_message(0, 0, 0)])]), 1000 * NS_PER_MS
+    )
     metadata.request_update()
     assert metadata.begin(2000 * NS_PER_MS).allow_auto_topic_creation is at_once
 

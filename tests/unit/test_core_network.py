@@ -7,9 +7,22 @@ from typing import Any
 import pytest
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
-from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, DecodeError, UnsupportedVersion, UsageError
+from fairlead_kafka.base.errors import (
+    ConfigError,
+    ConnectionFailed,
+    DecodeError,
+    UnsupportedVersion,
+    UsageError,
+)
 from fairlead_kafka.core import CONTROLLER, Network
-from fairlead_kafka.core.connection import CORRELATION_ID_MAX, TRANSITIONS, Connection, InFlight, State, Trigger
+from fairlead_kafka.core.connection import (
+    CORRELATION_ID_MAX,
+    TRANSITIONS,
+    Connection,
+    InFlight,
+    State,
+    Trigger,
+)
 from fairlead_kafka.core.effects import Connect, Resolve
 from fairlead_kafka.core.peers import Peers, parse_address
 from fairlead_kafka.runtime import Completion, SelectorHost
@@ -92,7 +105,9 @@ def test_sending_to_a_node_that_is_not_connected_is_refused() -> None:
 def test_negotiation_falls_back_when_the_broker_refuses_version_3() -> None:
     broker = FakeBroker()
     old = {**OFFERED, ApiKey.API_VERSIONS: (0, 1)}
-    broker.answers[ApiKey.API_VERSIONS] = lambda request: versions_message(old, 35 if request.version > 1 else 0)
+    broker.answers[ApiKey.API_VERSIONS] = lambda request: versions_message(
+        old, 35 if request.version > 1 else 0
+    )
     scene = Scene(Client(), broker)
     scene.until_ready()
     assert [request.version for request in broker.asked(ApiKey.API_VERSIONS)] == [3, 1]
@@ -100,7 +115,9 @@ def test_negotiation_falls_back_when_the_broker_refuses_version_3() -> None:
 
 def test_negotiation_falls_back_to_version_0_when_the_refusal_names_nothing() -> None:
     broker = FakeBroker()
-    broker.answers[ApiKey.API_VERSIONS] = lambda request: versions_message({} if request.version else OFFERED, 35 if request.version else 0)
+    broker.answers[ApiKey.API_VERSIONS] = lambda request: versions_message(
+        {} if request.version else OFFERED, 35 if request.version else 0
+    )
     scene = Scene(Client(), broker)
     scene.until_ready()
     assert [request.version for request in broker.asked(ApiKey.API_VERSIONS)] == [3, 0]
@@ -149,7 +166,13 @@ def test_a_wrong_correlation_id_ends_the_connection() -> None:
 
 @pytest.mark.parametrize(
     "garbage",
-    [b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\2\0\0", b"\0\0\0\4\0\0\0\0", b"HTTP/1.1 400 Bad Request"],
+    [
+        b"\xff\xff\xff\xff",
+        b"\x7f\xff\xff\xff",
+        b"\0\0\0\2\0\0",
+        b"\0\0\0\4\0\0\0\0",
+        b"HTTP/1.1 400 Bad Request",
+    ],
     ids=["negative", "huge", "short", "id only", "http"],
 )
 def test_garbage_ends_the_connection_with_a_decode_error(garbage: bytes) -> None:
@@ -167,8 +190,14 @@ def test_an_answer_to_nothing_ends_the_connection() -> None:
     broker = FakeBroker()
     answer = list_offsets_message()
     broker.answers[ApiKey.LIST_OFFSETS] = lambda request: [
-        *(bytes(part) for part in encode_response(request.api_key, request.version, request.correlation_id, answer)),
-        *(bytes(part) for part in encode_response(request.api_key, request.version, request.correlation_id + 1, answer)),
+        *(
+            bytes(part)
+            for part in encode_response(request.api_key, request.version, request.correlation_id, answer)
+        ),
+        *(
+            bytes(part)
+            for part in encode_response(request.api_key, request.version, request.correlation_id + 1, answer)
+        ),
     ]
     scene = Scene(Client(), broker)
     scene.until_ready()
@@ -179,7 +208,9 @@ def test_an_answer_to_nothing_ends_the_connection() -> None:
 
 def test_garbage_in_negotiation_is_retried_after_a_back_off() -> None:
     broker = FakeBroker()
-    broker.answers[ApiKey.API_VERSIONS] = lambda request: b"\0\0\0\1x" if len(broker.requests) == 1 else versions_message()
+    broker.answers[ApiKey.API_VERSIONS] = lambda request: (
+        b"\0\0\0\1x" if len(broker.requests) == 1 else versions_message()
+    )
     scene = Scene(Client(), broker)
     scene.until_ready()
     assert 1040 <= scene.now_ms() <= 1060, "reconnect.backoff.ms is 50, a fifth more or less"
@@ -200,13 +231,21 @@ def test_a_decode_error_raised_by_a_callback_is_not_the_brokers_fault() -> None:
 def test_requests_wait_for_the_node_they_are_for(advance_first: bool) -> None:
     zero, one = FakeBroker("zero", 1), FakeBroker("one", 1)
     nodes = {0: ("zero", 1), 1: ("one", 1)}
-    zero.answers[ApiKey.METADATA] = one.answers[ApiKey.METADATA] = lambda request: metadata_message(nodes, controller_id=1)
+    zero.answers[ApiKey.METADATA] = one.answers[ApiKey.METADATA] = lambda request: metadata_message(
+        nodes, controller_id=1
+    )
     scene = Scene(Client(advance_first, bootstrap_servers="zero:1"), zero, one, latency_ms=1)
     deadline_ns = scene.host.now_ns() + 10**10
 
     def ask(network: Network) -> None:
         for node_id in (CONTROLLER, 0, 1, None):
-            network.request(ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, node_id=node_id, deadline_ns=deadline_ns)
+            network.request(
+                ApiKey.LIST_OFFSETS,
+                list_offsets_request(),
+                scene.client.on_done,
+                node_id=node_id,
+                deadline_ns=deadline_ns,
+            )
 
     scene.do(ask)
     assert [error for _response, error in scene.until_answers(4)] == [None] * 4
@@ -221,7 +260,12 @@ def test_requests_made_inside_callbacks_go_out_in_the_same_step() -> None:
     done: list[Any] = []
 
     def again(_response: Message | None, _error: Exception | None) -> None:
-        scene.network.send(0, ApiKey.LIST_OFFSETS, list_offsets_request(), lambda response, error: done.append((response, error)))
+        scene.network.send(
+            0,
+            ApiKey.LIST_OFFSETS,
+            list_offsets_request(),
+            lambda response, error: done.append((response, error)),
+        )
 
     scene.do(lambda network: network.send(0, ApiKey.LIST_OFFSETS, list_offsets_request(), again))
     scene.host.run_until(lambda: done, timeout_ms=0)
@@ -241,7 +285,13 @@ def test_the_same_machines_work_on_real_sockets() -> None:
     def ask(network: Network) -> None:
         deadline_ns = host.now_ns() + 20_000_000_000
         done = answered.set_result
-        network.request(ApiKey.LIST_OFFSETS, list_offsets_request(), lambda *answer: done(answer), node_id=0, deadline_ns=deadline_ns)
+        network.request(
+            ApiKey.LIST_OFFSETS,
+            list_offsets_request(),
+            lambda *answer: done(answer),
+            node_id=0,
+            deadline_ns=deadline_ns,
+        )
 
     host.submit(host.add(client), ask)
     response, error = answered.result(20)

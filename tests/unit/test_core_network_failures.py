@@ -1,4 +1,5 @@
-"""What the network half of a client machine does when brokers are late, gone, moved or busy; in virtual time."""
+"""What the network half of a client machine does when brokers are late, gone, moved or busy; in
+virtual time."""
 
 from __future__ import annotations
 
@@ -52,7 +53,10 @@ def test_a_peer_that_never_says_what_it_speaks_is_told_of_in_the_same_words_earl
         scene.host.advance(10)
         said.add(scene.network.trouble())
     for within in ("", " within 900 ms"):
-        assert f"could not reach any of broker:9092 (connected, but ApiVersions is not answered{within}: is this a Kafka broker?)" in said
+        assert (
+            f"could not reach any of broker:9092 (connected, but ApiVersions is not answered{within}: is "
+            "this a Kafka broker?)" in said
+        )
 
 
 def test_each_request_may_have_its_own_time_out(advance_first: bool) -> None:
@@ -105,16 +109,25 @@ def test_connecting_during_back_off_does_nothing(advance_first: bool) -> None:
 def test_an_unreachable_bootstrap_server_is_named_with_the_reason() -> None:
     scene = Scene(Client(bootstrap_servers="nowhere:9092"))
     deadline_ns = scene.host.now_ns() + 5_000_000_000
-    scene.do(lambda network: network.request(ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, deadline_ns=deadline_ns))
+    scene.do(
+        lambda network: network.request(
+            ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, deadline_ns=deadline_ns
+        )
+    )
     scene.until_answers()
-    assert str(scene.client.errors()[0]) == "LIST_OFFSETS: could not reach any of nowhere:9092 (connection refused)"
+    assert (
+        str(scene.client.errors()[0])
+        == "LIST_OFFSETS: could not reach any of nowhere:9092 (connection refused)"
+    )
     assert isinstance(scene.client.errors()[0], TimedOut)
     assert scene.host.now_ns() == deadline_ns
 
 
 def test_a_cluster_that_cannot_be_learned_is_explained_by_the_last_answer() -> None:
     broker = FakeBroker()
-    broker.answers[ApiKey.API_VERSIONS] = lambda request: versions_message({ApiKey.METADATA: (0, 1), ApiKey.API_VERSIONS: (0, 3)})
+    broker.answers[ApiKey.API_VERSIONS] = lambda request: versions_message(
+        {ApiKey.METADATA: (0, 1), ApiKey.API_VERSIONS: (0, 3)}
+    )
     scene = Scene(Client(), broker)
     scene.host.advance(500)
     assert "no version of METADATA in common" in scene.network.trouble()
@@ -190,7 +203,11 @@ def test_a_request_for_a_broker_that_never_appears_times_out() -> None:
     scene = Scene(Client(), FakeBroker())
     deadline_ns = scene.host.now_ns() + 3_000_000_000
     message = list_offsets_request()
-    scene.do(lambda network: network.request(ApiKey.LIST_OFFSETS, message, scene.client.on_done, node_id=9, deadline_ns=deadline_ns))
+    scene.do(
+        lambda network: network.request(
+            ApiKey.LIST_OFFSETS, message, scene.client.on_done, node_id=9, deadline_ns=deadline_ns
+        )
+    )
     scene.until_answers()
     assert "LIST_OFFSETS: broker 9 is not known" in str(scene.client.errors()[0])
     assert scene.host.now_ns() == deadline_ns
@@ -208,7 +225,9 @@ def test_a_request_that_fails_fast_does_not_wait_for_a_broker_that_is_gone(advan
     def ask(network: Network) -> None:
         for node_id in (7, 9, 0):  # cannot be reached, is not known, is there
             message, done = list_offsets_request(), scene.client.on_done
-            network.request(ApiKey.LIST_OFFSETS, message, done, node_id=node_id, deadline_ns=deadline_ns, fails_fast=True)
+            network.request(
+                ApiKey.LIST_OFFSETS, message, done, node_id=node_id, deadline_ns=deadline_ns, fails_fast=True
+            )
 
     scene.do(ask)
     outcomes = [type(error) for _response, error in scene.until_answers(3)]
@@ -225,7 +244,11 @@ def test_a_request_past_its_deadline_leaves_the_connection_alone() -> None:
     scene.until_ready()
     broker.answers[ApiKey.LIST_OFFSETS] = lambda request: None
     deadline_ns = scene.host.now_ns() + 100_000_000
-    scene.do(lambda network: network.request(ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, deadline_ns=deadline_ns))
+    scene.do(
+        lambda network: network.request(
+            ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, deadline_ns=deadline_ns
+        )
+    )
     scene.until_answers()
     assert str(scene.client.errors()[0]) == "LIST_OFFSETS: no answer in time from broker 0 at broker:9092"
     assert scene.network.ready(0)
@@ -269,8 +292,12 @@ def test_closing_fails_everything_once_and_closes_connections() -> None:
 
     def operation(network: Network) -> None:
         network.send(0, ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done)
-        network.request(ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, node_id=4, deadline_ns=10**18)
-        network.send(0, ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, expects_response=False)
+        network.request(
+            ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, node_id=4, deadline_ns=10**18
+        )
+        network.send(
+            0, ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, expects_response=False
+        )
         network.close()
         network.close()
 
@@ -279,4 +306,6 @@ def test_closing_fails_everything_once_and_closes_connections() -> None:
     assert [type(error) for _response, error in scene.client.answers] == [UsageError] * 3
     assert scene.network.deadline_ns() is None
     with pytest.raises(UsageError, match="closed"):
-        scene.network.request(ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, deadline_ns=0)
+        scene.network.request(
+            ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, deadline_ns=0
+        )

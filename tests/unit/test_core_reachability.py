@@ -1,4 +1,5 @@
-"""What a client says of brokers it cannot talk to: at once, again with back-off, when it is over; in virtual time."""
+"""What a client says of brokers it cannot talk to: at once, again with back-off, when it is over;
+in virtual time."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def all_levels(caplog: pytest.LogCaptureFixture) -> None:
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     """The lines since the last look."""
-    lines = [f"{record.levelname} {record.getMessage()}" for record in caplog.records if record.name == LOGGER.name]
+    lines = [
+        f"{record.levelname} {record.getMessage()}" for record in caplog.records if record.name == LOGGER.name
+    ]
     caplog.clear()
     return lines
 
@@ -39,7 +42,9 @@ def ready_and_then_silent() -> tuple[FakeBroker, Scene]:
     return broker, scene
 
 
-def test_a_broker_that_refuses_is_told_of_at_once_and_then_less_and_less_often(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broker_that_refuses_is_told_of_at_once_and_then_less_and_less_often(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     scene = Scene(Client(bootstrap_servers="nowhere:9092"))
     scene.host.advance(100)
     assert said(caplog) == ["WARNING no connection to nowhere:9092 (connection refused); trying again"]
@@ -48,7 +53,9 @@ def test_a_broker_that_refuses_is_told_of_at_once_and_then_less_and_less_often(c
         scene.host.advance(SECOND_MS)
         times += [scene.now_ms() - begun_ms] * len(said(caplog))
     gaps = [round((after - before) / SECOND_MS) for before, after in zip([0, *times], times, strict=False)]
-    assert all(abs(gap - wanted) <= 2 for gap, wanted in zip(gaps, [2, 4, 8, 16, 32, 60, 60, 60], strict=False)), gaps
+    assert all(
+        abs(gap - wanted) <= 2 for gap, wanted in zip(gaps, [2, 4, 8, 16, 32, 60, 60, 60], strict=False)
+    ), gaps
     assert max(gaps) <= REPEAT_MAX_MS / 1000 + 2
 
 
@@ -67,13 +74,16 @@ def test_it_says_how_long_it_has_lasted_and_when_it_is_over(caplog: pytest.LogCa
     assert over.startswith("INFO orders: broker:9092 answers again, after ")
 
 
-def test_what_accepts_and_does_not_answer_is_told_of_within_a_second(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_accepts_and_does_not_answer_is_told_of_within_a_second(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     broker = FakeBroker()
     broker.silent = True
     scene = Scene(Client(), broker)
     scene.host.advance(SECOND_MS)
     assert said(caplog) == [
-        "WARNING no connection to broker:9092 (connected, but ApiVersions is not answered: is this a Kafka broker?); trying again"
+        "WARNING no connection to broker:9092 (connected, but ApiVersions is not answered: is this a Kafka "
+        "broker?); trying again"
     ]
     assert "ApiVersions is not answered" in scene.network.trouble()
 
@@ -97,7 +107,9 @@ def test_a_request_that_the_broker_may_hold_is_given_that_time(caplog: pytest.Lo
     assert len(said(caplog)) == 1
 
 
-def test_a_connection_that_was_lost_is_no_warning_until_the_next_attempt_fails(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_connection_that_was_lost_is_no_warning_until_the_next_attempt_fails(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     broker = FakeBroker()
     scene = Scene(Client(), broker)
     scene.until_ready()
@@ -118,7 +130,9 @@ def test_brokers_are_named_by_what_is_wrong_with_them() -> None:
     trouble = scene.network.trouble()
     assert trouble.startswith("could not reach any of ")
     assert "good:9092 (no answer so far)" in trouble
-    assert "bad:1, worse:2 (connection refused)" in trouble or "worse:2, bad:1 (connection refused)" in trouble
+    assert (
+        "bad:1, worse:2 (connection refused)" in trouble or "worse:2, bad:1 (connection refused)" in trouble
+    )
 
 
 def test_who_waits_for_a_first_connection_is_told_of_it() -> None:
@@ -126,7 +140,11 @@ def test_who_waits_for_a_first_connection_is_told_of_it() -> None:
         scene = Scene(Client(first), FakeBroker())
         told: list[Exception | None] = []
         deadline_ns = scene.host.now_ns() + 5 * NS_PER_S
-        scene.do(lambda network, told=told, at_ns=deadline_ns: network.await_connection(at_ns, lambda _, error: told.append(error)))
+        scene.do(
+            lambda network, told=told, at_ns=deadline_ns: network.await_connection(
+                at_ns, lambda _, error: told.append(error)
+            )
+        )
         scene.host.run_until(lambda told=told: told)
         assert told == [None]
         scene.do(lambda network, told=told: network.await_connection(0, lambda _, error: told.append(error)))
@@ -143,7 +161,8 @@ def test_who_waits_in_vain_is_told_why_at_the_deadline() -> None:
     assert scene.host.now_ns() == deadline_ns
     assert isinstance(told[0], NoBrokerReached)
     assert str(told[0]) == (
-        "could not reach any of nowhere:9092 (connection refused); check bootstrap.servers, and that a broker runs there"
+        "could not reach any of nowhere:9092 (connection refused); check bootstrap.servers, and that a "
+        "broker runs there"
     )
 
 
@@ -185,7 +204,9 @@ def test_what_comes_back_soon_goes_on_where_it_was(caplog: pytest.LogCaptureFixt
     assert len(said(caplog)) == 1
 
 
-def test_another_connection_to_the_same_address_does_not_end_a_silence(caplog: pytest.LogCaptureFixture) -> None:
+def test_another_connection_to_the_same_address_does_not_end_a_silence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     _, scene = ready_and_then_silent()
     scene.send(1)
     scene.host.advance(6 * SECOND_MS)
@@ -228,6 +249,13 @@ def test_the_two_networks_of_a_machine_say_it_once(caplog: pytest.LogCaptureFixt
 def test_a_time_out_names_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
     scene = Scene(Client(bootstrap_servers="nowhere:9092"))
     deadline_ns = scene.host.now_ns() + NS_PER_S
-    scene.do(lambda network: network.request(ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, deadline_ns=deadline_ns))
+    scene.do(
+        lambda network: network.request(
+            ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, deadline_ns=deadline_ns
+        )
+    )
     scene.until_answers()
-    assert str(scene.client.errors()[0]) == "LIST_OFFSETS: could not reach any of nowhere:9092 (connection refused)"
+    assert (
+        str(scene.client.errors()[0])
+        == "LIST_OFFSETS: could not reach any of nowhere:9092 (connection refused)"
+    )

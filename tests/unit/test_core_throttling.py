@@ -1,4 +1,5 @@
-"""A client that is told to hold still does (KIP-219): nothing is sent to that broker until the time is over, and nothing is late for it."""
+"""A client that is told to hold still does (KIP-219): nothing is sent to that broker until the time
+is over, and nothing is late for it."""
 
 from __future__ import annotations
 
@@ -11,11 +12,21 @@ from fairlead_kafka.broker.dispatch import REGISTRY
 from fairlead_kafka.core.throttling import CLIENT_WAITS_FROM_VERSION, wait_ms
 from fairlead_kafka.wire import ApiKey, Message
 from fairlead_kafka.wire.private import PrivateApi
-from tests.support.fake_broker import Client, FakeBroker, Scene, list_offsets_message, list_offsets_request, versions_message
+from tests.support.fake_broker import (
+    Client,
+    FakeBroker,
+    Scene,
+    list_offsets_message,
+    list_offsets_request,
+    versions_message,
+)
 
 
-def scene_with(throttle_ms: list[int], offered: dict[ApiKey, tuple[int, int]] | None = None, **configs: Any) -> Scene:
-    """A broker whose answers to ListOffsets ask for these waits, one after the other, and then for none."""
+def scene_with(
+    throttle_ms: list[int], offered: dict[ApiKey, tuple[int, int]] | None = None, **configs: Any
+) -> Scene:
+    """A broker whose answers to ListOffsets ask for these waits, one after the other, and then for
+    none."""
     broker = FakeBroker()
     waits = list(throttle_ms)
     broker.answers[ApiKey.LIST_OFFSETS] = lambda request: list_offsets_message(waits.pop(0) if waits else 0)
@@ -37,7 +48,12 @@ def test_what_waits_for_a_broker_waits_until_the_time_is_over() -> None:
     assert scene.network.throttled(0)
     scene.do(
         lambda network: network.request(
-            ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, node_id=0, deadline_ns=10**18, fails_fast=True
+            ApiKey.LIST_OFFSETS,
+            list_offsets_request(),
+            scene.client.on_done,
+            node_id=0,
+            deadline_ns=10**18,
+            fails_fast=True,
         )
     )
     scene.host.advance(499)
@@ -56,7 +72,11 @@ def test_a_request_that_may_not_wait_so_long_says_why_it_was_not_sent() -> None:
     now_ns = scene.host.now_ns()
     scene.do(
         lambda network: network.request(
-            ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, node_id=0, deadline_ns=now_ns + 10**9
+            ApiKey.LIST_OFFSETS,
+            list_offsets_request(),
+            scene.client.on_done,
+            node_id=0,
+            deadline_ns=now_ns + 10**9,
         )
     )
     (_, (_, error)) = scene.until_answers(2)
@@ -101,7 +121,9 @@ def test_an_old_broker_has_waited_itself() -> None:
 
 def test_a_wait_may_be_asked_for_when_versions_are_negotiated() -> None:
     broker = FakeBroker()
-    broker.answers[ApiKey.API_VERSIONS] = lambda request: Message(**{**versions_message().__dict__, "throttle_time_ms": 400})
+    broker.answers[ApiKey.API_VERSIONS] = lambda request: Message(
+        **{**versions_message().__dict__, "throttle_time_ms": 400}
+    )
     scene = Scene(Client(), broker)
     started_ms = scene.now_ms()
     scene.host.run_until(lambda: bool(broker.asked(ApiKey.METADATA)))

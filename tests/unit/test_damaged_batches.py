@@ -1,4 +1,5 @@
-"""A damaged batch in the middle of a log is the matter of its partition: for readers, for replicas, and in what is logged."""
+"""A damaged batch in the middle of a log is the matter of its partition: for readers, for replicas,
+and in what is logged."""
 
 from __future__ import annotations
 
@@ -17,11 +18,16 @@ FIRST = "/data/log/000000000001.log"
 OTHER = TopicPartition("other", 0)
 
 
-def answered(client: Client, offsets: dict[tuple[str, int], int], **limits: Any) -> dict[str, tuple[int, list[bytes | None]]]:
+def answered(
+    client: Client, offsets: dict[tuple[str, int], int], **limits: Any
+) -> dict[str, tuple[int, list[bytes | None]]]:
     """Topic → (error code, values) of a fetch of several partitions."""
     answer = client.ask(ApiKey.FETCH, 11, **fetch_fields(offsets, **limits))
     rows = {response.topic: response.partitions[0] for response in answer.responses}
-    return {topic: (row.error_code, decode(bytes(row.records)).values.to_list() if row.records else []) for topic, row in rows.items()}
+    return {
+        topic: (row.error_code, decode(bytes(row.records)).values.to_list() if row.records else [])
+        for topic, row in rows.items()
+    }
 
 
 @pytest.mark.parametrize("place", ["payload", "base offset", "epoch"])
@@ -44,7 +50,10 @@ def test_a_fetch_gives_what_lies_before_a_damaged_batch_then_names_it_and_goes_o
     all_good = (0, [b"first", b"second", b"third"])
     assert answered(client, {("bad", 0): 0, ("good", 0): 0}) == {"bad": (0, [b"first"]), "good": all_good}
     for _ in range(3):
-        assert answered(client, {("bad", 0): 1, ("good", 0): 0}) == {"bad": (ErrorCode.CORRUPT_MESSAGE, []), "good": all_good}
+        assert answered(client, {("bad", 0): 1, ("good", 0): 0}) == {
+            "bad": (ErrorCode.CORRUPT_MESSAGE, []),
+            "good": all_good,
+        }
     assert answered(client, {("bad", 0): 2}) == {"bad": (0, [b"third"])}
     assert caplog.text.count("is damaged") == 1
     file[position] ^= 1
@@ -63,7 +72,9 @@ def rig() -> ReplicaRig:
 
 
 def put_other(rig: ReplicaRig, value: bytes) -> None:
-    answer = rig.ask(0, ApiKey.PRODUCE, 9, **(produce_fields({tuple(OTHER): batch([value])}, -1) | {"timeout_ms": 1000}))
+    answer = rig.ask(
+        0, ApiKey.PRODUCE, 9, **(produce_fields({tuple(OTHER): batch([value])}, -1) | {"timeout_ms": 1000})
+    )
     assert answer.responses[0].partition_responses[0].error_code == 0
 
 
@@ -85,7 +96,8 @@ def ends_at(rig: ReplicaRig, node_id: int, of: TopicPartition) -> int:
 def test_replication_goes_on_around_a_damaged_batch_and_past_it_once_it_is_restored(
     rig: ReplicaRig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Fault 6 of issue 16: the stream began anew for ever, and no partition between the two brokers was replicated."""
+    """Fault 6 of issue 16: the stream began anew for ever, and no partition between the two brokers
+    was replicated."""
     rig.kill(2)
     for number in range(4):
         rig.must_put(b"value %d" % number)
@@ -101,7 +113,9 @@ def test_replication_goes_on_around_a_damaged_batch_and_past_it_once_it_is_resto
     assert (ends_at(rig, 2, OTHER), ends_at(rig, 2, EVENTS)) == (5, 2)
     rig.must_put(b"value 4")
     reads: list[object] = []
-    rig.host.disk.watch = lambda handle, effect: reads.append(effect) if type(effect).__name__ == "FileRead" else None
+    rig.host.disk.watch = lambda handle, effect: (
+        reads.append(effect) if type(effect).__name__ == "FileRead" else None
+    )
     rig.host.advance(2_000)
     assert len(reads) <= 2 * 2_000 / 100, "it is tried again at intervals, not all the time"
     assert (rig.sync(), in_sync(rig, OTHER)) == ({0, 1}, {0, 1, 2})
@@ -151,6 +165,12 @@ def test_a_topic_with_a_damaged_batch_says_so_to_a_search_by_time() -> None:
     found = []
     for timestamp in (50, 150):
         asked = [Message(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)]
-        answer = client.ask(ApiKey.LIST_OFFSETS, 7, replica_id=-1, isolation_level=0, topics=[Message(name="events", partitions=asked)])
+        answer = client.ask(
+            ApiKey.LIST_OFFSETS,
+            7,
+            replica_id=-1,
+            isolation_level=0,
+            topics=[Message(name="events", partitions=asked)],
+        )
         found.append((answer.topics[0].partitions[0].error_code, answer.topics[0].partitions[0].offset))
     assert found == [(0, 0), (ErrorCode.CORRUPT_MESSAGE, -1)]

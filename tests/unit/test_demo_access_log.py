@@ -48,12 +48,16 @@ def test_generated_lines_parse_but_for_the_few_that_are_broken_on_purpose() -> N
 
 def test_generated_keys_are_skewed() -> None:
     rows = _rows(access_log.generated(5_000))
-    counts = sorted((sum(1 for key, _ in rows if key == one) for one in {key for key, _ in rows}), reverse=True)
+    counts = sorted(
+        (sum(1 for key, _ in rows if key == one) for one in {key for key, _ in rows}), reverse=True
+    )
     assert counts[0] > 20 * len(rows) / access_log.HOST_COUNT
 
 
 @pytest.mark.parametrize("block_bytes", [1, 7, 1 << 20])
-def test_lines_of_a_file_come_whole_whatever_the_blocks(block_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_of_a_file_come_whole_whatever_the_blocks(
+    block_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(access_log, "READ_BLOCK_BYTES", block_bytes)
     path = tmp_path / "log"
     path.write_bytes(b"1.2.3.4 a\r\n\n\xff\xfe b\nlast without end")
@@ -74,7 +78,9 @@ def test_a_missing_or_empty_file_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "compress", [gzip.compress, bz2.compress, lambda data: pa.compress(data, "zstd", asbytes=True)], ids=["gzip", "bzip2", "zstd"]
+    "compress",
+    [gzip.compress, bz2.compress, lambda data: pa.compress(data, "zstd", asbytes=True)],
+    ids=["gzip", "bzip2", "zstd"],
 )
 def test_a_compressed_file_is_inflated(compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
     path = tmp_path / "log"
@@ -102,11 +108,16 @@ def test_a_folder_is_said(tmp_path: Path) -> None:
         (b"\n\nhello\n", "0 of 3 lines .*; the first line is 'hello'"),
         (b"\x00\x01\xff" * 100 + b"\n", r"0 of 1 line .*; the first line is '\\x00\\x01\\xff"),
         (b"x\n" * 5_000, "0 of the first 1,000 lines parse"),
-        (b'{"message": "started"}\n', "0 of 1 line .*JSON lines with host, time and status .`fairlead demo --help`"),
+        (
+            b'{"message": "started"}\n',
+            "0 of 1 line .*JSON lines with host, time and status .`fairlead demo --help`",
+        ),
         (b'10.0.0.1 - - [yesterday] "GET / HTTP/1.1" 200 100\n', "0 of 1 line"),
     ],
 )
-def test_a_file_of_other_lines_is_said_before_anything_starts(content: bytes, text: str, tmp_path: Path) -> None:
+def test_a_file_of_other_lines_is_said_before_anything_starts(
+    content: bytes, text: str, tmp_path: Path
+) -> None:
     path = tmp_path / "log"
     path.write_bytes(content)
     with pytest.raises(NotAnAccessLog, match=text):
@@ -133,12 +144,28 @@ def test_one_line_of_an_access_log_is_enough(tmp_path: Path) -> None:
             '10.0.0.1 - - [01/Nov/2026:00:00:01 +0000] "GET /a HTTP/1.1" 200 5',
         ),
         (
-            {"client_ip": "::1", "@timestamp": "2026-11-01T02:00:00Z", "method": "POST", "path": "/x", "status_code": 404, "bytes": 12},
+            {
+                "client_ip": "::1",
+                "@timestamp": "2026-11-01T02:00:00Z",
+                "method": "POST",
+                "path": "/x",
+                "status_code": 404,
+                "bytes": 12,
+            },
             '::1 - - [01/Nov/2026:02:00:00 +0000] "POST /x HTTP/1.1" 404 12',
         ),
-        ({"host": "h", "ts": 1793491200, "status": 200, "uri": "/"}, 'h - - [01/Nov/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 -'),
-        ({"host": "h", "ts": 1793491200000, "status": 200}, 'h - - [01/Nov/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 -'),
-        ({"host": "h", "time": "01/Nov/2026:00:00:00 +0100", "status": 200}, 'h - - [01/Nov/2026:00:00:00 +0100] "GET / HTTP/1.1" 200 -'),
+        (
+            {"host": "h", "ts": 1793491200, "status": 200, "uri": "/"},
+            'h - - [01/Nov/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 -',
+        ),
+        (
+            {"host": "h", "ts": 1793491200000, "status": 200},
+            'h - - [01/Nov/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 -',
+        ),
+        (
+            {"host": "h", "time": "01/Nov/2026:00:00:00 +0100", "status": 200},
+            'h - - [01/Nov/2026:00:00:00 +0100] "GET / HTTP/1.1" 200 -',
+        ),
         (
             {"host": "h", "time": "2026-11-01 00:00:00", "status": 200, "path": '/"a"'},
             'h - - [01/Nov/2026:00:00:00 +0000] "GET /\\"a\\" HTTP/1.1" 200 -',
@@ -167,7 +194,9 @@ def test_a_json_line_that_lacks_something_stays_as_it_is(line: bytes) -> None:
     assert line_formats.common_line(line) == line
 
 
-@pytest.mark.parametrize("line", [b'{"host": "h", "ts": 0, "status": 200, "request": "GET /\\ud800"}', b'{"a":' * 100_000])
+@pytest.mark.parametrize(
+    "line", [b'{"host": "h", "ts": 0, "status": 200, "request": "GET /\\ud800"}', b'{"a":' * 100_000]
+)
 def test_a_json_line_that_cannot_be_written_or_read_stays_as_it_is(line: bytes) -> None:
     assert line_formats.common_line(line) == line
 

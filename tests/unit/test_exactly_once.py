@@ -1,4 +1,5 @@
-"""The protocol of exactly-once writes, without Spark: crashes at every step, drivers that compete, transactions that die too early."""
+"""The protocol of exactly-once writes, without Spark: crashes at every step, drivers that compete,
+transactions that die too early."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def test_batches_are_visible_once_they_are_committed(query: Query) -> None:
 
 
 @pytest.mark.parametrize("step", list(Step))
-def test_a_driver_that_dies_at_any_step_leaves_a_batch_that_is_repeated_once(query: Query, step: Step) -> None:
+def test_a_driver_that_dies_at_any_step_leaves_a_batch_that_is_repeated_once(
+    query: Query, step: Step
+) -> None:
     query.commit(0)
     with pytest.raises(Crash):
         query.driver(crash_at=step).commit(1, query.tasks(1))
@@ -74,7 +77,9 @@ def test_a_driver_that_dies_again_while_it_repairs_leaves_the_batch_whole(query:
 
 
 @pytest.mark.parametrize("step", [Step.VOTED, Step.DECISION_SENT, Step.DECIDED])
-def test_aborting_after_a_failed_commit_takes_back_only_what_was_not_decided(query: Query, step: Step) -> None:
+def test_aborting_after_a_failed_commit_takes_back_only_what_was_not_decided(
+    query: Query, step: Step
+) -> None:
     parts = query.tasks(0)
     with pytest.raises(Crash):
         query.driver(crash_at=step).commit(0, parts)
@@ -108,7 +113,11 @@ def test_of_attempts_that_run_at_once_one_counts_and_the_others_are_aborted(quer
 
 def test_tasks_without_rows_have_no_transaction(query: Query) -> None:
     empty = prepare(
-        query.client, GUARANTEE, Writing(query.name, 0), query.name, iter([pa.record_batch({"value": pa.array([], pa.binary())})])
+        query.client,
+        GUARANTEE,
+        Writing(query.name, 0),
+        query.name,
+        iter([pa.record_batch({"value": pa.array([], pa.binary())})]),
     )
     assert empty == TaskPrepared(Writing(query.name, 0), None)
     assert parts_of([empty, None]) == (Writing(query.name, 0), [])
@@ -156,13 +165,17 @@ def test_no_id_is_one_of_two_names(name: str) -> None:
 def test_what_another_driver_has_aborted_is_not_committed(query: Query) -> None:
     late = query.tasks(1)
     query.commit(0)  # takes the transactions of the later batch for leftovers
-    with pytest.raises(NotCommitted, match="3 of 3 transactions were aborted before the batch could be committed"):
+    with pytest.raises(
+        NotCommitted, match="3 of 3 transactions were aborted before the batch could be committed"
+    ):
         query.driver().commit(1, late)
     query.commit(1)
     assert query.visible() == query.all_rows(0, 1)
 
 
-def test_a_transaction_that_was_aborted_while_it_was_written_is_not_committed(query: Query, cluster: fairlead_kafka.Cluster) -> None:
+def test_a_transaction_that_was_aborted_while_it_was_written_is_not_committed(
+    query: Query, cluster: fairlead_kafka.Cluster
+) -> None:
     """Its later rows would be a transaction of their own, under the same epoch."""
 
     def reached(step: TaskStep) -> None:
@@ -171,14 +184,23 @@ def test_a_transaction_that_was_aborted_while_it_was_written_is_not_committed(qu
             begun = query.open_transactions()
             with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
                 for each, found in admin.describe_transactions(begun).items():
-                    admin.end_transactions([PreparedTransaction(each, found.producer_id, found.epoch, 1)], commit=False)
+                    admin.end_transactions(
+                        [PreparedTransaction(each, found.producer_id, found.epoch, 1)], commit=False
+                    )
 
     def batches() -> Iterator[pa.RecordBatch]:
         for number in (0, 1):
             yield pa.record_batch({"value": [b"x"], "partition": pa.array([number], pa.int32())})
 
     try:
-        part = prepare({**query.client, "linger.ms": "1000"}, GUARANTEE, Writing(query.name, 0), query.name, batches(), reached).part
+        part = prepare(
+            {**query.client, "linger.ms": "1000"},
+            GUARANTEE,
+            Writing(query.name, 0),
+            query.name,
+            batches(),
+            reached,
+        ).part
     except (NotCommitted, BrokerError):
         return
     assert part is not None
@@ -198,10 +220,14 @@ def test_a_checkpoint_that_went_back_is_told(query: Query) -> None:
 # Time
 
 
-def test_a_transaction_that_timed_out_before_the_decision_is_told_and_the_batch_repeated(query: Query) -> None:
+def test_a_transaction_that_timed_out_before_the_decision_is_told_and_the_batch_repeated(
+    query: Query,
+) -> None:
     parts = query.tasks(0)
     query.time_out(parts[1])
-    with pytest.raises(NotCommitted, match=r"1 of 3 transactions were aborted.*transaction\.max\.timeout\.ms"):
+    with pytest.raises(
+        NotCommitted, match=r"1 of 3 transactions were aborted.*transaction\.max\.timeout\.ms"
+    ):
         query.driver().commit(0, parts)
     query.commit(0)
     assert query.visible() == query.all_rows(0)
@@ -214,7 +240,9 @@ def test_a_transaction_with_little_time_left_is_not_committed(query: Query) -> N
         slow.commit(0, parts)
 
 
-def test_transactions_that_timed_out_after_the_decision_are_replaced_by_those_with_the_same_rows(query: Query) -> None:
+def test_transactions_that_timed_out_after_the_decision_are_replaced_by_those_with_the_same_rows(
+    query: Query,
+) -> None:
     query.commit(0)
     parts = query.tasks(1)
     with pytest.raises(Crash):
@@ -288,7 +316,10 @@ def test_an_id_is_taken_again_under_a_new_epoch(query: Query) -> None:
     query.driver().commit(0, [first])
     second = query.task(1, 0)
     assert second.transaction.transactional_id == first.transaction.transactional_id
-    assert (second.transaction.producer_id, second.transaction.epoch) == (first.transaction.producer_id, first.transaction.epoch + 1)
+    assert (second.transaction.producer_id, second.transaction.epoch) == (
+        first.transaction.producer_id,
+        first.transaction.epoch + 1,
+    )
 
 
 def test_another_process_makes_up_ids_of_its_own(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,9 @@ def log(query: Query, topic: str = LOG_TOPIC) -> Any:
     return CommitLog(query.client, Guarantee(log_topic=topic), query.name, admin)
 
 
-def test_the_last_decision_is_found_however_much_others_have_written_since(query: Query, cluster: fairlead_kafka.Cluster) -> None:
+def test_the_last_decision_is_found_however_much_others_have_written_since(
+    query: Query, cluster: fairlead_kafka.Cluster
+) -> None:
     query.commit(0)
     with fairlead_kafka.Producer(query.client) as producer:
         noise = pa.table({"key": ["another"] * (TAIL_RECORDS + 1), "value": ["{}"] * (TAIL_RECORDS + 1)})
@@ -50,7 +52,10 @@ def test_the_last_decision_is_found_however_much_others_have_written_since(query
 def test_a_log_that_forgets_is_refused(query: Query, cluster: fairlead_kafka.Cluster) -> None:
     with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         admin.create_topics([fairlead_kafka.NewTopic("forgetful", 1)])
-    with pytest.raises(ConfigError, match=r"cleanup\.policy=delete, so it would forget"), log(query, "forgetful") as opened:
+    with (
+        pytest.raises(ConfigError, match=r"cleanup\.policy=delete, so it would forget"),
+        log(query, "forgetful") as opened,
+    ):
         opened.take_over()
 
 
@@ -70,7 +75,14 @@ def test_decisions_are_read_as_they_were_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [b"", b"{}", b"[]", b'{"version":2}', b'{"version":1,"batch":0,"done":true,"earlier":0,"commit":[[]],"abort":[]}']
+    "value",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"version":2}',
+        b'{"version":1,"batch":0,"done":true,"earlier":0,"commit":[[]],"abort":[]}',
+    ],
 )
 def test_what_is_no_decision_is_refused(value: bytes) -> None:
     with pytest.raises(DecodeError):
@@ -90,7 +102,8 @@ def digest(*batches: tuple[str, dict[str, Any]]) -> int:
 def test_a_digest_does_not_depend_on_order_or_batches() -> None:
     whole = digest(("t", {"key": ["a", None, "c"], "value": [b"1", b"2", None]}))
     assert whole == digest(
-        ("t", {"key": ["c"], "value": pa.array([None], pa.binary())}), ("t", {"key": [None, "a"], "value": [b"2", b"1"]})
+        ("t", {"key": ["c"], "value": pa.array([None], pa.binary())}),
+        ("t", {"key": [None, "a"], "value": [b"2", b"1"]}),
     )
 
 

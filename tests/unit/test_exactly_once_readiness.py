@@ -35,7 +35,9 @@ HOUR_MS = 3_600_000
 def servers() -> Iterator[str]:
     with fairlead_kafka.Cluster(brokers=1) as cluster:
         with Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
-            admin.create_topics([fairlead_kafka.NewTopic(FORGETFUL.log_topic, 1), fairlead_kafka.NewTopic("orders", 1)])
+            admin.create_topics(
+                [fairlead_kafka.NewTopic(FORGETFUL.log_topic, 1), fairlead_kafka.NewTopic("orders", 1)]
+            )
         yield cluster.bootstrap_servers
 
 
@@ -79,22 +81,33 @@ def test_a_transaction_that_brokers_do_not_allow_is_told_once_with_both_times(ad
     with pytest.raises(ConfigError) as refused:
         check_ready(admin, {"transaction.timeout.ms": str(HOUR_MS)}, Guarantee())
     said = str(refused.value)
-    assert "for 3600000 ms, and the brokers allow 900000 at most (their setting transaction.max.timeout.ms)" in said
+    assert (
+        "for 3600000 ms, and the brokers allow 900000 at most (their setting transaction.max.timeout.ms)"
+        in said
+    )
     assert said.count("3600000") == 1
 
 
-def test_brokers_that_do_not_tell_their_settings_are_believed(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brokers_that_do_not_tell_their_settings_are_believed(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ask = admin.describe_configs
     refusal = ItemsFailed("describe_configs", {"1": BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)})
 
     def describe(resources: list[ConfigResource]) -> Any:
-        return ask(resources) if resources == [ConfigResource.topic("__fairlead_commits")] else refusing(refusal)()
+        return (
+            ask(resources)
+            if resources == [ConfigResource.topic("__fairlead_commits")]
+            else refusing(refusal)()
+        )
 
     monkeypatch.setattr(admin, "describe_configs", describe)
     check_ready(admin, {"transaction.timeout.ms": str(HOUR_MS)}, Guarantee())
 
 
-def test_a_policy_that_may_not_be_seen_is_told_with_the_right_that_is_missing(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_that_may_not_be_seen_is_told_with_the_right_that_is_missing(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refusal = ItemsFailed("describe_configs", {"t": BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)})
     monkeypatch.setattr(admin, "describe_configs", refusing(refusal))
     with pytest.raises(BrokerError, match="allow Describe and DescribeConfigs on it"):
@@ -105,16 +118,22 @@ def test_a_policy_that_may_not_be_seen_is_told_with_the_right_that_is_missing(ad
 def test_rights_to_transactions_are_asked_of_a_name_that_is_known(
     admin: Admin, monkeypatch: pytest.MonkeyPatch, app_id: str | None, refused: bool
 ) -> None:
-    refusal = ItemsFailed("describe_transactions", {"x": BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)})
+    refusal = ItemsFailed(
+        "describe_transactions", {"x": BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)}
+    )
     monkeypatch.setattr(admin, "describe_transactions", refusing(refusal))
     if refused:
-        with pytest.raises(BrokerError, match="need Write and Describe on transactional ids that begin with fairlead-daily-;"):
+        with pytest.raises(
+            BrokerError, match="need Write and Describe on transactional ids that begin with fairlead-daily-;"
+        ):
             check_ready(admin, {}, Guarantee(app_id=app_id))
     else:
         check_ready(admin, {}, Guarantee(app_id=app_id))
 
 
-def test_brokers_that_cannot_tell_of_transactions_are_refused(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brokers_that_cannot_tell_of_transactions_are_refused(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(admin, "describe_transactions", refusing(UnsupportedVersion("DescribeTransactions")))
     with pytest.raises(ConfigError, match=r"since 3\.0.*deliveryGuarantee=at-least-once"):
         check_ready(admin, {}, Guarantee())
@@ -132,7 +151,9 @@ def test_a_batch_write_is_refused_when_its_writer_is_made(servers: str) -> None:
         source(servers, **ONCE, commitlogtopic="forgetful").writer(SCHEMA, False)
 
 
-def test_a_stream_is_refused_where_it_is_planned_and_never_where_it_is_aborted(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_is_refused_where_it_is_planned_and_never_where_it_is_aborted(
+    servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refused = source(servers, **ONCE, commitlogtopic="forgetful")
     refused.streamWriter(SCHEMA, False)  # as in the process that is to commit or to abort
     monkeypatch.setitem(planners.sys.modules, planners.PLANS_WRITE, planners)
@@ -148,7 +169,11 @@ def test_the_module_in_which_spark_plans_a_write_is_there() -> None:
 @pytest.mark.parametrize("guarantee", [{}, ONCE])
 @pytest.mark.parametrize(
     ("topic", "said"),
-    [("ordres", ["there is no topic ordres yet; did you mean orders?"]), ("xyzzy", ["there is no topic xyzzy yet;"]), ("orders", [])],
+    [
+        ("ordres", ["there is no topic ordres yet; did you mean orders?"]),
+        ("xyzzy", ["there is no topic xyzzy yet;"]),
+        ("orders", []),
+    ],
 )
 def test_a_topic_that_is_not_there_is_a_warning(
     servers: str, caplog: pytest.LogCaptureFixture, guarantee: dict[str, str], topic: str, said: list[str]
@@ -174,7 +199,9 @@ def test_a_commit_that_the_log_refuses_leaves_nothing_open(query: Query) -> None
     assert query.visible() == query.all_rows(1)
 
 
-def test_a_decision_that_is_refused_was_never_made_and_leaves_nothing_open(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decision_that_is_refused_was_never_made_and_leaves_nothing_open(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
     parts = query.tasks(0)
     refusal = BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     with monkeypatch.context() as patched:
@@ -197,7 +224,9 @@ def test_a_decision_that_may_count_is_not_undone(query: Query, monkeypatch: pyte
     assert len(query.open_transactions()) == TASKS
 
 
-def test_transactions_that_can_neither_be_committed_nor_aborted_are_told_of(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transactions_that_can_neither_be_committed_nor_aborted_are_told_of(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
     parts = query.tasks(0)
     with monkeypatch.context() as patched:
         patched.setattr(Admin, "end_transactions", refusing(TimedOut("no answer")))
@@ -206,7 +235,10 @@ def test_transactions_that_can_neither_be_committed_nor_aborted_are_told_of(quer
         with pytest.raises(NotCommitted, match="3 transactions of it stay open"):
             query.driver().abort(parts)
     said = str(raised.value)
-    assert said.startswith(f"batch 0 of {query.name} is not committed: commitLogTopic: the topic forgetful has cleanup.policy=delete")
+    assert said.startswith(
+        f"batch 0 of {query.name} is not committed: commitLogTopic: the topic forgetful has "
+        "cleanup.policy=delete"
+    )
     assert "3 transactions of it stay open until kafka.transaction.timeout.ms (900000 ms) is over" in said
     assert "readers of committed data see nothing" in said
     assert "Admin.list_transactions(['Ongoing'])" in said
@@ -221,15 +253,21 @@ def test_a_batch_is_aborted_whatever_is_wrong_with_the_log(query: Query, log_top
     assert query.open_transactions() == []
 
 
-def test_a_log_that_cannot_be_read_keeps_a_batch_from_being_aborted_and_that_is_told(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_cannot_be_read_keeps_a_batch_from_being_aborted_and_that_is_told(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
     parts = query.tasks(0)
     monkeypatch.setattr(CommitLog, "take_over", refusing(BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
-    with pytest.raises(NotCommitted, match=r"cannot be read, so nothing may be aborted: 3 transactions of it stay open"):
+    with pytest.raises(
+        NotCommitted, match=r"cannot be read, so nothing may be aborted: 3 transactions of it stay open"
+    ):
         query.driver().abort(parts)
     assert len(query.open_transactions()) == TASKS
 
 
-def test_a_driver_that_was_replaced_does_not_shut_its_successor_out_by_aborting(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_was_replaced_does_not_shut_its_successor_out_by_aborting(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
     parts = query.tasks(0)
     with pytest.raises(ConfigError):
         Committer(query.client, FORGETFUL, query.name).commit(0, parts)  # which aborts them
@@ -248,7 +286,12 @@ def test_of_a_write_that_failed_also_what_no_task_has_handed_over_is_aborted(que
 def test_an_abort_that_fails_is_logged_with_what_it_means(
     query: Query, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"kafka.bootstrap.servers": query.client["bootstrap.servers"], **ONCE, "txnappid": query.name, "txnversion": "0"}
+    options = {
+        "kafka.bootstrap.servers": query.client["bootstrap.servers"],
+        **ONCE,
+        "txnappid": query.name,
+        "txnversion": "0",
+    }
     parsed = parse_write_options(options)
     assert parsed.exactly_once is not None
     query.tasks(0)

@@ -16,7 +16,12 @@ from tests.support.group_rig import GROUP, GroupRig, RigMember, settle, subscrip
 
 def join(rig: GroupRig, version: int, member_id: str = "", instance_id: str | None = None) -> Message:
     protocols = [Message(name="range", metadata=subscription("orders"))]
-    fields: dict[str, Any] = {"group_id": GROUP, "session_timeout_ms": 10_000, "member_id": member_id, "protocol_type": "consumer"}
+    fields: dict[str, Any] = {
+        "group_id": GROUP,
+        "session_timeout_ms": 10_000,
+        "member_id": member_id,
+        "protocol_type": "consumer",
+    }
     if version >= 1:
         fields["rebalance_timeout_ms"] = 20_000
     if version >= 5:
@@ -57,7 +62,9 @@ def test_a_member_joins(version: int) -> None:
     assert (first.error_code == ErrorCode.MEMBER_ID_REQUIRED) == (version >= 4)
     answer = join(rig, version, first.member_id) if version >= 4 else first
     assert (answer.generation_id, answer.protocol_name, answer.leader) == (1, "range", answer.member_id)
-    assert [(one.member_id, bytes(one.metadata)) for one in answer.members] == [(answer.member_id, subscription("orders"))]
+    assert [(one.member_id, bytes(one.metadata)) for one in answer.members] == [
+        (answer.member_id, subscription("orders"))
+    ]
     group = rig.coordinator.describe(GROUP)
     assert group is not None
     assert group.rebalance_timeout_ms() == (20_000 if version else 10_000)
@@ -83,7 +90,10 @@ def test_a_member_is_alive(version: int) -> None:
     member = synced(rig)
     told = {"group_id": GROUP, "member_id": member.member_id}
     assert call(rig, ApiKey.HEARTBEAT, version, **told, generation_id=1).error_code == ErrorCode.NONE
-    assert call(rig, ApiKey.HEARTBEAT, version, **told, generation_id=0).error_code == ErrorCode.ILLEGAL_GENERATION
+    assert (
+        call(rig, ApiKey.HEARTBEAT, version, **told, generation_id=0).error_code
+        == ErrorCode.ILLEGAL_GENERATION
+    )
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.LEAVE_GROUP))
@@ -91,8 +101,14 @@ def test_members_leave(version: int) -> None:
     rig = GroupRig()
     member = synced(rig)
     if version < 3:
-        assert call(rig, ApiKey.LEAVE_GROUP, version, group_id=GROUP, member_id=member.member_id).error_code == ErrorCode.NONE
-        assert call(rig, ApiKey.LEAVE_GROUP, version, group_id=GROUP, member_id="nobody").error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert (
+            call(rig, ApiKey.LEAVE_GROUP, version, group_id=GROUP, member_id=member.member_id).error_code
+            == ErrorCode.NONE
+        )
+        assert (
+            call(rig, ApiKey.LEAVE_GROUP, version, group_id=GROUP, member_id="nobody").error_code
+            == ErrorCode.UNKNOWN_MEMBER_ID
+        )
     else:
         members = [Message(member_id=one, group_instance_id=None) for one in (member.member_id, "nobody")]
         answer = call(rig, ApiKey.LEAVE_GROUP, version, group_id=GROUP, members=members)
@@ -106,16 +122,26 @@ def test_when_the_group_is_not_here_the_whole_leave_is_told_so(version: int) -> 
     rig = GroupRig()
     rig.coordinator.stop()
     who = {"member_id": "m"} if version < 3 else {"members": [Message(member_id="m", group_instance_id=None)]}
-    assert call(rig, ApiKey.LEAVE_GROUP, version, group_id=GROUP, **who).error_code == ErrorCode.NOT_COORDINATOR
+    assert (
+        call(rig, ApiKey.LEAVE_GROUP, version, group_id=GROUP, **who).error_code == ErrorCode.NOT_COORDINATOR
+    )
 
 
 def committed(rig: GroupRig, version: int, **more: Any) -> list[Message]:
     orders = rig.controller.image.topics["orders"].topic_id
-    rows = [Message(partition_index=number, committed_offset=5 + number, committed_metadata="m") for number in (0, 99)]
+    rows = [
+        Message(partition_index=number, committed_offset=5 + number, committed_metadata="m")
+        for number in (0, 99)
+    ]
     known = {"topic_id": orders} if version >= 10 else {"name": "orders"}
     unknown = {"topic_id": UUID(int=9)} if version >= 10 else {"name": "missing"}
     topics = [Message(**known, partitions=rows), Message(**unknown, partitions=rows[:1])]
-    fields = {"group_id": GROUP, "generation_id_or_member_epoch": -1, "member_id": "", "topics": topics} | more
+    fields = {
+        "group_id": GROUP,
+        "generation_id_or_member_epoch": -1,
+        "member_id": "",
+        "topics": topics,
+    } | more
     return call(rig, ApiKey.OFFSET_COMMIT, version, **fields).topics
 
 
@@ -123,13 +149,18 @@ def committed(rig: GroupRig, version: int, **more: Any) -> list[Message]:
 def test_offsets_are_committed_where_there_is_a_partition(version: int) -> None:
     rig = GroupRig()
     known, unknown = committed(rig, version)
-    assert [row.error_code for row in known.partitions] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert [row.error_code for row in known.partitions] == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
     missing = ErrorCode.UNKNOWN_TOPIC_ID if version >= 10 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert [row.error_code for row in unknown.partitions] == [missing]
     assert rig.fetch() == {TopicPartition("orders", 0): 5}
 
 
-@pytest.mark.parametrize(("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)])
+@pytest.mark.parametrize(
+    ("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)]
+)
 def test_a_commit_that_fails_fails_for_every_partition_that_there_is(version: int, code: int) -> None:
     rig = GroupRig()
     topics = committed(rig, version, generation_id_or_member_epoch=3, member_id="m")
@@ -149,15 +180,21 @@ def test_offsets_are_fetched(version: int, everything: bool) -> None:
         pytest.skip("all partitions at once can be asked for from version 2 on")
     rig = GroupRig()
     rig.commit({TopicPartition("orders", 2): 7}, metadata="note")
-    named = {"topic_id": rig.controller.image.topics["orders"].topic_id} if version >= 10 else {"name": "orders"}
+    named = (
+        {"topic_id": rig.controller.image.topics["orders"].topic_id} if version >= 10 else {"name": "orders"}
+    )
     topics = None if everything else [Message(**named, partition_indexes=[1, 2])]
     if version >= 8:
-        (answer,) = call(rig, ApiKey.OFFSET_FETCH, version, groups=[Message(group_id=GROUP, topics=topics)]).groups
+        (answer,) = call(
+            rig, ApiKey.OFFSET_FETCH, version, groups=[Message(group_id=GROUP, topics=topics)]
+        ).groups
     else:
         answer = call(rig, ApiKey.OFFSET_FETCH, version, group_id=GROUP, topics=topics)
     assert answer.error_code == ErrorCode.NONE
     (topic,) = answer.topics
-    rows = [(row.partition_index, row.committed_offset, row.metadata, row.error_code) for row in topic.partitions]
+    rows = [
+        (row.partition_index, row.committed_offset, row.metadata, row.error_code) for row in topic.partitions
+    ]
     found = [(2, 7, "note", ErrorCode.NONE)]
     assert rows == (found if everything else [(1, -1, "", ErrorCode.NONE), *found])
 
@@ -166,10 +203,14 @@ def test_offsets_are_fetched(version: int, everything: bool) -> None:
 def test_a_fetch_from_the_wrong_broker_is_told_so(version: int) -> None:
     rig = GroupRig()
     rig.coordinator.stop()
-    named = {"topic_id": rig.controller.image.topics["orders"].topic_id} if version >= 10 else {"name": "orders"}
+    named = (
+        {"topic_id": rig.controller.image.topics["orders"].topic_id} if version >= 10 else {"name": "orders"}
+    )
     topics = [Message(**named, partition_indexes=[1])]
     if version >= 8:
-        (answer,) = call(rig, ApiKey.OFFSET_FETCH, version, groups=[Message(group_id=GROUP, topics=topics)]).groups
+        (answer,) = call(
+            rig, ApiKey.OFFSET_FETCH, version, groups=[Message(group_id=GROUP, topics=topics)]
+        ).groups
     else:
         answer = call(rig, ApiKey.OFFSET_FETCH, version, group_id=GROUP, topics=topics)
     if version >= 2:
@@ -201,8 +242,16 @@ def test_groups_are_described(version: int) -> None:
     rig = GroupRig()
     member = joined(rig)
     (rebalancing,) = call(rig, ApiKey.DESCRIBE_GROUPS, version, groups=[GROUP]).groups
-    assert (rebalancing.group_state, rebalancing.protocol_data, rebalancing.members[0].member_metadata) == ("CompletingRebalance", "", b"")
-    told = {"generation_id": 1, "member_id": member.member_id, "assignments": [Message(member_id=member.member_id, assignment=b"mine")]}
+    assert (rebalancing.group_state, rebalancing.protocol_data, rebalancing.members[0].member_metadata) == (
+        "CompletingRebalance",
+        "",
+        b"",
+    )
+    told = {
+        "generation_id": 1,
+        "member_id": member.member_id,
+        "assignments": [Message(member_id=member.member_id, assignment=b"mine")],
+    }
     call(rig, ApiKey.SYNC_GROUP, 4, group_id=GROUP, **told)
     stable, missing = call(rig, ApiKey.DESCRIBE_GROUPS, version, groups=[GROUP, "missing"]).groups
     assert (stable.group_state, stable.protocol_type, stable.protocol_data) == ("Stable", "consumer", "range")
@@ -251,9 +300,15 @@ def test_single_offsets_are_taken_back() -> None:
     rig.commit({TopicPartition("orders", 0): 1, TopicPartition("orders", 1): 1})
     topics = [Message(name="orders", partitions=[Message(partition_index=number) for number in (1, 99)])]
     answer = call(rig, ApiKey.OFFSET_DELETE, 0, group_id=GROUP, topics=topics)
-    assert [row.error_code for row in answer.topics[0].partitions] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert [row.error_code for row in answer.topics[0].partitions] == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
     assert rig.fetch() == {TopicPartition("orders", 0): 1}
-    assert call(rig, ApiKey.OFFSET_DELETE, 0, group_id="missing", topics=topics).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert (
+        call(rig, ApiKey.OFFSET_DELETE, 0, group_id="missing", topics=topics).error_code
+        == ErrorCode.GROUP_ID_NOT_FOUND
+    )
 
 
 def test_a_static_member_that_comes_back_is_told_to_skip_assigning() -> None:

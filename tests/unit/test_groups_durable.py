@@ -1,4 +1,5 @@
-"""A committed offset is answered once it is in the file, and on the disk where the flush policy asks for that."""
+"""A committed offset is answered once it is in the file, and on the disk where the flush policy
+asks for that."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def cluster_of_one(config: dict[str, Any]) -> VirtualCluster:
 def committing(cluster: VirtualCluster, offset: int) -> Asked:
     """An OffsetCommit under way."""
     topics = [Message(name=TOPIC, partitions=[Message(partition_index=0, committed_offset=offset)])]
-    return cluster.send(0, ApiKey.OFFSET_COMMIT, 8, group_id=GROUP, generation_id_or_member_epoch=-1, topics=topics)
+    return cluster.send(
+        0, ApiKey.OFFSET_COMMIT, 8, group_id=GROUP, generation_id_or_member_epoch=-1, topics=topics
+    )
 
 
 def commit(cluster: VirtualCluster, offset: int) -> None:
@@ -61,8 +64,12 @@ def slow_sync(cluster: VirtualCluster) -> None:
     cluster.host.disk.sync_ms = SLOW_MS
 
 
-@pytest.mark.parametrize(("config", "slow"), [({}, slow_write), (SYNCED, slow_sync)], ids=["written", "synced"])
-def test_a_commit_is_answered_once_it_is_written_and_synced_where_that_is_asked_for(config: dict[str, Any], slow: Any) -> None:
+@pytest.mark.parametrize(
+    ("config", "slow"), [({}, slow_write), (SYNCED, slow_sync)], ids=["written", "synced"]
+)
+def test_a_commit_is_answered_once_it_is_written_and_synced_where_that_is_asked_for(
+    config: dict[str, Any], slow: Any
+) -> None:
     cluster = cluster_of_one(config)
     commit(cluster, 1)
     slow(cluster)
@@ -81,8 +88,12 @@ def test_a_commit_does_not_wait_for_a_sync_that_nobody_asks_for() -> None:
     assert asked.answer is not None
 
 
-@pytest.mark.parametrize(("config", "power", "kept"), [({}, False, 7), ({}, True, -1), (SYNCED, False, 7), (SYNCED, True, 7)])
-def test_what_is_kept_of_a_commit_is_what_was_promised(config: dict[str, Any], power: bool, kept: int) -> None:
+@pytest.mark.parametrize(
+    ("config", "power", "kept"), [({}, False, 7), ({}, True, -1), (SYNCED, False, 7), (SYNCED, True, 7)]
+)
+def test_what_is_kept_of_a_commit_is_what_was_promised(
+    config: dict[str, Any], power: bool, kept: int
+) -> None:
     cluster = cluster_of_one(config)
     commit(cluster, 7)
     lose(cluster, power)
@@ -91,13 +102,17 @@ def test_what_is_kept_of_a_commit_is_what_was_promised(config: dict[str, Any], p
 
 def test_the_offsets_alone_may_be_synced() -> None:
     cluster = cluster_of_one({})
-    cluster.controller.alter_topic_configs(OFFSETS_TOPIC, [ConfigAlteration("flush.messages", AlterOperation.SET, "1")])
+    cluster.controller.alter_topic_configs(
+        OFFSETS_TOPIC, [ConfigAlteration("flush.messages", AlterOperation.SET, "1")]
+    )
     commit(cluster, 7)
     lose(cluster, power=True)
     assert committed(cluster) == 7
 
 
-def test_a_shard_whose_work_raised_is_read_anew_and_its_groups_go_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_shard_whose_work_raised_is_read_anew_and_its_groups_go_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level("CRITICAL")
     cluster = VirtualCluster(1, {"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 2})
     cluster.topic("a")

@@ -18,7 +18,9 @@ from fairlead_kafka.wire import Message
 @pytest.mark.parametrize("name", ["sticky", "", None])
 def test_a_leader_that_is_to_share_by_what_it_did_not_offer_says_so(name: str | None) -> None:
     settings = CLIENT_CONFIGS.parse("consumer", {"bootstrap.servers": "b:1", "group.id": "g"})
-    answer = Message(member_id="m", leader="m", generation_id=1, protocol_name=name, members=[], skip_assignment=False)
+    answer = Message(
+        member_id="m", leader="m", generation_id=1, protocol_name=name, members=[], skip_assignment=False
+    )
 
     def ask(*_: Any) -> Any:
         yield []

@@ -272,7 +272,9 @@ def test_the_protocol_is_what_all_offer_and_most_prefer() -> None:
         ("", [("range", b"")], ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
     ],
 )
-def test_a_member_that_shares_no_protocol_stays_outside(protocol_type: str, protocols: list[tuple[str, bytes]], code: int) -> None:
+def test_a_member_that_shares_no_protocol_stays_outside(
+    protocol_type: str, protocols: list[tuple[str, bytes]], code: int
+) -> None:
     rig = GroupRig()
     settle(RigMember(rig))
     outsider = RigMember(rig)

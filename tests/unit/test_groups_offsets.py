@@ -1,4 +1,5 @@
-"""Committed offsets: written before they are answered, there after a restart, taken back when their time is over."""
+"""Committed offsets: written before they are answered, there after a restart, taken back when their
+time is over."""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.coordinator import CommittedOffset, home_partition, java_hash
 from fairlead_kafka.broker.coordinator.group import topics_of_subscription
-from fairlead_kafka.broker.coordinator.offset_records import OffsetKey, decode_key, decode_value, encode_key, encode_value
+from fairlead_kafka.broker.coordinator.offset_records import (
+    OffsetKey,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
 from tests.support.group_rig import GROUP, GroupRig, RigMember, settle, subscription
 
 ORDERS = TopicPartition("orders", 0)
@@ -73,9 +80,18 @@ def test_records_of_other_kinds_are_told_apart_and_newer_values_refused() -> Non
 
 
 @given(
-    key=st.builds(OffsetKey, st.text(max_size=20), st.builds(TopicPartition, st.text(max_size=20), st.integers(0, 2**31 - 1))),
+    key=st.builds(
+        OffsetKey,
+        st.text(max_size=20),
+        st.builds(TopicPartition, st.text(max_size=20), st.integers(0, 2**31 - 1)),
+    ),
     committed=st.builds(
-        CommittedOffset, st.integers(0, 2**63 - 1), st.integers(-1, 2**31 - 1), st.text(max_size=20), st.integers(0, 2**62), st.just(3)
+        CommittedOffset,
+        st.integers(0, 2**63 - 1),
+        st.integers(-1, 2**31 - 1),
+        st.text(max_size=20),
+        st.integers(0, 2**62),
+        st.just(3),
     ),
 )
 def test_records_survive_a_round_trip(key: OffsetKey, committed: CommittedOffset) -> None:
@@ -120,7 +136,9 @@ def test_offsets_are_there_after_a_restart() -> None:
     again = rig.restart()
     assert again.fetch() == {ORDERS: 7, PAYMENTS: 6}
     assert again.fetch("other") == {ORDERS: 1}
-    assert again.coordinator.fetch(GROUP, [TopicPartition("orders", 3)]) == {TopicPartition("orders", 3): None}
+    assert again.coordinator.fetch(GROUP, [TopicPartition("orders", 3)]) == {
+        TopicPartition("orders", 3): None
+    }
 
 
 def test_a_group_may_go_back() -> None:
@@ -135,7 +153,10 @@ def test_a_member_commits_in_its_generation_only() -> None:
     member = RigMember(rig)
     settle(member)
     assert rig.commit({ORDERS: 1}, member.generation, member.member_id) == {ORDERS: ErrorCode.NONE}
-    assert code_of(rig.commit, {ORDERS: 2}, member.generation - 1, member.member_id) == ErrorCode.ILLEGAL_GENERATION
+    assert (
+        code_of(rig.commit, {ORDERS: 2}, member.generation - 1, member.member_id)
+        == ErrorCode.ILLEGAL_GENERATION
+    )
     assert code_of(rig.commit, {ORDERS: 2}, member.generation, "nobody") == ErrorCode.UNKNOWN_MEMBER_ID
     assert code_of(rig.commit, {ORDERS: 2}) == ErrorCode.UNKNOWN_MEMBER_ID
     assert rig.fetch() == {ORDERS: 1}
@@ -148,7 +169,9 @@ def test_a_member_commits_before_it_joins_again_and_not_between_join_and_sync() 
     RigMember(rig).join()
     assert rig.commit({ORDERS: 1}, first.generation, first.member_id) == {ORDERS: ErrorCode.NONE}
     first.join()
-    assert code_of(rig.commit, {ORDERS: 2}, first.generation, first.member_id) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert (
+        code_of(rig.commit, {ORDERS: 2}, first.generation, first.member_id) == ErrorCode.REBALANCE_IN_PROGRESS
+    )
 
 
 def test_a_commit_with_a_generation_needs_a_group() -> None:

@@ -47,7 +47,9 @@ def stable_pair(rig: GroupRig, **options: str) -> tuple[RigMember, RigMember]:
 
 def test_records_are_kafkas_to_the_byte() -> None:
     assert encode_group_key(GroupKey("g")) == bytes.fromhex("0002 0001 67")
-    record = GroupRecord("consumer", 3, "range", "m", 1, (MemberRecord("m", None, "c", "/h", 2, 4, b"\x01", b"\x02\x03"),))
+    record = GroupRecord(
+        "consumer", 3, "range", "m", 1, (MemberRecord("m", None, "c", "/h", 2, 4, b"\x01", b"\x02\x03"),)
+    )
     assert encode_group_value(record) == bytes.fromhex(
         "0003 0008 636f6e73756d6572 00000003 0005 72616e6765 0001 6d 0000000000000001"
         "00000001 0001 6d ffff 0001 63 0002 2f68 00000002 00000004 00000001 01 00000002 0203"
@@ -56,8 +58,12 @@ def test_records_are_kafkas_to_the_byte() -> None:
 
 def test_values_of_older_kafkas_are_read() -> None:
     start = "0008 636f6e73756d6572 00000003 ffff ffff"
-    oldest = decode_group_value(bytes.fromhex(f"0000 {start} 00000001 0001 6d 0001 63 0002 2f68 00000004 00000000 00000000"))
-    assert oldest == GroupRecord("consumer", 3, None, None, -1, (MemberRecord("m", None, "c", "/h", 4, 4, b"", b""),))
+    oldest = decode_group_value(
+        bytes.fromhex(f"0000 {start} 00000001 0001 6d 0001 63 0002 2f68 00000004 00000000 00000000")
+    )
+    assert oldest == GroupRecord(
+        "consumer", 3, None, None, -1, (MemberRecord("m", None, "c", "/h", 4, 4, b"", b""),)
+    )
     assert decode_group_value(bytes.fromhex(f"0002 {start} 0000000000000007 00000000")).since_ms == 7
 
 
@@ -114,7 +120,11 @@ def test_a_group_goes_on_with_its_next_coordinator_as_if_nothing_had_happened() 
     assert second.synced.assignment == b"1"
     group = again.coordinator.describe(GROUP)
     assert group is not None
-    assert (group.leader_id, group.protocol_type, group.protocol_name) == (first.member_id, "consumer", "range")
+    assert (group.leader_id, group.protocol_type, group.protocol_name) == (
+        first.member_id,
+        "consumer",
+        "range",
+    )
 
 
 def test_who_is_not_heard_of_by_the_next_coordinator_loses_its_place() -> None:
@@ -243,7 +253,9 @@ def test_a_leader_that_brings_its_assignment_twice_has_it_written_once() -> None
     first = RigMember(rig).join()
     rig.broker.held = []
     assert first.sync({first.member_id: b"1"}) is None
-    assert first.sync({first.member_id: b"1"}) == ErrorCode.REBALANCE_IN_PROGRESS, "what the first question is told, which nobody reads"
+    assert first.sync({first.member_id: b"1"}) == ErrorCode.REBALANCE_IN_PROGRESS, (
+        "what the first question is told, which nobody reads"
+    )
     assert len(rig.broker.held) == 1
     rig.broker.held.pop()()
     assert first.synced is not None

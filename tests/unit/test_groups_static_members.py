@@ -1,4 +1,5 @@
-"""Static members (KIP-345): known by their instance id, they may come back without the others noticing."""
+"""Static members (KIP-345): known by their instance id, they may come back without the others
+noticing."""
 
 from __future__ import annotations
 
@@ -77,7 +78,11 @@ def test_a_static_member_leaves_by_its_instance_id_alone() -> None:
     assert rig.state() == "Empty"
 
 
-@pytest.mark.parametrize("error", [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT], ids=["refused at once", "timed out"])
+@pytest.mark.parametrize(
+    "error",
+    [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT],
+    ids=["refused at once", "timed out"],
+)
 @pytest.mark.parametrize("leads", [True, False])
 def test_a_static_member_whose_return_could_not_be_written_has_not_returned(leads: bool, error: int) -> None:
     rig = GroupRig()
@@ -95,7 +100,9 @@ def test_a_static_member_whose_return_could_not_be_written_has_not_returned(lead
         rig.broker.append_error = error
         restarted.join()
     assert restarted.joined is not None
-    assert restarted.joined.error_code == (ErrorCode.REBALANCE_IN_PROGRESS if rig.broker.held else ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert restarted.joined.error_code == (
+        ErrorCode.REBALANCE_IN_PROGRESS if rig.broker.held else ErrorCode.COORDINATOR_NOT_AVAILABLE
+    )
     rig.coordinator.check()
     group = rig.coordinator.describe("group")
     assert group is not None

@@ -80,7 +80,10 @@ def test_records_go_through_all_in_order_and_come_back_to_all(rig: Rig) -> None:
     first, second = Marking(b"1"), Marking(b"2")
     told: list[Any] = []
     with rig.producer({"interceptor.classes": [first, second]}) as producer:
-        assert producer.send("t", b"v", partition=0, on_delivery=lambda *both: told.append(both)).result().offset == 0
+        assert (
+            producer.send("t", b"v", partition=0, on_delivery=lambda *both: told.append(both)).result().offset
+            == 0
+        )
     assert rig.cluster.values("t") == [[b"v12"]]
     assert first.calls == second.calls == [(0, 0, None), ("close",)]
     assert told[0][0].offset == 0
@@ -115,7 +118,9 @@ def test_tables_go_through_as_tables(rig: Rig) -> None:
     assert seen.calls == [("t", [0, 1]), ("t", [2, 3, 4, 5])]
 
 
-def test_what_interceptors_raise_or_return_amiss_is_logged_and_goes_no_further(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_interceptors_raise_or_return_amiss_is_logged_and_goes_no_further(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
     class Forgetful(ProducerInterceptor):
         def on_send(self, record: ProducerRecord) -> Any:
             return None
@@ -126,14 +131,17 @@ def test_what_interceptors_raise_or_return_amiss_is_logged_and_goes_no_further(r
         assert producer.send_table("t", pa.table({"value": [b"w"]})).result()["offset"].to_pylist() == [1]
     assert rig.cluster.values("t") == [[b"v!", b"w!"]]
     assert len(last.calls) == 3
-    # Not `caplog.text`: once PySpark has logged an exception in this process, pytest's handlers write JSON (pytest 9, PySparkLogger).
+    # Not `caplog.text`: once PySpark has logged an exception in this process, pytest's handlers
+    # write JSON (pytest 9, PySparkLogger).
     raised = {repr(record.exc_info[1]) for record in caplog.records if record.exc_info}
     methods = ("on_send", "on_send_table", "on_acknowledgement", "on_acknowledgement_table", "close")
     assert raised.issuperset(repr(RuntimeError(method)) for method in methods)
     assert any("returned None" in each for each in raised)
 
 
-@pytest.mark.parametrize("given", [Marking, f"{__name__}.Marking", f" {__name__}.Marking , ", [f"{__name__}.Marking"]])
+@pytest.mark.parametrize(
+    "given", [Marking, f"{__name__}.Marking", f" {__name__}.Marking , ", [f"{__name__}.Marking"]]
+)
 def test_interceptors_come_as_classes_and_dotted_paths_and_are_configured(rig: Rig, given: Any) -> None:
     with rig.producer({"interceptor.classes": given}, client_id="me") as producer:
         producer.send("t", b"v").result()
@@ -150,7 +158,9 @@ def test_what_has_one_of_the_methods_will_do(rig: Rig) -> None:
     assert rig.cluster.values("t") == [[b"plain"]]
 
 
-@pytest.mark.parametrize("given", ["nowhere.Nobody", "Nobody", f"{__name__}.Nobody", [object()], 5, [Marking(), int]])
+@pytest.mark.parametrize(
+    "given", ["nowhere.Nobody", "Nobody", f"{__name__}.Nobody", [object()], 5, [Marking(), int]]
+)
 def test_what_is_no_interceptor_is_refused_by_name(given: Any) -> None:
     with pytest.raises(ConfigError, match=r"interceptor.classes: .*(Nobody|object|5|int)"):
         Producer({"bootstrap.servers": "h:1", "interceptor.classes": given})
@@ -179,7 +189,9 @@ def test_the_awaiting_face_has_them_too(rig: Rig) -> None:
     seen = Marking()
 
     async def main() -> None:
-        async with AsyncProducer({"bootstrap.servers": rig.cluster.bootstrap, "interceptor.classes": [seen]}) as producer:
+        async with AsyncProducer(
+            {"bootstrap.servers": rig.cluster.bootstrap, "interceptor.classes": [seen]}
+        ) as producer:
             await producer.send("t", b"v")
             with pytest.raises(InvalidRecord):
                 await producer.send("t", 5)  # type: ignore[arg-type]
@@ -212,7 +224,9 @@ class Halving(ConsumerInterceptor):
         self.closed += 1
 
 
-def test_consumers_hand_over_what_interceptors_leave_and_move_on_over_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consumers_hand_over_what_interceptors_leave_and_move_on_over_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = client_rig.Rig(monkeypatch)
     made.cluster.topic("t")
     made.cluster.write("t", 0, [b"%d" % n for n in range(20)])

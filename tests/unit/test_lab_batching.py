@@ -23,13 +23,22 @@ from fairlead_kafka.testing import Cluster
 def test_a_profile_is_every_combination_and_every_level_where_batches_are_largest() -> None:
     for profile in PROFILES.values():
         found = cases(profile)
-        assert len(found) == len(set(found)) == len(profile.batch_sizes) * len(profile.lingers_ms) * 5 + len(CODECS) - 5
-        assert {(case.batch_size, case.linger_ms) for case in found if case.codec not in DEFAULT_CODECS} == {profile.deep}
+        assert (
+            len(found)
+            == len(set(found))
+            == len(profile.batch_sizes) * len(profile.lingers_ms) * 5 + len(CODECS) - 5
+        )
+        assert {(case.batch_size, case.linger_ms) for case in found if case.codec not in DEFAULT_CODECS} == {
+            profile.deep
+        }
         assert profile.deep == (max(profile.batch_sizes), max(profile.lingers_ms))
 
 
 def test_options_replace_their_part_of_the_profile() -> None:
-    assert cases(PROFILES["quick"], [10], [0, 5], ["zstd 9"]) == [Case(10, 0, "zstd 9"), Case(10, 5, "zstd 9")]
+    assert cases(PROFILES["quick"], [10], [0, 5], ["zstd 9"]) == [
+        Case(10, 0, "zstd 9"),
+        Case(10, 5, "zstd 9"),
+    ]
     codec = {"compression.type": "zstd", "compression.zstd.level": 9}
     assert Case(10, 5, "zstd 9").config() == {**AS_KAFKA, "batch.size": 10, "linger.ms": 5, **codec}
 
@@ -40,10 +49,13 @@ def test_a_row_counts_what_the_partitions_hold() -> None:
     for number in range(4):
         journal.sent(number)
         journal.acked(number)
-    row = row_of(Case(1024, 5, "lz4"), load, journal, [Held(0, 3, 1, 150), Held(1, 1, 1, 50)], value_bytes=400)
+    row = row_of(
+        Case(1024, 5, "lz4"), load, journal, [Held(0, 3, 1, 150), Held(1, 1, 1, 50)], value_bytes=400
+    )
     assert row == {
         "batch_size": 1024, "linger_ms": 5, "compression": "lz4",
-        "records": 4, "batches": 2, "records_per_batch": 2.0, "bytes": 200, "ratio": 0.5, "p50_ms": 1.0, "p99_ms": 1.0,
+        "records": 4, "batches": 2, "records_per_batch": 2.0, "bytes": 200, "ratio": 0.5, "p50_ms": 1.0,
+        "p99_ms": 1.0,
     }  # fmt: skip
 
 
@@ -62,11 +74,16 @@ def test_a_target_that_cannot_be_had_gives_a_skipped_row(monkeypatch: pytest.Mon
 def test_the_plot_has_a_panel_for_each_linger_and_a_line_for_each_codec(tmp_path: Path) -> None:
     where = {"table": "batching", "target": "fairlead"}
     rows = [
-        {"batch_size": size, "linger_ms": linger_ms, "compression": codec, "ratio": 0.5, "p99_ms": 3.0, **where}
+        {"batch_size": size, "linger_ms": linger_ms, "compression": codec, "ratio": 0.5, "p99_ms": 3.0,
+        **where}
         for size in (1024, 16_384) for linger_ms in (0, 100) for codec in ("none", "zstd", "zstd 9")
     ]  # fmt: skip
     batching.plot(
-        [*rows, {"table": "limits", "target": "fairlead", "limit": "a record too large", "got": "RecordTooLarge"}], tmp_path / "plot.svg"
+        [
+            *rows,
+            {"table": "limits", "target": "fairlead", "limit": "a record too large", "got": "RecordTooLarge"},
+        ],
+        tmp_path / "plot.svg",
     )
     said = (tmp_path / "plot.svg").read_text()
     assert said.count("linger.ms 0, fairlead") == said.count("linger.ms 100, fairlead") == 2
@@ -78,7 +95,10 @@ def test_what_the_caller_got_is_said_in_words() -> None:
     assert told(limit, 10, 1, []) == "acknowledged"
     assert told(limit, 10, 4, []) == "acknowledged, in 4 batches"
     assert told(limit, 0, 0, [RecordTooLarge("too large")] * 10) == "RecordTooLarge: too large"
-    assert told(limit, 7, 1, [BufferExhausted("full")]) == "7 acknowledged; 1 × BufferExhausted: full; 2 not submitted"
+    assert (
+        told(limit, 7, 1, [BufferExhausted("full")])
+        == "7 acknowledged; 1 × BufferExhausted: full; 2 not submitted"
+    )
     assert len(told(limit, 0, 0, [RecordTooLarge("x" * 500)] * 10)) <= GOT_MAX_LETTERS + 20
 
 
@@ -103,13 +123,25 @@ def cluster() -> Iterator[Cluster]:
 def test_every_limit_gives_the_caller_what_it_should(cluster: Cluster, limit: Limit) -> None:
     row = limit_row(cluster.bootstrap_servers, f"limit-{LIMITS.index(limit)}", limit)
     acked, got = GOT[limit.name]
-    assert (row["limit"], row["setting"], row["records"], row["acked"]) == (limit.name, limit.setting, limit.records, acked)
+    assert (row["limit"], row["setting"], row["records"], row["acked"]) == (
+        limit.name,
+        limit.setting,
+        limit.records,
+        acked,
+    )
     assert row["got"].startswith(got), row["got"]
 
 
 def test_one_case_on_a_real_cluster_sends_every_record_in_full_batches(cluster: Cluster) -> None:
-    row = batching.measure(cluster.bootstrap_servers, "one-case", Case(16_384, 50, "zstd"), Load(300, 100_000, 0))
-    assert (row["records"], row["compression"], row["batch_size"], row["linger_ms"]) == (300, "zstd", 16_384, 50)
+    row = batching.measure(
+        cluster.bootstrap_servers, "one-case", Case(16_384, 50, "zstd"), Load(300, 100_000, 0)
+    )
+    assert (row["records"], row["compression"], row["batch_size"], row["linger_ms"]) == (
+        300,
+        "zstd",
+        16_384,
+        50,
+    )
     assert 1 <= row["batches"] < 30
     assert 0 < row["ratio"] < 0.7, "log lines compress"
     assert row["requests"] >= 1

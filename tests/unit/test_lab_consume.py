@@ -95,7 +95,9 @@ def test_figures_are_per_second_and_per_million() -> None:
     }
 
 
-@pytest.mark.parametrize(("size", "count"), [(10, 3_000_000), (100, 3_000_000), (512, 550_000), (1024, 250_000), (100_000, 50_000)])
+@pytest.mark.parametrize(
+    ("size", "count"), [(10, 3_000_000), (100, 3_000_000), (512, 550_000), (1024, 250_000), (100_000, 50_000)]
+)
 def test_larger_records_are_fewer(size: int, count: int) -> None:
     assert consume.records_of(Cell(record_size=size), 3_000_000) == count
 

@@ -37,19 +37,50 @@ def test_rows_begin_with_the_state_before_the_fault_and_compare_each_fault_with_
         }
     )
     assert rows == [
-        {"fault": "none", "healthy_records_per_s": 2000, "share": 1.0, "p99_ms": 10.0, "acked": 12_000, "failed": 0},
-        {"fault": "slow", "healthy_records_per_s": 900, "share": 0.9, "p99_ms": 5.0, "acked": 2700, "failed": 7, "rss_mb": 200},
-        {"fault": "dead", "healthy_records_per_s": 0, "share": 0.0, "p99_ms": None, "acked": 0, "failed": 0, "rss_mb": 210},
+        {
+            "fault": "none",
+            "healthy_records_per_s": 2000,
+            "share": 1.0,
+            "p99_ms": 10.0,
+            "acked": 12_000,
+            "failed": 0,
+        },
+        {
+            "fault": "slow",
+            "healthy_records_per_s": 900,
+            "share": 0.9,
+            "p99_ms": 5.0,
+            "acked": 2700,
+            "failed": 7,
+            "rss_mb": 200,
+        },
+        {
+            "fault": "dead",
+            "healthy_records_per_s": 0,
+            "share": 0.0,
+            "p99_ms": None,
+            "acked": 0,
+            "failed": 0,
+            "rss_mb": 210,
+        },
     ]
 
 
 def test_what_could_not_be_measured_is_a_row_that_says_why() -> None:
     assert rows_of({"slow": {"skipped": "why"}}) == [{"fault": "slow", "skipped": "why"}]
-    rows = rows_of({"slow": {"skipped": "why"}, "dead": {"baseline": _told(0), "fault": _told(0), "rss_mb": 1}})
-    assert [(row["fault"], row.get("share")) for row in rows] == [("none", 1.0), ("slow", None), ("dead", None)]
+    rows = rows_of(
+        {"slow": {"skipped": "why"}, "dead": {"baseline": _told(0), "fault": _told(0), "rss_mb": 1}}
+    )
+    assert [(row["fault"], row.get("share")) for row in rows] == [
+        ("none", 1.0),
+        ("slow", None),
+        ("dead", None),
+    ]
 
 
-def test_a_target_that_cannot_be_had_gives_a_skipped_row_for_each_system(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_cannot_be_had_gives_a_skipped_row_for_each_system(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     @contextmanager
     def unavailable(*_: object) -> Iterator[None]:
         raise Unavailable("no Java here")
@@ -57,7 +88,9 @@ def test_a_target_that_cannot_be_had_gives_a_skipped_row_for_each_system(monkeyp
 
     monkeypatch.setattr(isolation, "faulty_target", unavailable)
     rows = isolation.run(lambda _: None, targets=["apache-kafka"], peers=["fairlead", "java"])
-    assert rows == [{"system": name, "target": "apache-kafka", "skipped": "no Java here"} for name in ("fairlead", "java")]
+    assert rows == [
+        {"system": name, "target": "apache-kafka", "skipped": "no Java here"} for name in ("fairlead", "java")
+    ]
 
 
 def test_a_system_that_is_not_installed_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +108,12 @@ def test_a_phase_counts_by_partition_and_tells_of_the_healthy_ones() -> None:
     phase = Phase(3)
     phase.acked = [500, 20, 40]
     phase.latencies_ms = [float(number) for number in range(100)]
-    assert phase.figures(2.0, [1, 2]) == {"healthy_records_per_s": 30, "p99_ms": 99.0, "acked": 560, "failed": 0}
+    assert phase.figures(2.0, [1, 2]) == {
+        "healthy_records_per_s": 30,
+        "p99_ms": 99.0,
+        "acked": 560,
+        "failed": 0,
+    }
     assert Phase(3).figures(2.0, [1, 2])["p99_ms"] is None
 
 
@@ -111,11 +149,32 @@ def test_every_client_has_its_script_and_its_command() -> None:
 def test_java_is_told_the_same_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "java", lambda: "java")
     monkeypatch.setattr(isolation, "jars", lambda: Path("jars"))
-    *_, source, servers, topic, load, partitions, faulty, size, rate, warmup, baseline, settling, fault, config = command_of(
-        _task("java", keyed=True, **{"linger.ms": 5})
-    )
+    (
+        *_,
+        source,
+        servers,
+        topic,
+        load,
+        partitions,
+        faulty,
+        size,
+        rate,
+        warmup,
+        baseline,
+        settling,
+        fault,
+        config,
+    ) = command_of(_task("java", keyed=True, **{"linger.ms": 5}))
     assert Path(source).exists()
-    assert (servers, topic, load, partitions, faulty, size, rate) == ("127.0.0.1:1", "topic", "keyed", "6", "0,3", "512", "0")
+    assert (servers, topic, load, partitions, faulty, size, rate) == (
+        "127.0.0.1:1",
+        "topic",
+        "keyed",
+        "6",
+        "0,3",
+        "512",
+        "0",
+    )
     assert (warmup, baseline, settling, fault, config) == ("100", "200", "100", "200", "linger.ms=5")
 
 
@@ -138,23 +197,28 @@ def test_the_broker_breaks_when_the_client_asks_for_it_and_is_healed_when_it_has
 
 
 def test_a_client_that_fails_is_skipped_with_its_last_words() -> None:
-    assert run_client(_script("import sys; sys.exit('first\\nno broker today')"), 30, contextlib.nullcontext) == {
-        "skipped": "failed: no broker today"
-    }
-    assert run_client(_script("print('fault')"), 30, contextlib.nullcontext)["skipped"].startswith("failed: it told nothing")
+    assert run_client(
+        _script("import sys; sys.exit('first\\nno broker today')"), 30, contextlib.nullcontext
+    ) == {"skipped": "failed: no broker today"}
+    assert run_client(_script("print('fault')"), 30, contextlib.nullcontext)["skipped"].startswith(
+        "failed: it told nothing"
+    )
 
     @contextmanager
     def stuck() -> Iterator[None]:
         raise TimedOut("nobody noticed")
         yield
 
-    assert run_client(_script("print('fault')"), 30, stuck) == {"skipped": "the fault could not be made: nobody noticed"}
+    assert run_client(_script("print('fault')"), 30, stuck) == {
+        "skipped": "the fault could not be made: nobody noticed"
+    }
 
 
 def test_the_plot_has_a_panel_for_each_load(tmp_path: Path) -> None:
     rows = [
         {"system": system, "target": "fairlead", "load": load, "fault": fault, "share": 0.5}
-        for system in ("fairlead", "java") for load in ("keyed", "unkeyed") for fault in ("none", "slow", "dead")
+        for system in ("fairlead", "java") for load in ("keyed", "unkeyed") for fault in ("none", "slow",
+        "dead")
     ]  # fmt: skip
     isolation.plot(rows, tmp_path / "plot.svg")
     said = (tmp_path / "plot.svg").read_text()

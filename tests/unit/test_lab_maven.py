@@ -32,7 +32,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_two_that_ask_at_once_fetch_one_after_the_other_and_each_thing_once(folder: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda name: fetch_jars(name, ["group:artifact:1"]), ["kafka", "kafka", "connector", "kafka"]))
+        found = list(
+            pool.map(
+                lambda name: fetch_jars(name, ["group:artifact:1"]), ["kafka", "kafka", "connector", "kafka"]
+            )
+        )
     assert {path.name for path in found} == {"kafka", "connector"}
     assert (folder / "calls").read_text().count("call") == 2
 

@@ -20,8 +20,11 @@ class Clock:
         return self.ns
 
 
-def handed_over(load: Load, clock: Clock, held_up_s: dict[int, float] | None = None) -> list[tuple[int, float]]:
-    """(record, s after the start) of everything handed over by a caller that sleeps as told, and is held up after some records."""
+def handed_over(
+    load: Load, clock: Clock, held_up_s: dict[int, float] | None = None
+) -> list[tuple[int, float]]:
+    """(record, s after the start) of everything handed over by a caller that sleeps as told, and is
+    held up after some records."""
     started_ns, found = clock.ns, []
     for pause_s, numbers in load.turns(clock):
         clock.ns += round(pause_s * NS_PER_S)
@@ -68,7 +71,14 @@ def test_nothing_more_is_handed_over_after_the_limit() -> None:
 
 def test_percentiles_are_elements_by_kafkas_rule() -> None:
     figures = latency_figures(np.arange(1000, 0, -1, dtype=np.float64))
-    assert figures == {"avg_ms": 500.5, "p50_ms": 501.0, "p95_ms": 951.0, "p99_ms": 991.0, "p999_ms": 1000.0, "max_ms": 1000.0}
+    assert figures == {
+        "avg_ms": 500.5,
+        "p50_ms": 501.0,
+        "p95_ms": 951.0,
+        "p99_ms": 991.0,
+        "p999_ms": 1000.0,
+        "max_ms": 1000.0,
+    }
     assert latency_figures(np.array([7.0]))["p999_ms"] == 7.0
     assert latency_figures(np.empty(0)) == {}
 
@@ -90,7 +100,13 @@ def test_failures_are_counted_and_the_first_is_told() -> None:
     for number, text in enumerate(("first", "second")):
         journal.sent(number)
         journal.failed(number, TimeoutError(text))
-    assert journal.figures() == {"records_per_s": 0.0, "mb_per_s": 0.0, "acked": 0, "failed": 2, "error": "first"}
+    assert journal.figures() == {
+        "records_per_s": 0.0,
+        "mb_per_s": 0.0,
+        "acked": 0,
+        "failed": 2,
+        "error": "first",
+    }
 
 
 def test_what_is_open_in_the_end_counts_with_what_it_has_waited() -> None:
@@ -104,10 +120,21 @@ def test_what_is_open_in_the_end_counts_with_what_it_has_waited() -> None:
     clock.ns += 500 * NS_PER_MS
     journal.end()
     figures = journal.figures()
-    assert (figures["acked"], figures["failed"], figures["open"], figures["error"]) == (1, 1, 1, "TimeoutError")
+    assert (figures["acked"], figures["failed"], figures["open"], figures["error"]) == (
+        1,
+        1,
+        1,
+        "TimeoutError",
+    )
     assert (figures["avg_ms"], figures["max_ms"]) == (260.0, 510.0)
 
 
 def test_a_task_survives_the_command_line() -> None:
-    task = Task("fairlead", "127.0.0.1:9092", "t", Load(10, 5, 512, flush=True), {"linger.ms": 0, "partitioner.max.skew.bytes": 2**63 - 1})
+    task = Task(
+        "fairlead",
+        "127.0.0.1:9092",
+        "t",
+        Load(10, 5, 512, flush=True),
+        {"linger.ms": 0, "partitioner.max.skew.bytes": 2**63 - 1},
+    )
     assert Task.from_json(task.to_json()) == task

@@ -1,4 +1,5 @@
-"""Plots of experiments: a file of the format asked for, the same bytes for the same rows, and a word where there is none."""
+"""Plots of experiments: a file of the format asked for, the same bytes for the same rows, and a
+word where there is none."""
 
 from __future__ import annotations
 
@@ -21,7 +22,14 @@ from fairlead_kafka.lab.plotting import Bars, Lines, Unplottable, bars, colours,
 PANELS = [
     Bars("bytes", ["late", "uniform"], {"broker 0": [1.0, 2.0], "broker 1": [3.0, None]}, "MB", log=True),
     Bars("rates", ["java", "fairlead.send"], {"": [1.0, 2_500.0]}, "records/s"),
-    Lines("latency", {"late": ([1, 10], [2.0, 3.0]), "uniform": ([1, 10], [4.0, None])}, "partitions", "ms", log_x=True, log_y=True),
+    Lines(
+        "latency",
+        {"late": ([1, 10], [2.0, 3.0]), "uniform": ([1, 10], [4.0, None])},
+        "partitions",
+        "ms",
+        log_x=True,
+        log_y=True,
+    ),
     Lines("latency", {"late": ([1, 10], [2.0, 3.0])}, "partitions", "ms"),
 ]
 
@@ -37,7 +45,13 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path, suffix: str) -> None:
 
 
 def test_an_svg_says_in_text_what_it_shows(tmp_path: Path) -> None:
-    bars(tmp_path / "bars.svg", "Bytes per broker", ["late", "uniform"], {"broker 0": [1, 2], "broker 1": [3, None]}, "MB")
+    bars(
+        tmp_path / "bars.svg",
+        "Bytes per broker",
+        ["late", "uniform"],
+        {"broker 0": [1, 2], "broker 1": [3, None]},
+        "MB",
+    )
     lines(tmp_path / "lines.svg", "Latency", {"late": ([1, 2], [3, 4])}, "partitions", "p99, ms")
     said = (tmp_path / "bars.svg").read_text()
     assert all(word in said for word in ("Bytes per broker", "late", "uniform", "broker 0", "broker 1", "MB"))
@@ -46,7 +60,13 @@ def test_an_svg_says_in_text_what_it_shows(tmp_path: Path) -> None:
 
 
 def test_a_series_without_any_value_takes_no_place(tmp_path: Path) -> None:
-    bars(tmp_path / "bars.svg", "Shares", ["late"], {"one broker slow": [0.9], "one broker dead": [None]}, "share")
+    bars(
+        tmp_path / "bars.svg",
+        "Shares",
+        ["late"],
+        {"one broker slow": [0.9], "one broker dead": [None]},
+        "share",
+    )
     assert "dead" not in (tmp_path / "bars.svg").read_text()
 
 
@@ -62,7 +82,9 @@ def test_other_formats_are_refused_with_those_we_write(tmp_path: Path) -> None:
 
 
 def test_a_system_has_its_colour_whatever_stands_beside_it() -> None:
-    together = dict(zip(names := ["fairlead.send", "fairlead.late", "java", "aiokafka"], colours(names), strict=True))
+    together = dict(
+        zip(names := ["fairlead.send", "fairlead.late", "java", "aiokafka"], colours(names), strict=True)
+    )
     assert colours(["java"]) == [together["java"]]
     assert colours(["aiokafka", "java"]) == [together["aiokafka"], together["java"]]
     assert len(set(together.values())) == 4
@@ -70,7 +92,8 @@ def test_a_system_has_its_colour_whatever_stands_beside_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (4.5678, "4.57"), (999, "999"), (45_600, "45.6 k"), (1_234_567, "1.23 M"), (2e9, "2 G")]
+    ("value", "text"),
+    [(0, "0"), (4.5678, "4.57"), (999, "999"), (45_600, "45.6 k"), (1_234_567, "1.23 M"), (2e9, "2 G")],
 )
 def test_figures_are_short(value: float, text: str) -> None:
     assert short(value) == text
@@ -98,14 +121,21 @@ def module(monkeypatch: pytest.MonkeyPatch) -> _Module:
     return made
 
 
-def test_the_plot_goes_beside_the_report_and_leaves_skipped_systems_out(module: _Module, tmp_path: Path) -> None:
+def test_the_plot_goes_beside_the_report_and_leaves_skipped_systems_out(
+    module: _Module, tmp_path: Path
+) -> None:
     run_experiment("tiny", str(tmp_path / "report.json"), None, profile="quick")
-    assert json.loads((tmp_path / "report.json").read_text())["rows"][1] == {"system": "b", "skipped": "not installed"}
+    assert json.loads((tmp_path / "report.json").read_text())["rows"][1] == {
+        "system": "b",
+        "skipped": "not installed",
+    }
     assert (tmp_path / "report.svg").read_text().startswith("<?xml")
     assert module.drawn == [([{"system": "a", "p99_ms": 1.5}], tmp_path / "report.svg")]
 
 
-def test_the_plot_goes_where_it_is_told_to(module: _Module, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plot_goes_where_it_is_told_to(
+    module: _Module, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run_experiment("tiny", "-", str(tmp_path / "own.png"))
     assert json.loads(capsys.readouterr().out)["experiment"] == "tiny"
     assert (tmp_path / "own.png").read_bytes().startswith(b"\x89PNG")
@@ -126,7 +156,9 @@ def test_without_matplotlib_the_rows_are_there_and_a_line_says_why_no_plot_is(
     run_experiment("tiny", str(tmp_path / "report.json"), None)
     assert (tmp_path / "report.json").exists()
     assert not (tmp_path / "report.svg").exists()
-    assert "no plot: matplotlib is not installed; pip install 'fairlead-kafka[lab]'" in capsys.readouterr().err
+    assert (
+        "no plot: matplotlib is not installed; pip install 'fairlead-kafka[lab]'" in capsys.readouterr().err
+    )
 
 
 def test_only_skipped_rows_or_an_experiment_without_a_plot_are_said(
@@ -167,7 +199,11 @@ def test_every_experiment_can_be_drawn() -> None:
 def test_tables_of_one_report_are_printed_apart(
     module: _Module, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [{"table": "sizes", "size": 1}, {"table": "limits", "limit": "too large"}, {"table": "sizes", "size": 2}]
+    rows = [
+        {"table": "sizes", "size": 1},
+        {"table": "limits", "limit": "too large"},
+        {"table": "sizes", "size": 2},
+    ]
     monkeypatch.setattr(module, "run", lambda status, **_: rows)
     run_experiment("tiny", None, None)
     heads = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("table")]

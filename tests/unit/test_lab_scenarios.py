@@ -1,4 +1,5 @@
-"""Policies under other loads and faults: what happens to brokers in virtual time, and the shape of the rows."""
+"""Policies under other loads and faults: what happens to brokers in virtual time, and the shape of
+the rows."""
 
 from __future__ import annotations
 
@@ -19,8 +20,11 @@ from tests.unit.test_lab_kips import shares, silent
 
 
 def measured(**more: Any) -> dict[str, Any]:
-    """2,000 records a second for 1.5 s, the first half second of them warm-up, to whatever broker is ready."""
-    return virtual_load(VirtualTask(load_of(2_000, 2_000, 512, 0.5), {**POLICIES["late.any"], "linger.ms": 0}, **more))
+    """2,000 records a second for 1.5 s, the first half second of them warm-up, to whatever broker
+    is ready."""
+    return virtual_load(
+        VirtualTask(load_of(2_000, 2_000, 512, 0.5), {**POLICIES["late.any"], "linger.ms": 0}, **more)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +66,9 @@ def test_keyed_records_go_where_their_keys_send_them() -> None:
 def test_a_row_for_each_scenario_and_policy(tmp_path: Path) -> None:
     names = ["keyed 10 %", "bursts every 100 ms"]
     rows = scenarios.run(silent, scenarios=names, policies=["adaptive", "late"])
-    assert [(row["scenario"], row["policy"]) for row in rows] == [(name, policy) for name in names for policy in ("adaptive", "late")]
+    assert [(row["scenario"], row["policy"]) for row in rows] == [
+        (name, policy) for name in names for policy in ("adaptive", "late")
+    ]
     assert all(row["failed"] == 0 and row["avg_ms"] < row["p99_ms"] and row["seeds"] == 1 for row in rows)
     assert all(0 <= row["skew_share"] < 2 for row in rows)
     EXPERIMENTS["scenarios"].plot(rows, tmp_path / "rows.svg")
@@ -70,7 +76,9 @@ def test_a_row_for_each_scenario_and_policy(tmp_path: Path) -> None:
 
 
 def test_skew_is_what_the_largest_has_above_the_mean() -> None:
-    assert skew_share({"bytes_broker_0": 120, "bytes_broker_1": 80, "bytes_broker_2": 100}) == pytest.approx(0.2)
+    assert skew_share({"bytes_broker_0": 120, "bytes_broker_1": 80, "bytes_broker_2": 100}) == pytest.approx(
+        0.2
+    )
     assert skew_share({"bytes_broker_0": 0, "bytes_broker_1": 0}) == 0
 
 
@@ -78,7 +86,10 @@ def test_every_scenario_makes_tasks_that_a_producer_takes() -> None:
     for scenario in SCENARIOS.values():
         task = scenario.task("late", seed=3)
         assert task.seed == 3
-        assert all(0 <= event.broker < task.brokers and event.at_ms <= (scenario.seconds + 1) * 1_000 for event in task.events)
+        assert all(
+            0 <= event.broker < task.brokers and event.at_ms <= (scenario.seconds + 1) * 1_000
+            for event in task.events
+        )
 
 
 def test_a_name_that_no_scenario_has_is_told_with_those_there_are() -> None:

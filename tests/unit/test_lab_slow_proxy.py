@@ -28,7 +28,8 @@ def request(api_key: int, correlation_id: int) -> bytes:
 
 
 class Stage:
-    """A client, the proxy, and a broker that answers each request at once with its correlation id, on a virtual host."""
+    """A client, the proxy, and a broker that answers each request at once with its correlation id,
+    on a virtual host."""
 
     def __init__(self) -> None:
         self.host = VirtualHost(latency_ms=0, chunk_bytes=5)
@@ -63,7 +64,12 @@ class Stage:
         if isinstance(event, Received):
             self._answers += event.data
             while len(self._answers) >= 8:
-                self.arrivals.append((struct.unpack_from(">i", self._answers, 4)[0], (self.host.now_ns() - self.started_ns) / 1e6))
+                self.arrivals.append(
+                    (
+                        struct.unpack_from(">i", self._answers, 4)[0],
+                        (self.host.now_ns() - self.started_ns) / 1e6,
+                    )
+                )
                 self._answers = self._answers[8:]
         return ()
 

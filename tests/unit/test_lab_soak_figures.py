@@ -1,4 +1,5 @@
-"""The arithmetic of a soak: slopes with their noise, latencies in buckets, tallies, and the verdict."""
+"""The arithmetic of a soak: slopes with their noise, latencies in buckets, tallies, and the
+verdict."""
 
 from __future__ import annotations
 
@@ -62,7 +63,10 @@ def test_too_few_points_have_no_slope(points: tuple[list[float], list[float]]) -
 
 def _rows(**columns: list[Any]) -> list[dict[str, Any]]:
     count = len(next(iter(columns.values())))
-    return [{"minute": float(row + 1), "process": "p", **{name: values[row] for name, values in columns.items()}} for row in range(count)]
+    return [
+        {"minute": float(row + 1), "process": "p", **{name: values[row] for name, values in columns.items()}}
+        for row in range(count)
+    ]
 
 
 def test_slopes_leave_the_warm_up_out_and_are_per_hour() -> None:
@@ -160,10 +164,18 @@ def _finals() -> dict[str, dict[str, Any]]:
         "unkeyed": _final(records=60, tally=sent.to_json()),
         "keyed": _final(),
         "compacted": _final(records=9, tally={"soak-compacted-0": [9, 1]}, newest={"3": 4, "6": -1}),
-        "transactional": _final(records=10, tally=in_transactions.to_json(), counts={"committed": 1, "aborted": 2, "offsets_checked": 1}),
+        "transactional": _final(
+            records=10,
+            tally=in_transactions.to_json(),
+            counts={"committed": 1, "aborted": 2, "offsets_checked": 1},
+        ),
         "groups": _final(counts={"groups": 3, "offsets_checked": 9, "offsets_wrong": 0}),
         "topics": _final(counts={"topics": 4, "topics_wrong": 0}),
-        "auditor": _final(records=70, tally={**sent.to_json(), **in_transactions.to_json(), "soak-compacted-0": [7, 1]}, **audit),
+        "auditor": _final(
+            records=70,
+            tally={**sent.to_json(), **in_transactions.to_json(), "soak-compacted-0": [7, 1]},
+            **audit,
+        ),
     }
 
 

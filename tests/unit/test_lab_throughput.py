@@ -1,4 +1,5 @@
-"""`lab throughput`: its arithmetic, the shape of its report and of its plot, and rows for what could not be measured."""
+"""`lab throughput`: its arithmetic, the shape of its report and of its plot, and rows for what
+could not be measured."""
 
 from __future__ import annotations
 
@@ -61,18 +62,25 @@ def test_figures_are_per_second_and_per_million() -> None:
         "cpu_s_per_million": 2.0,
         "rss_mb": 182,
     }
-    few = {name: value for name, value in MARKS.items() if name != "first_100000_s"} | {"cold_acked": 0, "warm_acked": 0}
+    few = {name: value for name, value in MARKS.items() if name != "first_100000_s"} | {
+        "cold_acked": 0,
+        "warm_acked": 0,
+    }
     row = throughput.figures("aiokafka", few, 100)
     assert (row["first_100000_s"], row["cold_records_per_s"], row["records_per_s"]) == (None, 0, 0)
 
 
 def test_memory_beyond_buffer_memory_is_told_of_clients_that_have_one() -> None:
-    assert throughput.figures("fairlead.send", MARKS, 100)["rss_over_buffer_mb"] == 150, "buffer.memory is 32 MiB"
+    assert throughput.figures("fairlead.send", MARKS, 100)["rss_over_buffer_mb"] == 150, (
+        "buffer.memory is 32 MiB"
+    )
     assert "rss_over_buffer_mb" not in throughput.figures("confluent-kafka.produce", MARKS, 100)
 
 
 def test_a_report_is_json_of_a_stable_shape() -> None:
-    made = json.loads(json.dumps(report("throughput", {"peers": ["raw"]}, [{"system": "raw", "records_per_s": 1}])))
+    made = json.loads(
+        json.dumps(report("throughput", {"peers": ["raw"]}, [{"system": "raw", "records_per_s": 1}]))
+    )
     assert list(made) == ["experiment", "version", "environment", "parameters", "rows"]
     assert (made["experiment"], made["version"], made["parameters"]) == ("throughput", 1, {"peers": ["raw"]})
     assert made["rows"] == [{"system": "raw", "records_per_s": 1}]
@@ -97,22 +105,36 @@ def test_java_is_skipped_where_there_is_none(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(throughput, "java_command", no_java)
     assert throughput.run_system("java", _cell(), "topic") == {"skipped": "there is no java"}
-    assert throughput.run_system("java", _cell(keyed=True), "topic") == {"skipped": "kafka-producer-perf-test sends no keys"}
+    assert throughput.run_system("java", _cell(keyed=True), "topic") == {
+        "skipped": "kafka-producer-perf-test sends no keys"
+    }
 
 
 def test_java_says_how_fast_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = "100 records sent, 50.0 records/sec (0.1 MB/sec)\n1000 records sent, 125.5 records/sec (0.1 MB/sec), 3 ms avg latency\n"
+    said = (
+        "100 records sent, 50.0 records/sec (0.1 MB/sec)\n1000 records sent, 125.5 records/sec (0.1 "
+        "MB/sec), 3 ms avg latency\n"
+    )
     monkeypatch.setattr(throughput, "java_command", lambda *_: [])
     monkeypatch.setattr(throughput, "run_whole", lambda *_: Whole(0, said, 9.0, 0.5, 300))
     row = throughput.run_system("java", _cell(), "topic")
-    assert (row["acked"], row["cold_s"], row["cold_records_per_s"], row["cold_cpu_s_per_million"]) == (1000, 9.0, 126, 500.0)
+    assert (row["acked"], row["cold_s"], row["cold_records_per_s"], row["cold_cpu_s_per_million"]) == (
+        1000,
+        9.0,
+        126,
+        500.0,
+    )
     assert (row["rss_mb"], row["rss_over_buffer_mb"]) == (300, 268)
     monkeypatch.setattr(throughput, "run_whole", lambda *_: Whole(1, "no broker today\n", 9.0, 0.5, 300))
     assert throughput.run_system("java", _cell(), "topic") == {"skipped": "failed: no broker today"}
 
 
-def test_a_system_that_fails_or_does_not_end_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_process, "run_whole", lambda *_: Whole(1, "first\nno broker today", 9.0, 0.5, 300))
+def test_a_system_that_fails_or_does_not_end_is_skipped_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        whole_process, "run_whole", lambda *_: Whole(1, "first\nno broker today", 9.0, 0.5, 300)
+    )
     assert throughput.run_system("raw", _cell(), "topic") == {"skipped": "failed: first\nno broker today"}
 
     def too_long(*_: object) -> Whole:
@@ -129,7 +151,9 @@ def test_a_system_that_does_not_end_is_stopped_and_skipped() -> None:
 
 def test_over_tls_each_client_is_told_whom_to_trust_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
     secured = replace(_cell(), security="ssl", place=Place("localhost:2", "/ca.pem"))
-    assert throughput.run_system("raw", secured, "topic") == {"skipped": "it has no TLS: what encrypts is what is measured"}
+    assert throughput.run_system("raw", secured, "topic") == {
+        "skipped": "it has no TLS: what encrypts is what is measured"
+    }
     words = {
         "fairlead.send": "ssl.truststore.location",
         "confluent-kafka.async": "ssl.ca.location",
@@ -144,12 +168,17 @@ def test_over_tls_each_client_is_told_whom_to_trust_in_its_own_words(monkeypatch
 
 def test_of_a_dump_the_main_threads_innermost_frame_is_told() -> None:
     other = 'Thread 0x1 (most recent call first):\n  File "/a/b/c.py", line 7 in poll\n'
-    main = 'Current thread 0x2 (most recent call first):\n  File "/x/kafka/future.py", line 12 in get\n  File "/x/y.py", line 1 in main\n'
+    main = (
+        'Current thread 0x2 (most recent call first):\n  File "/x/kafka/future.py", line 12 in get\n  '
+        'File "/x/y.py", line 1 in main\n'
+    )
     assert innermost(other + main) == ", in get (kafka/future.py:12)"
     assert innermost("") == ""
 
 
-def test_a_target_that_cannot_be_had_gives_a_skipped_row_for_each_system(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_cannot_be_had_gives_a_skipped_row_for_each_system(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     @contextmanager
     def unavailable(name: str, security: str) -> Iterator[None]:
         raise Unavailable(f"no {name} here")
@@ -159,8 +188,18 @@ def test_a_target_that_cannot_be_had_gives_a_skipped_row_for_each_system(monkeyp
     said: list[str] = []
     rows = throughput.run(said.append, targets=["apache-kafka"], peers=["raw", "java"])
     assert rows == [
-        {"system": "raw", "target": "apache-kafka", "security": "plaintext", "skipped": "no apache-kafka here"},
-        {"system": "java", "target": "apache-kafka", "security": "plaintext", "skipped": "no apache-kafka here"},
+        {
+            "system": "raw",
+            "target": "apache-kafka",
+            "security": "plaintext",
+            "skipped": "no apache-kafka here",
+        },
+        {
+            "system": "java",
+            "target": "apache-kafka",
+            "security": "plaintext",
+            "skipped": "no apache-kafka here",
+        },
     ]
     assert said == ["starting apache-kafka"]
 
@@ -190,9 +229,20 @@ def test_a_row_is_the_median_round_of_its_system(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(throughput, "run_system", measured)
     monkeypatch.setattr(throughput, "Admin", NoAdmin)
     monkeypatch.setattr(throughput, "secured_target", here)
-    rows = throughput.run(lambda _: None, targets=["fairlead"], peers=["raw", "java"], records=100_000, rounds=3)
-    what = {"target": "fairlead", "security": "plaintext", "record_size": 100, "key": "unkeyed", "compression": "none"}
-    assert rows == [{"system": "raw", **what, "records_per_s": 20}, {"system": "java", **what, "cold_records_per_s": 2}]
+    rows = throughput.run(
+        lambda _: None, targets=["fairlead"], peers=["raw", "java"], records=100_000, rounds=3
+    )
+    what = {
+        "target": "fairlead",
+        "security": "plaintext",
+        "record_size": 100,
+        "key": "unkeyed",
+        "compression": "none",
+    }
+    assert rows == [
+        {"system": "raw", **what, "records_per_s": 20},
+        {"system": "java", **what, "cold_records_per_s": 2},
+    ]
     assert [system for system, _ in asked] == ["raw", "java"] * 3, "interleaved"
     assert len(set(asked)) == 6, "a topic for each"
 
@@ -205,7 +255,10 @@ def test_profiles_have_their_cells_and_options_make_every_combination() -> None:
         *((key, "none") for key in throughput.KEYS),
         *(("unkeyed", compression) for compression in throughput.COMPRESSIONS),
     }
-    assert throughput.cells(quick, compressions=["lz4", "zstd"]) == [(100, "unkeyed", "lz4"), (100, "unkeyed", "zstd")]
+    assert throughput.cells(quick, compressions=["lz4", "zstd"]) == [
+        (100, "unkeyed", "lz4"),
+        (100, "unkeyed", "zstd"),
+    ]
     assert throughput.cells(quick, [10, 20], ["keyed", "unkeyed"], ["none"]) == [
         (10, "keyed", "none"), (10, "unkeyed", "none"), (20, "keyed", "none"), (20, "unkeyed", "none")
     ]  # fmt: skip
@@ -213,7 +266,8 @@ def test_profiles_have_their_cells_and_options_make_every_combination() -> None:
 
 def test_the_plot_has_a_panel_for_each_target_key_and_compression(tmp_path: Path) -> None:
     rows = [
-        {"system": system, "target": "fairlead", "record_size": size, "key": key, "compression": "none", "records_per_s": 10 * size}
+        {"system": system, "target": "fairlead", "record_size": size, "key": key, "compression": "none",
+        "records_per_s": 10 * size}
         for system in ("raw", "java") for size in (10, 100) for key in ("keyed", "unkeyed")
     ]  # fmt: skip
     throughput.plot(rows, tmp_path / "plot.svg")
@@ -236,7 +290,9 @@ def test_values_have_the_size_asked_for_and_are_always_the_same() -> None:
 def test_lines_are_those_of_an_access_log() -> None:
     lines = log_lines(200)
     assert lines == log_lines(200) != log_lines(200, seed=2)
-    pattern = re.compile(rb'\d+(\.\d+){3} - - \[21/Nov/2026:\d\d:\d\d:\d\d \+0000\] "GET /\S* HTTP/1.1" \d{3} \d+ "-" "[^"]+"')
+    pattern = re.compile(
+        rb'\d+(\.\d+){3} - - \[21/Nov/2026:\d\d:\d\d:\d\d \+0000\] "GET /\S* HTTP/1.1" \d{3} \d+ "-" "[^"]+"'
+    )
     assert all(pattern.fullmatch(line) for line in lines)
 
 
@@ -251,7 +307,11 @@ def test_a_command_has_what_its_program_reads(tmp_path: Path) -> None:
     assert len({value for _, value in pairs}) > 900
     with pa.OSFile(cell.file + ".arrow") as source:
         table = pa.ipc.open_file(source).read_all()
-    assert (table.num_rows, table["value"][0].as_py(), table["key"][1].as_py()) == (100_000, pairs[0][1], b"key-1")
+    assert (table.num_rows, table["value"][0].as_py(), table["key"][1].as_py()) == (
+        100_000,
+        pairs[0][1],
+        b"key-1",
+    )
 
 
 def test_a_plan_sends_the_first_records_the_rest_and_then_by_time(tmp_path: Path) -> None:
@@ -272,7 +332,11 @@ def test_a_plan_sends_the_first_records_the_rest_and_then_by_time(tmp_path: Path
     assert 0 < job.marks["first_100000_s"] <= job.marks["cold_s"]
     few = Sending({**json.loads(text), "records": 1000, "warm_after_s": 0.05, "warm_s": 0.05})
     asyncio.run(_followed(few))
-    assert (few.marks["cold_acked"], few.marks["warm_acked"] >= 100_000, "first_100000_s" in few.marks) == (1000, True, False)
+    assert (few.marks["cold_acked"], few.marks["warm_acked"] >= 100_000, "first_100000_s" in few.marks) == (
+        1000,
+        True,
+        False,
+    )
 
 
 async def _followed(job: Sending) -> None:

@@ -9,7 +9,10 @@ import pytest
 from fairlead_kafka.lab.bounded import NotFinished
 from fairlead_kafka.lab.whole_process import run_whole
 
-GROWING = "import sys, time; b = bytearray(80_000_000); time.sleep(0.3); print('said'); print('complained', file=sys.stderr); sys.exit(3)"
+GROWING = (
+    "import sys, time; b = bytearray(80_000_000); time.sleep(0.3); print('said'); print('complained', "
+    "file=sys.stderr); sys.exit(3)"
+)
 
 
 def test_what_a_command_took_is_its_own() -> None:

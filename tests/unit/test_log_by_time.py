@@ -1,4 +1,5 @@
-"""Records found by their time: over batches that compaction emptied, a log start within a batch, and what producers claim."""
+"""Records found by their time: over batches that compaction emptied, a log start within a batch,
+and what producers claim."""
 
 from __future__ import annotations
 
@@ -16,14 +17,21 @@ Answer = tuple[int, TimedRecord | None]
 
 def at(*stamps_ms: int, key: bytes = b"k", **options: Any) -> bytes:
     """A batch of records with these timestamps."""
-    columns = columns_from_lists([key] * len(stamps_ms), [b"x"] * len(stamps_ms), timestamps_ms=list(stamps_ms))
+    columns = columns_from_lists(
+        [key] * len(stamps_ms), [b"x"] * len(stamps_ms), timestamps_ms=list(stamps_ms)
+    )
     return bytes(encode([Slice(columns, 0, len(stamps_ms), None)], create_time_ms=0, **options).buffer)
 
 
 def first_at(rig: LogRig, timestamp_ms: int, end: int | None = None) -> Answer:
     found: list[Answer] = []
     partition = rig.partition()
-    rig.logs.first_at(partition, timestamp_ms, partition.high_watermark if end is None else end, lambda *one: found.append(one))
+    rig.logs.first_at(
+        partition,
+        timestamp_ms,
+        partition.high_watermark if end is None else end,
+        lambda *one: found.append(one),
+    )
     rig.run()
     assert len(found) == 1
     return found[0]
@@ -32,7 +40,9 @@ def first_at(rig: LogRig, timestamp_ms: int, end: int | None = None) -> Answer:
 def newest(rig: LogRig, end: int | None = None) -> Answer:
     found: list[Answer] = []
     partition = rig.partition()
-    rig.logs.newest(partition, partition.high_watermark if end is None else end, lambda *one: found.append(one))
+    rig.logs.newest(
+        partition, partition.high_watermark if end is None else end, lambda *one: found.append(one)
+    )
     rig.run()
     assert len(found) == 1
     return found[0]
@@ -47,12 +57,19 @@ def compacted_rig() -> LogRig:
     rig.append(at(300))
     rig.append(at(200, key=b"end"), epoch=4)
     rig.advance(LOOK_MS + 1)
-    assert [(header.base_offset, header.count) for header in scan(rig.data())] == [(0, 0), (1, 1), (2, 0), (3, 1), (4, 1)]
+    assert [(header.base_offset, header.count) for header in scan(rig.data())] == [
+        (0, 0),
+        (1, 1),
+        (2, 0),
+        (3, 1),
+        (4, 1),
+    ]
     return rig
 
 
 def test_a_search_goes_on_past_batches_that_compaction_emptied() -> None:
-    """Faults 3 and 4 of issue 16: the newest of no records raised, and the first at a time was given up."""
+    """Faults 3 and 4 of issue 16: the newest of no records raised, and the first at a time was
+    given up."""
     rig = compacted_rig()
     for _ in range(2):
         assert newest(rig) == (0, TimedRecord(3, 300, 0))

@@ -1,4 +1,5 @@
-"""Checkpoints: a start that reads little, whatever became of them; and files that go only when none of them needs them."""
+"""Checkpoints: a start that reads little, whatever became of them; and files that go only when none
+of them needs them."""
 
 from __future__ import annotations
 
@@ -31,8 +32,18 @@ def stop(rig: LogRig) -> None:
 def view(rig: LogRig, number: int) -> tuple[Any, ...]:
     """All that is known of a partition."""
     one = rig.partition(number)
-    producers = [(key, entry.epoch, entry.coordinator_epoch, list(entry.batches)) for key, entry in one.producers.items()]
-    offsets = (one.log_start, one.high_watermark, one.written_end, one.log_end, one.last_stable_offset, one.size_bytes)
+    producers = [
+        (key, entry.epoch, entry.coordinator_epoch, list(entry.batches))
+        for key, entry in one.producers.items()
+    ]
+    offsets = (
+        one.log_start,
+        one.high_watermark,
+        one.written_end,
+        one.log_end,
+        one.last_stable_offset,
+        one.size_bytes,
+    )
     return (*offsets, one.epochs.items(), producers, one.aborted(0, 1 << 40), rig.data(number))
 
 
@@ -75,7 +86,9 @@ def test_what_changes_while_a_checkpoint_is_gathered_slice_by_slice_is_in_it_as_
         rig.step()
     assert rig.logs._checkpoints.taking
     for number in range(12):  # some gathered, some not
-        rig.logs.append(rig.partition(number), memoryview(sequenced(0)), scan(sequenced(0))[0], 5, rig.wall_ms)
+        rig.logs.append(
+            rig.partition(number), memoryview(sequenced(0)), scan(sequenced(0))[0], 5, rig.wall_ms
+        )
     rig.logs.truncate(rig.partition(11), 2)
     rig.logs.restart(rig.partition(10), 40)
     rig.logs.move_start(rig.partition(9), 1)
@@ -83,7 +96,9 @@ def test_what_changes_while_a_checkpoint_is_gathered_slice_by_slice_is_in_it_as_
     assert not rig.logs._checkpoints.taking
     before = [view(rig, number) for number in range(21)]
     result = rig.crash()
-    assert (result.refused, result.entry_count) == (None, 17), "what came before the gathering is not read again"
+    assert (result.refused, result.entry_count) == (None, 17), (
+        "what came before the gathering is not read again"
+    )
     assert [view(rig, number) for number in range(21)] == before
 
 
@@ -156,7 +171,9 @@ def test_it_waits_until_what_it_tells_of_is_synced() -> None:
 
 
 @pytest.mark.parametrize("damage", ["torn", "garbage", "empty", "other version"])
-def test_a_damaged_checkpoint_gives_way_to_the_one_before(damage: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(
+    damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
     rig = filled()
     stop(rig)
     older = A if A in rig.disk.files else B
@@ -218,7 +235,13 @@ def test_a_file_that_is_shorter_than_it_was_synced_is_refused_with_advice() -> N
     del rig.disk.files[FIRST][-5:]
     refused = rig.crash().refused
     assert refused is not None
-    for part in (FIRST, f"ends at byte {size - 5}", f"{size} bytes of it were synced", "5 bytes", "delete checkpoint-a and checkpoint-b"):
+    for part in (
+        FIRST,
+        f"ends at byte {size - 5}",
+        f"{size} bytes of it were synced",
+        "5 bytes",
+        "delete checkpoint-a and checkpoint-b",
+    ):
         assert part in refused
     for path in (A, B):
         rig.disk.files.pop(path, None)
@@ -252,7 +275,9 @@ def test_a_file_of_a_topic_that_is_gone_is_deleted_after_a_restart() -> None:
     assert len(rig.values()) == 1
 
 
-def test_damage_below_the_checkpoint_is_found_when_it_is_read_and_not_given_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_damage_below_the_checkpoint_is_found_when_it_is_read_and_not_given_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     rig = LogRig()
     for text in (b"first", b"second", b"third"):
         rig.append(records(text))

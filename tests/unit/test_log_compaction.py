@@ -50,7 +50,9 @@ def test_of_each_key_the_newest_record_stays_at_its_offset() -> None:
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_a_batch_keeps_its_codec_timestamps_and_headers_offsets(codec: str) -> None:
     rig = rig_with()
-    rig.append(keyed((b"a", b"1"), (b"b", b"2"), (b"c", b"3"), compression=Compression.named(codec), at_ms=1000))
+    rig.append(
+        keyed((b"a", b"1"), (b"b", b"2"), (b"c", b"3"), compression=Compression.named(codec), at_ms=1000)
+    )
     rig.append(keyed((b"a", b"4")))
     rig.append(keyed((b"z", b"5")))
     assert compacted(rig) == {1: b"2", 2: b"3", 3: b"4", 4: b"5"}
@@ -135,7 +137,9 @@ def test_a_topic_that_is_not_compacted_is_left_alone() -> None:
     assert len(compacted(rig)) == 3
 
 
-def test_a_partition_with_more_keys_than_memory_is_compacted_in_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_with_more_keys_than_memory_is_compacted_in_passes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("fairlead_kafka.broker.log.cleaner.PIECE_BYTES", 300)
     rig = rig_with({"log_cleaner_dedupe_buffer_size": 1 << 20})
     monkeypatch.setattr("fairlead_kafka.broker.log.compaction.KEY_OVERHEAD_BYTES", 200_000)
@@ -150,7 +154,9 @@ def test_a_partition_with_more_keys_than_memory_is_compacted_in_passes(monkeypat
 
 
 def written(rig: LogRig, producer_id: int, sequence: int, *pairs: Keyed) -> None:
-    rig.append(keyed(*pairs, producer_id=producer_id, producer_epoch=0, base_sequence=sequence, transactional=True))
+    rig.append(
+        keyed(*pairs, producer_id=producer_id, producer_epoch=0, base_sequence=sequence, transactional=True)
+    )
 
 
 def test_aborted_records_go_and_shadow_nothing() -> None:
@@ -303,7 +309,11 @@ def test_the_newest_batch_of_a_producer_stays_though_it_is_empty() -> None:
     rig.append(keyed((b"z", b"z")))
     assert compacted(rig) == {3: b"y", 4: b"z"}
     headers = scan(rig.data())
-    assert [(header.base_offset, header.base_sequence, header.count) for header in headers] == [(2, 2, 0), (3, -1, 1), (4, -1, 1)]
+    assert [(header.base_offset, header.base_sequence, header.count) for header in headers] == [
+        (2, 2, 0),
+        (3, -1, 1),
+        (4, -1, 1),
+    ]
     follower = LogRig({TOPIC: ("events", limits())})
     for header in headers:
         one = rig.data()[header.position : header.stop]
@@ -366,7 +376,9 @@ def test_a_file_of_which_little_is_alive_is_rewritten_and_goes() -> None:
         rig.crash()
 
 
-def test_what_is_found_damaged_is_left_alone_and_the_rest_is_cleaned(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_found_damaged_is_left_alone_and_the_rest_is_cleaned(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     rig = rig_with()
     for number in (1, 0):
         for value in (b"first", b"second", b"third"):

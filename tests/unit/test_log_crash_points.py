@@ -1,7 +1,8 @@
-"""The power goes before each single effect on the disk, in turn: what is recovered is what was there after one of the steps.
+"""The power goes before each single effect on the disk, in turn: what is recovered is what was
+there after one of the steps.
 
-All partitions share one log, so what is recovered is the state after one step, of everything: not older than the last step
-that was synced before its caller was told.
+All partitions share one log, so what is recovered is the state after one step, of everything: not
+older than the last step that was synced before its caller was told.
 """
 
 from __future__ import annotations
@@ -80,9 +81,36 @@ def clean(rig: LogRig) -> None:
 BIG = b"x" * 400_000
 SCRIPTS: dict[str, list[Step]] = {
     "append": [put(b"a"), put_safely(b"b"), put(b"c", 1), put_safely(b"d"), put(b"e")],
-    "truncate": [put(b"a"), put(b"b"), put_safely(b"c"), cut(1), put(b"d", epoch=1), put_safely(b"e"), cut(0), put(b"f", epoch=2)],
-    "restart": [put(b"a"), put_safely(b"b"), restart(70), put_safely(b"c"), put(b"d"), restart(5, 1), put_safely(b"e")],
-    "checkpoint": [put(b"a"), pass_time, put_safely(b"b"), cut(0), put(b"c"), pass_time, put(b"d"), pass_time, put_safely(b"e")],
+    "truncate": [
+        put(b"a"),
+        put(b"b"),
+        put_safely(b"c"),
+        cut(1),
+        put(b"d", epoch=1),
+        put_safely(b"e"),
+        cut(0),
+        put(b"f", epoch=2),
+    ],
+    "restart": [
+        put(b"a"),
+        put_safely(b"b"),
+        restart(70),
+        put_safely(b"c"),
+        put(b"d"),
+        restart(5, 1),
+        put_safely(b"e"),
+    ],
+    "checkpoint": [
+        put(b"a"),
+        pass_time,
+        put_safely(b"b"),
+        cut(0),
+        put(b"c"),
+        pass_time,
+        put(b"d"),
+        pass_time,
+        put_safely(b"e"),
+    ],
     "files": [
         *(put(BIG) for _ in range(3)),
         put_safely(b"b"),
@@ -112,7 +140,8 @@ SCRIPTS: dict[str, list[Step]] = {
 
 
 def play(script: list[Step], effects: int) -> tuple[LogRig, list[State], int]:
-    """Until the power goes: the rig, the states after each step, and the number of the last step known to be synced."""
+    """Until the power goes: the rig, the states after each step, and the number of the last step
+    known to be synced."""
     rig = rig_for_crashes()
     shadow = rig_for_crashes()
     rig.effects_left = effects

@@ -23,14 +23,21 @@ def refused(rig: LogRig, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EIO])
-def test_a_failed_append_is_taken_back_and_the_log_goes_on_once_the_disk_works(code: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_append_is_taken_back_and_the_log_goes_on_once_the_disk_works(
+    code: int, caplog: pytest.LogCaptureFixture
+) -> None:
     rig = LogRig()
     assert rig.append(records(b"a")) == [True]
     rig.disk.faults.fail(FOLDER, code)
     assert rig.append(records(b"lost", producer_id=9, producer_epoch=0, base_sequence=0)) == [False]
     assert "appends are refused" in caplog.text
     partition = rig.partition()
-    assert (partition.log_end, partition.written_end, partition.high_watermark, len(partition.producers)) == (1, 1, 1, 0)
+    assert (partition.log_end, partition.written_end, partition.high_watermark, len(partition.producers)) == (
+        1,
+        1,
+        1,
+        0,
+    )
     refused(rig, records(b"b"))
     rig.advance(3 * MEND_MS)
     refused(rig, records(b"b"))
@@ -148,9 +155,15 @@ def test_a_new_file_that_cannot_be_begun_is_begun_later() -> None:
 
 
 def test_what_a_failed_write_left_is_served_to_nobody_when_a_moved_batch_takes_its_place() -> None:
-    """Fault 2 of issue 16: the write was taken back, but not out of the cache of the newest batches."""
+    """Fault 2 of issue 16: the write was taken back, but not out of the cache of the newest
+    batches."""
     secret = TOPIC.__class__(int=8)
-    rig = LogRig({TOPIC: ("events", limits(cleanup_policy="compact", min_cleanable_dirty_ratio=0)), secret: ("secret", limits())})
+    rig = LogRig(
+        {
+            TOPIC: ("events", limits(cleanup_policy="compact", min_cleanable_dirty_ratio=0)),
+            secret: ("secret", limits()),
+        }
+    )
     rig.append(records(b"1", b"2", b"3", keys=[b"a", b"b", b"a"]))
     rig.append(records(b"4", b"5", keys=[b"b", b"c"]))
     rig.append(records(b"6", keys=[b"c"]))

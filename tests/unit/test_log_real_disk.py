@@ -1,4 +1,5 @@
-"""The log on a real file system: a folder that cannot be written, files that may not grow, and service again afterwards."""
+"""The log on a real file system: a folder that cannot be written, files that may not grow, and
+service again afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What replication needs of the log: batches as the leader has them, truncation, a new start, the ends of epochs."""
+"""What replication needs of the log: batches as the leader has them, truncation, a new start, the
+ends of epochs."""
 
 from __future__ import annotations
 
@@ -137,13 +138,21 @@ def test_the_end_of_an_epoch_is_where_the_next_begins(rig: LogRig) -> None:
     assert partition.epoch_end(0) == (-1, -1)
     rig.append(records(b"a", b"b"), epoch=2)
     rig.append(records(b"c"), epoch=5)
-    assert [partition.epoch_end(epoch) for epoch in (1, 2, 4, 5, 6)] == [(1, 0), (2, 2), (2, 2), (5, 3), (-1, -1)]
+    assert [partition.epoch_end(epoch) for epoch in (1, 2, 4, 5, 6)] == [
+        (1, 0),
+        (2, 2),
+        (2, 2),
+        (5, 3),
+        (-1, -1),
+    ]
     rig.logs.truncate(partition, 2)
     assert [partition.epoch_end(epoch) for epoch in (2, 5)] == [(2, 2), (-1, -1)]
 
 
 def sequenced(first: int, count: int = 1, epoch: int = 0, transactional: bool = False) -> bytes:
-    return records(*[b"x"] * count, producer_id=9, producer_epoch=epoch, base_sequence=first, transactional=transactional)
+    return records(
+        *[b"x"] * count, producer_id=9, producer_epoch=epoch, base_sequence=first, transactional=transactional
+    )
 
 
 def test_producers_are_what_the_rest_of_the_log_says_after_a_cut(rig: LogRig) -> None:
@@ -152,7 +161,11 @@ def test_producers_are_what_the_rest_of_the_log_says_after_a_cut(rig: LogRig) ->
     rig.append(sequenced(0, epoch=1))
     rig.logs.truncate(rig.partition(), 6)
     (producer_id, entry) = rig.partition().producers.items()[0]
-    assert (producer_id, entry.epoch, [known.base_sequence for known in entry.batches]) == (9, 0, [1, 2, 3, 4, 5])
+    assert (producer_id, entry.epoch, [known.base_sequence for known in entry.batches]) == (
+        9,
+        0,
+        [1, 2, 3, 4, 5],
+    )
     rig.logs.truncate(rig.partition(), 0)
     assert rig.partition().producers.items() == []
 

@@ -1,4 +1,5 @@
-"""The file that is being written to gives its room back as well: retention and compaction of idle topics free the disk."""
+"""The file that is being written to gives its room back as well: retention and compaction of idle
+topics free the disk."""
 
 from __future__ import annotations
 

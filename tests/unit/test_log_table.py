@@ -42,4 +42,8 @@ def test_a_partition_that_came_after_is_not_the_one_before() -> None:
 def test_changed_leaders_are_told_topic_by_topic() -> None:
     one, other = TopicImage("one", ONE, []), TopicImage("one", OTHER, [])
     change = LeadersChanged(((one, 3), (one, 1), (other, 1), (one, 2)))
-    assert [(topic.topic_id, numbers) for topic, numbers in change.by_topic()] == [(ONE, [3, 1]), (OTHER, [1]), (ONE, [2])]
+    assert [(topic.topic_id, numbers) for topic, numbers in change.by_topic()] == [
+        (ONE, [3, 1]),
+        (OTHER, [1]),
+        (ONE, [2]),
+    ]

@@ -1,4 +1,5 @@
-"""The tail of the log in memory: what is there is what the file holds, whatever was appended, taken back or given up."""
+"""The tail of the log in memory: what is there is what the file holds, whatever was appended, taken
+back or given up."""
 
 from __future__ import annotations
 
@@ -36,7 +37,12 @@ def test_a_batch_is_found_by_where_it_lies() -> None:
     assert tail.get(batch_at(50, first)) == first[ENTRY_HEADER_BYTES:]
     assert tail.entry(batch_at(350, second)) == second
     assert tail.get(batch_at(350, second)) == second[ENTRY_HEADER_BYTES:]
-    for missing in (Location(2, 50 + ENTRY_HEADER_BYTES, 10), Location(1, 10, 10), Location(1, 740, 20), Location(0, 60, 10)):
+    for missing in (
+        Location(2, 50 + ENTRY_HEADER_BYTES, 10),
+        Location(1, 10, 10),
+        Location(1, 740, 20),
+        Location(0, 60, 10),
+    ):
         assert tail.get(missing) is None
 
 
@@ -56,7 +62,9 @@ def test_the_oldest_block_goes_first_and_what_is_too_large_is_not_kept() -> None
     for number in range(10):
         tail.add(1, number * 600, entry_of(600, b"%d" % number))
         tail.check()
-    assert [number for number in range(10) if tail.get(batch_at(number * 600, entry_of(600, b"x"))) is not None] == [7, 8, 9]
+    assert [
+        number for number in range(10) if tail.get(batch_at(number * 600, entry_of(600, b"x"))) is not None
+    ] == [7, 8, 9]
     tail.add(1, 6_000, entry_of(4_000, b"y"))
     assert tail.get(batch_at(6_000, entry_of(4_000, b"y"))) is None
     tail.add(1, 10_000, entry_of(100, b"z"))
@@ -101,7 +109,11 @@ def test_pages_are_used_again_unless_somebody_looks_at_them() -> None:
 def test_any_history_leaves_what_the_file_holds() -> None:
     rng = random.Random(1)
     for _ in range(50):
-        tail, files, entries = TailCache(rng.choice([0, 500, 3_000, 20_000])), {1: b""}, dict[tuple[int, int], bytes]()
+        tail, files, entries = (
+            TailCache(rng.choice([0, 500, 3_000, 20_000])),
+            {1: b""},
+            dict[tuple[int, int], bytes](),
+        )
         file = 1
         for _ in range(rng.randint(1, 200)):
             kind = rng.random()
@@ -114,7 +126,9 @@ def test_any_history_leaves_what_the_file_holds() -> None:
                 file += 1
                 files[file] = b""
             else:
-                back = rng.choice([place for place in [*entries, (file, len(files[file]))] if place[0] >= file - 1])
+                back = rng.choice(
+                    [place for place in [*entries, (file, len(files[file]))] if place[0] >= file - 1]
+                )
                 entries = {place: entry for place, entry in entries.items() if place < back}
                 for number in [number for number in files if number > back[0]]:
                     del files[number]

@@ -1,4 +1,5 @@
-"""The account of bytes, and late binding's quotas: who is next, what is kept for whom, who does not count."""
+"""The account of bytes, and late binding's quotas: who is next, what is kept for whom, who does not
+count."""
 
 from __future__ import annotations
 
@@ -33,13 +34,16 @@ def busy(wait_ms: int, takes_bytes: int = MUCH) -> BrokerView:
     return BrokerView(wait_ms * NS_PER_MS, takes_bytes, free=False)
 
 
-def open_bytes(policy: LatePolicy, waiting_bytes: int, views: dict[int, BrokerView], ratio: float = 1.0, now_ms: int = 0) -> int:
+def open_bytes(
+    policy: LatePolicy, waiting_bytes: int, views: dict[int, BrokerView], ratio: float = 1.0, now_ms: int = 0
+) -> int:
     """What those that are free may take together."""
     return policy.quotas(waiting_bytes, views, ratio, now_ms * NS_PER_MS)[0]
 
 
 def turn(policy: LatePolicy, brokers: list[int], size_bytes: int = BATCH) -> int:
-    """One request with one batch, for whichever of these brokers needs it most; the partition that it was for."""
+    """One request with one batch, for whichever of these brokers needs it most; the partition that
+    it was for."""
     _, quotas = policy.quotas(size_bytes, dict.fromkeys(brokers, NOW), 1.0, 0)
     partition = policy.next_turn(quotas[0].broker)
     if partition >= 0:
@@ -73,7 +77,9 @@ def test_no_more_is_kept_than_will_not_come_in_time(quotas: list[tuple[int, floa
         ([(7.0, 3), (7.0, 3), (90.0, 1)], 30, [15, 15, 0]),
     ],
 )
-def test_what_is_given_out_brings_those_with_least_to_one_level(levels: list[tuple[float, int]], size_bytes: int, parts: list[int]) -> None:
+def test_what_is_given_out_brings_those_with_least_to_one_level(
+    levels: list[tuple[float, int]], size_bytes: int, parts: list[int]
+) -> None:
     assert levelled(levels, size_bytes) == parts
 
 
@@ -82,7 +88,8 @@ def test_what_a_busy_broker_lacks_is_kept_for_it() -> None:
     for partition in (1, 2):
         policy.placed(partition, 3000)
     views = {0: busy(20), 1: NOW, 2: NOW}
-    # 6,000 are placed and 600 wait: its even part is 2,200, and it has nothing, so all that waits is for it.
+    # 6,000 are placed and 600 wait: its even part is 2,200, and it has nothing, so all that waits
+    # is for it.
     assert open_bytes(policy, 600, views) == 0
     # It may be behind by 2,000: then 200 are for it.
     policy.skew_bytes = 2000
@@ -174,7 +181,12 @@ def test_the_broker_furthest_behind_is_first_and_so_is_its_partition() -> None:
         policy.placed(partition, size_bytes)
     _, quotas = policy.quotas(10, {1: NOW, 0: NOW}, 1.0, 0)
     assert [quota.broker for quota in quotas] == [0, 1]
-    assert [policy.next_turn(0), policy.next_turn(1), policy.next_turn(0), policy.next_turn(0)] == [0, 2, 1, -1]
+    assert [policy.next_turn(0), policy.next_turn(1), policy.next_turn(0), policy.next_turn(0)] == [
+        0,
+        2,
+        1,
+        -1,
+    ]
 
 
 def test_no_partition_gets_two_turns_for_one_request() -> None:
@@ -272,7 +284,9 @@ def test_no_more_is_given_out_than_waits_and_all_that_waits_if_all_are_free(
     waiting = 0
     for free, came in steps:
         waiting += came
-        found, quotas = policy.quotas(waiting, {each: NOW if each in free else busy(1) for each in led}, 1.0, 0)
+        found, quotas = policy.quotas(
+            waiting, {each: NOW if each in free else busy(1) for each in led}, 1.0, 0
+        )
         assert 0 <= found <= waiting
         assert {quota.broker for quota in quotas} in (free, set())
         assert found == waiting or len(free) < len(led)
@@ -284,8 +298,13 @@ def test_no_more_is_given_out_than_waits_and_all_that_waits_if_all_are_free(
         policy.account.check()
 
 
-@given(st.lists(st.tuples(st.sampled_from(["turn", "leave", "come_back"]), st.integers(0, 3)), max_size=150), st.integers(0, 100))
-def test_those_that_stay_in_account_stay_even_whoever_leaves_and_comes_back(todo: list[tuple[str, int]], seed: int) -> None:
+@given(
+    st.lists(st.tuples(st.sampled_from(["turn", "leave", "come_back"]), st.integers(0, 3)), max_size=150),
+    st.integers(0, 100),
+)
+def test_those_that_stay_in_account_stay_even_whoever_leaves_and_comes_back(
+    todo: list[tuple[str, int]], seed: int
+) -> None:
     led = {0: [0], 1: [1], 7: [2, 3]}
     policy = policy_of(led, None, seed)
     away: set[int] = set()

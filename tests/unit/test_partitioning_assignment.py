@@ -31,7 +31,11 @@ def binary(items: Sequence[bytes | None]) -> BinaryColumn:
 
 def columns_of(keys: Sequence[bytes | None] | None, count: int | None = None) -> RecordColumns:
     count = len(keys or ()) if count is None else count
-    return RecordColumns(count, None if keys is None else binary(keys), binary([b"value-%d" % record for record in range(count)]))
+    return RecordColumns(
+        count,
+        None if keys is None else binary(keys),
+        binary([b"value-%d" % record for record in range(count)]),
+    )
 
 
 def int32(*partitions: int) -> npt.NDArray[np.int32]:
@@ -88,14 +92,19 @@ def test_the_empty_key_is_a_key() -> None:
 def test_an_explicit_partition_out_of_range_is_refused_with_record_topic_and_range(
     explicit: tuple[int, ...], record: int, partition: int
 ) -> None:
-    with pytest.raises(InvalidRecord, match=rf"record {record} asks for partition {partition}, but topic 'fruit' has 3 partitions, 0 to 2"):
+    with pytest.raises(
+        InvalidRecord,
+        match=rf"record {record} asks for partition {partition}, but topic 'fruit' has 3 partitions, 0 to 2",
+    ):
         assign_partitions(columns_of(None, len(explicit)), int32(*explicit), 3, topic="fruit")
 
 
 def test_a_custom_partitioner_over_columns_goes_before_the_key_and_may_leave_records_open() -> None:
     seen: list[Any] = []
 
-    def partitioner(topic: str, keys: BinaryColumn | None, values: BinaryColumn | None, partition_count: int) -> npt.NDArray[np.int64]:
+    def partitioner(
+        topic: str, keys: BinaryColumn | None, values: BinaryColumn | None, partition_count: int
+    ) -> npt.NDArray[np.int64]:
         seen.append((topic, keys, values, partition_count))
         return np.array([2, -1, -1, 0])
 
@@ -108,7 +117,10 @@ def test_a_custom_partitioner_over_columns_goes_before_the_key_and_may_leave_rec
 
 def test_a_custom_partitioner_that_leaves_all_open_leaves_all_to_the_policy() -> None:
     assert assign_partitions(columns_of(None, 2), None, 3, custom=lambda *_: [-1, -1]) is None
-    assert assign_partitions(columns_of([b"a", b"b"]), None, 3, ignore_keys=True, custom=lambda *_: [-1, -1]) is None
+    assert (
+        assign_partitions(columns_of([b"a", b"b"]), None, 3, ignore_keys=True, custom=lambda *_: [-1, -1])
+        is None
+    )
 
 
 def test_one_per_record_is_given_bytes_and_not_asked_about_explicit_records() -> None:
@@ -119,7 +131,9 @@ def test_one_per_record_is_given_bytes_and_not_asked_about_explicit_records() ->
         seen.append((topic, key, value, partition_count))
         return 2 if key else -1
 
-    assigned = assign_partitions(columns_of([b"mango", b"pear", None]), int32(-1, 0, -1), 3, topic="fruit", custom=partitioner)
+    assigned = assign_partitions(
+        columns_of([b"mango", b"pear", None]), int32(-1, 0, -1), 3, topic="fruit", custom=partitioner
+    )
     assert assigned is not None
     assert assigned.tolist() == [2, 0, -1]
     assert seen == [("fruit", b"mango", b"value-0", 3), ("fruit", None, b"value-2", 3)]
@@ -157,26 +171,34 @@ def test_a_custom_answer_that_is_not_one_integer_per_record_is_refused(answer: A
 
 
 @pytest.mark.parametrize("partition", [3, -2, 2**40])
-def test_a_custom_partition_out_of_range_is_refused_naming_partitioner_record_and_range(partition: int) -> None:
+def test_a_custom_partition_out_of_range_is_refused_naming_partitioner_record_and_range(
+    partition: int,
+) -> None:
     def careless(*_: Any) -> list[int]:
         return [0, partition]
 
     with pytest.raises(
-        InvalidRecord, match=rf"careless put record 1 on partition {partition} of topic 'fruit', which has partitions 0 to 2"
+        InvalidRecord,
+        match=rf"careless put record 1 on partition {partition} of topic 'fruit', which has partitions 0 to "
+        r"2",
     ):
         assign_partitions(columns_of(None, 2), None, 3, topic="fruit", custom=careless)
 
 
 def test_an_unsigned_answer_beyond_all_bounds_is_not_taken_for_minus_one() -> None:
     with pytest.raises(InvalidRecord, match="put record 0 on partition 18446744073709551615"):
-        assign_partitions(columns_of(None, 1), None, 3, custom=lambda *_: np.array([2**64 - 1], dtype=np.uint64))
+        assign_partitions(
+            columns_of(None, 1), None, 3, custom=lambda *_: np.array([2**64 - 1], dtype=np.uint64)
+        )
 
 
 def test_what_a_custom_partitioner_raises_is_the_cause_and_says_where() -> None:
     def failing(*_: Any) -> Any:
         raise LookupError("no such tenant")
 
-    with pytest.raises(InvalidRecord, match=r"failed for 2 records of topic 't': LookupError\('no such tenant'\) at .*:\d+") as failed:
+    with pytest.raises(
+        InvalidRecord, match=r"failed for 2 records of topic 't': LookupError\('no such tenant'\) at .*:\d+"
+    ) as failed:
         assign_partitions(columns_of(None, 2), None, 3, topic="t", custom=failing)
     assert isinstance(failed.value.__cause__, LookupError)
 

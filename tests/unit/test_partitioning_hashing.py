@@ -1,4 +1,5 @@
-"""murmur2, the partitions of keys and the counting sort: Kafka's vectors, and kernels that agree with them."""
+"""murmur2, the partitions of keys and the counting sort: Kafka's vectors, and kernels that agree
+with them."""
 
 from __future__ import annotations
 
@@ -7,7 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from fairlead_kafka.partitioning import counting_sort, keyed_partition, keyed_partitions, murmur2, murmur2_column
+from fairlead_kafka.partitioning import (
+    counting_sort,
+    keyed_partition,
+    keyed_partitions,
+    murmur2,
+    murmur2_column,
+)
 from fairlead_kafka.records import BinaryColumn
 from tests.support.records_samples import kernels_served_by
 
@@ -21,16 +28,20 @@ KAFKA_VECTORS = {
     b"": 275646681,
 }
 FRUIT = {b"mango": 2, b"banana": 1, b"apple": 1, b"lime": 0, b"grape": 0, b"pear": 0}
-"""On three partitions, as Kafka's Java client, librdkafka (`murmur2`), kafka-python and aiokafka place them."""
+"""On three partitions, as Kafka's Java client, librdkafka (`murmur2`), kafka-python and aiokafka
+place them."""
 FRUIT_OF_THE_ARTICLE = {b"mango": 0, b"banana": 1, b"apple": 1, b"lime": 0, b"grape": 2, b"pear": 2}
-"""As the article on partitioning, batching and replication has them, by `murmur2_32(key).absoluteValue % 3`."""
+"""As the article on partitioning, batching and replication has them, by
+`murmur2_32(key).absoluteValue % 3`."""
 
 
 def column_of(keys: list[bytes | None], lead: bytes = b"") -> BinaryColumn:
     sizes = [len(key or b"") for key in keys]
     data = np.frombuffer(lead + b"".join(key or b"" for key in keys) + b"tail", dtype=np.uint8)
     valid = None if None not in keys else np.array([key is not None for key in keys])
-    return BinaryColumn(data, len(lead) + np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64), valid)
+    return BinaryColumn(
+        data, len(lead) + np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64), valid
+    )
 
 
 @pytest.fixture(params=["reference", "machine"])
@@ -58,7 +69,8 @@ def test_fruit_goes_where_every_kafka_client_puts_it() -> None:
 
 
 def test_the_articles_partitions_follow_from_the_same_hashes_by_the_absolute_value() -> None:
-    """The article's formula is not Kafka's: they agree on positive hashes, and on negative ones by chance."""
+    """The article's formula is not Kafka's: they agree on positive hashes, and on negative ones by
+    chance."""
     assert {key: abs(murmur2(key)) % 3 for key in FRUIT_OF_THE_ARTICLE} == FRUIT_OF_THE_ARTICLE
     assert all(FRUIT[key] == FRUIT_OF_THE_ARTICLE[key] for key in FRUIT if murmur2(key) > 0)
 
@@ -84,7 +96,9 @@ def test_a_column_may_begin_within_its_data() -> None:
 
 @pytest.mark.usefixtures("body")
 def test_keys_of_every_length_hash_alike_alone_and_in_a_column() -> None:
-    keys = [bytes((7 * size + at) & 0xFF for at in range(size)) for size in [*range(70), 255, 256, 257, 260, 4099]]
+    keys = [
+        bytes((7 * size + at) & 0xFF for at in range(size)) for size in [*range(70), 255, 256, 257, 260, 4099]
+    ]
     assert murmur2_column(column_of(keys)).tolist() == [murmur2(key) for key in keys]
 
 

@@ -36,7 +36,9 @@ class NotCallable:
 @pytest.mark.parametrize("built_in", [None, "", "null", " "])
 def test_null_is_kafkas_built_in_logic(built_in: str | None) -> None:
     assert resolve_partitioner(built_in) == Partitioner("late", ignore_keys=False)
-    assert resolve_partitioner(built_in, adaptive=False, ignore_keys=True) == Partitioner("uniform", ignore_keys=True)
+    assert resolve_partitioner(built_in, adaptive=False, ignore_keys=True) == Partitioner(
+        "uniform", ignore_keys=True
+    )
 
 
 @pytest.mark.parametrize("name", POLICY_NAMES)
@@ -46,13 +48,18 @@ def test_a_policys_name_is_that_policy(name: str) -> None:
     assert make_policy(name, batch_size_bytes=16384, rng=Random(1)).name == name
 
 
-@pytest.mark.parametrize(("short", "name"), [("RoundRobinPartitioner", "round_robin"), ("UniformStickyPartitioner", "sticky")])
+@pytest.mark.parametrize(
+    ("short", "name"), [("RoundRobinPartitioner", "round_robin"), ("UniformStickyPartitioner", "sticky")]
+)
 def test_kafkas_class_names_resolve_and_ignore_keys(short: str, name: str) -> None:
-    assert resolve_partitioner(f"org.apache.kafka.clients.producer.{short}") == Partitioner(name, ignore_keys=True)
+    assert resolve_partitioner(f"org.apache.kafka.clients.producer.{short}") == Partitioner(
+        name, ignore_keys=True
+    )
 
 
 def test_kafkas_deprecated_classes_behave_as_they_always_did_and_say_what_to_do_instead() -> None:
-    """KIP-794: DefaultPartitioner is KIP-480's sticky with keys; UniformStickyPartitioner the same without."""
+    """KIP-794: DefaultPartitioner is KIP-480's sticky with keys; UniformStickyPartitioner the same
+    without."""
     for name in ("internals.DefaultPartitioner", "DefaultPartitioner"):
         path = f"org.apache.kafka.clients.producer.{name}"
         assert resolve_partitioner(path) == Partitioner("sticky", ignore_keys=False)
@@ -66,7 +73,9 @@ def test_kafkas_deprecated_classes_behave_as_they_always_did_and_say_what_to_do_
 
 def test_a_callable_is_a_custom_partitioner_beside_the_built_in_policy() -> None:
     assert resolve_partitioner(to_zero) == Partitioner("late", ignore_keys=False, custom=to_zero)
-    assert resolve_partitioner(to_zero, adaptive=False, ignore_keys=True) == Partitioner("uniform", ignore_keys=True, custom=to_zero)
+    assert resolve_partitioner(to_zero, adaptive=False, ignore_keys=True) == Partitioner(
+        "uniform", ignore_keys=True, custom=to_zero
+    )
     assert make_policy(to_zero, batch_size_bytes=16384, rng=Random(1), adaptive=False).name == "uniform"
 
 
@@ -84,12 +93,18 @@ def test_a_dotted_path_is_imported_and_a_class_made_an_instance_of() -> None:
         ("roundrobin", "round_robin"),
         ("Sticky", "sticky"),
         ("unifrom", "uniform"),
-        ("org.apache.kafka.clients.producer.RoundRobinPartitoner", "org.apache.kafka.clients.producer.RoundRobinPartitioner"),
+        (
+            "org.apache.kafka.clients.producer.RoundRobinPartitoner",
+            "org.apache.kafka.clients.producer.RoundRobinPartitioner",
+        ),
         ("adaptive_partitioner", "adaptive"),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest(name: str, nearest: str) -> None:
-    with pytest.raises(ConfigError, match=rf"partitioner\.class: no partitioner is named '{name}'; did you mean '{nearest}'\?"):
+    with pytest.raises(
+        ConfigError,
+        match=rf"partitioner\.class: no partitioner is named '{name}'; did you mean '{nearest}'\?",
+    ):
         resolve_partitioner(name)
 
 

@@ -17,7 +17,8 @@ LIMIT = 100
 
 @per_record
 class Sticky:
-    """What KIP-480 shows: stay until a new batch would be created, then go on to the next partition."""
+    """What KIP-480 shows: stay until a new batch would be created, then go on to the next
+    partition."""
 
     def __init__(self) -> None:
         self.current = 0
@@ -45,8 +46,16 @@ class Columns:
         self.heard.append(previous_partition)
 
 
-def assign(custom: Any, values: list[bytes], size_bytes: int, rooms: dict[int, int] | None = None, explicit: Any = None) -> Any:
-    batches = OpenBatches(np.full(len(values), size_bytes, np.int64), lambda partition: (rooms or {}).get(partition, 0), LIMIT)
+def assign(
+    custom: Any,
+    values: list[bytes],
+    size_bytes: int,
+    rooms: dict[int, int] | None = None,
+    explicit: Any = None,
+) -> Any:
+    batches = OpenBatches(
+        np.full(len(values), size_bytes, np.int64), lambda partition: (rooms or {}).get(partition, 0), LIMIT
+    )
     columns = columns_from_lists(None, list(values), None, None)
     given = None if explicit is None else np.array(explicit, np.int32)
     found = assign_partitions(columns, given, 3, topic="t", custom=custom, batches=batches)
@@ -54,7 +63,8 @@ def assign(custom: Any, values: list[bytes], size_bytes: int, rooms: dict[int, i
 
 
 def test_a_record_that_would_open_a_batch_is_announced_and_asked_about_again() -> None:
-    """Batches of two: each time one would be created the partitioner moves on, and the record follows it."""
+    """Batches of two: each time one would be created the partitioner moves on, and the record
+    follows it."""
     custom = Sticky()
     assert assign(custom, [b"x"] * 6, 50) == [1, 1, 2, 2, 0, 0]
     assert custom.heard == [("t", 0, 3), ("t", 1, 3), ("t", 2, 3)]
@@ -92,7 +102,9 @@ def test_one_over_columns_is_told_of_each_batch_that_its_records_open(room: int,
     assert custom.heard == [1] * announced
 
 
-def test_a_hook_that_raises_fails_its_records_and_the_producer_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hook_that_raises_fails_its_records_and_the_producer_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Broken(Columns):
         def on_new_batch(self, topic: str, previous_partition: int, partition_count: int) -> None:
             raise KeyError("broken")
@@ -104,17 +116,22 @@ def test_a_hook_that_raises_fails_its_records_and_the_producer_goes_on(monkeypat
     producer.flush()
     with pytest.raises(
         InvalidRecord,
-        match=r"the partitioner failed for 1 record of topic 't': KeyError\('broken'\) at .*test_partitioning_new_batch.py:\d+$",
+        match=r"the partitioner failed for 1 record of topic 't': KeyError\('broken'\) at "
+        r".*test_partitioning_new_batch.py:\d+$",
     ):
         ack.result()
 
 
 @pytest.mark.parametrize("policy_made", [Sticky, Columns])
-def test_it_is_called_for_the_batches_that_the_producer_then_opens(monkeypatch: pytest.MonkeyPatch, policy_made: Any) -> None:
+def test_it_is_called_for_the_batches_that_the_producer_then_opens(
+    monkeypatch: pytest.MonkeyPatch, policy_made: Any
+) -> None:
     rig = Rig(monkeypatch)
     rig.cluster.create("t", 3)
     custom = policy_made()
-    producer = rig.producer({"partitioner.class": custom, "batch.size": 61 + 5 * 14, "batch.max.size": 0, "linger.ms": 20})
+    producer = rig.producer(
+        {"partitioner.class": custom, "batch.size": 61 + 5 * 14, "batch.max.size": 0, "linger.ms": 20}
+    )
     for number in range(100):
         producer.send("t", b"%06d" % number)
         if number % 8 == 3:

@@ -29,7 +29,9 @@ class Script:
         return drawn
 
 
-def load_of(partition_count: int, available: list[int] | None = None, rooms: dict[int, int] | None = None) -> TopicLoad:
+def load_of(
+    partition_count: int, available: list[int] | None = None, rooms: dict[int, int] | None = None
+) -> TopicLoad:
     return TopicLoad(
         partition_count,
         range(partition_count) if available is None else available,
@@ -79,7 +81,11 @@ def test_a_record_larger_than_a_batch_is_a_batch() -> None:
 
 def test_an_unavailable_partition_is_passed_over() -> None:
     policy = StickyPolicy(batch_size_bytes=BATCH_SIZE_BYTES, rng=Random(1))
-    placed = {partition for _ in range(50) for partition, _ in policy.place(records(10), load_of(4, available=[0, 3]))}
+    placed = {
+        partition
+        for _ in range(50)
+        for partition, _ in policy.place(records(10), load_of(4, available=[0, 3]))
+    }
     assert placed == {0, 3}
 
 

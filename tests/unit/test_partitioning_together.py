@@ -1,4 +1,5 @@
-"""Turns that are taken together: one stretch of records for each partition, where several turns for all of them come at once."""
+"""Turns that are taken together: one stretch of records for each partition, where several turns for
+all of them come at once."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from fairlead_kafka.partitioning.uniform import spread_turns
 from tests.unit.test_partitioning_uniform import load_of, records
 
 
-def bytes_of(policy: UnkeyedPolicy, sizes: np.ndarray[tuple[int], np.dtype[np.int64]], load: TopicLoad) -> list[int]:
+def bytes_of(
+    policy: UnkeyedPolicy, sizes: np.ndarray[tuple[int], np.dtype[np.int64]], load: TopicLoad
+) -> list[int]:
     """What each partition gets of records that are handed over at once."""
     got = [0] * load.partition_count
     start = 0
@@ -23,7 +26,9 @@ def bytes_of(policy: UnkeyedPolicy, sizes: np.ndarray[tuple[int], np.dtype[np.in
     return got
 
 
-def together(policy: type[AdaptivePolicy] | type[UniformPolicy], seed: int = 1) -> AdaptivePolicy | UniformPolicy:
+def together(
+    policy: type[AdaptivePolicy] | type[UniformPolicy], seed: int = 1
+) -> AdaptivePolicy | UniformPolicy:
     return policy(batch_size_bytes=1000, rng=Random(seed), together=True)
 
 
@@ -70,7 +75,8 @@ def test_uniform_stays_level_whatever_comes_at_once(size_bytes: int) -> None:
 
 
 def test_adaptive_gives_out_many_turns_by_the_weights() -> None:
-    """Queues of 0, 3 and 1 weigh 4, 1 and 3; the one without leader nothing, and the unready one nothing."""
+    """Queues of 0, 3 and 1 weigh 4, 1 and 3; the one without leader nothing, and the unready one
+    nothing."""
     load = load_of(5, available=[0, 1, 2, 4], queued=[0, 3, 1, 0, 0], unready=(4,))
     got = bytes_of(together(AdaptivePolicy), records(8000, 10), load)
     assert got == pytest.approx([40_000, 10_000, 30_000, 0, 0], abs=1000)

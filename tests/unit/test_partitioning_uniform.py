@@ -1,4 +1,5 @@
-"""KIP-794: the KIP's words and worked examples, Kafka's constants, and the departures from Kafka's code."""
+"""KIP-794: the KIP's words and worked examples, Kafka's constants, and the departures from Kafka's
+code."""
 
 from __future__ import annotations
 
@@ -75,7 +76,8 @@ def chances(policy: AdaptivePolicy, load: TopicLoad, draws: int) -> list[int]:
 
 
 def test_16_kib_to_partition_1_then_16_kib_to_42_then_to_3() -> None:
-    """The KIP's example. Sixteen records of 1,020 bytes and a header fill a batch of 16 KiB but for three bytes: see the next tests."""
+    """The KIP's example. Sixteen records of 1,020 bytes and a header fill a batch of 16 KiB but for
+    three bytes: see the next tests."""
     policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(1, 42, 3))
     exactly_full = np.array([1020] * 15 + [1023], dtype=np.int64)
     assert policy.place(np.tile(exactly_full, 2), load_of(50)) == [(1, 16), (42, 32)]
@@ -83,14 +85,16 @@ def test_16_kib_to_partition_1_then_16_kib_to_42_then_to_3() -> None:
 
 
 def test_with_30_partitions_records_sent_at_once_stay_on_one_until_16_kib() -> None:
-    """The KIP's example: a record produced, the batch ready and sent at once, and the next is still stuck to partition 1."""
+    """The KIP's example: a record produced, the batch ready and sent at once, and the next is still
+    stuck to partition 1."""
     policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(1, 29))
     placed = [policy.place(records(1, 963), load_of(30))[0][0] for _ in range(17)]
     assert placed == [1] * 16 + [29]
 
 
 def test_once_five_are_in_flight_records_batch_and_the_turn_goes_on() -> None:
-    """The KIP's example, continued: five batches of one record, then one that stays open until the turn has had its bytes."""
+    """The KIP's example, continued: five batches of one record, then one that stays open until the
+    turn has had its bytes."""
     policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(1, 7))
     for _ in range(5):
         assert policy.place(records(1, 963), load_of(30)) == [(1, 1)]
@@ -98,13 +102,17 @@ def test_once_five_are_in_flight_records_batch_and_the_turn_goes_on() -> None:
 
 
 def test_a_switch_is_put_off_while_the_open_batch_has_room() -> None:
-    """12 KiB were sent and a new batch opened: at 16 KiB produced it is a quarter full, and is filled before the turn ends."""
+    """12 KiB were sent and a new batch opened: at 16 KiB produced it is a quarter full, and is
+    filled before the turn ends."""
     policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(0, 2))
     policy.place(records(12, 1019), load_of(3))
     assert policy.produced_bytes == 61 + 12 * 1019
     assert policy.place(records(5, 1019), load_of(3)) == [(0, 5)]
     assert policy.produced_bytes == 2 * 61 + 17 * 1019 > KIB_16
-    assert policy.place(records(12, 1019), load_of(3, rooms={0: KIB_16 - 61 - 5 * 1019})) == [(0, 11), (2, 12)]
+    assert policy.place(records(12, 1019), load_of(3, rooms={0: KIB_16 - 61 - 5 * 1019})) == [
+        (0, 11),
+        (2, 12),
+    ]
 
 
 def test_a_switch_put_off_happens_as_soon_as_the_batch_was_drained() -> None:
@@ -132,14 +140,16 @@ def test_twice_the_batch_size_ends_a_turn_even_if_the_batch_has_room() -> None:
 
 
 def test_batch_headers_count_as_produced() -> None:
-    """One partition may sit on a faster broker and get more and smaller batches: their headers are its share too."""
+    """One partition may sit on a faster broker and get more and smaller batches: their headers are
+    its share too."""
     policy = KafkaUniformPolicy(batch_size_bytes=1000, rng=Script(0, 1))
     placed = [policy.place(records(1, 39), load_of(2))[0][0] for _ in range(11)]
     assert placed == [0] * 10 + [1]
 
 
 def test_a_batch_filled_short_of_batch_size_is_followed_by_another_before_the_switch() -> None:
-    """31 records of 519 bytes and a header are 16,150 bytes, short of 16,384: the turn takes a second batch, as Kafka's does."""
+    """31 records of 519 bytes and a header are 16,150 bytes, short of 16,384: the turn takes a
+    second batch, as Kafka's does."""
     policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(0, 1))
     assert policy.place(records(70, 519), load_of(2)) == [(0, 62), (1, 70)]
 
@@ -213,12 +223,17 @@ def test_weights_are_those_of_the_partitions_with_a_leader() -> None:
 
 
 def test_quirk_a_an_idle_partition_on_a_broker_that_takes_nothing_is_passed_over() -> None:
-    counts = chances(AdaptivePolicy(batch_size_bytes=KIB_16, rng=Random(2)), load_of(3, queued=[0, 2, 2], unready=(0,)), 200)
+    counts = chances(
+        AdaptivePolicy(batch_size_bytes=KIB_16, rng=Random(2)),
+        load_of(3, queued=[0, 2, 2], unready=(0,)),
+        200,
+    )
     assert counts[0] == 0
 
 
 def test_quirk_b_no_partition_inherits_the_queue_of_one_that_was_passed_over() -> None:
-    """Without partition 0 and its queue of 5, the idle partition 1 weighs two and partition 2, with one batch, weighs one."""
+    """Without partition 0 and its queue of 5, the idle partition 1 weighs two and partition 2, with
+    one batch, weighs one."""
     load = load_of(3, queued=[5, 0, 1], unready=(0,))
     counts = chances(AdaptivePolicy(batch_size_bytes=KIB_16, rng=Random(2)), load, 3000)
     assert counts[0] == 0
@@ -258,7 +273,8 @@ def turns_of(policy: UnkeyedPolicy, sizes: list[int], load: TopicLoad) -> list[i
 
 
 def test_uniform_takes_what_a_turn_took_too_much_off_the_next() -> None:
-    """The first turn takes 5,000 bytes at once; the other partition then has five turns' worth before it is the first one's again."""
+    """The first turn takes 5,000 bytes at once; the other partition then has five turns' worth
+    before it is the first one's again."""
     policy = uniform()
     load = load_of(2)
     first, *rest = turns_of(policy, [4939] + [939] * 9, load)
@@ -290,17 +306,21 @@ def test_uniform_puts_a_partition_that_comes_back_level_with_the_others() -> Non
 
 
 def test_uniform_stays_even_beside_a_broker_whose_batches_wait() -> None:
-    """KIP-794's own test, in which Kafka's uniform sends 46, 27 and 27 %: within 8 % of each other over the whole run."""
+    """KIP-794's own test, in which Kafka's uniform sends 46, 27 and 27 %: within 8 % of each other
+    over the whole run."""
     for records_per_s in (2048, 4096):
         sent, _ = kip_test(UniformPolicy(batch_size_bytes=KIB_16, rng=Random(1)), records_per_s)
         assert max(sent) < 1.08 * min(sent)
 
 
-def kip_test(policy: UnkeyedPolicy, records_per_s: int, record_count: int = 12_288) -> tuple[list[int], float]:
-    """KIP-794's test set-up in virtual time: three brokers, broker 0 sleeps 20 ms per produce, five requests in flight, linger 0.
+def kip_test(
+    policy: UnkeyedPolicy, records_per_s: int, record_count: int = 12_288
+) -> tuple[list[int], float]:
+    """KIP-794's test set-up in virtual time: three brokers, broker 0 sleeps 20 ms per produce, five
+    requests in flight, linger 0.
 
-    Returns the bytes per broker, headers of batches included, and the mean latency in ms. A request carries one batch; requests
-    are served one by one.
+    Returns the bytes per broker, headers of batches included, and the mean latency in ms. A request
+    carries one batch; requests are served one by one.
     """
     size_bytes, service_s = 519, (0.020, 0.0004, 0.0004)
     queues: list[deque[list[float]]] = [deque() for _ in service_s]
@@ -315,7 +335,9 @@ def kip_test(policy: UnkeyedPolicy, records_per_s: int, record_count: int = 12_2
         while queues[partition] and in_flight[partition] < 5:
             in_flight[partition] += 1
             free_at[partition] = max(now, free_at[partition]) + service_s[partition]
-            heapq.heappush(events, (free_at[partition], in_flight[partition], partition, queues[partition].popleft()))
+            heapq.heappush(
+                events, (free_at[partition], in_flight[partition], partition, queues[partition].popleft())
+            )
 
     for record in range(record_count):
         now = record / records_per_s
@@ -343,8 +365,8 @@ def kip_test(policy: UnkeyedPolicy, records_per_s: int, record_count: int = 12_2
 def test_the_kips_test_series_1_sticky_favours_the_slow_broker_five_times_over_and_uniform_does_not() -> None:
     """KIP-794: the old default overloaded the slow broker and fell behind; uniform keeps up.
 
-    Not quite as evenly as the KIP's table says: turns are put off longer where batches wait. Kafka 4.3's own producer
-    sends 46, 27 and 27 % here.
+    Not quite as evenly as the KIP's table says: turns are put off longer where batches wait. Kafka
+    4.3's own producer sends 46, 27 and 27 % here.
     """
     sticky_sent, sticky_ms = kip_test(StickyPolicy(batch_size_bytes=KIB_16, rng=Random(1)), 2048)
     uniform_sent, uniform_ms = kip_test(KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Random(1)), 2048)
@@ -354,7 +376,8 @@ def test_the_kips_test_series_1_sticky_favours_the_slow_broker_five_times_over_a
 
 
 def test_the_kips_test_series_2_adaptive_leans_just_enough_to_sustain_the_load() -> None:
-    """KIP-794: at 2 MB/s uniform is held back by the slow broker; adaptive gives it less, though far from nothing, and keeps up."""
+    """KIP-794: at 2 MB/s uniform is held back by the slow broker; adaptive gives it less, though
+    far from nothing, and keeps up."""
     uniform_sent, uniform_ms = kip_test(KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Random(1)), 4096)
     adaptive_sent, adaptive_ms = kip_test(AdaptivePolicy(batch_size_bytes=KIB_16, rng=Random(1)), 4096)
     assert 0.2 < adaptive_sent[0] / sum(adaptive_sent) < 0.4 < uniform_sent[0] / sum(uniform_sent)

@@ -1,4 +1,5 @@
-"""`fairlead pipeline check`: each mistake a newcomer makes is named with file, line and what to do, and a right project with nothing."""
+"""`fairlead pipeline check`: each mistake a newcomer makes is named with file, line and what to do,
+and a right project with nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ ORDERS = """
 def orders():
     stream = spark.readStream.format("fairlead").options(**KAFKA, startingOffsets="earliest")
     return stream.option("subscribe", "orders").load().select("key", f.col("value").cast("string").alias("line"))
-"""
+"""  # noqa: E501
 TOPIC = ClusterView({"orders": 3, "orders.out": 3})
 
 Check = Callable[..., list[Finding]]
@@ -43,9 +44,12 @@ Check = Callable[..., list[Finding]]
 
 @pytest.fixture
 def check(tmp_path: Path) -> Check:
-    """Checks a project of one file, whose text follows HEAD; `spec` and `sql` take the place of what they name."""
+    """Checks a project of one file, whose text follows HEAD; `spec` and `sql` take the place of
+    what they name."""
 
-    def run(definitions: str, spec: str = SPEC, sql: str | None = None, cluster: object = TOPIC) -> list[Finding]:
+    def run(
+        definitions: str, spec: str = SPEC, sql: str | None = None, cluster: object = TOPIC
+    ) -> list[Finding]:
         folder = tmp_path / "transformations"
         folder.mkdir(exist_ok=True)
         (tmp_path / "spark-pipeline.yml").write_text(spec)
@@ -83,14 +87,22 @@ def test_a_right_project_has_no_mistakes(check: Check) -> None:
 
 def test_the_project_that_init_writes_has_no_mistakes(tmp_path: Path) -> None:
     write_project(tmp_path / "shop", "shop", "broker:9092")
-    project, definitions, findings = check_project(tmp_path / "shop" / "spark-pipeline.yml", lambda servers: ClusterView(dict(TOPICS)))
+    project, definitions, findings = check_project(
+        tmp_path / "shop" / "spark-pipeline.yml", lambda servers: ClusterView(dict(TOPICS))
+    )
     assert findings == []
     assert project.name == "shop"
     assert {flow.name for flow in definitions.flows} == {"parsed", "to_quarantine", "to_by_host"}
 
 
 MISTAKES = {
-    "wrong topic": (ORDERS.replace('"orders")', '"order")'), '"order")', "wrong-topic", "there is no topic order", "did you mean orders?"),
+    "wrong topic": (
+        ORDERS.replace('"orders")', '"order")'),
+        '"order")',
+        "wrong-topic",
+        "there is no topic order",
+        "did you mean orders?",
+    ),
     "wrong column": (
         ORDERS.replace('f.col("value")', 'f.col("valu")'),
         'f.col("valu")',
@@ -159,7 +171,8 @@ def lost():
         "did you mean orders?",
     ),
     "duplicate name": (
-        ORDERS + '\n@dp.temporary_view(name="Orders")\ndef again():\n    return spark.readStream.table("shop.all")\n',
+        ORDERS + '\n@dp.temporary_view(name="Orders")\ndef again():\n    return '
+        'spark.readStream.table("shop.all")\n',
         "temporary_view",
         "duplicate-name",
         "a second dataset or sink named Orders",
@@ -180,14 +193,18 @@ def lost():
         ".withWatermark(",
     ),
     "aggregate in SQL without watermark": (
-        ORDERS + '\n@dp.table\ndef more():\n    return spark.sql("SELECT line, count(*) AS n FROM STREAM orders GROUP BY line")\n',
+        ORDERS
+        + '\n@dp.table\ndef more():\n    return spark.sql("SELECT line, count(*) AS n FROM STREAM orders '
+        'GROUP BY line")\n',
         "FROM STREAM",
         "no-watermark",
         "without watermark",
         "FROM STREAM orders WATERMARK",
     ),
     "watermark on a dataset": (
-        ORDERS + '\n@dp.table\ndef more():\n    return spark.readStream.table("orders").withWatermark("line", "1 hour")\n',
+        ORDERS
+        + '\n@dp.table\ndef more():\n    return spark.readStream.table("orders").withWatermark("line", "1 '
+        'hour")\n',
         "withWatermark",
         "watermark-on-dataset",
         "withWatermark looks orders up before the pipeline has made it",
@@ -256,7 +273,7 @@ dp.create_sink("out", "fairlead", {**KAFKA, "topic": "orders.out"})
 def written():
     stream = spark.readStream.format("fairlead").options(**KAFKA, subscribe="orders", startingOffsets="earliest").load()
     return stream.select(COLUMNS)
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize(
@@ -268,7 +285,9 @@ def written():
         ('f.length("value").alias("value")', "column value of written is int", '.cast("string")'),
     ],
 )
-def test_rows_that_the_sink_cannot_take_are_a_schema_mismatch(check: Check, columns: str, what: str, fix: str) -> None:
+def test_rows_that_the_sink_cannot_take_are_a_schema_mismatch(
+    check: Check, columns: str, what: str, fix: str
+) -> None:
     definitions = SINK.replace("COLUMNS", columns)
     finding = only(check(definitions))
     assert (finding.rule, finding.line) == ("schema-mismatch", line_of(definitions, "@dp.append_flow"))
@@ -326,13 +345,25 @@ def test_a_cycle_is_told_once(check: Check) -> None:
         (SPEC.replace("storage:", "storge:"), 2, "unknown-key", "storge: no key"),
         (SPEC.replace('"broker:9092"', "9092"), 4, "bad-configuration", "Spark takes texts, not int"),
         (SPEC.replace("transformations/**", "transformation/**"), 5, "no-libraries", "no file is there"),
-        (SPEC.replace("transformations/**", "transformations/**/*.py"), 5, "no-libraries", "a folder with /** at its end"),
+        (
+            SPEC.replace("transformations/**", "transformations/**/*.py"),
+            5,
+            "no-libraries",
+            "a folder with /** at its end",
+        ),
         (SPEC.replace("storage: file", "storage:: file: "), 2, "bad-yaml", "not YAML"),
         ("- shop\n", 1, "bad-yaml", "keys and values"),
     ],
 )
-def test_mistakes_in_the_specification_have_a_line(check: Check, spec: str, line: int, rule: str, what: str) -> None:
-    findings = check("" if rule == "bad-yaml" else ORDERS.replace("**KAFKA", '**{"kafka.bootstrap.servers": "broker:9092"}'), spec=spec)
+def test_mistakes_in_the_specification_have_a_line(
+    check: Check, spec: str, line: int, rule: str, what: str
+) -> None:
+    findings = check(
+        ""
+        if rule == "bad-yaml"
+        else ORDERS.replace("**KAFKA", '**{"kafka.bootstrap.servers": "broker:9092"}'),
+        spec=spec,
+    )
     finding = only([one for one in findings if one.rule == rule])
     assert (finding.file, finding.line) == ("spark-pipeline.yml", line)
     assert what in finding.what
@@ -355,7 +386,7 @@ def test_what_only_running_the_program_would_tell_is_left_alone(check: Check) ->
     @dp.append_flow(target="elsewhere")
     def more():
         return spark.readStream.table("unknown").where("a > b").select(shop_library.columns())
-    """
+    """  # noqa: E501
     assert check(definitions) == []
 
 
@@ -370,7 +401,7 @@ def test_columns_are_followed_through_functions_and_variables(check: Check) -> N
         stream = spark.readStream.format("fairlead").options(**KAFKA, subscribe="orders", startingOffsets="earliest").load()
         rows = parsed(stream, 3)
         return rows.selectExpr("line", "name", "offset + 1 AS next").where("next > 3 AND partition = 1").drop("line")
-    """
+    """  # noqa: E501
     finding = only(check(definitions))
     assert finding.line == line_of(definitions, "selectExpr")
     assert finding.what == "there is no column partition"
@@ -380,7 +411,9 @@ def test_columns_are_followed_through_functions_and_variables(check: Check) -> N
 def test_definitions_in_sql_count_too(check: Check) -> None:
     sql = "-- CREATE STREAMING TABLE no\nCREATE STREAMING TABLE big AS SELECT * FROM STREAM(orders);\n"
     sql += "CREATE FLOW f AS INSERT INTO bg SELECT * FROM STREAM big;\n"
-    finding = only(check(ORDERS + '\n@dp.table\ndef more():\n    return spark.readStream.table("big")\n', sql=sql))
+    finding = only(
+        check(ORDERS + '\n@dp.table\ndef more():\n    return spark.readStream.table("big")\n', sql=sql)
+    )
     assert (finding.file, finding.line, finding.rule) == ("transformations/more.sql", 3, "undefined-target")
 
 

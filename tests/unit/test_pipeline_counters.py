@@ -47,7 +47,9 @@ def batch(name: str, rows: int, **more: Any) -> dict[str, Any]:
 
 def test_batches_of_a_flow_add_up() -> None:
     progress = Progress({"parsed": "parsed", "to_quarantine": "quarantine"})
-    progress.add(batch("spark_catalog.default.parsed", 10, read=(10, 700), kept=2, end='{"access": {"0": 6, "1": 4}}'))
+    progress.add(
+        batch("spark_catalog.default.parsed", 10, read=(10, 700), kept=2, end='{"access": {"0": 6, "1": 4}}')
+    )
     progress.add(
         batch(
             "spark_catalog.default.parsed",
@@ -62,7 +64,13 @@ def test_batches_of_a_flow_add_up() -> None:
     progress.add(batch("to_quarantine", 15, read=(15, 1000), written=(3, 60)))
     progress.add(batch("somebody-else", 99))
     parsed, quarantine = progress.rows()
-    assert (parsed["batches"], parsed["rows_in"], parsed["bytes_in"], parsed["quarantined"], parsed["late"]) == (2, 15, 1000, 3, 1)
+    assert (
+        parsed["batches"],
+        parsed["rows_in"],
+        parsed["bytes_in"],
+        parsed["quarantined"],
+        parsed["late"],
+    ) == (2, 15, 1000, 3, 1)
     assert parsed["failed_expectations"] == {"has a time": 3}
     assert (parsed["rows_out"], parsed["seconds"]) == (None, 3.0)
     assert (quarantine["rows_in"], quarantine["rows_out"], quarantine["bytes_out"]) == (15, 3, 60)
@@ -74,7 +82,10 @@ def test_rows_of_open_windows_are_those_of_the_last_batch_with_its_watermark() -
     assert (progress.flows["by_host"].waiting, progress.flows["by_host"].watermark) == (7, None)
     progress.add(batch("by_host", 0, keeps="stateStoreSave", total=3, watermark="2026-11-01T10:56:40.000Z"))
     progress.add(batch("once", 10, keeps="dedupe", total=7, watermark="2026-11-01T10:56:40.000Z"))
-    assert (progress.flows["by_host"].waiting, progress.flows["by_host"].watermark) == (3, "2026-11-01T10:56:40.000Z")
+    assert (progress.flows["by_host"].waiting, progress.flows["by_host"].watermark) == (
+        3,
+        "2026-11-01T10:56:40.000Z",
+    )
     assert (progress.flows["once"].waiting, progress.flows["once"].watermark) == (0, None)
 
 
@@ -91,12 +102,19 @@ def test_what_waited_waits_still_after_a_run_without_a_batch() -> None:
     ("waiting", "watermark", "text"),
     [
         (1, None, "by_host: 1 row waits in open windows, until records have brought a watermark"),
-        (20, "10:56", "by_host: 20 rows wait in open windows, until later records have brought the watermark, now 10:56, past their ends"),
+        (
+            20,
+            "10:56",
+            "by_host: 20 rows wait in open windows, until later records have brought the watermark, now "
+            "10:56, past their ends",
+        ),
     ],
 )
 def test_a_report_says_what_waits_and_until_when(waiting: int, watermark: str | None, text: str) -> None:
     console = Console(width=500, file=StringIO())
-    print_flows(console, RunResult([FlowCounters("by_host", "sink", waiting=waiting, watermark=watermark)], 1.0))
+    print_flows(
+        console, RunResult([FlowCounters("by_host", "sink", waiting=waiting, watermark=watermark)], 1.0)
+    )
     assert text in console.file.getvalue().splitlines()  # type: ignore[attr-defined]
 
 
@@ -116,7 +134,17 @@ def test_lag_is_to_the_ends_of_its_topics_and_loss_is_what_was_dropped_before_it
 
 
 @pytest.mark.parametrize(
-    "text", [None, "", "7", '{"logOffset": 3}', '{"access": [1]}', '{"access": {"a": 1}}', '{"access": {"0": "1"}}', "{"]
+    "text",
+    [
+        None,
+        "",
+        "7",
+        '{"logOffset": 3}',
+        '{"access": [1]}',
+        '{"access": {"a": 1}}',
+        '{"access": {"0": "1"}}',
+        "{",
+    ],
 )
 def test_offsets_of_other_sources_are_passed_over(text: str | None) -> None:
     assert offsets_of(text) == {}
@@ -133,11 +161,27 @@ def test_a_run_is_settled_when_every_query_that_began_has_ended() -> None:
 
 
 def test_runs_add_up_and_lag_is_the_last() -> None:
-    first = RunResult([FlowCounters("a", "b", rows_in=5, bytes_in=50, quarantined=1, failed_expectations={"x": 1}, lag=7, lost=2)], 3.0)
-    last = RunResult([FlowCounters("a", "b", state="completed", rows_in=2, lag=0, failed_expectations={"x": 2})], 1.0)
+    first = RunResult(
+        [
+            FlowCounters(
+                "a", "b", rows_in=5, bytes_in=50, quarantined=1, failed_expectations={"x": 1}, lag=7, lost=2
+            )
+        ],
+        3.0,
+    )
+    last = RunResult(
+        [FlowCounters("a", "b", state="completed", rows_in=2, lag=0, failed_expectations={"x": 2})], 1.0
+    )
     both = summed(summed(None, first), last)
     (flow,) = both.flows
-    assert (flow.rows_in, flow.bytes_in, flow.quarantined, flow.failed_expectations, flow.lag, flow.lost) == (7, 50, 1, {"x": 3}, 0, 2)
+    assert (flow.rows_in, flow.bytes_in, flow.quarantined, flow.failed_expectations, flow.lag, flow.lost) == (
+        7,
+        50,
+        1,
+        {"x": 3},
+        0,
+        2,
+    )
     assert (both.seconds, both.lost, both.as_json()["state"]) == (4.0, 2, "completed")
 
 

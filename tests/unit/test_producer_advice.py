@@ -20,7 +20,9 @@ def to_zero(topic: str, keys: Any, values: Any, partition_count: int) -> list[in
 
 
 def warnings(config: dict[str, Any]) -> tuple[str, ...]:
-    return producer_settings(CLIENT_CONFIGS.parse("producer", {"bootstrap.servers": "h:1", **config})).warnings
+    return producer_settings(
+        CLIENT_CONFIGS.parse("producer", {"bootstrap.servers": "h:1", **config})
+    ).warnings
 
 
 @pytest.mark.parametrize(
@@ -30,20 +32,38 @@ def warnings(config: dict[str, Any]) -> tuple[str, ...]:
             {"partitioner.availability.timeout.ms": 5, "partitioner.adaptive.partitioning.enable": False},
             "no effect with the policy uniform",
         ),
-        ({"partitioner.availability.timeout.ms": 5, "partitioner.class": "sticky"}, "no effect with the policy sticky"),
-        ({"partitioner.adaptive.partitioning.enable": True, "partitioner.class": to_zero}, "only the records for which the custom"),
-        ({"partitioner.adaptive.partitioning.enable": True, "partitioner.class": "late"}, "no effect with partitioner.class=late"),
-        ({"partitioner.ignore.keys": True, "partitioner.class": f"{KAFKA}RoundRobinPartitioner"}, "which ignores keys anyway"),
+        (
+            {"partitioner.availability.timeout.ms": 5, "partitioner.class": "sticky"},
+            "no effect with the policy sticky",
+        ),
+        (
+            {"partitioner.adaptive.partitioning.enable": True, "partitioner.class": to_zero},
+            "only the records for which the custom",
+        ),
+        (
+            {"partitioner.adaptive.partitioning.enable": True, "partitioner.class": "late"},
+            "no effect with partitioner.class=late",
+        ),
+        (
+            {"partitioner.ignore.keys": True, "partitioner.class": f"{KAFKA}RoundRobinPartitioner"},
+            "which ignores keys anyway",
+        ),
         (
             {"partitioner.class": f"{KAFKA}UniformStickyPartitioner"},
             "is deprecated .KIP-794. and behaves as it always did: remove it, and set",
         ),
-        ({"partitioner.class": f"{KAFKA}internals.DefaultPartitioner"}, "is deprecated .KIP-794. and behaves as it always did: remove it"),
+        (
+            {"partitioner.class": f"{KAFKA}internals.DefaultPartitioner"},
+            "is deprecated .KIP-794. and behaves as it always did: remove it",
+        ),
         (
             {"partitioner.max.skew.bytes": 1, "partitioner.class": "adaptive"},
             "partitioner.max.skew.bytes has no effect with the policy adaptive",
         ),
-        ({"partitioner.skew.include.keyed": True, "partitioner.class": "uniform"}, "partitioner.skew.include.keyed has no effect"),
+        (
+            {"partitioner.skew.include.keyed": True, "partitioner.class": "uniform"},
+            "partitioner.skew.include.keyed has no effect",
+        ),
         ({"batch.size": 0, "linger.ms": 10}, "linger.ms=10 only delays records with batch.size=0"),
         ({"compression.zstd.level": 5}, "compression.zstd.level has no effect with compression.type=none"),
         (
@@ -65,7 +85,11 @@ def test_a_config_without_effect_is_warned_about(config: dict[str, Any], words: 
     [
         {},
         {"partitioner.availability.timeout.ms": 5},
-        {"partitioner.class": "late", "partitioner.availability.timeout.ms": 5, "partitioner.max.skew.bytes": 1},
+        {
+            "partitioner.class": "late",
+            "partitioner.availability.timeout.ms": 5,
+            "partitioner.max.skew.bytes": 1,
+        },
         {"partitioner.adaptive.partitioning.enable": False, "partitioner.ignore.keys": True},
         {"partitioner.class": f"{KAFKA}RoundRobinPartitioner"},
         {"compression.type": "zstd", "compression.zstd.level": 5},

@@ -36,7 +36,12 @@ def drive(rig: Rig, main: Callable[[], Awaitable[None]]) -> None:
 
 
 def producer(rig: Rig, **more: Any) -> AsyncProducer:
-    return AsyncProducer({"bootstrap.servers": rig.cluster.bootstrap, **{key.replace("_", "."): value for key, value in more.items()}})
+    return AsyncProducer(
+        {
+            "bootstrap.servers": rig.cluster.bootstrap,
+            **{key.replace("_", "."): value for key, value in more.items()},
+        }
+    )
 
 
 def test_records_and_tables_are_awaited(rig: Rig) -> None:
@@ -45,7 +50,9 @@ def test_records_and_tables_are_awaited(rig: Rig) -> None:
             ack = await sender.send("t", b"v", partition=1)
             assert (await ack).offset == 0
             assert (await ack.result(timeout_s=1)).partition == 1
-            handle = await sender.send_table("t", pa.table({"value": [b"a", b"b"], "partition": pa.array([1, 1], pa.int32())}))
+            handle = await sender.send_table(
+                "t", pa.table({"value": [b"a", b"b"], "partition": pa.array([1, 1], pa.int32())})
+            )
             assert (await handle)["offset"].to_pylist() == [1, 2]
             assert len(await sender.partitions_for("t")) == 2
             await sender.send("t", b"w")
@@ -61,7 +68,9 @@ def test_callbacks_run_in_the_loop(rig: Rig) -> None:
     async def main() -> None:
         loops: list[Any] = []
         async with producer(rig) as sender:
-            await sender.send("t", b"v", on_delivery=lambda metadata, error: loops.append(asyncio.get_running_loop()))
+            await sender.send(
+                "t", b"v", on_delivery=lambda metadata, error: loops.append(asyncio.get_running_loop())
+            )
         await asyncio.sleep(0)
         assert loops == [asyncio.get_running_loop()]
 

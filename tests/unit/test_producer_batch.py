@@ -1,4 +1,5 @@
-"""The states of a batch: every pair that the table lacks is refused, and what the states mean follows from the table."""
+"""The states of a batch: every pair that the table lacks is refused, and what the states mean
+follows from the table."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def batch(state: BatchState = BatchState.CUT) -> Batch:
 
 
 @pytest.mark.parametrize(("state", "trigger"), list(product(BatchState, BatchTrigger)))
-def test_a_trigger_does_what_the_table_says_and_nothing_else(state: BatchState, trigger: BatchTrigger) -> None:
+def test_a_trigger_does_what_the_table_says_and_nothing_else(
+    state: BatchState, trigger: BatchTrigger
+) -> None:
     one = batch(state)
     if (state, trigger) in TRANSITIONS:
         one.fire(trigger)
@@ -34,13 +37,16 @@ def test_a_trigger_does_what_the_table_says_and_nothing_else(state: BatchState, 
 def test_every_state_is_reached_from_the_first_and_only_done_is_the_end() -> None:
     reached = [BatchState.CUT]
     for state in reached:
-        reached += [after for (before, _), after in TRANSITIONS.items() if before is state and after not in reached]
+        reached += [
+            after for (before, _), after in TRANSITIONS.items() if before is state and after not in reached
+        ]
     assert set(reached) == set(BatchState)
     assert set(BatchState) - {before for before, _ in TRANSITIONS} == {BatchState.DONE}
 
 
 def test_records_are_settled_once_on_every_way() -> None:
-    """No way through the table has SETTLED twice, and none ends without it: a record is told of once."""
+    """No way through the table has SETTLED twice, and none ends without it: a record is told of
+    once."""
     ways: list[tuple[BatchState, int]] = [(BatchState.CUT, 0)]
     for state, settled in ways:
         for (before, trigger), after in TRANSITIONS.items():

@@ -1,4 +1,5 @@
-"""Ends of a producer: closed once, twice, interrupted, dropped; what could not be delivered is said."""
+"""Ends of a producer: closed once, twice, interrupted, dropped; what could not be delivered is
+said."""
 
 from __future__ import annotations
 
@@ -77,7 +78,9 @@ def test_a_second_close_in_time_lets_the_first_deliver(rig: Rig) -> None:
     assert ack.result(0).offset == 0
 
 
-def test_a_close_that_is_interrupted_gives_up_and_logs_what(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_close_that_is_interrupted_gives_up_and_logs_what(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
     rig.cluster.on_produce = lambda *_: NOT_ENOUGH_REPLICAS
     producer = rig.producer()
     for _ in range(3):
@@ -101,7 +104,9 @@ def test_after_an_interrupt_a_block_goes_on_while_anything_is_delivered(rig: Rig
     assert all(ack.result(0).offset == number for number, ack in enumerate(acks))
 
 
-def test_after_an_interrupt_a_block_gives_up_once_nothing_moves(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+def test_after_an_interrupt_a_block_gives_up_once_nothing_moves(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
     producer = rig.producer()
     producer.send("t", b"good", partition=0).result()
     rig.cluster.on_produce = lambda *_: NOT_ENOUGH_REPLICAS
@@ -121,7 +126,9 @@ def test_a_producer_that_is_dropped_delivers_what_it_was_given(rig: Rig) -> None
     assert [type(ack.result(0).offset) for ack in acks] == [int, int]
 
 
-def test_a_producer_at_the_end_of_the_interpreter_gets_a_while_and_says_so(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_producer_at_the_end_of_the_interpreter_gets_a_while_and_says_so(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
     producer = rig.producer(linger_ms=60_000)
     ack = producer.send("t", b"v")
     producer._core.exit(rig.host.now_ns() + 10**9)
@@ -134,7 +141,9 @@ def test_a_producer_at_the_end_of_the_interpreter_gets_a_while_and_says_so(rig: 
     assert not caplog.records
 
 
-def test_what_is_left_at_the_end_of_the_interpreter_is_named(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_left_at_the_end_of_the_interpreter_is_named(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
     rig.cluster.on_produce = lambda *_: NOT_ENOUGH_REPLICAS
     producer = rig.producer()
     producer.send("t", b"v")
@@ -143,7 +152,9 @@ def test_what_is_left_at_the_end_of_the_interpreter_is_named(rig: Rig, caplog: p
     assert "undelivered records: 1 of topic 't'" in caplog.text
 
 
-def test_callbacks_of_a_loop_that_is_closed_are_dropped_with_one_line(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+def test_callbacks_of_a_loop_that_is_closed_are_dropped_with_one_line(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
     called: list[Any] = []
 
     async def main() -> AsyncProducer:
@@ -169,7 +180,9 @@ def test_partitions_for_takes_a_time_of_its_own(rig: Rig) -> None:
     assert [each.partition for each in producer.partitions_for("t", timeout_s=1)] == [0, 1]
 
 
-def test_a_wait_in_a_callback_of_the_same_producer_is_refused(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_in_a_callback_of_the_same_producer_is_refused(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     producer = rig.producer(linger_ms=60_000)
     waiting = producer.send("t", b"w")
     monkeypatch.setattr(producer._core._hosted, "inside", True, raising=False)

@@ -20,12 +20,18 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 
 def test_a_record_arrives_with_key_headers_and_timestamp(rig: Rig) -> None:
-    ack = rig.producer().send("t", b"v", key=b"k", headers=[("h", b"1"), ("n", None)], partition=4, timestamp_ms=123)
+    ack = rig.producer().send(
+        "t", b"v", key=b"k", headers=[("h", b"1"), ("n", None)], partition=4, timestamp_ms=123
+    )
     assert not ack.done()
     assert ack.result() == RecordMetadata("t", 4, 0, 123)
     assert ack.done()
     found = rig.cluster.topics["t"][4].decoded()
-    assert (found.keys.item(0), found.values.item(0), found.headers.item(0)) == (b"k", b"v", [("h", b"1"), ("n", None)])
+    assert (found.keys.item(0), found.values.item(0), found.headers.item(0)) == (
+        b"k",
+        b"v",
+        [("h", b"1"), ("n", None)],
+    )
     assert found.timestamps_ms.tolist() == [123]
 
 
@@ -45,7 +51,10 @@ def test_log_append_time_is_reported_as_the_broker_set_it(rig: Rig) -> None:
 
 def test_null_and_empty_are_different_values(rig: Rig) -> None:
     producer = rig.producer()
-    acks = [producer.send("t", value, key=key, partition=0) for value, key in [(None, b"a"), (b"", b""), (b"x", None)]]
+    acks = [
+        producer.send("t", value, key=key, partition=0)
+        for value, key in [(None, b"a"), (b"", b""), (b"x", None)]
+    ]
     assert [ack.result().offset for ack in acks] == [0, 1, 2]
     found = rig.cluster.topics["t"][0].decoded()
     assert (found.values.to_list(), found.keys.to_list()) == ([None, b"", b"x"], [b"a", b"", None])
@@ -65,7 +74,10 @@ def test_equal_keys_share_a_partition_in_order(rig: Rig) -> None:
 def test_a_table_gives_a_row_of_results_for_each_row(rig: Rig) -> None:
     rows = 5_000
     table = pa.table(
-        {"value": [b"v%05d" % i for i in range(rows)], "partition": pa.array([i % 6 if i % 2 else None for i in range(rows)], pa.int32())}
+        {
+            "value": [b"v%05d" % i for i in range(rows)],
+            "partition": pa.array([i % 6 if i % 2 else None for i in range(rows)], pa.int32()),
+        }
     )
     producer = rig.producer()
     ack = producer.send_table("t", table)
@@ -80,11 +92,13 @@ def test_a_table_gives_a_row_of_results_for_each_row(rig: Rig) -> None:
 
 
 def test_a_chunked_table_keeps_its_order(rig: Rig) -> None:
-    table = pa.concat_tables([pa.table({"value": [b"%d-%d" % (chunk, i) for i in range(50)]}) for chunk in range(4)])
+    table = pa.concat_tables(
+        [pa.table({"value": [b"%d-%d" % (chunk, i) for i in range(50)]}) for chunk in range(4)]
+    )
     producer = rig.producer()
-    assert producer.send_table("t", table.append_column("partition", pa.array([2] * 200, pa.int32()))).result()[
-        "offset"
-    ].to_pylist() == list(range(200))
+    assert producer.send_table(
+        "t", table.append_column("partition", pa.array([2] * 200, pa.int32()))
+    ).result()["offset"].to_pylist() == list(range(200))
     assert rig.cluster.values("t")[2] == [value.as_py() for value in table["value"]]
 
 
@@ -120,7 +134,9 @@ def test_callbacks_get_metadata_or_error_once_each(rig: Rig) -> None:
     assert isinstance(bad[1], BrokerError)
 
 
-def test_a_callback_that_raises_is_logged_and_harms_nobody(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_callback_that_raises_is_logged_and_harms_nobody(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
     calls: list[Any] = []
     producer = rig.producer()
     producer.send("t", b"1", partition=0, on_delivery=lambda *both: 1 / 0)
@@ -148,7 +164,9 @@ def test_a_topic_that_grew_takes_its_new_partition(rig: Rig) -> None:
 
 def test_a_table_with_failed_rows_says_which_or_raises_the_first(rig: Rig) -> None:
     producer = rig.producer()
-    ack = producer.send_table("t", pa.table({"value": [b"a", b"b", b"c"], "partition": pa.array([0, 50, 1], pa.int32())}))
+    ack = producer.send_table(
+        "t", pa.table({"value": [b"a", b"b", b"c"], "partition": pa.array([0, 50, 1], pa.int32())})
+    )
     results = ack.result(raise_on_error=False).to_pylist()
     assert [row["error"] is None for row in results] == [True, False, True]
     assert results[1]["offset"] is None
@@ -231,7 +249,9 @@ def test_records_for_a_broker_that_stays_away_fail_in_time_and_all_others_arrive
     rig.host.remove(rig.cluster.handles[0])
     begun_ns = rig.host.now_ns()
     lost = [producer.send("t", b"l%d" % number, partition=0) for number in range(50)]
-    table = producer.send_table("t", pa.table({"value": [b"t"] * 200, "partition": pa.array([0, 1] * 100, pa.int32())}))
+    table = producer.send_table(
+        "t", pa.table({"value": [b"t"] * 200, "partition": pa.array([0, 1] * 100, pa.int32())})
+    )
     kept = [producer.send("t", b"k", partition=1) for _ in range(50)]
     assert [ack.result().offset for ack in kept] == list(range(101, 151))
     producer.flush()
@@ -260,7 +280,9 @@ def test_unkeyed_records_flow_past_a_broker_that_serves_slowly(rig: Rig, most_by
         for partition in table.result()["partition"].to_pylist():
             counts[rig.cluster.topics["t"][partition].leader] += 1
     assert sum(counts) == 100 * 200
-    if not most_bytes:  # Else its queue, by which adaptive goes, is emptied with each request: it is slower, but not behind.
+    if (
+        not most_bytes
+    ):  # Else its queue, by which adaptive goes, is emptied with each request: it is slower, but not behind.
         assert counts[1] < min(counts[0], counts[2])
 
 

@@ -23,7 +23,9 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 def test_wrong_configs_are_refused_all_at_once() -> None:
     from fairlead_kafka.client.producer import Producer
 
-    with pytest.raises(ConfigError, match=r"(?s)linger_ms: unknown; did you mean linger.ms.*acks: must be one of"):
+    with pytest.raises(
+        ConfigError, match=r"(?s)linger_ms: unknown; did you mean linger.ms.*acks: must be one of"
+    ):
         Producer({"bootstrap.servers": "h:1", "linger_ms": 1, "acks": "2"})
     with pytest.raises(ConfigError, match=r"enable.idempotence"):
         Producer({"bootstrap.servers": "h:1", "enable.idempotence": True, "acks": "1"})
@@ -51,7 +53,10 @@ def test_without_room_for_max_block_ms_a_send_fails_and_says_why(rig: Rig) -> No
     for _ in range(8):
         producer.send("t", b"x" * 100)
     before = rig.host.now_ns()
-    with pytest.raises(BufferExhausted, match=r"a record of 121 bytes for topic 't' within max.block.ms=250.*of buffer.memory=1000"):
+    with pytest.raises(
+        BufferExhausted,
+        match=r"a record of 121 bytes for topic 't' within max.block.ms=250.*of buffer.memory=1000",
+    ):
         producer.send("t", b"x" * 100)
     assert rig.host.now_ns() - before == 250_000_000
     rig.cluster.on_produce = lambda *_: None
@@ -62,7 +67,12 @@ def test_without_room_for_max_block_ms_a_send_fails_and_says_why(rig: Rig) -> No
 
 def test_a_table_larger_than_the_memory_streams_through(rig: Rig) -> None:
     producer = rig.producer(buffer_memory=20_000)
-    table = pa.table({"value": [b"%04d" % i + b"x" * 96 for i in range(2000)], "partition": pa.array([1] * 2000, pa.int32())})
+    table = pa.table(
+        {
+            "value": [b"%04d" % i + b"x" * 96 for i in range(2000)],
+            "partition": pa.array([1] * 2000, pa.int32()),
+        }
+    )
     assert producer.send_table("t", table).result()["offset"].to_pylist() == list(range(2000))
     assert rig.cluster.values("t")[1] == table["value"].to_pylist()
     assert metric(producer, "buffer-available-bytes") == 20_000
@@ -162,16 +172,21 @@ def test_a_request_takes_batches_of_many_partitions_and_topics(rig: Rig) -> None
         for partition in (0, 2):
             producer.send(topic, b"v", partition=partition)
     producer.flush()
-    assert [[(topic, partition) for topic, partition, _ in request] for request in rig.cluster.produce_requests] == [
-        [("t", 0), ("t", 2), ("u", 0), ("u", 2)]
-    ]
+    assert [
+        [(topic, partition) for topic, partition, _ in request] for request in rig.cluster.produce_requests
+    ] == [[("t", 0), ("t", 2), ("u", 0), ("u", 2)]]
 
 
 def test_a_request_stays_below_max_request_size(rig: Rig) -> None:
     producer = rig.producer(linger_ms=20, max_request_size=1500)
     rig.cluster.create("w", 12)
-    producer.send_table("w", pa.table({"value": [b"x" * 400] * 12, "partition": pa.array(range(12), pa.int32())})).result()
-    assert max(sum(header.size_bytes for _, _, header in request) for request in rig.cluster.produce_requests) <= 1500
+    producer.send_table(
+        "w", pa.table({"value": [b"x" * 400] * 12, "partition": pa.array(range(12), pa.int32())})
+    ).result()
+    assert (
+        max(sum(header.size_bytes for _, _, header in request) for request in rig.cluster.produce_requests)
+        <= 1500
+    )
 
 
 def test_a_flush_that_is_late_names_what_remains(rig: Rig) -> None:
@@ -212,7 +227,8 @@ def test_close_delivers_and_then_refuses(rig: Rig) -> None:
         ack = producer.send("t", b"v")
     assert ack.result(timeout_s=0).offset == 0
     producer.close()
-    for call in (lambda: producer.send("t", b"v"), lambda: producer.send_table("t", pa.table({"value": [b"v"]})), producer.flush,
+    for call in (lambda: producer.send("t", b"v"),
+    lambda: producer.send_table("t", pa.table({"value": [b"v"]})), producer.flush,
                  lambda: producer.partitions_for("t")):  # fmt: skip
         with pytest.raises(UsageError, match=r"closed"):
             call()
@@ -267,7 +283,8 @@ def test_a_custom_partitioner_decides_and_its_faults_fail_only_its_records(rig: 
     bad = producer.send("t", b"bad")
     producer.flush()
     with pytest.raises(
-        InvalidRecord, match=r"partitioner failed for 1 record of topic 't': RuntimeError\('no'\) at .*producer_face"
+        InvalidRecord,
+        match=r"partitioner failed for 1 record of topic 't': RuntimeError\('no'\) at .*producer_face",
     ) as failed:
         bad.result()
     cause = failed.value.__cause__
@@ -289,7 +306,10 @@ def test_thirty_thousand_idle_partitions_are_not_looked_at(rig: Rig) -> None:
 def test_sends_from_many_threads_all_arrive(rig: Rig) -> None:
     producer = rig.producer(linger_ms=0)
     threads = [
-        threading.Thread(target=lambda n=n: [producer.send("t", b"%d-%04d" % (n, i), partition=n) for i in range(300)]) for n in range(4)
+        threading.Thread(
+            target=lambda n=n: [producer.send("t", b"%d-%04d" % (n, i), partition=n) for i in range(300)]
+        )
+        for n in range(4)
     ]
     for thread in threads:
         thread.start()

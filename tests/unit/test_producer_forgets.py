@@ -1,4 +1,5 @@
-"""A producer forgets topics that it does not send to any more, and what it then sends to them is neither lost nor taken for a duplicate."""
+"""A producer forgets topics that it does not send to any more, and what it then sends to them is
+neither lost nor taken for a duplicate."""
 
 from typing import Any
 
@@ -31,7 +32,9 @@ def known(rig: Rig, producer: Any) -> tuple[set[str], set[str]]:
 
 @pytest.mark.parametrize("policy", ["uniform", "sticky", "adaptive", "late"])
 @pytest.mark.parametrize("idempotent", [True, False])
-def test_topics_that_are_not_used_are_forgotten_and_come_back(rig: Rig, policy: str, idempotent: bool) -> None:
+def test_topics_that_are_not_used_are_forgotten_and_come_back(
+    rig: Rig, policy: str, idempotent: bool
+) -> None:
     topics = [f"t{number}" for number in range(50)]
     for topic in topics:
         rig.cluster.create(topic, 3)
@@ -82,7 +85,9 @@ def test_a_topic_with_open_records_is_not_forgotten(rig: Rig) -> None:
     assert rig.cluster.values("t") == [[b"1", b"2"]]
 
 
-def test_a_leader_that_moves_is_followed_however_long_records_wait(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_that_moves_is_followed_however_long_records_wait(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     two = Rig(monkeypatch, brokers=2)
     two.cluster.create("t", 1)
     producer = forgetful(two, delivery_timeout_ms=600_000, request_timeout_ms=500)

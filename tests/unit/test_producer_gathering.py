@@ -12,7 +12,11 @@ from tests.support.producer_brokers import FakeCluster
 from tests.support.producer_rig import Rig
 
 RECORDS_PER_BATCH = 10
-SMALL = {"batch.size": 61 + 14 * RECORDS_PER_BATCH, "linger.ms": 0, "max.in.flight.requests.per.connection": 1}
+SMALL = {
+    "batch.size": 61 + 14 * RECORDS_PER_BATCH,
+    "linger.ms": 0,
+    "max.in.flight.requests.per.connection": 1,
+}
 """Batches of ten of `send`'s records, one request at a time."""
 BATCH_BYTES = SMALL["batch.size"] - 61
 GATHERED_BYTES = BATCH_BYTES + GROWTH_BYTES * RECORDS_PER_BATCH
@@ -27,7 +31,8 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 
 def warm(rig: Rig, producer: Any) -> None:
-    """The first batch of each partition, which goes alone, is behind us, and a request is under way that takes 20 ms."""
+    """The first batch of each partition, which goes alone, is behind us, and a request is under way
+    that takes 20 ms."""
     for partition in (0, 1):
         producer.send("t", b"warm up", partition=partition)
     rig.host.advance(100)
@@ -43,7 +48,10 @@ def send(producer: Any, count: int, partition: int = 0) -> list[Any]:
 
 def counts(rig: Rig) -> list[list[tuple[int, int]]]:
     """Of each request: partitions with the records of their batch."""
-    return [[(partition, header.count) for _, partition, header in request] for request in rig.cluster.produce_requests]
+    return [
+        [(partition, header.count) for _, partition, header in request]
+        for request in rig.cluster.produce_requests
+    ]
 
 
 def values(cluster: FakeCluster, partition: int = 0) -> list[bytes | None]:
@@ -84,11 +92,17 @@ def test_a_batch_is_gathered_up_to_batch_max_size(rig: Rig) -> None:
 @pytest.mark.parametrize("policy", ["adaptive", "late"])
 def test_records_that_take_more_in_a_batch_of_many_do_not_make_it_too_large(rig: Rig, policy: str) -> None:
     rig.cluster.max_message_bytes = 1_048_588  # Kafka's default
-    producer = rig.producer({**SMALL, "batch.size": 16_384, "max.request.size": 8 << 20, "partitioner.class": policy})
+    producer = rig.producer(
+        {**SMALL, "batch.size": 16_384, "max.request.size": 8 << 20, "partitioner.class": policy}
+    )
     warm(rig, producer)
-    for _ in range(60):  # Stamps seconds apart, of which the delta takes two bytes, and more than 8192 records.
+    for _ in range(
+        60
+    ):  # Stamps seconds apart, of which the delta takes two bytes, and more than 8192 records.
         stamps = pa.array([1_000 * (number % 6) for number in range(2_000)], pa.timestamp("ms"))
-        producer.send_table("t", pa.table({"value": pa.array([b"v" * 20] * 2_000, pa.binary()), "timestamp": stamps}))
+        producer.send_table(
+            "t", pa.table({"value": pa.array([b"v" * 20] * 2_000, pa.binary()), "timestamp": stamps})
+        )
     producer.flush()
     assert max(count for request in counts(rig) for _, count in request) > 20_000
     assert producer.metrics()["producer-metrics"]["batch-split-total"] == 0
@@ -144,7 +158,8 @@ def test_a_topic_with_smaller_batches_is_learnt_and_nothing_is_lost(rig: Rig) ->
 
 
 def test_stretches_of_a_table_that_do_not_touch_are_gathered_in_their_order(rig: Rig) -> None:
-    """Under a policy that gives turns out one by one, so that a batch is gathered of several stretches of one table."""
+    """Under a policy that gives turns out one by one, so that a batch is gathered of several
+    stretches of one table."""
     producer = rig.producer({**SMALL, "partitioner.class": "uniform.kafka"})
     warm(rig, producer)
     rows = [b"%06d" % number for number in range(400)]
@@ -153,12 +168,16 @@ def test_stretches_of_a_table_that_do_not_touch_are_gathered_in_their_order(rig:
     assert sorted(values(rig.cluster, 0) + values(rig.cluster, 1)) == rows  # type: ignore[type-var]
     assert max(count for request in counts(rig) for _, count in request) > RECORDS_PER_BATCH
     assert all(
-        later > earlier for part in (0, 1) for earlier, later in zip(values(rig.cluster, part), values(rig.cluster, part)[1:], strict=False)
+        later > earlier
+        for part in (0, 1)
+        for earlier, later in zip(values(rig.cluster, part), values(rig.cluster, part)[1:], strict=False)
     )
 
 
 def table_of(count: int, size_bytes: int = 6) -> pa.Table:
-    return pa.table({"value": pa.array([b"%0*d" % (size_bytes, number) for number in range(count)], pa.binary())})
+    return pa.table(
+        {"value": pa.array([b"%0*d" % (size_bytes, number) for number in range(count)], pa.binary())}
+    )
 
 
 @pytest.mark.parametrize("policy", ["uniform", "adaptive"])
@@ -186,7 +205,9 @@ def test_batches_of_a_table_are_cut_to_a_portion_of_a_request(rig: Rig) -> None:
 
 def test_what_an_open_batch_takes_goes_first_and_it_is_closed(rig: Rig) -> None:
     """A keyed record waits to be joined; of the table it takes what fits, and goes with it."""
-    producer = rig.producer({**SMALL, "partitioner.class": "uniform", "linger.ms": 1000, "batch.max.size": 10_000})
+    producer = rig.producer(
+        {**SMALL, "partitioner.class": "uniform", "linger.ms": 1000, "batch.max.size": 10_000}
+    )
     warm(rig, producer)
     rig.host.advance(2000)
     rig.cluster.produce_requests.clear()

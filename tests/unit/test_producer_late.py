@@ -16,7 +16,8 @@ RECORDS_PER_BATCH = 10
 SMALL = {**LATE, "batch.size": 61 + 14 * RECORDS_PER_BATCH}
 """Batches of ten of `send`'s records."""
 SKEWS = 4
-"""Each of three brokers may be behind by a batch, and so the first ahead by two; and headers of batches."""
+"""Each of three brokers may be behind by a batch, and so the first ahead by two; and headers of
+batches."""
 
 
 @pytest.fixture
@@ -39,7 +40,9 @@ def batch_counts(rig: Rig) -> list[list[int]]:
     return [[header.count for _, _, header in request] for request in rig.cluster.produce_requests]
 
 
-def test_records_sent_while_brokers_are_busy_share_batches_though_they_were_handed_over_apart(rig: Rig) -> None:
+def test_records_sent_while_brokers_are_busy_share_batches_though_they_were_handed_over_apart(
+    rig: Rig,
+) -> None:
     for broker in rig.cluster.brokers:
         broker.service_ms = 20
     producer = rig.producer(SMALL, max_in_flight_requests_per_connection=1)
@@ -56,7 +59,9 @@ def test_a_batch_is_cut_where_it_is_full_and_the_rest_of_the_hand_over_goes_on_w
     warm(rig, producer)
     send(producer, 25)
     rig.host.advance(5)
-    assert batch_counts(rig) == [[22]]  # for one partition its part and a batch more; what is left is not full
+    assert batch_counts(rig) == [
+        [22]
+    ]  # for one partition its part and a batch more; what is left is not full
     rig.host.advance(50)
     assert batch_counts(rig) == [[22], [3]]
 
@@ -135,7 +140,9 @@ def test_keyed_and_explicit_records_of_a_table_are_bound_at_once_and_keep_their_
     keys = [b"k%d" % (row % 4) if row % 3 == 0 else None for row in rows]
     partitions = pa.array([row % 2 if row % 3 == 1 else None for row in rows], pa.int32())
     values = [b"%06d" % row for row in rows]
-    producer.send_table("t", pa.table({"key": pa.array(keys, pa.binary()), "partition": partitions, "value": values}))
+    producer.send_table(
+        "t", pa.table({"key": pa.array(keys, pa.binary()), "partition": partitions, "value": values})
+    )
     producer.flush()
     written = rig.cluster.values("t")
     assert sorted(value for partition in written for value in partition) == values
@@ -164,7 +171,10 @@ def test_a_request_holds_no_more_than_max_request_size(rig: Rig) -> None:
     warm(rig, producer, 12)
     producer.send_table("t", pa.table({"value": [b"%06d" % row for row in range(240)]}))
     producer.flush()
-    assert max(sum(header.size_bytes for _, _, header in request) for request in rig.cluster.produce_requests) <= 450
+    assert (
+        max(sum(header.size_bytes for _, _, header in request) for request in rig.cluster.produce_requests)
+        <= 450
+    )
 
 
 def test_a_small_topic_is_not_starved_by_a_large_one(rig: Rig) -> None:
@@ -184,7 +194,9 @@ def test_unkeyed_records_are_not_starved_by_keyed_ones_nor_these_by_them(rig: Ri
     for broker in rig.cluster.brokers:
         broker.service_ms = 5
     producer = rig.producer(SMALL, batch_max_size=0)
-    producer.send_table("t", pa.table({"key": [b"%d" % row for row in range(3000)], "value": [b"keyed."] * 3000}))
+    producer.send_table(
+        "t", pa.table({"key": [b"%d" % row for row in range(3000)], "value": [b"keyed."] * 3000})
+    )
     producer.send_table("t", pa.table({"value": [b"plain."] * 3000}))
     rig.host.advance(150)
     kinds = [value for partition in rig.cluster.values("t") for value in partition]
@@ -270,7 +282,9 @@ def test_records_that_no_broker_takes_expire_with_the_reason(rig: Rig) -> None:
     ack = send(producer, 5)[0]
     table = producer.send_table("t", pa.table({"value": [b"a", b"b"]}))
     with pytest.raises(
-        TimedOut, match=r"topic 't' were not delivered within delivery.timeout.ms=3000: no broker could take them \(none of"
+        TimedOut,
+        match=r"topic 't' were not delivered within delivery.timeout.ms=3000: no broker could take them "
+        r"\(none of",
     ):
         ack.result(timeout_s=10)
     assert table.result(timeout_s=1, raise_on_error=False).column("error").null_count == 0
@@ -284,7 +298,9 @@ def test_records_of_a_topic_that_is_not_there_fail_after_max_block(rig: Rig) -> 
         producer.send("missing", b"x").result(timeout_s=5)
 
 
-def test_close_says_how_many_records_it_gave_up_bound_and_unbound(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+def test_close_says_how_many_records_it_gave_up_bound_and_unbound(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
     rig.cluster.on_produce = lambda *_: IGNORE
     producer = rig.producer(SMALL)
     acks = send(producer, 500)
@@ -314,7 +330,9 @@ def test_a_batch_that_is_too_large_is_split_and_counted_once(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize(("included", "even"), [(False, False), (True, True)])
-def test_keyed_bytes_may_be_counted_so_that_unkeyed_ones_fill_the_valleys(rig: Rig, included: bool, even: bool) -> None:
+def test_keyed_bytes_may_be_counted_so_that_unkeyed_ones_fill_the_valleys(
+    rig: Rig, included: bool, even: bool
+) -> None:
     producer = rig.producer(SMALL, partitioner_skew_include_keyed=included)
     for number in range(30):
         for _ in range(10):

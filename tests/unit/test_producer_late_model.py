@@ -1,4 +1,5 @@
-"""KIP-794's experiment, modelled: what late binding and the window reach together, to the figures that they were made for."""
+"""KIP-794's experiment, modelled: what late binding and the window reach together, to the figures
+that they were made for."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def test_without_bound_to_the_skew_p99_is_one_service_time(rate_per_s: int) -> N
 
 
 def test_a_long_way_to_all_of_them_costs_no_throughput() -> None:
-    """One in flight would come to a quarter of it; a window that climbs from one takes 142 ms at p99."""
+    """One in flight would come to a quarter of it; a window that climbs from one takes 142 ms at
+    p99."""
     result = run(20_000, (0.020,) * 3, serial=False)
     assert result.p99_ms <= 45
     assert result.records_per_s > 0.98 * 20_000
@@ -38,5 +40,7 @@ def test_a_long_way_to_all_of_them_costs_no_throughput() -> None:
 
 @pytest.mark.parametrize("service_ms", [0.4, 2.0, 20.0])
 def test_as_much_as_there_is_to_one_broker_goes_as_fast_as_with_five_in_flight(service_ms: float) -> None:
-    with_window, fixed = (run(1e7, (service_ms / 1e3,), adaptive=adaptive, records=20_000) for adaptive in (True, False))
+    with_window, fixed = (
+        run(1e7, (service_ms / 1e3,), adaptive=adaptive, records=20_000) for adaptive in (True, False)
+    )
     assert with_window.records_per_s > 0.97 * fixed.records_per_s

@@ -19,11 +19,16 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 
 def test_a_broker_that_serves_one_at_a_time_gets_its_part_and_sets_no_pace(rig: Rig) -> None:
-    """KIP-794's own test, for two seconds: even by bytes, and far from the 139 ms that adaptive takes at p99.
+    """KIP-794's own test, for two seconds: even by bytes, and far from the 139 ms that adaptive
+    takes at p99.
 
     Most that is late is so in the first 250 ms, while the window is found.
     """
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
+    (
+        rig.cluster.brokers[0].service_ms,
+        rig.cluster.brokers[1].service_ms,
+        rig.cluster.brokers[2].service_ms,
+    ) = 20, 0.4, 0.4
     producer = rig.producer(LATE)
     warm(rig, producer)
     found = paced(rig, producer, 2048, 500)
@@ -38,7 +43,11 @@ def test_a_broker_that_serves_one_at_a_time_gets_its_part_and_sets_no_pace(rig: 
 
 
 def test_a_slow_broker_gets_the_newest_records_and_each_partition_stays_in_order(rig: Rig) -> None:
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
+    (
+        rig.cluster.brokers[0].service_ms,
+        rig.cluster.brokers[1].service_ms,
+        rig.cluster.brokers[2].service_ms,
+    ) = 20, 0.4, 0.4
     producer = rig.producer(LATE)
     warm(rig, producer)
     slow_ms: list[float] = []  # of those that went to broker 0
@@ -56,14 +65,19 @@ def test_a_slow_broker_gets_the_newest_records_and_each_partition_stays_in_order
     for partition in rig.cluster.values("t"):
         mine = [value for value in partition if len(value) == len(values[0])]
         assert mine == sorted(mine)
-    # A third of what comes in 20 ms comes in the last 7 of them. What came before would have waited for up to 20, and then for the answer.
+    # A third of what comes in 20 ms comes in the last 7 of them. What came before would have waited
+    # for up to 20, and then for the answer.
     assert sorted(slow_ms)[int(0.95 * len(slow_ms))] < 30
 
 
 @pytest.mark.parametrize("partitions", [3, 12])
 def test_it_is_so_with_several_partitions_on_each_broker(rig: Rig, partitions: int) -> None:
     rig.cluster.create("t", partitions)
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
+    (
+        rig.cluster.brokers[0].service_ms,
+        rig.cluster.brokers[1].service_ms,
+        rig.cluster.brokers[2].service_ms,
+    ) = 20, 0.4, 0.4
     producer = rig.producer(LATE)
     warm(rig, producer, partitions)
     paced(rig, producer, 4096, 500)
@@ -73,7 +87,11 @@ def test_it_is_so_with_several_partitions_on_each_broker(rig: Rig, partitions: i
 
 
 def test_a_skew_without_bound_lets_brokers_take_what_they_can(rig: Rig) -> None:
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
+    (
+        rig.cluster.brokers[0].service_ms,
+        rig.cluster.brokers[1].service_ms,
+        rig.cluster.brokers[2].service_ms,
+    ) = 20, 0.4, 0.4
     producer = rig.producer(LATE, partitioner_max_skew_bytes=2**63 - 1)
     warm(rig, producer)
     took = sorted(paced(rig, producer, 1000, 1000))
@@ -83,9 +101,14 @@ def test_a_skew_without_bound_lets_brokers_take_what_they_can(rig: Rig) -> None:
 
 
 def test_a_request_that_bound_batches_have_filled_takes_none_of_the_parts_of_a_portion(rig: Rig) -> None:
-    """What goes to partition 0 by its number fills each request to broker 0; the other three would have a part each."""
+    """What goes to partition 0 by its number fills each request to broker 0; the other three would
+    have a part each."""
     rig.cluster.create("t", 12)
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
+    (
+        rig.cluster.brokers[0].service_ms,
+        rig.cluster.brokers[1].service_ms,
+        rig.cluster.brokers[2].service_ms,
+    ) = 20, 0.4, 0.4
     producer = rig.producer({**LATE, "batch.size": 4000}, max_request_size=4100)
     warm(rig, producer, 12)
     for number in range(4000):
@@ -106,7 +129,15 @@ def test_a_broker_that_comes_back_late_or_early_keeps_nobody_waiting(rig: Rig, p
     warm(rig, producer, partitions)
     paced(rig, producer, 4096, 500)
     began = [sum(log_bytes(rig.cluster)[broker::3]) for broker in range(3)]
-    took = sorted(paced(rig, producer, 4096, 1000, before=lambda: setattr(brokers[0], "service_ms", rng.choice([16, 20, 24]))))
+    took = sorted(
+        paced(
+            rig,
+            producer,
+            4096,
+            1000,
+            before=lambda: setattr(brokers[0], "service_ms", rng.choice([16, 20, 24])),
+        )
+    )
     sizes = [sum(log_bytes(rig.cluster)[broker::3]) - began[broker] for broker in range(3)]
     assert max(sizes) - min(sizes) <= 2 * 16_384
     assert took[len(took) // 2] < 2
@@ -116,8 +147,13 @@ def test_a_broker_that_comes_back_late_or_early_keeps_nobody_waiting(rig: Rig, p
 
 @pytest.mark.parametrize("skew_bytes", [0, 1_000, 16_384])
 def test_nothing_is_kept_for_a_broker_that_could_take_it_and_may_not(rig: Rig, skew_bytes: int) -> None:
-    """After a burst nothing is on its way to anybody, and what then comes is sent at once, to whomever."""
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
+    """After a burst nothing is on its way to anybody, and what then comes is sent at once, to
+    whomever."""
+    (
+        rig.cluster.brokers[0].service_ms,
+        rig.cluster.brokers[1].service_ms,
+        rig.cluster.brokers[2].service_ms,
+    ) = 20, 0.4, 0.4
     producer = rig.producer(LATE, partitioner_max_skew_bytes=skew_bytes)
     warm(rig, producer)
     paced(rig, producer, 20_000, 310)
@@ -148,8 +184,13 @@ def test_with_very_many_brokers_a_slow_one_takes_a_record_at_least_for_the_other
 
 
 def test_what_others_may_take_lingers_though_what_is_kept_has_lingered_long_ago(rig: Rig) -> None:
-    """Otherwise each record that comes while something is kept leaves by itself: 347 requests in this second instead of 283."""
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
+    """Otherwise each record that comes while something is kept leaves by itself: 347 requests in
+    this second instead of 283."""
+    (
+        rig.cluster.brokers[0].service_ms,
+        rig.cluster.brokers[1].service_ms,
+        rig.cluster.brokers[2].service_ms,
+    ) = 20, 0.4, 0.4
     producer = rig.producer({**LATE, "linger.ms": 5})
     warm(rig, producer)
     paced(rig, producer, 4096, 500)

@@ -1,4 +1,5 @@
-"""Late binding within transactions: a partition joins the transaction when it is the one to bind to, and no other does."""
+"""Late binding within transactions: a partition joins the transaction when it is the one to bind
+to, and no other does."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 def added(scene: Scene) -> int:
     """Partitions added to transactions so far."""
     return sum(
-        len(topic.partitions) for _, _, request in scene.coordinator.asked for topic in getattr(request, "v3_and_below_topics", None) or ()
+        len(topic.partitions)
+        for _, _, request in scene.coordinator.asked
+        for topic in getattr(request, "v3_and_below_topics", None) or ()
     )
 
 

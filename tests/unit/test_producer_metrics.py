@@ -1,4 +1,5 @@
-"""Producers' metrics: Kafka's names, windows in injected time, and numbers that agree with what the broker saw."""
+"""Producers' metrics: Kafka's names, windows in injected time, and numbers that agree with what the
+broker saw."""
 
 from __future__ import annotations
 
@@ -104,7 +105,12 @@ def test_readings_of_two_meters_add_up(counter: Counter) -> None:
     counter.note(2, 1)
     other.note(8, 1)
     both = combined([counter.at(2), other.at(2)], {"free": 3})
-    assert (both.total("size"), both.average("size", "count"), both.maximum("largest"), both.gauge("free")) == (10, 5, 8, 3)
+    assert (
+        both.total("size"),
+        both.average("size", "count"),
+        both.maximum("largest"),
+        both.gauge("free"),
+    ) == (10, 5, 8, 3)
     assert math.isnan(both.gauge("unknown"))
 
 
@@ -137,7 +143,9 @@ def test_records_batches_and_bytes_are_those_the_brokers_saw(rig: Rig) -> None:
     assert whole["produce-request-total"] == len(rig.cluster.produce_requests)
     assert whole["records-per-request-avg"] == 41 / len(rig.cluster.produce_requests)
     assert whole["batch-size-max"] == max(header.size_bytes for _, _, header in seen)
-    assert whole["batch-size-avg"] == pytest.approx(sum(header.size_bytes for _, _, header in seen) / len(seen))
+    assert whole["batch-size-avg"] == pytest.approx(
+        sum(header.size_bytes for _, _, header in seen) / len(seen)
+    )
     assert topics["t"]["record-send-total"] == 40
     assert topics["u"]["byte-total"] == sum(header.size_bytes for topic, _, header in seen if topic == "u")
     assert whole["record-send-rate"] == pytest.approx(41 / WINDOW_S)
@@ -154,7 +162,11 @@ def test_latency_is_from_writing_to_the_answer_and_queue_time_from_the_first_rec
     producer.send("t", b"1", partition=1).result()
     found = producer.metrics()
     nodes, whole = found["producer-node-metrics"], found["producer-metrics"]
-    assert nodes["node-1"]["request-latency-avg"] == nodes["node-1"]["request-latency-max"] == pytest.approx(80, abs=1)
+    assert (
+        nodes["node-1"]["request-latency-avg"]
+        == nodes["node-1"]["request-latency-max"]
+        == pytest.approx(80, abs=1)
+    )
     assert nodes["node-0"]["request-latency-max"] < 1
     assert whole["request-latency-max"] == pytest.approx(80, abs=1)
     assert whole["record-queue-time-max"] >= 40
@@ -163,11 +175,17 @@ def test_latency_is_from_writing_to_the_answer_and_queue_time_from_the_first_rec
 
 def test_bytes_on_the_wire_are_counted_for_each_broker_and_all_kinds_of_requests(rig: Rig) -> None:
     producer = rig.producer()
-    producer.send_table("t", pa.table({"value": [b"x" * 500] * 100, "partition": pa.array([1] * 100, pa.int32())})).result()
+    producer.send_table(
+        "t", pa.table({"value": [b"x" * 500] * 100, "partition": pa.array([1] * 100, pa.int32())})
+    ).result()
     found = producer.metrics()
     whole, nodes = found["producer-metrics"], found["producer-node-metrics"]
     assert whole["outgoing-byte-total"] == sum(node["outgoing-byte-total"] for node in nodes.values())
-    assert whole["request-total"] == whole["response-total"] == sum(node["request-total"] for node in nodes.values())
+    assert (
+        whole["request-total"]
+        == whole["response-total"]
+        == sum(node["request-total"] for node in nodes.values())
+    )
     assert nodes["node-1"]["outgoing-byte-total"] > 50_000 > nodes["node-1"]["incoming-byte-total"] > 0
     assert whole["requests-in-flight"] == 0
     assert whole["connection-count"] == whole["connection-creation-total"] >= 2
@@ -183,7 +201,11 @@ def test_retries_and_failures_are_counted_by_topic(rig: Rig) -> None:
     producer.flush()
     assert (good.done(), bad.done()) == (True, True)
     topics = producer.metrics()["producer-topic-metrics"]
-    assert (topics["t"]["record-retry-total"], topics["t"]["record-send-total"], topics["t"]["record-error-total"]) == (1, 2, 0)
+    assert (
+        topics["t"]["record-retry-total"],
+        topics["t"]["record-send-total"],
+        topics["t"]["record-error-total"],
+    ) == (1, 2, 0)
     assert (topics["u"]["record-retry-total"], topics["u"]["record-error-total"]) == (0, 1)
     assert metric(producer, "record-error-total") == 1
 

@@ -11,7 +11,9 @@ from fairlead_kafka.producer.settings import producer_settings
 
 
 def nodes_after(latencies_ms: dict[int, list[float]]) -> Nodes:
-    nodes = Nodes(producer_settings(CLIENT_CONFIGS.parse("producer", {"bootstrap.servers": "h:1"})), cast(Any, None))
+    nodes = Nodes(
+        producer_settings(CLIENT_CONFIGS.parse("producer", {"bootstrap.servers": "h:1"})), cast(Any, None)
+    )
     for node_id, each in latencies_ms.items():
         for latency_ms in each:
             nodes.sent(node_id, 0)

@@ -35,7 +35,10 @@ def test_the_text_exposition_has_kafkas_names_and_labels(rig: Rig) -> None:
     assert "# TYPE kafka_producer_record_send_total counter" in lines
     assert "# TYPE kafka_producer_request_latency_avg gauge" in lines
     assert 'kafka_producer_topic_record_delivered_total{client_id="orders",topic="t"} 3.0' in lines
-    assert any(line.startswith('kafka_producer_node_request_total{client_id="orders",node="node-0"} ') for line in lines)
+    assert any(
+        line.startswith('kafka_producer_node_request_total{client_id="orders",node="node-0"} ')
+        for line in lines
+    )
     assert 'kafka_producer_flush_time_ns_total{client_id="orders"}' in " ".join(lines)
     assert sum(line.startswith("# TYPE") for line in lines) == sum(map(len, GROUPS.values()))
 
@@ -61,4 +64,6 @@ def test_a_producer_that_is_gone_is_forgotten(rig: Rig) -> None:
 
 def test_nothing_sent_is_not_a_number_for_averages(rig: Rig) -> None:
     producer = rig.producer(client_id="c")
-    assert 'kafka_producer_batch_size_avg{client_id="c"} NaN' in scrape(fairlead_kafka.PrometheusCollector(producer))
+    assert 'kafka_producer_batch_size_avg{client_id="c"} NaN' in scrape(
+        fairlead_kafka.PrometheusCollector(producer)
+    )

@@ -54,12 +54,16 @@ def test_acks_0_loses_what_was_on_the_way_when_a_connection_breaks(rig: Rig) -> 
 
 
 @pytest.mark.parametrize(("acks", "sent"), [("0", 0), ("1", 1), ("all", -1), ("-1", -1)])
-def test_the_broker_is_told_what_is_promised(rig: Rig, monkeypatch: pytest.MonkeyPatch, acks: str, sent: int) -> None:
+def test_the_broker_is_told_what_is_promised(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, acks: str, sent: int
+) -> None:
     asked: list[int] = []
     broker: Any = rig.cluster.brokers[0]
     original = broker._produce
     monkeypatch.setattr(
-        broker, "_produce", lambda connection, request: (asked.append(request.message.acks), original(connection, request))[1]
+        broker,
+        "_produce",
+        lambda connection, request: (asked.append(request.message.acks), original(connection, request))[1],
     )
     rig.producer(acks=acks).send("t", b"v").result()
     rig.host.advance(10)

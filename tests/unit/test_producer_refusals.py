@@ -1,4 +1,5 @@
-"""What brokers refuse, and what each record of it is told; and that memory comes back to the byte whatever happens."""
+"""What brokers refuse, and what each record of it is told; and that memory comes back to the byte
+whatever happens."""
 
 from __future__ import annotations
 
@@ -46,7 +47,13 @@ def test_records_that_a_broker_names_fail_with_its_words_and_the_others_may_be_s
     acks = [producer.send("t", b"%d" % number, partition=0) for number in range(5)]
     producer.flush()
     found = errors_of(acks)
-    assert [type(error) for error in found] == [BatchRefused, BrokerError, BatchRefused, BrokerError, BatchRefused]
+    assert [type(error) for error in found] == [
+        BatchRefused,
+        BrokerError,
+        BatchRefused,
+        BrokerError,
+        BatchRefused,
+    ]
     assert "no key" in str(found[1])
     assert "2 other records of its batch" in str(found[0])
     assert memory_is_free(producer)
@@ -69,11 +76,20 @@ def test_a_single_record_that_is_named_has_the_code_of_its_batch(rig: Rig) -> No
 
 def test_rows_that_a_broker_names_are_found_through_keys_pieces_and_callbacks(rig: Rig) -> None:
     rig.cluster.on_produce = lambda *_: INVALID_RECORD
-    rig.cluster.record_errors = [refused(0, "zero"), refused(2, "two"), refused(77, "there is no such record")]
+    rig.cluster.record_errors = [
+        refused(0, "zero"),
+        refused(2, "two"),
+        refused(77, "there is no such record"),
+    ]
     producer = rig.producer(linger_ms=50)
     told: list[tuple[int, type]] = []
     for number in range(2):
-        producer.send("t", b"r", partition=0, on_delivery=lambda _, error, number=number: told.append((number, type(error))))
+        producer.send(
+            "t",
+            b"r",
+            partition=0,
+            on_delivery=lambda _, error, number=number: told.append((number, type(error))),
+        )
     producer.send_table("t", pa.table({"value": [b"a", b"b"], "partition": pa.array([0, 0], pa.int32())}))
     rows = producer.send_table("t", pa.table({"value": [b"c"], "partition": pa.array([0], pa.int32())}))
     producer.flush()
@@ -87,17 +103,25 @@ def test_a_record_that_is_too_large_for_the_broker_says_what_to_raise(rig: Rig) 
     rig.cluster.max_message_bytes = 500
     producer = rig.producer()
     ack = producer.send("t", b"x" * 700, partition=1)
-    with pytest.raises(RecordTooLarge, match=r"1 record for t-1: a batch of 7\d\d bytes.*raise max.message.bytes of topic 't'"):
+    with pytest.raises(
+        RecordTooLarge,
+        match=r"1 record for t-1: a batch of 7\d\d bytes.*raise max.message.bytes of topic 't'",
+    ):
         ack.result()
     assert producer.send("t", b"small", partition=1).result().offset == 0
     assert memory_is_free(producer)
 
 
 @pytest.mark.parametrize(
-    ("configs", "limit"), [({"max_request_size": 400}, "max.request.size=400"), ({"buffer_memory": 300}, "buffer.memory=300")]
+    ("configs", "limit"),
+    [({"max_request_size": 400}, "max.request.size=400"), ({"buffer_memory": 300}, "buffer.memory=300")],
 )
-def test_a_record_that_is_too_large_for_the_producer_names_the_one_limit_it_meets(rig: Rig, configs: dict[str, int], limit: str) -> None:
-    with pytest.raises(RecordTooLarge, match=rf"the record for topic 't' takes up to 52\d bytes; {limit} allows \d+: raise") as raised:
+def test_a_record_that_is_too_large_for_the_producer_names_the_one_limit_it_meets(
+    rig: Rig, configs: dict[str, int], limit: str
+) -> None:
+    with pytest.raises(
+        RecordTooLarge, match=rf"the record for topic 't' takes up to 52\d bytes; {limit} allows \d+: raise"
+    ) as raised:
         rig.producer(**configs).send("t", b"x" * 500)
     assert str(raised.value).count("=") == 1
 
@@ -122,10 +146,21 @@ def test_memory_comes_back_to_the_byte_after_any_mix_of_ends(rig: Rig, seed: int
             if rng.random() < 0.2:
                 rows = rng.randrange(1, 40)
                 partitions = pa.array([rng.choice([None, 0, 3, 11]) for _ in range(rows)], pa.int32())
-                tables.append(producer.send_table("t", pa.table({"value": [b"v" * rng.randrange(300)] * rows, "partition": partitions})))
+                tables.append(
+                    producer.send_table(
+                        "t", pa.table({"value": [b"v" * rng.randrange(300)] * rows, "partition": partitions})
+                    )
+                )
             else:
                 key = rng.choice([None, b"k"])
-                acks.append(producer.send(rng.choice(["t", "t", "t", "nowhere"]), b"x" * rng.randrange(900), key=key, headers={"h": b"1"}))
+                acks.append(
+                    producer.send(
+                        rng.choice(["t", "t", "t", "nowhere"]),
+                        b"x" * rng.randrange(900),
+                        key=key,
+                        headers={"h": b"1"},
+                    )
+                )
         except BufferExhausted:
             refusals += 1
         rig.host.advance(rng.randrange(4))

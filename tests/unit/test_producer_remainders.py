@@ -18,20 +18,27 @@ LOOK_BYTES = 3 * CHUNK_RECORDS * VALUE_BYTES
 
 
 class Scene:
-    """A producer, two quick brokers, and broker 0 that needs a minute for each request; a partition on each."""
+    """A producer, two quick brokers, and broker 0 that needs a minute for each request; a partition
+    on each."""
 
     def __init__(self) -> None:
         self.host = VirtualHost(latency_ms=0.1)
         self.cluster = ProduceCluster(self.host, 3, keeps_records=True)
         self.cluster.create_topic("t", 3)
         self.cluster.broker(0).slow(60_000)
-        config = {"bootstrap.servers": self.cluster.bootstrap_servers, "linger.ms": 0, "delivery.timeout.ms": 1_000_000}
+        config = {
+            "bootstrap.servers": self.cluster.bootstrap_servers,
+            "linger.ms": 0,
+            "delivery.timeout.ms": 1_000_000,
+        }
         config |= {"request.timeout.ms": 900_000, "buffer.memory": 4 << 20}
         self.application = Application(self.host, config, Random(1), self._settled)
         self.places: dict[int, tuple[int, int]] = {}
         self.host.advance(50)
 
-    def _settled(self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None) -> None:
+    def _settled(
+        self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None
+    ) -> None:
         assert error is None
         for number, row in enumerate(rows):
             assert handed.serial + row not in self.places
@@ -42,12 +49,17 @@ class Scene:
         for _ in range(chunks):
             first = self.application.records
             values = [b"%d." % number + b"x" * VALUE_BYTES for number in range(first, first + CHUNK_RECORDS)]
-            assert self.application.hand_over("t", values, partitions=[row % 3 for row in range(CHUNK_RECORDS)]) is not None
+            assert (
+                self.application.hand_over("t", values, partitions=[row % 3 for row in range(CHUNK_RECORDS)])
+                is not None
+            )
             self.host.advance(20)
 
     def kept_bytes(self) -> int:
         """Of values, in memory for what is not settled."""
-        sources = {id(each.source): each.source for each in self.application.machine._ledger.open_submissions()}
+        sources = {
+            id(each.source): each.source for each in self.application.machine._ledger.open_submissions()
+        }
         return sum(source.values.data.nbytes for source in sources.values() if source.values is not None)
 
     def counted_bytes(self) -> int:
@@ -60,16 +72,22 @@ def test_memory_stays_within_twice_what_is_counted(monkeypatch: pytest.MonkeyPat
     scene.send(60)
     assert scene.counted_bytes() > 1_500_000
     assert scene.kept_bytes() <= 2 * scene.counted_bytes() + 2 * LOOK_BYTES
-    assert scene.kept_bytes() <= 1.2 * scene.counted_bytes() + 2 * LOOK_BYTES, "a third waits, so next to nothing else is kept"
+    assert scene.kept_bytes() <= 1.2 * scene.counted_bytes() + 2 * LOOK_BYTES, (
+        "a third waits, so next to nothing else is kept"
+    )
 
 
-def test_every_record_that_was_moved_arrives_once_where_its_result_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_record_that_was_moved_arrives_once_where_its_result_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(remainders, "LOOK_BYTES", LOOK_BYTES)
     scene = Scene()
     scene.send(20)
     moved = [each for each in scene.application.machine._ledger.open_submissions() if each.moved is not None]
     assert moved
-    scene.host.advance(400_000)  # a request of the slow broker or two are answered: what was moved is settled in parts, and moved again
+    scene.host.advance(
+        400_000
+    )  # a request of the slow broker or two are answered: what was moved is settled in parts, and moved again
     scene.send(20)
     scene.cluster.broker(0).slow()
     scene.host.run_until(lambda: len(scene.places) == scene.application.records, 900_000)

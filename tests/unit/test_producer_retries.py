@@ -1,4 +1,5 @@
-"""What the producer does when brokers fail it: retries, order, sequence numbers, splits and time-outs."""
+"""What the producer does when brokers fail it: retries, order, sequence numbers, splits and
+time-outs."""
 
 import itertools
 from typing import Any
@@ -10,7 +11,17 @@ from tests.support.metrics import memory_is_free, metric
 from tests.support.producer_brokers import BREAK, IGNORE, IGNORE_WRITTEN, LOSE_ANSWER, Fault
 from tests.support.producer_rig import Rig
 
-CORRUPT, NOT_LEADER, TIMED_OUT, TOO_LARGE, NOT_ENOUGH_REPLICAS, OUT_OF_ORDER, DUPLICATE, UNKNOWN_PRODUCER, INVALID_RECORD = (
+(
+    CORRUPT,
+    NOT_LEADER,
+    TIMED_OUT,
+    TOO_LARGE,
+    NOT_ENOUGH_REPLICAS,
+    OUT_OF_ORDER,
+    DUPLICATE,
+    UNKNOWN_PRODUCER,
+    INVALID_RECORD,
+) = (
     2,
     6,
     7,
@@ -172,7 +183,9 @@ def test_an_epoch_bump_leaves_the_batches_of_other_partitions_as_they_are(rig: R
     send(producer, 60)
     producer.flush()
     assert in_order(rig, 60, partition=1)
-    sequences = [(header.producer_epoch, header.base_sequence) for header in rig.cluster.topics["t"][1].headers]
+    sequences = [
+        (header.producer_epoch, header.base_sequence) for header in rig.cluster.topics["t"][1].headers
+    ]
     assert sequences == sorted(sequences)
 
 
@@ -224,7 +237,9 @@ def test_retries_end_at_the_delivery_timeout_with_the_reason(rig: Rig) -> None:
     rig.host.advance(2990)
     assert not ack.done()
     rig.host.advance(20)
-    with pytest.raises(TimedOut, match=r"t-0 were not delivered within delivery.timeout.ms=3000.*NOT_ENOUGH_REPLICAS"):
+    with pytest.raises(
+        TimedOut, match=r"t-0 were not delivered within delivery.timeout.ms=3000.*NOT_ENOUGH_REPLICAS"
+    ):
         ack.result(timeout_s=0)
 
 

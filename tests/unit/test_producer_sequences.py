@@ -45,5 +45,7 @@ def test_a_batch_follows_what_was_acknowledged_also_over_the_wrap() -> None:
         (2**31 - 2, 3, 0, False),
     ],
 )
-def test_later_sequences_are_those_behind_all_records_of_a_batch(base: int, count: int, sequence: int, behind: bool) -> None:
+def test_later_sequences_are_those_behind_all_records_of_a_batch(
+    base: int, count: int, sequence: int, behind: bool
+) -> None:
     assert lies_behind(base, count, sequence) is behind

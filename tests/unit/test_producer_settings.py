@@ -17,12 +17,19 @@ def settings(**given: Any) -> ProducerSettings:
 
 def test_defaults_are_kafkas() -> None:
     made = settings()
-    assert (made.acks, made.idempotent, made.max_in_flight, made.delivery_timeout_ms) == (-1, True, 5, 120_000)
+    assert (made.acks, made.idempotent, made.max_in_flight, made.delivery_timeout_ms) == (
+        -1,
+        True,
+        5,
+        120_000,
+    )
     assert (made.batch_size_bytes, made.batch_limit_bytes) == (16_384, 16_384 - 61)
     assert made.partitioner.policy_name == "late"
 
 
-@pytest.mark.parametrize("conflict", [{"acks": 1}, {"acks": "0"}, {"retries": 0}, {"max_in_flight_requests_per_connection": 6}])
+@pytest.mark.parametrize(
+    "conflict", [{"acks": 1}, {"acks": "0"}, {"retries": 0}, {"max_in_flight_requests_per_connection": 6}]
+)
 def test_idempotence_yields_to_a_conflict_unless_it_was_asked_for(conflict: dict[str, Any]) -> None:
     assert not settings(**conflict).idempotent
     with pytest.raises(ConfigError, match=r"enable.idempotence=true needs"):
@@ -35,7 +42,9 @@ def test_all_conflicts_are_named_at_once() -> None:
 
 
 def test_a_delivery_timeout_below_linger_and_request_timeout_is_refused_if_given_and_raised_if_not() -> None:
-    with pytest.raises(ConfigError, match=r"delivery.timeout.ms=1000 is below linger.ms \+ request.timeout.ms"):
+    with pytest.raises(
+        ConfigError, match=r"delivery.timeout.ms=1000 is below linger.ms \+ request.timeout.ms"
+    ):
         settings(delivery_timeout_ms=1000)
     assert settings(linger_ms=200_000).delivery_timeout_ms == 230_000
 

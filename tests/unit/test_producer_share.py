@@ -64,7 +64,10 @@ def test_the_error_says_who_holds_how_much_and_what_to_do(rig: Rig) -> None:
     send_to(rig, producer, 1, 1)
     rig.cluster.on_produce = lambda node_id, *_: IGNORE if node_id == 0 else None
     ack = send_to(rig, producer, 0, 20)[-1]
-    expected = r"topic 't': records bound to broker 0 hold \d+ bytes already, and may hold 10000 of buffer.memory=100000 .*raise the ratio"
+    expected = (
+        r"topic 't': records bound to broker 0 hold \d+ bytes already, and may hold 10000 of "
+        r"buffer.memory=100000 .*raise the ratio"
+    )
     with pytest.raises(BufferExhausted, match=expected):
         ack.result(timeout_s=0)
 
@@ -98,7 +101,9 @@ def test_room_comes_back_with_deliveries(rig: Rig) -> None:
 
 
 def test_what_a_broker_holds_moves_with_its_partitions(rig: Rig) -> None:
-    producer = producer_of(rig, buffer_memory_per_broker_ratio=0.3, metadata_max_age_ms=100, request_timeout_ms=500)
+    producer = producer_of(
+        rig, buffer_memory_per_broker_ratio=0.3, metadata_max_age_ms=100, request_timeout_ms=500
+    )
     send_to(rig, producer, 1, 1)
     rig.cluster.on_produce = lambda node_id, *_: IGNORE if node_id == 0 else None
     acks = send_to(rig, producer, 0, 20)

@@ -1,4 +1,5 @@
-"""Batches that records bound already share with unbound ones, and requests that no batch makes too large."""
+"""Batches that records bound already share with unbound ones, and requests that no batch makes too
+large."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ SIZES = st.integers(1, 2_000)
 
 
 @given(st.integers(2, 2_000), SIZES, SIZES)
-def test_a_batch_is_shared_and_nobody_gets_less_than_half_who_wants_it(limit: int, bound: int, unbound: int) -> None:
+def test_a_batch_is_shared_and_nobody_gets_less_than_half_who_wants_it(
+    limit: int, bound: int, unbound: int
+) -> None:
     together = shared(limit, bound, unbound)
     assert sum(together) <= limit or together.unbound_bytes == 0
     assert sum(together) == min(bound + unbound, limit)
@@ -72,12 +75,16 @@ def test_a_record_that_leaves_the_others_no_room_goes_by_itself(rig: Rig, sizes:
 
 
 @pytest.mark.parametrize("policy", ["adaptive", "late"])
-def test_a_request_is_never_made_too_large_by_a_large_record(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
+def test_a_request_is_never_made_too_large_by_a_large_record(
+    monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
     rig = Rig(monkeypatch, brokers=1)
     rig.cluster.create("t", 4)
     producer = busy(rig, {"partitioner.class": policy, "batch.size": 1_000, "max.request.size": 10_000})
     for number in range(40):
-        producer.send("t", b"x" * (6_000 if number % 3 else 200), partition=number % 4 if number % 2 else None)
+        producer.send(
+            "t", b"x" * (6_000 if number % 3 else 200), partition=number % 4 if number % 2 else None
+        )
     producer.flush()
     sizes = [sum(header.size_bytes for _, _, header in request) for request in rig.cluster.produce_requests]
     assert max(sizes) <= 10_000

@@ -29,7 +29,9 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 
 def batch_of(values: list[bytes], partition: int = 0) -> pa.RecordBatch:
-    return pa.record_batch([pa.array(values, pa.binary()), pa.array([partition] * len(values), pa.int32())], schema=SCHEMA)
+    return pa.record_batch(
+        [pa.array(values, pa.binary()), pa.array([partition] * len(values), pa.int32())], schema=SCHEMA
+    )
 
 
 def test_every_column_arrives_and_results_are_columns(rig: Rig) -> None:
@@ -45,7 +47,12 @@ def test_every_column_arrives_and_results_are_columns(rig: Rig) -> None:
     now_ms = rig.host.now_ms()
     found = rig.producer().send_table("t", table).result()
     assert found.schema == pa.schema(
-        [("partition", pa.int32()), ("offset", pa.int64()), ("timestamp", pa.timestamp("ms", tz="UTC")), ("error", pa.string())]
+        [
+            ("partition", pa.int32()),
+            ("offset", pa.int64()),
+            ("timestamp", pa.timestamp("ms", tz="UTC")),
+            ("error", pa.string()),
+        ]
     )
     assert (found["partition"].to_pylist(), found["offset"].to_pylist()) == ([2, 2, 2], [0, 1, 2])
     assert found["timestamp"].cast(pa.int64()).to_pylist() == [5_000, now_ms, 7_000]
@@ -89,9 +96,14 @@ def test_record_batches_readers_and_foreign_frames_are_taken(rig: Rig) -> None:
     assert rig.cluster.values("t")[0] == [b"1", b"2"] * 5
 
 
-@pytest.mark.parametrize("table", [[b"v"], {"value": [b"v"]}, "text", None, Exporting(pa.chunked_array([[1]]))])
+@pytest.mark.parametrize(
+    "table", [[b"v"], {"value": [b"v"]}, "text", None, Exporting(pa.chunked_array([[1]]))]
+)
 def test_what_is_no_table_is_refused(rig: Rig, table: Any) -> None:
-    with pytest.raises(InvalidRecord, match=r"expected a pyarrow.Table, a RecordBatch, or anything with __arrow_c_stream__|not a stream"):
+    with pytest.raises(
+        InvalidRecord,
+        match=r"expected a pyarrow.Table, a RecordBatch, or anything with __arrow_c_stream__|not a stream",
+    ):
         rig.producer().send_table("t", table)
 
 
@@ -110,7 +122,8 @@ class LazyFrame:
         (pandas.Series([b"a"], name="value"), r'not Series; call \.to_frame\("value"\) on it first'),
         (
             pandas.DataFrame({"value": [b"a", 1]}),
-            r"column 'value' has values of several types, .* \(Expected bytes, got a 'int' object\): make all",
+            r"column 'value' has values of several types, .* \(Expected bytes, got a 'int' object\): make "
+            r"all",
         ),
     ],
 )
@@ -119,19 +132,28 @@ def test_what_is_nearly_a_table_is_refused_with_what_to_do(rig: Rig, table: Any,
         rig.producer().send_table("t", table)
 
 
-@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.string(), pa.large_binary(), pa.binary(1)])
+@pytest.mark.parametrize(
+    "kind", [pa.string_view(), pa.binary_view(), pa.string(), pa.large_binary(), pa.binary(1)]
+)
 @pytest.mark.parametrize("start", [0, 1])
 def test_dictionaries_of_all_forms_are_decoded(kind: pa.DataType, start: int) -> None:
     items = [b"a", None, b"b", b"a"]
-    values = pa.array([b"a", b"b"], pa.binary()).cast(pa.string() if kind == pa.string() else pa.binary()).cast(kind)
-    categories = pa.DictionaryArray.from_arrays(pa.array([0, None, 1, 0], pa.uint32()), values)  # as of Polars' Categorical
+    values = (
+        pa.array([b"a", b"b"], pa.binary())
+        .cast(pa.string() if kind == pa.string() else pa.binary())
+        .cast(kind)
+    )
+    categories = pa.DictionaryArray.from_arrays(
+        pa.array([0, None, 1, 0], pa.uint32()), values
+    )  # as of Polars' Categorical
     table = pa.table({"value": categories, "key": categories}).slice(start)
     ((columns, _),) = columns_from_arrow(table)
     assert columns.values is not None
     assert columns.keys is not None
     assert columns.values.to_list() == columns.keys.to_list() == items[start:]
     headers = pa.ListArray.from_arrays(
-        pa.array([0, 1, 1, 1, 1]), pa.StructArray.from_arrays([categories[:1], categories[:1]], ["key", "value"])
+        pa.array([0, 1, 1, 1, 1]),
+        pa.StructArray.from_arrays([categories[:1], categories[:1]], ["key", "value"]),
     )
     stream = pa.table({"value": categories, "headers": headers}).to_reader()
     assert [each.num_rows for each in groups_of(Exporting(stream))] == [4]
@@ -151,7 +173,10 @@ def test_the_index_of_a_pandas_frame_is_left_out(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("topic", "text"),
     [
-        ("bad topic!", "a topic's name is made of ASCII letters, digits, '.', '_' and '-'; 'bad topic!' is not"),
+        (
+            "bad topic!",
+            "a topic's name is made of ASCII letters, digits, '.', '_' and '-'; 'bad topic!' is not",
+        ),
         ("", "a topic's name must not be empty"),
         ("..", "a topic's name must not be '..'"),
         ("x" * 250, "a topic's name has at most 249 characters; this one has 250"),
@@ -187,7 +212,9 @@ def test_a_stream_is_read_as_its_rows_find_room(rig: Rig) -> None:
 
     found = producer.send_table("t", pa.RecordBatchReader.from_batches(SCHEMA, batches())).result()
     assert found["offset"].to_pylist() == list(range(5000))
-    assert [value[:3] for value in rig.cluster.values("t")[0]] == [b"%03d" % (row // 100) for row in range(5000)]
+    assert [value[:3] for value in rig.cluster.values("t")[0]] == [
+        b"%03d" % (row // 100) for row in range(5000)
+    ]
     assert open_bytes[-1] > 4000, "what came late was read late"
     assert memory_is_free(producer)
 
@@ -208,7 +235,10 @@ def test_a_stream_that_breaks_off_raises_its_own_error_and_the_rows_before_are_s
 def test_a_row_beyond_the_limits_holds_back_its_table_or_its_batch_of_a_stream(rig: Rig) -> None:
     producer = rig.producer(max_request_size=1000)
     small, large = batch_of([b"s"]), batch_of([b"s", b"x" * 2000])
-    with pytest.raises(RecordTooLarge, match=r"row 2 for topic 't' takes up to \d+ bytes; max.request.size=1000 allows 939: raise"):
+    with pytest.raises(
+        RecordTooLarge,
+        match=r"row 2 for topic 't' takes up to \d+ bytes; max.request.size=1000 allows 939: raise",
+    ):
         producer.send_table("t", pa.Table.from_batches([small, large]))
     producer.flush()
     assert rig.cluster.values("t")[0] == []

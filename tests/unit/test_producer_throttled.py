@@ -1,4 +1,5 @@
-"""Producers of a broker that throttles them: nothing is sent meanwhile, nothing is lost, and metrics say so."""
+"""Producers of a broker that throttles them: nothing is sent meanwhile, nothing is lost, and
+metrics say so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What errors do to a transaction and to its producer: which of them can be lived with, and what the next transaction needs."""
+"""What errors do to a transaction and to its producer: which of them can be lived with, and what
+the next transaction needs."""
 
 from __future__ import annotations
 
@@ -30,7 +31,11 @@ FATAL = [
     (ApiKey.FIND_COORDINATOR, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
     (ApiKey.INIT_PRODUCER_ID, ErrorCode.INVALID_TRANSACTION_TIMEOUT),
     (ApiKey.INIT_PRODUCER_ID, ErrorCode.PRODUCER_FENCED),
-    *((api_key, code) for api_key in IN_TRANSACTION for code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)),
+    *(
+        (api_key, code)
+        for api_key in IN_TRANSACTION
+        for code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+    ),
     *((api_key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) for api_key in IN_TRANSACTION),
     (ApiKey.ADD_PARTITIONS_TO_TXN, ErrorCode.INVALID_TXN_STATE),
     (ApiKey.END_TXN, ErrorCode.INVALID_TXN_STATE),
@@ -48,7 +53,11 @@ def test_errors_that_leave_no_way_on_end_the_producer(scene: Scene, api_key: Api
     assert failure.value.code == code
     assert "close it" in str(failure.value)
     assert scene.state() is TransactionState.FATAL_ERROR
-    for call in (scene.producer.begin_transaction, scene.producer.commit_transaction, scene.producer.abort_transaction):
+    for call in (
+        scene.producer.begin_transaction,
+        scene.producer.commit_transaction,
+        scene.producer.abort_transaction,
+    ):
         with pytest.raises(kind):
             call()
     assert scene.rig.machine(scene.producer).records_open == 0
@@ -93,9 +102,16 @@ def test_errors_that_cost_the_transaction_leave_the_producer_fit_for_the_next(
 
 @pytest.mark.parametrize(
     "code",
-    [ErrorCode.INVALID_RECORD, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TOPIC_AUTHORIZATION_FAILED],
+    [
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ],
 )
-def test_a_refused_batch_fails_the_commit_and_the_next_transaction_has_a_new_epoch(scene: Scene, code: int) -> None:
+def test_a_refused_batch_fails_the_commit_and_the_next_transaction_has_a_new_epoch(
+    scene: Scene, code: int
+) -> None:
     scene.producer.init_transactions()
     scene.transact(b"first")
     faults = [code]
@@ -173,7 +189,9 @@ def test_a_batch_that_ran_out_of_time_is_waited_for_on_the_wire_before_the_abort
     scene.transact(b"last")
     assert scene.committed()[0] == [b"first", b"last"]
     last = scene.cluster.produce_requests[-1][0][2]
-    assert (last.producer_epoch, last.base_sequence) == (1, 0), "a straggler of the old epoch would be refused"
+    assert (last.producer_epoch, last.base_sequence) == (1, 0), (
+        "a straggler of the old epoch would be refused"
+    )
 
 
 def test_a_record_that_finds_no_partition_fails_the_commit(scene: Scene) -> None:
@@ -186,7 +204,9 @@ def test_a_record_that_finds_no_partition_fails_the_commit(scene: Scene) -> None
     with pytest.raises(InvalidRecord):
         lost.result(0)
     scene.producer.abort_transaction()
-    assert scene.coordinator.kinds().count("INIT_PRODUCER_ID") == 1, "nothing was sent, so the epoch serves on"
+    assert scene.coordinator.kinds().count("INIT_PRODUCER_ID") == 1, (
+        "nothing was sent, so the epoch serves on"
+    )
 
 
 def test_an_id_that_may_not_be_used_yet_may_be_asked_for_again(scene: Scene) -> None:

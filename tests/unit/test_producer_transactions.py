@@ -1,4 +1,5 @@
-"""Transactions of the producer in virtual time: the order of requests, what gets lost on the way, calls out of time and out of order."""
+"""Transactions of the producer in virtual time: the order of requests, what gets lost on the way,
+calls out of time and out of order."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 # The way it goes
 
 
-def test_a_transactions_requests_come_in_order_and_in_the_versions_of_the_first_protocol(scene: Scene) -> None:
+def test_a_transactions_requests_come_in_order_and_in_the_versions_of_the_first_protocol(
+    scene: Scene,
+) -> None:
     scene.producer.init_transactions()
     acks = scene.transact(b"a", b"b", offset=7)
     kinds = scene.coordinator.kinds()
@@ -67,7 +70,12 @@ def test_records_without_partition_are_bound_inside_the_transaction(scene: Scene
         acks = [scene.producer.send("t", b"%s-%02d" % (policy.encode(), row)) for row in range(30)]
         scene.producer.commit_transaction()
         assert all(ack.result(0).offset >= 0 for ack in acks)
-        found = [value for partition in scene.committed() for value in partition if value and value.startswith(policy.encode())]
+        found = [
+            value
+            for partition in scene.committed()
+            for value in partition
+            if value and value.startswith(policy.encode())
+        ]
         assert len(found) == 30
 
 
@@ -119,7 +127,9 @@ def test_closing_aborts_an_open_transaction(scene: Scene, caplog: pytest.LogCapt
     assert "open transaction" in caplog.text
 
 
-def test_closing_while_the_coordinator_is_away_ends_in_time(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+def test_closing_while_the_coordinator_is_away_ends_in_time(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
     scene.producer.init_transactions()
     scene.producer.begin_transaction()
     scene.producer.send("t", b"undone", partition=0).result(10)
@@ -152,7 +162,9 @@ def test_closing_waits_for_a_commit_that_nobody_waited_for(scene: Scene) -> None
 # Answers that get lost, coordinators that move
 
 
-@pytest.mark.parametrize("fault", [LOSE_ANSWER, BREAK, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+@pytest.mark.parametrize(
+    "fault", [LOSE_ANSWER, BREAK, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE]
+)
 @pytest.mark.parametrize("api_key", LIFE, ids=lambda api_key: api_key.name)
 def test_what_passes_is_asked_again_and_done_once(scene: Scene, api_key: ApiKey, fault: Fault) -> None:
     scene.coordinator.faults[api_key] += [fault, fault]
@@ -310,7 +322,9 @@ def test_offsets_and_groups_that_make_no_sense_are_refused(scene: Scene, offsets
         ({"transactional.id": "a", "transaction.timeout.ms": 0}, "transaction.timeout.ms"),
     ],
 )
-def test_settings_that_a_transaction_cannot_keep_are_refused(scene: Scene, config: dict[str, Any], why: str) -> None:
+def test_settings_that_a_transaction_cannot_keep_are_refused(
+    scene: Scene, config: dict[str, Any], why: str
+) -> None:
     with pytest.raises(ConfigError, match=why.replace(".", r"\.")):
         scene.rig.producer(config)
 
@@ -318,7 +332,9 @@ def test_settings_that_a_transaction_cannot_keep_are_refused(scene: Scene, confi
 # Prepared for another process to end
 
 
-def test_a_prepared_transaction_is_written_and_left_open_by_closing(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_prepared_transaction_is_written_and_left_open_by_closing(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
     scene.producer.init_transactions()
     scene.producer.begin_transaction()
     acks = [scene.producer.send("t", b"%d" % row, partition=row % 2) for row in range(10)]
@@ -386,6 +402,10 @@ def test_every_state_can_be_reached_and_only_the_fatal_one_is_an_end() -> None:
         edge = {target for (source, _), target in TRANSITIONS.items() if source in reached} - reached
     assert reached == set(TransactionState)
     for state in TransactionState:
-        ways = {target for (source, trigger), target in TRANSITIONS.items() if source is state and trigger is not TransactionTrigger.DOOMED}
+        ways = {
+            target
+            for (source, trigger), target in TRANSITIONS.items()
+            if source is state and trigger is not TransactionTrigger.DOOMED
+        }
         assert bool(ways) == (state is not TransactionState.FATAL_ERROR)
     assert {trigger for _, trigger in TRANSITIONS} == set(TransactionTrigger)

@@ -1,4 +1,5 @@
-"""The window of requests in flight: how it closes for a broker that serves one at a time, and opens on a long way."""
+"""The window of requests in flight: how it closes for a broker that serves one at a time, and opens
+on a long way."""
 
 from __future__ import annotations
 
@@ -15,7 +16,15 @@ from fairlead_kafka.producer.window import Window
 KIB_16 = 16_384
 
 
-def answer(window: Window, latency_ms: float, depth: int, times: int = 1, *, size_bytes: int = KIB_16, pressed: bool = True) -> int:
+def answer(
+    window: Window,
+    latency_ms: float,
+    depth: int,
+    times: int = 1,
+    *,
+    size_bytes: int = KIB_16,
+    pressed: bool = True,
+) -> int:
     for _ in range(times):
         window.sent(depth)
         window.answered(ms_to_ns(latency_ms), depth, size_bytes, pressed=pressed)
@@ -91,7 +100,8 @@ def test_without_a_request_sent_alone_there_is_nothing_to_compare_with() -> None
 
 
 def test_what_a_cold_broker_took_for_the_first_request_does_not_stay_the_measure() -> None:
-    """With two in flight all the time: 40 ms each, of a broker that needs 20 for one at a time, and needed 60 for its first."""
+    """With two in flight all the time: 40 ms each, of a broker that needs 20 for one at a time, and
+    needed 60 for its first."""
     window, answers = Window(5), 0
     answer(window, 60, 1)
     while window.limit > 1:
@@ -161,7 +171,8 @@ def test_a_way_that_got_longer_is_not_mistaken_for_a_queue_for_long(way_ms: floa
 
 
 def test_a_quick_broker_that_becomes_slow_to_answer_gets_as_many_as_before_soon() -> None:
-    """With full batches waiting all the time, two of which go even to a broker that serves one at a time."""
+    """With full batches waiting all the time, two of which go even to a broker that serves one at a
+    time."""
     window, answers = Window(5), 0
     answer(window, 1, 1, 10)
     answer(window, 5, 5, 100, size_bytes=1 << 20)
@@ -198,7 +209,8 @@ def test_switched_off_it_is_fixed() -> None:
 
 
 def throughput(window: Window, serve: Callable[[int, int], tuple[int, int]], requests: int = 3000) -> float:
-    """Requests a second of a sender that always has more; `serve(now, free)` gives when a request sent now is answered, and free."""
+    """Requests a second of a sender that always has more; `serve(now, free)` gives when a request
+    sent now is answered, and free."""
     flight: list[tuple[int, int, int]] = []
     now = free = sent = done = 0
     while done < requests:
@@ -214,7 +226,9 @@ def throughput(window: Window, serve: Callable[[int, int], tuple[int, int]], req
     return requests / (now / 1e9)
 
 
-@pytest.mark.parametrize(("way_ms", "work_ms"), [(0.2, 0.4), (0.0, 2.0), (2.0, 2.0), (20.0, 0.1), (40.0, 10.0), (0.1, 20.0)])
+@pytest.mark.parametrize(
+    ("way_ms", "work_ms"), [(0.2, 0.4), (0.0, 2.0), (2.0, 2.0), (20.0, 0.1), (40.0, 10.0), (0.1, 20.0)]
+)
 def test_throughput_is_what_five_in_flight_would_give(way_ms: float, work_ms: float) -> None:
     def serve(now: int, free: int) -> tuple[int, int]:
         done = max(now + ms_to_ns(way_ms) // 2, free) + ms_to_ns(work_ms)

@@ -1,4 +1,5 @@
-"""Rates and buckets against the arithmetic of Kafka's `Rate`, `SampledStat`, `TokenBucket` and `QuotaUtils`, at their edges."""
+"""Rates and buckets against the arithmetic of Kafka's `Rate`, `SampledStat`, `TokenBucket` and
+`QuotaUtils`, at their edges."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ def test_the_first_moments_are_measured_over_all_windows_but_one() -> None:
     assert measured.elapsed_ms(5_400) == 10_400, "the window that is not over counts by what has passed of it"
 
 
-@pytest.mark.parametrize(("passed_ms", "elapsed_ms"), [(999, 10_999), (1_000, 10_000), (9_999, 10_999), (10_000, 10_000), (10_999, 10_999)])
+@pytest.mark.parametrize(
+    ("passed_ms", "elapsed_ms"),
+    [(999, 10_999), (1_000, 10_000), (9_999, 10_999), (10_000, 10_000), (10_999, 10_999)],
+)
 def test_whole_windows_count_in_the_place_of_those_that_are_missing(passed_ms: int, elapsed_ms: int) -> None:
     measured = rate()
     measured.record(1, 0)
@@ -42,7 +46,9 @@ def test_what_ended_long_ago_is_forgotten_and_a_window_that_overlaps_counts_whol
     measured = Rate(2, WINDOW_MS)
     measured.record(10, 0)
     measured.record(10, 900)
-    assert measured.per_second(2_899) == pytest.approx(20 / 2.899), "something came in it within the last two windows"
+    assert measured.per_second(2_899) == pytest.approx(20 / 2.899), (
+        "something came in it within the last two windows"
+    )
     assert measured.per_second(2_900) == 0
     assert measured.elapsed_ms(2_900) == 1_000
 

@@ -34,7 +34,11 @@ def test_the_first_entity_in_the_order_counts_and_no_other() -> None:
 @pytest.mark.parametrize("client_id", [None, ""])
 def test_without_a_client_id_only_users_are_meant(client_id: str | None) -> None:
     table = QuotaTable()
-    for entity in ((("client-id", None),), (("client-id", None), ("user", None)), (("client-id", None), ("user", "u"))):
+    for entity in (
+        (("client-id", None),),
+        (("client-id", None), ("user", None)),
+        (("client-id", None), ("user", "u")),
+    ):
         table.set(entity, 1)
     assert table.of_client("u", client_id) is None
     table.set((("user", None),), 2)

@@ -46,10 +46,17 @@ def put(layout: str, position: int, *values: int) -> Callable[[bytearray], None]
 
 
 def test_scan_walks_over_whole_batches_and_leaves_out_a_cut_one() -> None:
-    one, two = bytes(encoded(VARIED).buffer), bytes(encoded(VARIED[:2], compression=Compression.zstd, base_offset=6).buffer)
+    one, two = (
+        bytes(encoded(VARIED).buffer),
+        bytes(encoded(VARIED[:2], compression=Compression.zstd, base_offset=6).buffer),
+    )
     headers = scan(one + two + one)
     assert [header.position for header in headers] == [0, len(one), len(one) + len(two)]
-    assert [(header.base_offset, header.last_offset, header.count) for header in headers] == [(0, 5, 6), (6, 7, 2), (0, 5, 6)]
+    assert [(header.base_offset, header.last_offset, header.count) for header in headers] == [
+        (0, 5, 6),
+        (6, 7, 2),
+        (0, 5, 6),
+    ]
     for cut_off in range(len(two)):
         assert scan(one + two[:cut_off]) == headers[:1]
     assert scan(b"") == []
@@ -72,7 +79,9 @@ def test_scan_walks_over_whole_batches_and_leaves_out_a_cut_one() -> None:
     ],
 )
 @pytest.mark.parametrize("body", BODIES)
-def test_headers_that_lie_are_refused_at_their_byte(body: str, position: int, layout: str, value: int, offset: int, words: str) -> None:
+def test_headers_that_lie_are_refused_at_their_byte(
+    body: str, position: int, layout: str, value: int, offset: int, words: str
+) -> None:
     good = bytes(encoded(VARIED).buffer)
     batch = good + forged(put(layout, position, value))
     with kernels_served_by(body):
@@ -111,20 +120,32 @@ def test_log_append_time_shows_in_every_record(compression: Compression) -> None
     assign(batch, base_offset=3, partition_leader_epoch=0, log_append_time_ms=123_456)
     header = first(batch)
     verify(batch, header)
-    assert (header.timestamp_type, header.max_timestamp_ms, header.base_timestamp_ms) == (TimestampType.log_append, 123_456, 1_000)
+    assert (header.timestamp_type, header.max_timestamp_ms, header.base_timestamp_ms) == (
+        TimestampType.log_append,
+        123_456,
+        1_000,
+    )
     records = decode(batch)
     assert records.timestamps_ms.tolist() == [123_456] * 6
     assert records.timestamp_types.tolist() == [1] * 6
 
 
 def test_restamp_changes_the_producer_and_nothing_else() -> None:
-    batch = encoded(VARIED, compression=Compression.lz4, producer_id=1, producer_epoch=2, base_sequence=3).buffer
+    batch = encoded(
+        VARIED, compression=Compression.lz4, producer_id=1, producer_epoch=2, base_sequence=3
+    ).buffer
     before = first(batch)
     restamp(batch, producer_id=2**40, producer_epoch=32_000, base_sequence=2**31 - 3)
     after = first(batch)
     verify(batch, after)
-    assert after == before._replace(producer_id=2**40, producer_epoch=32_000, base_sequence=2**31 - 3, crc=after.crc)
-    assert (before.last_sequence, after.last_sequence, first(encoded(VARIED).buffer).last_sequence) == (8, 2, -1)
+    assert after == before._replace(
+        producer_id=2**40, producer_epoch=32_000, base_sequence=2**31 - 3, crc=after.crc
+    )
+    assert (before.last_sequence, after.last_sequence, first(encoded(VARIED).buffer).last_sequence) == (
+        8,
+        2,
+        -1,
+    )
     assert decoded(decode(batch)) == stamped(VARIED, 5)
 
 
@@ -162,7 +183,9 @@ def _no_records(batch: bytearray) -> None:
     ],
 )
 @pytest.mark.parametrize("body", BODIES)
-def test_check_produced_refuses_records_that_do_not_add_up(body: str, change: Callable[[bytearray], None], words: str) -> None:
+def test_check_produced_refuses_records_that_do_not_add_up(
+    body: str, change: Callable[[bytearray], None], words: str
+) -> None:
     batch = forged(change)
     if words == "length":
         struct.pack_into(">i", batch, 8, len(batch) - 12)
@@ -172,7 +195,9 @@ def test_check_produced_refuses_records_that_do_not_add_up(body: str, change: Ca
 
 
 def test_check_produced_looks_into_compressed_batches_unless_told_not_to() -> None:
-    batch = forged(lambda batch: put(">i", 57, 5)(batch) or put(">i", 23, 4)(batch), compression=Compression.gzip)
+    batch = forged(
+        lambda batch: put(">i", 57, 5)(batch) or put(">i", 23, 4)(batch), compression=Compression.gzip
+    )
     check_produced(batch, first(batch), inflate=False)
     with pytest.raises(DecodeError, match="of the inflated records") as caught:
         check_produced(batch, first(batch))
@@ -181,13 +206,22 @@ def test_check_produced_looks_into_compressed_batches_unless_told_not_to() -> No
 
 @pytest.mark.parametrize("kind", [ControlType.abort, ControlType.commit])
 def test_transaction_markers_are_control_batches(kind: ControlType) -> None:
-    marker = control_batch(kind, producer_id=5, producer_epoch=6, timestamp_ms=7, coordinator_epoch=8, base_offset=9)
+    marker = control_batch(
+        kind, producer_id=5, producer_epoch=6, timestamp_ms=7, coordinator_epoch=8, base_offset=9
+    )
     header = first(marker.buffer)
     verify(marker.buffer, header)
-    assert (header.control, header.transactional, header.producer_id, header.producer_epoch) == (True, True, 5, 6)
+    assert (header.control, header.transactional, header.producer_id, header.producer_epoch) == (
+        True,
+        True,
+        5,
+        6,
+    )
     assert (header.base_offset, header.base_sequence, header.max_timestamp_ms, marker.count) == (9, -1, 7, 1)
     assert control_type(marker.buffer, header) == kind
-    assert marker.buffer[61:].tobytes() == bytes([16 << 1, 0, 0, 0, 8, 0, 0, 0, kind, 12, 0, 0, 0, 0, 0, 8, 0])
+    assert marker.buffer[61:].tobytes() == bytes(
+        [16 << 1, 0, 0, 0, 8, 0, 0, 0, kind, 12, 0, 0, 0, 0, 0, 8, 0]
+    )
 
 
 def test_a_control_batch_without_a_marker_in_it_is_garbage() -> None:

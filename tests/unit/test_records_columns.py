@@ -9,7 +9,14 @@ import pyarrow as pa
 import pytest
 
 from fairlead_kafka.base.errors import InvalidRecord
-from fairlead_kafka.records import MESSAGE_SCHEMA, BinaryColumn, RecordColumns, columns_from_arrow, columns_from_lists, decode
+from fairlead_kafka.records import (
+    MESSAGE_SCHEMA,
+    BinaryColumn,
+    RecordColumns,
+    columns_from_arrow,
+    columns_from_lists,
+    decode,
+)
 from fairlead_kafka.records.buffers import arrow_array, numpy_array, repeated_text, validity
 from tests.support.records_samples import VARIED, as_batch, columns_of, encoded
 
@@ -64,9 +71,22 @@ def test_binary_data_are_not_copied() -> None:
 
 def test_a_column_of_nulls_alone_is_none_and_one_of_null_type_too() -> None:
     columns, partitions = only(
-        pa.table({"key": pa.nulls(2), "value": pa.nulls(2, pa.binary()), "headers": pa.nulls(2, HEADERS), "partition": pa.nulls(2)})
+        pa.table(
+            {
+                "key": pa.nulls(2),
+                "value": pa.nulls(2, pa.binary()),
+                "headers": pa.nulls(2, HEADERS),
+                "partition": pa.nulls(2),
+            }
+        )
     )
-    assert (columns.keys, columns.values, columns.headers, partitions, columns.count) == (None, None, None, None, 2)
+    assert (columns.keys, columns.values, columns.headers, partitions, columns.count) == (
+        None,
+        None,
+        None,
+        None,
+        2,
+    )
 
 
 def test_each_chunk_gives_its_columns_and_empty_chunks_none() -> None:
@@ -76,7 +96,13 @@ def test_each_chunk_gives_its_columns_and_empty_chunks_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "ticks"), [("s", 1_700_000_000), ("ms", 1_700_000_000_000), ("us", 1_700_000_000_000_999), ("ns", 1_700_000_000_000_999_999)]
+    ("unit", "ticks"),
+    [
+        ("s", 1_700_000_000),
+        ("ms", 1_700_000_000_000),
+        ("us", 1_700_000_000_000_999),
+        ("ns", 1_700_000_000_000_999_999),
+    ],
 )
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
 def test_timestamps_of_any_unit_become_milliseconds(unit: str, ticks: int, zone: str | None) -> None:
@@ -105,7 +131,10 @@ def test_headers_of_any_list_type_are_accepted(wrap: object) -> None:
     if wrap == "map":
         array = pa.array(rows, pa.map_(pa.string(), pa.binary()))
     elif wrap == "binary keys":
-        keys = [None if row is None else [{"key": key.encode(), "value": value} for key, value in row] for row in rows]
+        keys = [
+            None if row is None else [{"key": key.encode(), "value": value} for key, value in row]
+            for row in rows
+        ]
         array = pa.array(keys, pa.list_(pa.struct([("key", pa.binary()), ("value", pa.string())])))
     else:
         kind = wrap(HEADERS.value_type) if callable(wrap) else HEADERS
@@ -214,7 +243,9 @@ def test_header_keys_that_are_not_utf8_are_mended_in_arrow() -> None:
 @pytest.mark.parametrize("offsets", [[0, 2, 1, 3], [0, 1, 2, 9], [-1, 0, 1, 2]])
 def test_an_array_whose_offsets_leave_its_data_is_refused(offsets: list[int]) -> None:
     memory = np.array([0, 1, 2, 3], np.int32)
-    table = pa.table({"value": pa.Array.from_buffers(pa.binary(), 3, [None, pa.py_buffer(memory), pa.py_buffer(b"abc")])})
+    table = pa.table(
+        {"value": pa.Array.from_buffers(pa.binary(), 3, [None, pa.py_buffer(memory), pa.py_buffer(b"abc")])}
+    )
     memory[:] = offsets
     with pytest.raises(InvalidRecord, match="not a sound Arrow array"):
         columns_from_arrow(table)
@@ -224,7 +255,9 @@ def test_an_array_whose_offsets_leave_its_data_is_refused(offsets: list[int]) ->
 def test_arrow_arrays_and_numpy_s_share_memory_and_nulls(start: int) -> None:
     values, valid = np.arange(20, dtype=np.int64), np.arange(20) % 3 != 0
     array = arrow_array(values, pa.int64(), valid)
-    assert array.to_pylist() == [int(each) if there else None for each, there in zip(values, valid, strict=True)]
+    assert array.to_pylist() == [
+        int(each) if there else None for each, there in zip(values, valid, strict=True)
+    ]
     part = array.slice(start, 8)
     assert numpy_array(part, np.int64).tolist() == list(range(start, start + 8))
     assert validity(part).tolist() == valid[start : start + 8].tolist()
@@ -235,7 +268,13 @@ def test_arrow_arrays_and_numpy_s_share_memory_and_nulls(start: int) -> None:
 def test_arrays_of_other_kinds_and_of_nothing() -> None:
     assert arrow_array(np.array([True, False, True]), pa.bool_()).to_pylist() == [True, False, True]
     assert repeated_text("é", 3).to_pylist() == ["é"] * 3
-    assert repeated_text("t", 0).to_pylist() == arrow_array(np.empty(0, np.int32), pa.int32()).to_pylist() == []
+    assert (
+        repeated_text("t", 0).to_pylist() == arrow_array(np.empty(0, np.int32), pa.int32()).to_pylist() == []
+    )
     nothing = pa.nulls(3, pa.int64())
     assert (len(numpy_array(nothing, np.int64)), validity(nothing).tolist()) == (3, [False] * 3)
-    assert validity(pa.array([], pa.int64())).tolist() == numpy_array(pa.array([], pa.int64()), np.int64).tolist() == []
+    assert (
+        validity(pa.array([], pa.int64())).tolist()
+        == numpy_array(pa.array([], pa.int64()), np.int64).tolist()
+        == []
+    )

@@ -24,7 +24,8 @@ def test_round_trip(codec: Compression, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("codec", "levels"), [(Compression.gzip, (-1, 1, 9)), (Compression.lz4, (1, 9, 12, 17)), (Compression.zstd, (-5, 1, 22))]
+    ("codec", "levels"),
+    [(Compression.gzip, (-1, 1, 9)), (Compression.lz4, (1, 9, 12, 17)), (Compression.zstd, (-5, 1, 22))],
 )
 def test_every_level_round_trips(codec: Compression, levels: range) -> None:
     for level in levels:
@@ -33,7 +34,13 @@ def test_every_level_round_trips(codec: Compression, levels: range) -> None:
 
 @pytest.mark.parametrize(
     ("codec", "level"),
-    [(Compression.gzip, 10), (Compression.gzip, 0), (Compression.lz4, 18), (Compression.zstd, 23), (Compression.snappy, 1)],
+    [
+        (Compression.gzip, 10),
+        (Compression.gzip, 0),
+        (Compression.lz4, 18),
+        (Compression.zstd, 23),
+        (Compression.snappy, 1),
+    ],
 )
 def test_levels_a_codec_does_not_have_are_refused(codec: Compression, level: int) -> None:
     with pytest.raises(ConfigError, match=str(level)):
@@ -78,7 +85,14 @@ def test_frames_with_and_without_size_and_several_in_a_row_are_read() -> None:
 @pytest.mark.parametrize("codec", CODECS)
 def test_garbage_and_truncation_raise_decode_error(codec: Compression) -> None:
     packed = compress(codec, DATA[:5_000])
-    for bad in (b"x", b"garbage" * 20, packed[: len(packed) // 2], packed[:-1], packed[1:], packed + b"tail" * 5):
+    for bad in (
+        b"x",
+        b"garbage" * 20,
+        packed[: len(packed) // 2],
+        packed[:-1],
+        packed[1:],
+        packed + b"tail" * 5,
+    ):
         with pytest.raises(DecodeError, match=codec.name):
             decompress(codec, bad, LIMIT)
 
@@ -95,7 +109,9 @@ def test_bombs_are_refused_whatever_size_they_declare() -> None:
     zeros = bytes(64 << 20)
     streamed = cramjam.zstd.Compressor(3)
     streamed.compress(zeros)
-    bombs = [(codec, compress(codec, zeros)) for codec in CODECS] + [(Compression.zstd, bytes(streamed.finish()))]
+    bombs = [(codec, compress(codec, zeros)) for codec in CODECS] + [
+        (Compression.zstd, bytes(streamed.finish()))
+    ]
     bombs.append((Compression.lz4, bytes(cramjam.lz4.compress(zeros))))
     for codec, bomb in bombs:
         with pytest.raises(DecodeError, match="limit"):

@@ -14,7 +14,15 @@ from fairlead_kafka.records import AbortedTransaction, Compression, ControlType,
 from fairlead_kafka.records import decoder as decoder_module
 from fairlead_kafka.records.crc import stamp_crc
 from fairlead_kafka.records.layout import as_array
-from tests.support.records_samples import VARIED, Sample, as_batch, decoded, encoded, kernels_served_by, stamped
+from tests.support.records_samples import (
+    VARIED,
+    Sample,
+    as_batch,
+    decoded,
+    encoded,
+    kernels_served_by,
+    stamped,
+)
 
 pytestmark = pytest.mark.parametrize("body", ["reference", "machine"])
 
@@ -28,7 +36,10 @@ def served(body: str):  # type: ignore[no-untyped-def]
 def mixed() -> bytes:
     """Batches of 6 records at 0, 6, 12, ... in every compression, with uncompressed ones between."""
     codecs = [Compression.none, Compression.none, *Compression, Compression.none]
-    return b"".join(bytes(encoded(VARIED, base_offset=6 * nth, compression=codec).buffer) for nth, codec in enumerate(codecs))
+    return b"".join(
+        bytes(encoded(VARIED, base_offset=6 * nth, compression=codec).buffer)
+        for nth, codec in enumerate(codecs)
+    )
 
 
 def test_all_batches_come_as_one_set_of_columns() -> None:
@@ -74,7 +85,10 @@ def test_values_are_left_out_where_not_wanted() -> None:
     assert records.keys is not None
     assert whole.keys is not None
     assert records.keys.to_list() == whole.keys.to_list()
-    assert (records.offsets.tolist(), records.timestamps_ms.tolist()) == (whole.offsets.tolist(), whole.timestamps_ms.tolist())
+    assert (records.offsets.tolist(), records.timestamps_ms.tolist()) == (
+        whole.offsets.tolist(),
+        whole.timestamps_ms.tolist(),
+    )
     assert as_batch(records).column("headers").to_pylist() == as_batch(whole).column("headers").to_pylist()
 
 
@@ -92,21 +106,49 @@ def test_small_keys_beside_large_values_do_not_hold_the_memory_of_the_values() -
 
 
 def transactions() -> bytes:
-    """pid 1: offsets 0-1 aborted at 5; pid 2: 2-3 committed at 4; pid 1: 6-7 committed at 9; 8 outside; pid 1: 10 open."""
+    """pid 1: offsets 0-1 aborted at 5; pid 2: 2-3 committed at 4; pid 1: 6-7 committed at 9; 8
+    outside; pid 1: 10 open."""
     pieces = [
-        encoded([Sample(value=b"aborted")] * 2, base_offset=0, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True),
-        encoded([Sample(value=b"committed")] * 2, base_offset=2, producer_id=2, producer_epoch=0, base_sequence=0, transactional=True),
+        encoded(
+            [Sample(value=b"aborted")] * 2,
+            base_offset=0,
+            producer_id=1,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        ),
+        encoded(
+            [Sample(value=b"committed")] * 2,
+            base_offset=2,
+            producer_id=2,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        ),
         control_batch(ControlType.commit, producer_id=2, producer_epoch=0, timestamp_ms=1, base_offset=4),
         control_batch(ControlType.abort, producer_id=1, producer_epoch=0, timestamp_ms=1, base_offset=5),
-        encoded([Sample(value=b"second")] * 2, base_offset=6, producer_id=1, producer_epoch=0, base_sequence=2, transactional=True),
-        encoded([Sample(value=b"reference")], base_offset=8, producer_id=1, producer_epoch=0, base_sequence=4),
+        encoded(
+            [Sample(value=b"second")] * 2,
+            base_offset=6,
+            producer_id=1,
+            producer_epoch=0,
+            base_sequence=2,
+            transactional=True,
+        ),
+        encoded(
+            [Sample(value=b"reference")], base_offset=8, producer_id=1, producer_epoch=0, base_sequence=4
+        ),
         control_batch(ControlType.commit, producer_id=1, producer_epoch=0, timestamp_ms=1, base_offset=9),
     ]
     return b"".join(bytes(piece.buffer) for piece in pieces)
 
 
-@pytest.mark.parametrize("aborted", [[AbortedTransaction(1, 0)], [(1, 0)], [SimpleNamespace(producer_id=1, first_offset=0)]])
-def test_read_committed_skips_aborted_transactions_up_to_their_marker(aborted: list[AbortedTransaction]) -> None:
+@pytest.mark.parametrize(
+    "aborted", [[AbortedTransaction(1, 0)], [(1, 0)], [SimpleNamespace(producer_id=1, first_offset=0)]]
+)
+def test_read_committed_skips_aborted_transactions_up_to_their_marker(
+    aborted: list[AbortedTransaction],
+) -> None:
     records = decode(transactions(), aborted=aborted)
     assert records.offsets.tolist() == [2, 3, 6, 7, 8]
     assert records.next_offset == 10
@@ -165,10 +207,14 @@ def test_a_fault_in_a_compressed_batch_names_batch_and_inflated_byte() -> None:
     assert caught.value.offset == len(good) + 57
 
 
-def test_compressed_batches_are_taken_up_to_the_limit_and_the_rest_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compressed_batches_are_taken_up_to_the_limit_and_the_rest_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(decoder_module, "INFLATED_BATCH_MAX_BYTES", 20_000)
     samples = [Sample(value=b"x" * 9_000)]
-    data = b"".join(bytes(encoded(samples, base_offset=i, compression=Compression.zstd).buffer) for i in range(9))
+    data = b"".join(
+        bytes(encoded(samples, base_offset=i, compression=Compression.zstd).buffer) for i in range(9)
+    )
     offset, seen = 0, []
     while offset < 9:
         records = decode(data, from_offset=offset)

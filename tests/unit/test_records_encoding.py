@@ -1,4 +1,5 @@
-"""Cutting and encoding columns; most of the format is tested by the round trips and the exchange with other codecs."""
+"""Cutting and encoding columns; most of the format is tested by the round trips and the exchange
+with other codecs."""
 
 from __future__ import annotations
 
@@ -22,13 +23,27 @@ from fairlead_kafka.records import (
     scan,
     verify,
 )
-from tests.support.records_samples import VARIED, Sample, columns_of, decoded, encoded, kernels_served_by, stamped
+from tests.support.records_samples import (
+    VARIED,
+    Sample,
+    columns_of,
+    decoded,
+    encoded,
+    kernels_served_by,
+    stamped,
+)
 
 BODIES = ["reference", "machine"]
 
 
 def test_one_record_has_the_bytes_that_the_format_says() -> None:
-    batch = encoded([Sample(b"k", b"vv", (("h", None),), 7)], producer_id=258, producer_epoch=3, base_sequence=4, transactional=True)
+    batch = encoded(
+        [Sample(b"k", b"vv", (("h", None),), 7)],
+        producer_id=258,
+        producer_epoch=3,
+        base_sequence=4,
+        transactional=True,
+    )
     record = bytes([0, 0, 0, 2, ord("k"), 4, ord("v"), ord("v"), 2, 2, ord("h"), 1])
     body = struct.pack(">hiqqqhii", 16, 0, 7, 7, 258, 3, 4, 1) + bytes([len(record) << 1]) + record
     assert bytes(batch.buffer) == struct.pack(">qiibI", 0, 9 + len(body), -1, 2, crc32c(body)) + body
@@ -36,11 +51,28 @@ def test_one_record_has_the_bytes_that_the_format_says() -> None:
 
 
 def test_header_options_reach_the_header() -> None:
-    batch = encoded(VARIED, base_offset=77, partition_leader_epoch=9, transactional=True, control=True, compression=Compression.gzip)
+    batch = encoded(
+        VARIED,
+        base_offset=77,
+        partition_leader_epoch=9,
+        transactional=True,
+        control=True,
+        compression=Compression.gzip,
+    )
     (header,) = scan(batch.buffer)
     verify(batch.buffer, header)
-    assert (header.base_offset, header.last_offset, header.partition_leader_epoch, header.count) == (77, 82, 9, 6)
-    assert (header.transactional, header.control, header.compression, header.producer_id) == (True, True, Compression.gzip, -1)
+    assert (header.base_offset, header.last_offset, header.partition_leader_epoch, header.count) == (
+        77,
+        82,
+        9,
+        6,
+    )
+    assert (header.transactional, header.control, header.compression, header.producer_id) == (
+        True,
+        True,
+        Compression.gzip,
+        -1,
+    )
     assert (header.base_timestamp_ms, header.max_timestamp_ms) == (1_000, 1_700_000_000_000)
     assert batch.uncompressed_bytes > batch.size_bytes == header.size_bytes
 
@@ -56,7 +88,15 @@ def test_slices_of_several_columns_make_one_batch_in_their_order(body: str) -> N
             Slice(untimed, 0, 2, np.array([2, 0, 1])),
         ]
         batch = encode(slices, create_time_ms=99)
-        expected = [Sample(value=b"\3"), Sample(value=b"\4"), VARIED[5], VARIED[4], VARIED[3], Sample(value=b"\2"), Sample(value=b"\0")]
+        expected = [
+            Sample(value=b"\3"),
+            Sample(value=b"\4"),
+            VARIED[5],
+            VARIED[4],
+            VARIED[3],
+            Sample(value=b"\2"),
+            Sample(value=b"\0"),
+        ]
         assert decoded(decode(batch.buffer)) == stamped(expected, 99)
     assert batch.max_timestamp_ms == VARIED[3].timestamp_ms
 
@@ -69,7 +109,14 @@ def test_encode_many_makes_the_batches_that_encode_makes(body: str) -> None:
     sequences = np.array([10, 11, 2**31 - 1])
     with kernels_served_by(body):
         batches = encode_many(
-            columns, order, bounds_of(cuts), create_time_ms=5, producer_id=1, producer_epoch=2, base_sequences=sequences, transactional=True
+            columns,
+            order,
+            bounds_of(cuts),
+            create_time_ms=5,
+            producer_id=1,
+            producer_epoch=2,
+            base_sequences=sequences,
+            transactional=True,
         )
         for index, batch in enumerate(batches):
             alone = encode(
@@ -124,7 +171,9 @@ def test_sizes_are_those_of_the_encoded_records(body: str) -> None:
         (3, 3, 100, 100, [3]),
     ],
 )
-def test_cut_fills_the_room_then_whole_batches(body: str, start: int, stop: int, room: int, limit: int, cuts: list[int]) -> None:
+def test_cut_fills_the_room_then_whole_batches(
+    body: str, start: int, stop: int, room: int, limit: int, cuts: list[int]
+) -> None:
     columns = columns_of([Sample(value=b"x" * 12) for _ in range(6)])
     with kernels_served_by(body):
         assert columns.sizes_bytes().tolist() == [20] * 6
@@ -138,9 +187,13 @@ def test_stretches_of_encode_many_need_not_touch_nor_ascend(body: str) -> None:
     bounds = [(9, 17), (0, 2), (3, 4)]
     known_bytes = sum(int(columns.sizes_bytes()[start:stop].sum()) for start, stop in bounds)
     with kernels_served_by(body):
-        batches = encode_many(columns, None, np.array(bounds).ravel(), create_time_ms=5, records_bytes=known_bytes)
+        batches = encode_many(
+            columns, None, np.array(bounds).ravel(), create_time_ms=5, records_bytes=known_bytes
+        )
         for batch, (start, stop) in zip(batches, bounds, strict=True):
-            assert bytes(batch.buffer) == bytes(encode([Slice(columns, start, stop)], create_time_ms=5).buffer)
+            assert bytes(batch.buffer) == bytes(
+                encode([Slice(columns, start, stop)], create_time_ms=5).buffer
+            )
 
 
 def test_empty_batches_and_impossible_ones_are_refused() -> None:
@@ -156,14 +209,22 @@ def test_empty_batches_and_impossible_ones_are_refused() -> None:
 
 
 def test_codecs_have_the_names_of_compression_type() -> None:
-    assert [Compression.named(name) for name in ("none", "gzip", "snappy", "lz4", "zstd")] == list(Compression)
+    assert [Compression.named(name) for name in ("none", "gzip", "snappy", "lz4", "zstd")] == list(
+        Compression
+    )
     with pytest.raises(ConfigError, match="must be one of none, gzip, snappy, lz4, zstd"):
         Compression.named("brotli")
 
 
 def test_positions_outside_of_the_records_are_refused() -> None:
     columns = columns_of(VARIED)
-    for start, stop, order in ((0, 7, None), (-1, 3, None), (4, 3, None), (0, 3, np.array([0, 1])), (0, 2, np.array([0, 6]))):
+    for start, stop, order in (
+        (0, 7, None),
+        (-1, 3, None),
+        (4, 3, None),
+        (0, 3, np.array([0, 1])),
+        (0, 2, np.array([0, 6])),
+    ):
         with pytest.raises((IndexError, InvalidRecord)):
             encode([Slice(columns, start, stop, order)], create_time_ms=0)
     with pytest.raises(IndexError):

@@ -1,4 +1,5 @@
-"""`base.kernel`: machine code answers, its reference implementation can, and what a kernel is given is looked at."""
+"""`base.kernel`: machine code answers, its reference implementation can, and what a kernel is given
+is looked at."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ OFFSETS = np.array([0, 3, 5], np.int64)
 
 def test_machine_code_serves_every_kernel_and_its_reference_can() -> None:
     assert MACHINE_CODE
-    assert {"encode_batches", "measure_records", "cut_by_size", "decode_records", "hash_keys"} <= {each.__name__ for each in KERNELS}
+    assert {"encode_batches", "measure_records", "cut_by_size", "decode_records", "hash_keys"} <= {
+        each.__name__ for each in KERNELS
+    }
     assert all(each.machine_code is not None for each in KERNELS)
     for body in (None, hash_keys.machine_code):
         hashes = np.empty(2, np.int32)

@@ -11,7 +11,10 @@ def test_there_is_a_row_for_each_kernel_size_and_number_of_threads(monkeypatch: 
     monkeypatch.setitem(kernels._PROFILES, "quick", kernels._Load(50_000, 1_000, 1))
     rows = kernels.run(lambda _: None, "quick")
     assert [(row["kernel"], row["record_size"], row["threads"]) for row in rows] == [
-        (kernel, size, threads) for size in (10, 100, 512, 4096) for kernel in ("encode", "decode") for threads in (1, 2)
+        (kernel, size, threads)
+        for size in (10, 100, 512, 4096)
+        for kernel in ("encode", "decode")
+        for threads in (1, 2)
     ]
     for row in rows:
         assert set(row) == {"kernel", "record_size", "threads", "records_per_s", "gb_per_s"}

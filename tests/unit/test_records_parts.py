@@ -1,4 +1,5 @@
-"""Batches that inflate beyond what is held at once are read in parts, each within the limit; bombs are not read at all."""
+"""Batches that inflate beyond what is held at once are read in parts, each within the limit; bombs
+are not read at all."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made(codec: Compression, sizes: list[int] = SIZES, base_offset: int = 5) -> bytes:
-    samples = [Sample(key=b"%d" % place, value=bytes([65 + place % 100]) * size) for place, size in enumerate(sizes)]
+    samples = [
+        Sample(key=b"%d" % place, value=bytes([65 + place % 100]) * size) for place, size in enumerate(sizes)
+    ]
     return bytes(encoded(samples, base_offset=base_offset, compression=codec).buffer)
 
 
@@ -80,7 +83,9 @@ def test_a_record_that_does_not_fit_is_refused_once_it_is_the_next(codec: Compre
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
-def test_what_inflates_without_end_is_not_read(codec: Compression, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_inflates_without_end_is_not_read(
+    codec: Compression, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(parts_module, "INFLATED_IN_PARTS_MAX_BYTES", 8_000)
     data = made(codec)
     assert decode(data).count > 0
@@ -89,7 +94,9 @@ def test_what_inflates_without_end_is_not_read(codec: Compression, small: None, 
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
-def test_garbage_behind_the_first_part_is_an_error_where_it_is_reached(codec: Compression, small: None) -> None:
+def test_garbage_behind_the_first_part_is_an_error_where_it_is_reached(
+    codec: Compression, small: None
+) -> None:
     whole = made(codec)
     data = bytearray(whole[: len(whole) * 3 // 4])
     data[8:12] = (len(data) - 12).to_bytes(4, "big")
@@ -124,11 +131,15 @@ def test_the_size_of_a_large_batch_is_measured(small: None, monkeypatch: pytest.
     monkeypatch.setattr(headers_module, "records_of", refuse)
     uncompressed = len(made(Compression.none))
     for codec in CODECS:
-        assert headers_of(made(codec), 0, 100, measure=True)["uncompressed_bytes"].to_pylist() == [uncompressed]
+        assert headers_of(made(codec), 0, 100, measure=True)["uncompressed_bytes"].to_pylist() == [
+            uncompressed
+        ]
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
-def test_memory_follows_the_limit_and_not_the_batch(codec: Compression, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_follows_the_limit_and_not_the_batch(
+    codec: Compression, monkeypatch: pytest.MonkeyPatch
+) -> None:
     limit_bytes = 1 << 20
     monkeypatch.setattr(decoder_module, "INFLATED_BATCH_MAX_BYTES", limit_bytes)
     monkeypatch.setattr(parts_module, "PIECE_BYTES", 1 << 18)
@@ -140,7 +151,9 @@ def test_memory_follows_the_limit_and_not_the_batch(codec: Compression, monkeypa
     assert peak_bytes < 8 * limit_bytes < 30_000_000
 
 
-def test_a_consumer_gets_a_large_batch_whichever_way_it_reads(monkeypatch: pytest.MonkeyPatch, small: None) -> None:
+def test_a_consumer_gets_a_large_batch_whichever_way_it_reads(
+    monkeypatch: pytest.MonkeyPatch, small: None
+) -> None:
     rig = Rig(monkeypatch)
     rig.cluster.topic("t")
     log = rig.cluster.log("t")
@@ -154,11 +167,19 @@ def test_a_consumer_gets_a_large_batch_whichever_way_it_reads(monkeypatch: pytes
         consumer = Consumer(rig.config(auto_offset_reset="earliest"))
         offsets: list[int] = []
         if way == "range":
-            offsets = [offset for table in consumer.read_range(of, 0, len(every)) for offset in table["offset"].to_pylist()]
+            offsets = [
+                offset
+                for table in consumer.read_range(of, 0, len(every))
+                for offset in table["offset"].to_pylist()
+            ]
         else:
             consumer.assign([of])
             while len(offsets) < len(every):
-                found = consumer.poll_table(1)["offset"].to_pylist() if way == "table" else [each.offset for each in consumer.poll(1, 2)]
+                found = (
+                    consumer.poll_table(1)["offset"].to_pylist()
+                    if way == "table"
+                    else [each.offset for each in consumer.poll(1, 2)]
+                )
                 offsets += found
                 assert consumer.position(of) == offsets[-1] + 1
         assert offsets == every, way

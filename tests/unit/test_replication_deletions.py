@@ -29,7 +29,9 @@ def test_records_are_deleted_up_to_the_high_watermark(version: int) -> None:
 
     def delete(offset: int, topic: str = TOPIC) -> tuple[int, int]:
         topics = [Message(name=topic, partitions=[Message(partition_index=0, offset=offset)])]
-        (row,) = rig.ask(0, ApiKey.DELETE_RECORDS, version, topics=topics, timeout_ms=1000).topics[0].partitions
+        (row,) = (
+            rig.ask(0, ApiKey.DELETE_RECORDS, version, topics=topics, timeout_ms=1000).topics[0].partitions
+        )
         return row.error_code, row.low_watermark
 
     assert delete(4) == (ErrorCode.NONE, 4)
@@ -63,7 +65,9 @@ def test_deleting_records_is_answered_once_all_replicas_that_live_have_deleted_t
     assert [rig.replica(node_id).log_start for node_id in (0, 1, 2)] == [2, 2, 2]
 
 
-def test_deleting_records_waits_for_a_replica_that_is_not_heard_of_and_no_longer_than_asked(rig: ReplicaRig) -> None:
+def test_deleting_records_waits_for_a_replica_that_is_not_heard_of_and_no_longer_than_asked(
+    rig: ReplicaRig,
+) -> None:
     for value in (b"a", b"b", b"c"):
         rig.must_put(value)
     rig.cut(0, 2)

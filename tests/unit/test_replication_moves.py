@@ -9,7 +9,15 @@ import pytest
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.controller import Reassignment
 from fairlead_kafka.broker.replication.rules import Step
-from fairlead_kafka.broker.replication.stream import Answer, Meeting, Pull, decode_answer, encode_nudge, encode_pull, key_of
+from fairlead_kafka.broker.replication.stream import (
+    Answer,
+    Meeting,
+    Pull,
+    decode_answer,
+    encode_nudge,
+    encode_pull,
+    key_of,
+)
 from fairlead_kafka.wire import Message, PrivateApi
 from tests.support.replica_rig import EVENTS, TOPIC, ReplicaRig
 from tests.support.virtual_cluster import Asked
@@ -91,8 +99,12 @@ class Puppet:
     def meeting(self, log_end: int, last_epoch: int, leader_epoch: int = 0) -> Meeting:
         return Meeting(self.key, leader_epoch, log_end, last_epoch)
 
-    def pulling(self, *meetings: Meeting, dropped: tuple[bytes, ...] = (), wait_ms: int = 100, lane: int = 77) -> Asked:
-        pull = Pull(1, self.rig.controller.image.brokers[1].epoch, self.written, wait_ms, 1 << 20, dropped, meetings)
+    def pulling(
+        self, *meetings: Meeting, dropped: tuple[bytes, ...] = (), wait_ms: int = 100, lane: int = 77
+    ) -> Asked:
+        pull = Pull(
+            1, self.rig.controller.image.brokers[1].epoch, self.written, wait_ms, 1 << 20, dropped, meetings
+        )
         return self.rig.send(0, PrivateApi.REPLICATE, 0, lane, body=encode_pull(pull))
 
     def take(self, asked: Asked) -> Answer:
@@ -139,7 +151,9 @@ def test_what_a_follower_let_fall_is_not_taken_for_written(rig: ReplicaRig, pupp
     assert (puppet.mark(), waiting.answer) == (2, None)
 
 
-def test_a_follower_that_comes_again_and_again_and_takes_nothing_leaves_those_in_sync(rig: ReplicaRig, puppet: Puppet) -> None:
+def test_a_follower_that_comes_again_and_again_and_takes_nothing_leaves_those_in_sync(
+    rig: ReplicaRig, puppet: Puppet
+) -> None:
     """As one whose disk is full."""
     waiting = rig.sending(b"c", timeout_ms=300_000)
     for _ in range(200):
@@ -162,7 +176,12 @@ def test_a_follower_in_another_epoch_is_told_so_and_given_nothing(rig: ReplicaRi
 
 def test_a_follower_that_knows_more_is_told_where_to_cut(puppet: Puppet) -> None:
     (told,) = puppet.pull(puppet.meeting(5, 0)).told
-    assert (told.error, told.verdict.step, told.verdict.epoch, told.verdict.offset) == (0, Step.TRUNCATE, 0, 2)
+    assert (told.error, told.verdict.step, told.verdict.epoch, told.verdict.offset) == (
+        0,
+        Step.TRUNCATE,
+        0,
+        2,
+    )
 
 
 def test_a_follower_counts_on_a_stream_that_is_no_more(rig: ReplicaRig, puppet: Puppet) -> None:

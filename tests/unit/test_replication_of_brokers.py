@@ -1,4 +1,5 @@
-"""Brokers that replicate, in virtual time: what is acknowledged, what survives, and how logs that parted come together again."""
+"""Brokers that replicate, in virtual time: what is acknowledged, what survives, and how logs that
+parted come together again."""
 
 from __future__ import annotations
 
@@ -92,7 +93,8 @@ def test_what_only_a_dead_leader_had_is_cut_when_it_returns(rig: ReplicaRig) -> 
 
 
 def test_a_deposed_leader_that_does_not_know_it_acknowledges_nothing(rig: ReplicaRig) -> None:
-    """Its followers drop the partition when they hear of the next leader: they ask on, but what it sends does not count."""
+    """Its followers drop the partition when they hear of the next leader: they ask on, but what it
+    sends does not count."""
     rig.must_put(b"a")
     waiting = rig.sending(b"b", timeout_ms=60_000)
     rig.kill(0)
@@ -135,7 +137,9 @@ def test_a_lower_min_insync_replicas_lets_waiting_records_through(rig: ReplicaRi
     rig.kill(2)
     rig.put(b"a", acks=1)
     assert rig.values(EVENTS) == []
-    rig.controller.alter_topic_configs(TOPIC, [ConfigAlteration("min.insync.replicas", AlterOperation.SET, "1")])
+    rig.controller.alter_topic_configs(
+        TOPIC, [ConfigAlteration("min.insync.replicas", AlterOperation.SET, "1")]
+    )
     rig.until(lambda: rig.values(EVENTS) == [b"a"])
 
 
@@ -151,7 +155,9 @@ def test_a_replica_that_lags_leaves_those_in_sync_and_returns_when_it_has_caught
     rig.until(rig.level)
 
 
-def test_a_stream_that_died_without_a_word_is_missed_and_restarted_before_the_replica_is_out_of_sync(rig: ReplicaRig) -> None:
+def test_a_stream_that_died_without_a_word_is_missed_and_restarted_before_the_replica_is_out_of_sync(
+    rig: ReplicaRig,
+) -> None:
     rig.must_put(b"a")
     rig.cut(0, 2)
     rig.host.advance(1_000)
@@ -197,7 +203,9 @@ def test_after_an_election_the_end_is_unknown_until_the_replicas_have_met(rig: R
     def latest(version: int) -> Message:
         asked = [Message(partition_index=0, current_leader_epoch=-1, timestamp=-1)]
         fields = {"replica_id": -1, "isolation_level": 0, "topics": [Message(name=TOPIC, partitions=asked)]}
-        row: Message = rig.ask(rig.image.leader, ApiKey.LIST_OFFSETS, version, **fields).topics[0].partitions[0]
+        row: Message = (
+            rig.ask(rig.image.leader, ApiKey.LIST_OFFSETS, version, **fields).topics[0].partitions[0]
+        )
         return row
 
     rig.must_put(b"a", b"b")  # the followers have it, and have not heard yet that all have
@@ -216,9 +224,16 @@ def test_a_batch_sent_again_after_a_failover_is_known_and_answered_with_its_offs
     rig.must_put(b"a", producer_id=7, producer_epoch=0, base_sequence=0)
     rig.must_put(b"b", producer_id=7, producer_epoch=0, base_sequence=1)
     rig.kill(0)
-    row = rig.ask(rig.image.leader, ApiKey.PRODUCE, 9, **produce_fields({tuple(EVENTS): again})).responses[0].partition_responses[0]
+    row = (
+        rig.ask(rig.image.leader, ApiKey.PRODUCE, 9, **produce_fields({tuple(EVENTS): again}))
+        .responses[0]
+        .partition_responses[0]
+    )
     assert (row.error_code, row.base_offset) == (ErrorCode.NONE, 1)
-    assert rig.put(b"x", producer_id=7, producer_epoch=0, base_sequence=5) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert (
+        rig.put(b"x", producer_id=7, producer_epoch=0, base_sequence=5)
+        == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    )
     assert rig.values(EVENTS) == [b"a", b"b"]
 
 
@@ -277,7 +292,10 @@ def test_a_topic_that_grows_or_goes_takes_its_streams_along(rig: ReplicaRig) -> 
     fields = produce_fields({(TOPIC, 3): batch([b"x"])})
     partition = rig.controller.image.partition(TOPIC, 3)
     assert partition is not None
-    assert rig.ask(partition.leader, ApiKey.PRODUCE, 9, **fields).responses[0].partition_responses[0].error_code == ErrorCode.NONE
+    assert (
+        rig.ask(partition.leader, ApiKey.PRODUCE, 9, **fields).responses[0].partition_responses[0].error_code
+        == ErrorCode.NONE
+    )
     rig.controller.delete_topic(TOPIC)
     rig.controller.create_topic(TOPIC, assignments={0: [2, 1, 0]})
     rig.must_put(b"b")
@@ -292,7 +310,11 @@ def test_offsets_of_leader_epochs_survive_elections(rig: ReplicaRig) -> None:
     def end_of(epoch: int) -> tuple[int, int]:
         asked = [Message(partition=0, current_leader_epoch=-1, leader_epoch=epoch)]
         topics = [Message(topic=TOPIC, partitions=asked)]
-        row = rig.ask(rig.image.leader, ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, replica_id=-1, topics=topics).topics[0].partitions[0]
+        row = (
+            rig.ask(rig.image.leader, ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, replica_id=-1, topics=topics)
+            .topics[0]
+            .partitions[0]
+        )
         return row.leader_epoch, row.end_offset
 
     assert end_of(0) == (0, 2)

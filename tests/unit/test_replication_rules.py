@@ -71,16 +71,24 @@ def meet(leader: History, epoch: int, follower: History) -> History:
         pytest.param([(0, 10)], 0, [(0, 4)], 4, id="behind"),
         pytest.param([(0, 10)], 0, [], 0, id="empty"),
         pytest.param([], 3, [], 0, id="both empty"),
-        pytest.param([(0, 10)], 1, [(0, 14)], 10, id="KIP-101: records of the reign before that the new leader lacks"),
+        pytest.param(
+            [(0, 10)], 1, [(0, 14)], 10, id="KIP-101: records of the reign before that the new leader lacks"
+        ),
         pytest.param([(0, 10), (1, 12)], 1, [(0, 14)], 10, id="the new leader has written in their place"),
-        pytest.param([(0, 10), (2, 20)], 2, [(0, 10), (1, 15)], 10, id="a reign that the leader never heard of"),
+        pytest.param(
+            [(0, 10), (2, 20)], 2, [(0, 10), (1, 15)], 10, id="a reign that the leader never heard of"
+        ),
         pytest.param([(0, 5), (3, 20)], 4, [(0, 8), (1, 12), (2, 14)], 5, id="KIP-279: several reigns apart"),
-        pytest.param([(0, 5), (1, 9), (4, 20)], 4, [(0, 5), (1, 12), (2, 14), (3, 18)], 9, id="cut in two steps"),
+        pytest.param(
+            [(0, 5), (1, 9), (4, 20)], 4, [(0, 5), (1, 12), (2, 14), (3, 18)], 9, id="cut in two steps"
+        ),
         pytest.param([], 5, [(0, 8), (2, 9)], 0, id="an unclean leader that has nothing"),
         pytest.param([(2, 6)], 5, [(1, 4), (2, 9)], 6, id="an unclean leader that has less"),
     ],
 )
-def test_a_follower_keeps_what_it_has_in_common_with_its_leader(leader: History, epoch: int, follower: History, kept: int) -> None:
+def test_a_follower_keeps_what_it_has_in_common_with_its_leader(
+    leader: History, epoch: int, follower: History, kept: int
+) -> None:
     assert end_of(meet(leader, epoch, follower)) == kept
 
 
@@ -90,9 +98,12 @@ def test_a_follower_that_ends_before_its_leader_begins_starts_there_anew() -> No
 
 
 def test_a_follower_that_began_anew_where_the_first_batch_does_follows() -> None:
-    """The leader's log starts within its first batch. Found by world `readers`, seed 2: it began anew for ever, as fast as it could."""
+    """The leader's log starts within its first batch. Found by world `readers`, seed 2: it began
+    anew for ever, as fast as it could."""
     assert judge(LeaderLog(50, 48, 90, -1, -1), 48, -1) == FOLLOW
-    assert judge(LeaderLog(50, 48, 90, 0, 90), 48, 0) == Verdict(Step.RESTART, offset=48)  # what it has before may be another's
+    assert judge(LeaderLog(50, 48, 90, 0, 90), 48, 0) == Verdict(
+        Step.RESTART, offset=48
+    )  # what it has before may be another's
     assert judge(LeaderLog(50, 48, 90, -1, -1), 49, -1) == Verdict(Step.RESTART, offset=48)
     assert judge(LeaderLog(50, 48, 90, 0, 90), 50, 0) == FOLLOW
 

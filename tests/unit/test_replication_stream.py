@@ -46,7 +46,9 @@ def test_a_key_is_a_topic_and_a_number() -> None:
 
 def test_a_pull_arrives_as_it_was_sent() -> None:
     assert decode_pull(joined(encode_pull(PULL))) == PULL
-    assert decode_pull(joined(encode_pull(PULL._replace(dropped=[], meetings=[])))) == PULL._replace(dropped=[], meetings=[])
+    assert decode_pull(joined(encode_pull(PULL._replace(dropped=[], meetings=[])))) == PULL._replace(
+        dropped=[], meetings=[]
+    )
 
 
 def test_a_nudge_is_no_pull() -> None:
@@ -60,7 +62,9 @@ def test_an_answer_arrives_as_it_was_sent() -> None:
 
 @pytest.mark.parametrize("kind", ["pull", "answer"])
 def test_nothing_cut_short_or_too_long_decodes(kind: str) -> None:
-    whole, decode = (joined(encode_pull(PULL)), decode_pull) if kind == "pull" else (answer_bytes(), decode_answer)
+    whole, decode = (
+        (joined(encode_pull(PULL)), decode_pull) if kind == "pull" else (answer_bytes(), decode_answer)
+    )
     for size_bytes in range(len(whole)):
         with pytest.raises(DecodeError):
             decode(whole[:size_bytes])
@@ -79,8 +83,13 @@ def test_garbage_is_one_kind_of_error(seed: int) -> None:
             decode(memoryview(garbled))
 
 
-@pytest.mark.parametrize("body", [b"", b"\x07", b"\0" * 36, b"\0" * 29 + b"\xff\xff\xff\xff" + b"\0" * 4, b"\0" * 29 + b"\0\0\0\1" * 2])
-def test_a_stranger_s_garbage_on_a_stream_closes_its_connection_and_is_no_fault_of_the_broker(body: bytes) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\x07", b"\0" * 36, b"\0" * 29 + b"\xff\xff\xff\xff" + b"\0" * 4, b"\0" * 29 + b"\0\0\0\1" * 2],
+)
+def test_a_stranger_s_garbage_on_a_stream_closes_its_connection_and_is_no_fault_of_the_broker(
+    body: bytes,
+) -> None:
     driver = Driver()
     client = driver.connect()
     client.send_bytes(b"".join(encode_request(PrivateApi.REPLICATE, 0, 1, "x", Message(body=[body]))))

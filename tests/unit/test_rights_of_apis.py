@@ -1,6 +1,8 @@
-"""Every API asks for the rights that Kafka's asks for, and hides what Kafka's hides: answers as Apache Kafka 4.3.1 gave them.
+"""Every API asks for the rights that Kafka's asks for, and hides what Kafka's hides: answers as
+Apache Kafka 4.3.1 gave them.
 
-The answers in the data file are held against a living Apache Kafka by `tests/conformance/test_rights_apache_kafka.py`.
+The answers in the data file are held against a living Apache Kafka by
+`tests/conformance/test_rights_apache_kafka.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,12 @@ from fairlead_kafka.wire import ApiKey
 from tests.support.rights.recorded import recorded
 from tests.support.rights.worlds import CASES, Ours, answers
 
-_NEEDS_NO_RIGHT = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS, ApiKey.CONSUMER_GROUP_HEARTBEAT}
+_NEEDS_NO_RIGHT = {
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.API_VERSIONS,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
-"""What brokers ask each other needs CLUSTER_ACTION, like Kafka's requests between brokers: of a super user, or of whoever was given it."""
+"""What brokers ask each other needs CLUSTER_ACTION, like Kafka's requests between brokers: of a
+super user, or of whoever was given it."""
 
 from __future__ import annotations
 
@@ -6,7 +7,14 @@ import logging
 
 import pytest
 
-from fairlead_kafka.base.acls import CLUSTER_NAME, AclBinding, AclOperation, AclPatternType, AclPermission, AclResourceType
+from fairlead_kafka.base.acls import (
+    CLUSTER_NAME,
+    AclBinding,
+    AclOperation,
+    AclPatternType,
+    AclPermission,
+    AclResourceType,
+)
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config_broker_security import STANDARD_AUTHORIZER
 from fairlead_kafka.base.ids import TopicPartition
@@ -16,7 +24,9 @@ from tests.support.virtual_cluster import VirtualCluster
 
 
 def given(operation: AclOperation, kind: AclResourceType, name: str) -> AclBinding:
-    return AclBinding(kind, name, AclPatternType.LITERAL, "User:ANONYMOUS", "*", operation, AclPermission.ALLOW)
+    return AclBinding(
+        kind, name, AclPatternType.LITERAL, "User:ANONYMOUS", "*", operation, AclPermission.ALLOW
+    )
 
 
 CLUSTER_ACTION = given(AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
@@ -44,7 +54,10 @@ def test_followers_follow_once_brokers_have_the_right(caplog: pytest.LogCaptureF
         cluster.host.advance(5_000)
     assert asked.answer is not None
     assert asked.answer.responses[0].partition_responses[0].error_code == ErrorCode.REQUEST_TIMED_OUT
-    assert any("User:ANONYMOUS has no right to CLUSTER_ACTION on the cluster" in message for message in caplog.messages)
+    assert any(
+        "User:ANONYMOUS has no right to CLUSTER_ACTION on the cluster" in message
+        for message in caplog.messages
+    )
     cluster.controller.create_acls([CLUSTER_ACTION])
     cluster.host.advance(5_000)
     assert cluster.values(TopicPartition("events", 0)) == [b"x"]
@@ -58,7 +71,12 @@ def test_a_transaction_is_verified_once_brokers_have_the_right() -> None:
     elsewhere = next(node_id for node_id in cluster.brokers if node_id != home)
     cluster.controller.create_topic("events", assignments={0: [elsewhere]})
     cluster.host.advance(1_000)
-    fields = {"transactional_id": "t", "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1}
+    fields = {
+        "transactional_id": "t",
+        "transaction_timeout_ms": 60_000,
+        "producer_id": -1,
+        "producer_epoch": -1,
+    }
     producer = cluster.ask(home, ApiKey.INIT_PRODUCER_ID, 4, **fields)
     who = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
     added = {f"v3_and_below_{name}": value for name, value in {"transactional_id": "t", **who}.items()}

@@ -81,7 +81,9 @@ def test_an_event_loop_can_await_it() -> None:
     async def wait() -> list[object]:
         done, later, failed = Completion(), Completion(), Completion()
         done.set_result("done")
-        thread = threading.Thread(target=lambda: (later.set_result("later"), failed.set_error(ValueError("no"))))
+        thread = threading.Thread(
+            target=lambda: (later.set_result("later"), failed.set_error(ValueError("no")))
+        )
         futures = [wrap_async(completion) for completion in (done, later, failed)]
         thread.start()
         answers = await asyncio.gather(*futures, return_exceptions=True)

@@ -1,4 +1,5 @@
-"""A process out of descriptors: its disk goes on, its listener refuses, and afterwards all is as before."""
+"""A process out of descriptors: its disk goes on, its listener refuses, and afterwards all is as
+before."""
 
 from __future__ import annotations
 
@@ -61,12 +62,14 @@ with fairlead_kafka.Cluster(brokers=1, data_dir=sys.argv[1]) as cluster:
             read += [record.value for record in consumer.poll(1.0)]
         assert read == [b"before", b"with them", b"after"], read
 print("all is well")
-"""
+"""  # noqa: E501
 
 
 def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=Path(__file__).parents[2])
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=300, check=False, cwd=Path(__file__).parents[2]
+    )
 
 
 def test_connections_by_the_hundred_do_not_make_a_disk_look_failed(tmp_path: Path) -> None:
@@ -116,7 +119,7 @@ assert [done.value for done in puppet.of(FileDone) if done.token == 5] == [b"two
 assert [done.token for done in puppet.of(FileDone) if done.token in (2, 3, 5)] == [2, 3, 5]
 host.close()
 print("all is well")
-"""
+"""  # noqa: E501
 
 
 def test_what_cannot_be_opened_now_is_done_later_in_order(tmp_path: Path) -> None:

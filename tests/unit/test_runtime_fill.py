@@ -20,9 +20,14 @@ def test_what_comes_next_is_read_into_the_room_and_the_rest_elsewhere(kind: str)
         stage = Stage(host)
         client, handle, server, server_handle = stage.pair()
         memory = bytearray(12)
-        stage.tell(server_handle, Fill(-1, memoryview(memory)[2:]), Fill(99, memoryview(memory)), Write(-1, [b"go"]))
+        stage.tell(
+            server_handle, Fill(-1, memoryview(memory)[2:]), Fill(99, memoryview(memory)), Write(-1, [b"go"])
+        )
         stage.until(lambda: client.bytes_on(1) == b"go")
         stage.tell(handle, Write(1, [b"0123456"]), Write(1, [b"789abcdef"]))
         stage.until(lambda: server.bytes_on(-1) == b"0123456789abcdef")
     assert memory == b"\0\x000123456789"
-    assert b"".join(event.data for event in server.of(Received) if isinstance(event.data, memoryview)) == b"0123456789"
+    assert (
+        b"".join(event.data for event in server.of(Received) if isinstance(event.data, memoryview))
+        == b"0123456789"
+    )

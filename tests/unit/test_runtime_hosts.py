@@ -32,7 +32,16 @@ from fairlead_kafka.core.effects import (
     StopListening,
     Write,
 )
-from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Sent
+from fairlead_kafka.core.events import (
+    Accepted,
+    Connected,
+    Disconnected,
+    Event,
+    FileDone,
+    Listening,
+    Received,
+    Sent,
+)
 from fairlead_kafka.runtime import Completion, SelectorHost, VirtualHost
 from tests.support.hosts import Puppet, Stage, echo, lost
 
@@ -74,7 +83,13 @@ def test_effects_of_one_step_happen_in_order(stage: Stage) -> None:
     order: list[str] = []
     first.add_done_callback(lambda _done: order.append("first"))
     second.add_done_callback(lambda _done: order.append("second"))
-    stage.tell(handle, Resolve(first, 1), Connect(1, "127.0.0.1", port), Call(order.append, ("call",)), Resolve(second, 2))
+    stage.tell(
+        handle,
+        Resolve(first, 1),
+        Connect(1, "127.0.0.1", port),
+        Call(order.append, ("call",)),
+        Resolve(second, 2),
+    )
     stage.until(lambda: client.of(Connected) and server.of(Accepted))
     assert order == ["first", "call", "second"]
     assert (first.result(0), second.result(0)) == (1, 2)
@@ -107,7 +122,9 @@ def test_a_big_write_of_many_buffers_arrives_whole(stage: Stage) -> None:
     data = bytes(range(256)) * (size_bytes // 256)
     pieces = 3000  # more than one sendmsg takes
     step = -(-len(data) // pieces)
-    stage.tell(handle, Write(1, [memoryview(data)[start : start + step] for start in range(0, len(data), step)]))
+    stage.tell(
+        handle, Write(1, [memoryview(data)[start : start + step] for start in range(0, len(data), step)])
+    )
     stage.until(lambda: sum(len(event.data) for event in server.of(Received)) == len(data))
     assert server.bytes_on(-1) == data
     assert not client.of(Disconnected)
@@ -166,7 +183,11 @@ def test_nothing_is_read_from_a_connection_that_is_held_until_it_is_let_go(stage
 
 def test_what_a_peer_sent_before_it_closed_is_received_first(stage: Stage) -> None:
     _server, _handle, port = stage.listen(
-        lambda event: [Write(event.connection, [b"goodbye"]), Close(event.connection, drain=True)] if isinstance(event, Accepted) else []
+        lambda event: (
+            [Write(event.connection, [b"goodbye"]), Close(event.connection, drain=True)]
+            if isinstance(event, Accepted)
+            else []
+        )
     )
     client, handle = stage.puppet()
     stage.connect(handle, client, port)
@@ -311,7 +332,9 @@ def test_a_removed_machine_is_left_by_its_connections(stage: Stage) -> None:
         late.completion.result(5)
 
 
-def test_a_callback_that_raises_is_logged_and_forgotten(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_callback_that_raises_is_logged_and_forgotten(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
     _puppet, handle = stage.puppet()
     after = Completion()
     after.add_done_callback(lambda _done: stage.notify())
@@ -367,7 +390,9 @@ def test_file_effects_answer_as_their_docstrings_say(stage: Stage, folder: str) 
 
 
 @pytest.mark.parametrize(
-    "effect", [FileRead(1, "", 0, 1), FileSync(1, ""), FileTruncate(1, "", 0)], ids=lambda effect: type(effect).__name__
+    "effect",
+    [FileRead(1, "", 0, 1), FileSync(1, ""), FileTruncate(1, "", 0)],
+    ids=lambda effect: type(effect).__name__,
 )
 def test_a_missing_file_is_an_error_of_its_effect(stage: Stage, folder: str, effect: Any) -> None:
     puppet, handle = stage.puppet()
@@ -380,12 +405,26 @@ def test_a_missing_file_is_an_error_of_its_effect(stage: Stage, folder: str, eff
 def test_effects_on_one_file_are_carried_out_in_order(stage: Stage, folder: str) -> None:
     puppet, handle = stage.puppet()
     path = f"{folder}/checkpoint"
-    effects: list[Effect] = [FileReplace(1, path, [b"old"]), FileRead(2, path, 0, -1), FileReplace(3, path, [b"newer"])]
-    effects += [FileRead(4, path, 0, -1), FileList(5, folder), FileAppend(6, path, [b"+"]), FileRead(7, path, 0, -1)]
+    effects: list[Effect] = [
+        FileReplace(1, path, [b"old"]),
+        FileRead(2, path, 0, -1),
+        FileReplace(3, path, [b"newer"]),
+    ]
+    effects += [
+        FileRead(4, path, 0, -1),
+        FileList(5, folder),
+        FileAppend(6, path, [b"+"]),
+        FileRead(7, path, 0, -1),
+    ]
     stage.tell(handle, *effects)
     stage.until(lambda: len(puppet.of(FileDone)) == 7)
     answers = {done.token: done.value for done in puppet.of(FileDone)}
-    assert (answers[2], answers[4], answers[5], answers[7]) == (b"old", b"newer", [("checkpoint", 5)], b"newer+")
+    assert (answers[2], answers[4], answers[5], answers[7]) == (
+        b"old",
+        b"newer",
+        [("checkpoint", 5)],
+        b"newer+",
+    )
     if isinstance(stage.host, SelectorHost):
         assert [done.token for done in puppet.of(FileDone)] == [1, 2, 3, 4, 5, 6, 7]
 

@@ -27,7 +27,16 @@ from fairlead_kafka.core.effects import (
     Listen,
     Write,
 )
-from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Sent
+from fairlead_kafka.core.events import (
+    Accepted,
+    Connected,
+    Disconnected,
+    Event,
+    FileDone,
+    Listening,
+    Received,
+    Sent,
+)
 from fairlead_kafka.runtime import Completion, SelectorHost, disk, resolver, sockets
 from fairlead_kafka.runtime import host as host_module
 from tests.support.hosts import Puppet, Stage, echo, lost
@@ -44,7 +53,9 @@ def stage() -> Iterator[Stage]:
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=Path(__file__).parents[2])
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=300, check=False, cwd=Path(__file__).parents[2]
+    )
 
 
 def test_operations_submitted_before_the_start_wait_for_it() -> None:
@@ -88,7 +99,9 @@ def test_submissions_of_many_threads_all_arrive_in_each_threads_order(stage: Sta
     assert len(puppet.stepped_ns) <= 8001
 
 
-def test_a_turn_reads_no_more_than_its_share_and_nobody_is_left_out(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_reads_no_more_than_its_share_and_nobody_is_left_out(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(host_module, "TURN_READ_MAX_BYTES", 1)  # so one connection is read in each turn
     server, _handle, port = stage.listen()
     clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(5)]
@@ -120,7 +133,9 @@ def test_sent_comes_once_the_peer_has_taken_what_the_sockets_do_not_hold(stage: 
         stage.until(lambda: server.of(Sent) == [Sent(-1, 10_000_000)])
 
 
-def test_a_connection_that_is_closed_does_not_wait_for_its_reader_for_ever(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_is_closed_does_not_wait_for_its_reader_for_ever(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sockets, "DRAIN_NS", 50_000_000)
     server, handle, port = stage.listen()
     with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
@@ -204,7 +219,13 @@ def test_names_are_looked_up_without_stopping_the_loop(stage: Stage, monkeypatch
 
     monkeypatch.setattr(resolver, "look_up", slow)
     client, handle = stage.puppet()
-    stage.tell(handle, Connect(1, "slow.example", port), Connect(2, "slow.example", port), Connect(3, "slow.example", port), Close(3))
+    stage.tell(
+        handle,
+        Connect(1, "slow.example", port),
+        Connect(2, "slow.example", port),
+        Connect(3, "slow.example", port),
+        Close(3),
+    )
     stage.connect(handle, client, port, connection=4)
     assert Connected(1) not in client.events
     released.set()
@@ -212,7 +233,9 @@ def test_names_are_looked_up_without_stopping_the_loop(stage: Stage, monkeypatch
     assert not client.of(Disconnected)
 
 
-def test_a_name_that_does_not_exist_is_a_failed_connection(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_does_not_exist_is_a_failed_connection(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def nothing(host: str, port: int, flags: int = 0) -> list[resolver.Address]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -223,7 +246,9 @@ def test_a_name_that_does_not_exist_is_a_failed_connection(stage: Stage, monkeyp
     assert client.of(Disconnected) == [Disconnected(1, "name not resolved: name or service not known")]
 
 
-@pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 70_000), ("127.0.0.1", -1), ("a..b", 1), ("a\0b", 1), ("x" * 300, 1)])
+@pytest.mark.parametrize(
+    ("host", "port"), [("127.0.0.1", 70_000), ("127.0.0.1", -1), ("a..b", 1), ("a\0b", 1), ("x" * 300, 1)]
+)
 def test_an_address_that_is_none_is_a_failed_connection(stage: Stage, host: str, port: int) -> None:
     client, handle = stage.puppet()
     stage.tell(handle, Connect(1, host, port), Listen(1, host, port))
@@ -250,7 +275,9 @@ def test_all_addresses_of_a_name_are_tried(stage: Stage, monkeypatch: pytest.Mon
         stage.until(lambda: Connected(1) in client.events)
 
 
-def test_running_out_of_descriptors_pauses_accepting_only(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_out_of_descriptors_pauses_accepting_only(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server, _handle, port = stage.listen()
     refusals = [OSError(24, "too many open files")]
     real = socket.socket.accept
@@ -271,7 +298,11 @@ def test_a_forked_child_is_told_to_make_its_own_host(stage: Stage) -> None:
     real = os.getpid()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "getpid", lambda: real + 1)
-        for use in (lambda: stage.host.submit(handle, None), lambda: stage.host.add(Puppet()), lambda: stage.host.remove(handle)):
+        for use in (
+            lambda: stage.host.submit(handle, None),
+            lambda: stage.host.add(Puppet()),
+            lambda: stage.host.remove(handle),
+        ):
             with pytest.raises(UsageError, match="forked"):
                 use()
 
@@ -326,7 +357,9 @@ def test_a_listener_may_be_on_any_address(stage: Stage) -> None:
     stage.connect(client_handle, client, answers[1].port)
 
 
-def test_more_files_than_are_kept_open_can_be_used(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_files_than_are_kept_open_can_be_used(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(disk, "OPEN_FILES_MAX", 3)
     puppet, handle = stage.puppet()
     paths = [str(tmp_path / f"file{number}") for number in range(10)]
@@ -342,7 +375,9 @@ def test_more_files_than_are_kept_open_can_be_used(stage: Stage, tmp_path: Path,
     assert [answers[30 + number] for number in range(10)] == [b"ab"] * 10
 
 
-def test_a_full_disk_leaves_no_half_append(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_half_append(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     puppet, handle = stage.puppet()
     path = str(tmp_path / "log")
     assert stage.file_done(puppet, handle, FileAppend(1, path, [b"whole"])).error is None

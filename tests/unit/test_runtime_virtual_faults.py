@@ -1,4 +1,5 @@
-"""What goes wrong on the virtual network and disk: drawn from a seed, the same every time, and never against TCP's rules."""
+"""What goes wrong on the virtual network and disk: drawn from a seed, the same every time, and
+never against TCP's rules."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def story(seed: int, conditions: Conditions, connections: int = 1) -> list[str]:
         stage.connect(handle, client, port, connection=number)
     host.link(handle, server_handle).conditions = conditions
     heard: list[str] = []
-    host.trace = lambda now_ns, _handle, event: heard.append(f"{now_ns} {event}") if isinstance(event, Received | Disconnected) else None
+    host.trace = lambda now_ns, _handle, event: (
+        heard.append(f"{now_ns} {event}") if isinstance(event, Received | Disconnected) else None
+    )
     for number in range(30):
         stage.tell(handle, Write(1 + number % connections, [b"%d," % number]))
         host.advance(1)
@@ -51,7 +54,9 @@ def story(seed: int, conditions: Conditions, connections: int = 1) -> list[str]:
     return heard
 
 
-@pytest.mark.parametrize("conditions", [ROUGH, Conditions(resets=0.1), Conditions(jitter_ms=50, bytes_per_ms=1)])
+@pytest.mark.parametrize(
+    "conditions", [ROUGH, Conditions(resets=0.1), Conditions(jitter_ms=50, bytes_per_ms=1)]
+)
 def test_a_seed_replays_exactly_and_another_does_not(conditions: Conditions) -> None:
     assert story(1, conditions) == story(1, conditions)
     assert story(1, conditions) != story(2, conditions)
@@ -166,20 +171,34 @@ def test_a_power_cut_takes_what_was_not_synced() -> None:
     host.disk.sync_ms = 5
     stage = Stage(host)
     _puppet, handle = stage.puppet()
-    stage.tell(handle, FileAppend(1, "/a/log", [b"synced"]), FileSync(2, "/a/log"), FileReplace(3, "/a/whole", [b"whole"]))
+    stage.tell(
+        handle,
+        FileAppend(1, "/a/log", [b"synced"]),
+        FileSync(2, "/a/log"),
+        FileReplace(3, "/a/whole", [b"whole"]),
+    )
     stage.tell(handle, FileAppend(4, "/b/log", [b"elsewhere"]), FileAppend(5, "/a/new", [b"new"]))
     host.advance(5)
     stage.tell(handle, FileAppend(6, "/a/log", [b" and not"]), FileSync(7, "/a/log"))
     host.advance(4)
     host.disk.cut_power("/a")
-    assert host.files == {"/a/log": bytearray(b"synced"), "/a/whole": bytearray(b"whole"), "/b/log": bytearray(b"elsewhere")}
+    assert host.files == {
+        "/a/log": bytearray(b"synced"),
+        "/a/whole": bytearray(b"whole"),
+        "/b/log": bytearray(b"elsewhere"),
+    }
 
 
 def test_a_power_cut_may_leave_a_part_of_what_was_being_written() -> None:
     host = VirtualHost()
     stage = Stage(host)
     _puppet, handle = stage.puppet()
-    stage.tell(handle, FileAppend(1, "/a/log", [b"synced"]), FileSync(2, "/a/log"), FileAppend(3, "/a/log", [b"torn"]))
+    stage.tell(
+        handle,
+        FileAppend(1, "/a/log", [b"synced"]),
+        FileSync(2, "/a/log"),
+        FileAppend(3, "/a/log", [b"torn"]),
+    )
     host.advance(0)
     host.disk.cut_power("/a", lambda size_bytes: size_bytes // 2)
     assert host.files["/a/log"] == b"syncedto"
@@ -193,7 +212,12 @@ def test_a_power_cut_may_keep_later_pages_and_lose_earlier_ones() -> None:
     host = VirtualHost()
     stage = Stage(host)
     _puppet, handle = stage.puppet()
-    stage.tell(handle, FileAppend(1, "/a/log", [b"s" * 10]), FileSync(2, "/a/log"), FileAppend(3, "/a/log", [b"u" * (2 * PAGE_BYTES)]))
+    stage.tell(
+        handle,
+        FileAppend(1, "/a/log", [b"s" * 10]),
+        FileSync(2, "/a/log"),
+        FileAppend(3, "/a/log", [b"u" * (2 * PAGE_BYTES)]),
+    )
     host.advance(0)
     written = iter([True, False, True])
     host.disk.cut_power("/a", lambda size_bytes: size_bytes, lambda: next(written))
@@ -301,7 +325,11 @@ def test_a_reader_that_does_not_read_keeps_its_sender_waiting() -> None:
     stage.tell(server_handle, Write(-1, [b"y"]), AwaitSent(-1, SOCKET_BUFFER_BYTES + 1))
     stage.tell(handle, Write(1, [b"gets through"]))
     host.advance(60_000)
-    assert (server.of(Sent), server.bytes_on(-1), client.bytes_on(1)) == ([Sent(-1, SOCKET_BUFFER_BYTES)], b"gets through", b"")
+    assert (server.of(Sent), server.bytes_on(-1), client.bytes_on(1)) == (
+        [Sent(-1, SOCKET_BUFFER_BYTES)],
+        b"gets through",
+        b"",
+    )
     link.read_on(handle)
     stage.until(lambda: len(server.of(Sent)) == 2)
     assert client.bytes_on(1) == b"x" * SOCKET_BUFFER_BYTES + b"y"

@@ -137,7 +137,11 @@ def test_the_same_story_is_told_every_time() -> None:
             stage.connect(handle, client, port)
             stage.tell(handle, Write(1, [b"hello"]))
         stage.until(lambda: all(client.bytes_on(1) == b"hello" for client, _handle in clients))
-        return [repr(event) for machine in (server, *(client for client, _handle in clients)) for event in machine.events]
+        return [
+            repr(event)
+            for machine in (server, *(client for client, _handle in clients))
+            for event in machine.events
+        ]
 
     assert story() == story()
 

@@ -17,15 +17,24 @@ CLIENT = "sasl.oauthbearer.client.credentials.client"
 PLAIN = f'{KAFKA}.plain.PlainLoginModule required username="alice" password="hunter2";'
 SCRAM = f'{KAFKA}.scram.ScramLoginModule required username="alice" password="hunter2"'
 OAUTH = (
-    f'{KAFKA}.oauthbearer.OAuthBearerLoginModule required clientId="orders" clientSecret="hunter2" scope="kafka" '
+    f'{KAFKA}.oauthbearer.OAuthBearerLoginModule required clientId="orders" clientSecret="hunter2" '
+    'scope="kafka" '
     'extension_logicalCluster="lkc-1" extension_identityPoolId="pool-2";'
 )
 
 
 def settings(mechanism: str, protocol: str = "SASL_PLAINTEXT", **more: Any) -> Any:
-    given = {"bootstrap.servers": "b-1.x.kafka.eu-west-1.amazonaws.com:9098", "security.protocol": protocol, "sasl.mechanism": mechanism}
+    given = {
+        "bootstrap.servers": "b-1.x.kafka.eu-west-1.amazonaws.com:9098",
+        "security.protocol": protocol,
+        "sasl.mechanism": mechanism,
+    }
     return CLIENT_CONFIGS.parse(
-        "admin", {**given, **{key if key == "oauth_cb" else key.replace("_", "."): value for key, value in more.items()}}
+        "admin",
+        {
+            **given,
+            **{key if key == "oauth_cb" else key.replace("_", "."): value for key, value in more.items()},
+        },
     )
 
 
@@ -37,7 +46,11 @@ def test_plaintext_needs_nothing() -> None:
     ("mechanism", "jaas", "found"),
     [
         ("PLAIN", PLAIN, {"sasl.username": "alice", "sasl.password": "hunter2"}),
-        ("SCRAM-SHA-512", f"{SCRAM} tokenauth=false;", {"sasl.username": "alice", "sasl.password": "hunter2"}),
+        (
+            "SCRAM-SHA-512",
+            f"{SCRAM} tokenauth=false;",
+            {"sasl.username": "alice", "sasl.password": "hunter2"},
+        ),
         (
             "OAUTHBEARER",
             OAUTH,
@@ -50,8 +63,13 @@ def test_plaintext_needs_nothing() -> None:
         ),
         (
             "GSSAPI",
-            'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true keyTab="/k" principal="a@R";',
-            {"sasl.kerberos.keytab": "/k", "sasl.kerberos.principal": "a@R", "sasl.kerberos.service.name": "kafka"},
+            'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true keyTab="/k" '
+            'principal="a@R";',
+            {
+                "sasl.kerberos.keytab": "/k",
+                "sasl.kerberos.principal": "a@R",
+                "sasl.kerberos.service.name": "kafka",
+            },
         ),
         (
             "AWS_MSK_IAM",
@@ -77,11 +95,31 @@ def test_extensions_are_pairs() -> None:
     ("mechanism", "more", "said"),
     [
         ("PLAIN", {}, "sasl.username: is needed for sasl.mechanism PLAIN"),
-        ("SCRAM-SHA-256", {"sasl.username": "a"}, "sasl.password: is needed for sasl.mechanism SCRAM-SHA-256"),
-        ("PLAIN", {"sasl.jaas.config": PLAIN, "sasl.username": "a"}, "sasl.jaas.config and sasl.username say the same"),
-        ("SCRAM-SHA-256", {"sasl.jaas.config": PLAIN}, "PlainLoginModule is for sasl.mechanism PLAIN, and that is SCRAM-SHA-256"),
-        ("SCRAM-SHA-256", {"sasl.jaas.config": f"{SCRAM} tokenauth=true;"}, "delegation tokens are not served"),
-        ("PLAIN", {"sasl.jaas.config": "com.example.MyModule required;"}, "the log-in module com.example.MyModule is Java's alone"),
+        (
+            "SCRAM-SHA-256",
+            {"sasl.username": "a"},
+            "sasl.password: is needed for sasl.mechanism SCRAM-SHA-256",
+        ),
+        (
+            "PLAIN",
+            {"sasl.jaas.config": PLAIN, "sasl.username": "a"},
+            "sasl.jaas.config and sasl.username say the same",
+        ),
+        (
+            "SCRAM-SHA-256",
+            {"sasl.jaas.config": PLAIN},
+            "PlainLoginModule is for sasl.mechanism PLAIN, and that is SCRAM-SHA-256",
+        ),
+        (
+            "SCRAM-SHA-256",
+            {"sasl.jaas.config": f"{SCRAM} tokenauth=true;"},
+            "delegation tokens are not served",
+        ),
+        (
+            "PLAIN",
+            {"sasl.jaas.config": "com.example.MyModule required;"},
+            "the log-in module com.example.MyModule is Java's alone",
+        ),
         (
             "PLAIN",
             {"sasl.jaas.config": PLAIN.replace("username", "user")},
@@ -92,8 +130,17 @@ def test_extensions_are_pairs() -> None:
             {"sasl.username": "a", "sasl.password": "${env:FAIRLEAD_NONE}"},
             "${env:FAIRLEAD_NONE}: there is no such environment variable",
         ),
-        ("OAUTHBEARER", {}, "needs one of sasl.oauthbearer.token.endpoint.url and sasl.oauthbearer.token.provider; none was given"),
-        ("OAUTHBEARER", {"sasl.oauthbearer.token.endpoint.url": "https://idp/token"}, f"{CLIENT}.id: is needed to ask"),
+        (
+            "OAUTHBEARER",
+            {},
+            "needs one of sasl.oauthbearer.token.endpoint.url and sasl.oauthbearer.token.provider; none was "
+            "given",
+        ),
+        (
+            "OAUTHBEARER",
+            {"sasl.oauthbearer.token.endpoint.url": "https://idp/token"},
+            f"{CLIENT}.id: is needed to ask",
+        ),
         (
             "OAUTHBEARER",
             {"sasl.oauthbearer.token.endpoint.url": "https://idp/token", "oauth_cb": print},
@@ -101,7 +148,9 @@ def test_extensions_are_pairs() -> None:
         ),
     ],
 )
-def test_what_is_missing_or_wrong_is_said_when_the_client_is_made(mechanism: str, more: dict[str, Any], said: str) -> None:
+def test_what_is_missing_or_wrong_is_said_when_the_client_is_made(
+    mechanism: str, more: dict[str, Any], said: str
+) -> None:
     with pytest.raises(ConfigError) as raised:
         client_transport(settings(mechanism, **more))
     assert said in str(raised.value)

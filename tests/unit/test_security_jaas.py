@@ -1,4 +1,5 @@
-"""`sasl.jaas.config` is read as Kafka 4.3 reads it, but for a quote that is not closed, and no message shows a piece of it."""
+"""`sasl.jaas.config` is read as Kafka 4.3 reads it, but for a quote that is not closed, and no
+message shows a piece of it."""
 
 from __future__ import annotations
 
@@ -43,7 +44,11 @@ def test_a_log_in() -> None:
     ],
 )
 def test_values(written: str, value: str) -> None:
-    assert parse_jaas(f"M required first=x name={written} last=y;").options == {"first": "x", "name": value, "last": "y"}
+    assert parse_jaas(f"M required first=x name={written} last=y;").options == {
+        "first": "x",
+        "name": value,
+        "last": "y",
+    }
 
 
 @pytest.mark.parametrize(
@@ -94,8 +99,14 @@ def test_white_space_flags_and_comments(text: str) -> None:
         ("M required secret=#s;", f"at column 19: expected {VALUE}"),
         ("M required\n secret=12;", f"at line 2, column 9: expected {VALUE}"),
         ("M required secret=/etc/s;", f"at its end: expected {VALUE}"),
-        ("M required a=s; N required b=s;", "at column 17: expected nothing after ';', for there can be one log-in module only"),
-        ("M required a=s;;", "at column 16: expected nothing after ';', for there can be one log-in module only"),
+        (
+            "M required a=s; N required b=s;",
+            "at column 17: expected nothing after ';', for there can be one log-in module only",
+        ),
+        (
+            "M required a=s;;",
+            "at column 16: expected nothing after ';', for there can be one log-in module only",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_told_by_its_place(text: str, told: str) -> None:
@@ -115,7 +126,9 @@ def test_what_cannot_be_read_is_told_by_its_place(text: str, told: str) -> None:
     ],
 )
 def test_a_quote_that_is_not_closed_is_told(text: str, place: str) -> None:
-    with pytest.raises(ConfigError, match=f"^sasl.jaas.config: at {place}: a quote begins that is not closed on its line$"):
+    with pytest.raises(
+        ConfigError, match=f"^sasl.jaas.config: at {place}: a quote begins that is not closed on its line$"
+    ):
         parse_jaas(text)
 
 

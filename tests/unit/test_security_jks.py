@@ -60,7 +60,9 @@ def test_certificates_to_trust() -> None:
 def test_each_key_has_its_own_password() -> None:
     keys = {entry.alias: entry for entry in read_jks(read("two-keys.jks"), PASSWORD).keys}
     assert unprotect_key(keys["beta"], PASSWORD) != unprotect_key(keys["alpha"], "changeit-key")
-    with pytest.raises(ConfigError, match=r"^/etc/x: ssl.key.password is not that of the private key of alias 'alpha'$"):
+    with pytest.raises(
+        ConfigError, match=r"^/etc/x: ssl.key.password is not that of the private key of alias 'alpha'$"
+    ):
         unprotect_key(keys["alpha"], PASSWORD, "/etc/x", "ssl.key.password")
 
 
@@ -71,7 +73,11 @@ def test_no_certificate_and_no_key_is_shown() -> None:
 
 @pytest.mark.parametrize("password", ["wrong", "", "changeit ", "пароль", "\ud800"])
 def test_a_wrong_password_is_told_and_not_shown(password: str) -> None:
-    with pytest.raises(ConfigError, match=r"^/etc/x: ssl.p is wrong, or the file was changed; `keytool -list -keystore FILE` tells which$"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^/etc/x: ssl.p is wrong, or the file was changed; `keytool -list -keystore FILE` tells "
+        r"which$",
+    ):
         read_jks(read("ec.jks"), password, "/etc/x", "ssl.p")
 
 
@@ -83,7 +89,9 @@ def test_without_a_password_nothing_is_checked() -> None:
 
 def test_version_1_says_no_type_of_certificates() -> None:
     data = store(trusted_entry(b"old", b"abc", kind=None), version=1)
-    assert [(entry.alias, entry.certificate) for entry in read_jks(data, PASSWORD).trusted] == [("old", b"abc")]
+    assert [(entry.alias, entry.certificate) for entry in read_jks(data, PASSWORD).trusted] == [
+        ("old", b"abc")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,14 +116,24 @@ def test_names_are_in_java_s_own_utf_8(written: bytes, alias: str) -> None:
         (b"\x30\x82", "is no JKS"),
         (
             JCEKS_MAGIC + bytes(40),
-            "is a JCEKS, which only Java reads; convert it: `keytool -importkeystore .* -srcstoretype JCEKS .*PKCS12`",
+            "is a JCEKS, which only Java reads; convert it: `keytool -importkeystore .* -srcstoretype JCEKS "
+            ".*PKCS12`",
         ),
-        (store(version=3), "is a JKS of version 3, but only versions 1 and 2 are known; the file is likely damaged"),
+        (
+            store(version=3),
+            "is a JKS of version 3, but only versions 1 and 2 are known; the file is likely damaged",
+        ),
         (store(count=2**32 - 1), "the file is cut short or damaged: .*; copy or make it again"),
-        (store(number(3) + text(b"a") + bytes(8)), "there is an entry of the unknown kind 3; copy or make it again"),
+        (
+            store(number(3) + text(b"a") + bytes(8)),
+            "there is an entry of the unknown kind 3; copy or make it again",
+        ),
         (store(trusted_entry(b"a", b"abc", kind=b"PGP")), "there is a certificate that is not X.509"),
         (store(trusted_entry(b"\xff", b"abc")), "there is a name that is not text"),
-        (MAGIC + number(2) + number(1) + number(1) + text(b"a") + bytes(8) + number(2**32 - 1), "at byte 31 it says that 4294967295 more"),
+        (
+            MAGIC + number(2) + number(1) + number(1) + text(b"a") + bytes(8) + number(2**32 - 1),
+            "at byte 31 it says that 4294967295 more",
+        ),
         (store(number(1) + text(b"a") + bytes(8) + number(0) + number(2**32 - 1)), "cut short or damaged"),
     ],
 )
@@ -151,7 +169,10 @@ def test_any_changed_byte_gives_a_key_store_or_an_error_of_ours() -> None:
 def test_a_protected_key_that_is_damaged_anywhere_is_told() -> None:
     (entry,) = read_jks(read("ec.jks"), PASSWORD).keys
     for length in range(len(entry.protected_key)):
-        with pytest.raises(ConfigError, match=r"^the key store: the private key of alias 'ec' is damaged; make the file again$"):
+        with pytest.raises(
+            ConfigError,
+            match=r"^the key store: the private key of alias 'ec' is damaged; make the file again$",
+        ):
             unprotect_key(KeyEntry("ec", (), entry.protected_key[:length]), PASSWORD)
 
 
@@ -184,7 +205,9 @@ def test_elements_of_der(data: str, expected: list[tuple[int, bytes, bytes]]) ->
     assert der_elements(bytes.fromhex(data)) == expected
 
 
-@pytest.mark.parametrize("data", ["04", "0401", "0480", "048101", "0485000000000101", "1f0100", "0484ffffffff00", "040100ff"])
+@pytest.mark.parametrize(
+    "data", ["04", "0401", "0480", "048101", "0485000000000101", "1f0100", "0484ffffffff00", "040100ff"]
+)
 def test_what_is_no_der_is_refused(data: str) -> None:
     with pytest.raises(ValueError, match=r"ends early|tag|length"):
         der_elements(bytes.fromhex(data))

@@ -1,4 +1,5 @@
-"""The keys that tokens are signed with: what is one, when they are read again, and what becomes of them when they cannot be."""
+"""The keys that tokens are signed with: what is one, when they are read again, and what becomes of
+them when they cannot be."""
 
 from __future__ import annotations
 
@@ -83,7 +84,9 @@ def test_an_unknown_key_is_asked_for_but_not_often(tmp_path: Path) -> None:
     assert provider.reads == 3
 
 
-def test_old_keys_serve_while_the_end_point_is_down(issuer: TokenIssuer, caplog: pytest.LogCaptureFixture) -> None:
+def test_old_keys_serve_while_the_end_point_is_down(
+    issuer: TokenIssuer, caplog: pytest.LogCaptureFixture
+) -> None:
     provider, token = Provider(keys_of(issuer)), taken_apart(issuer.issue("alice"))
     assert provider.jwks.key(token) is not None
     sound, provider.data = provider.data, None
@@ -102,11 +105,15 @@ def test_old_keys_serve_while_the_end_point_is_down(issuer: TokenIssuer, caplog:
     assert provider.reads == 6
 
 
-def test_without_any_keys_a_log_in_may_be_tried_again(issuer: TokenIssuer, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_any_keys_a_log_in_may_be_tried_again(
+    issuer: TokenIssuer, caplog: pytest.LogCaptureFixture
+) -> None:
     provider, token = Provider(None), taken_apart(issuer.issue("alice"))
     with caplog.at_level(logging.WARNING, logger="fairlead_kafka.security"):
         for _ in range(3):
-            with pytest.raises(ConnectionFailed, match=r"^the keys that tokens are verified with cannot be had now$"):
+            with pytest.raises(
+                ConnectionFailed, match=r"^the keys that tokens are verified with cannot be had now$"
+            ):
                 provider.jwks.key(token)
     assert caplog.text.count("there are none yet: https://idp/jwks: Connection refused") == 1
     assert provider.reads == 1
@@ -163,7 +170,8 @@ def test_keys_of_no_use_are_left_out(issuer: TokenIssuer) -> None:
         {**sound, "use": "enc"}, {**sound, "key_ops": ["sign"]},
         {**sound, "x": sound["y"]}, {**sound, "crv": "P-384"}, {**sound, "crv": "secp256k1"},
         {**sound, "crv": ["P-256"]}, {**sound, "x": 7},
-        {**sound, "x": "é"}, {**RSA, "n": "AQAB"}, {**RSA, "e": "AQ"}, {**RSA, "e": ""}, {"kty": "RSA"}, {**RSA, "n": "x" * 255},
+        {**sound, "x": "é"}, {**RSA, "n": "AQAB"}, {**RSA, "e": "AQ"}, {**RSA, "e": ""}, {"kty": "RSA"},
+        {**RSA, "n": "x" * 255},
     ]  # fmt: skip
     assert len(parse_jwks(json.dumps({"keys": [*useless, {**sound, "key_ops": ["verify"]}]}).encode())) == 1
     for each in useless:
@@ -232,7 +240,12 @@ def test_keys_come_from_the_web(issuer: TokenIssuer) -> None:
     ],
 )
 def test_what_is_no_set_of_keys_is_told(
-    issuer: TokenIssuer, caplog: pytest.LogCaptureFixture, status: int, body: bytes, headers: dict[str, str], said: str
+    issuer: TokenIssuer,
+    caplog: pytest.LogCaptureFixture,
+    status: int,
+    body: bytes,
+    headers: dict[str, str],
+    said: str,
 ) -> None:
     caplog.set_level(logging.WARNING, logger="fairlead_kafka.security")
     with web_server(answering(status, body, **headers)) as url, pytest.raises(ConnectionFailed):
@@ -251,7 +264,18 @@ def test_nobody_is_there(issuer: TokenIssuer, caplog: pytest.LogCaptureFixture) 
 
 @pytest.mark.parametrize(
     "url",
-    ["", "x", "ftp://x/y", "https://", "https://u:p@x/y", "https://x y/", "file:", "file://elsewhere/x", "https://[x/", "https://x:y/"],
+    [
+        "",
+        "x",
+        "ftp://x/y",
+        "https://",
+        "https://u:p@x/y",
+        "https://x y/",
+        "file:",
+        "file://elsewhere/x",
+        "https://[x/",
+        "https://x:y/",
+    ],
 )
 def test_a_url_that_leads_nowhere_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match=re.escape("sasl.oauthbearer.jwks.endpoint.url: ")):
@@ -275,11 +299,18 @@ def transport(**more: Any) -> ServerTransport:
         "sasl.enabled.mechanisms": "OAUTHBEARER",
         **{f"sasl.oauthbearer.{key.replace('_', '.')}": value for key, value in more.items()},
     }
-    return ServerTransport(BROKER_CONFIGS.parse("broker", given), {0: ("X", "SASL_PLAINTEXT")}, lambda *_: None, None)
+    return ServerTransport(
+        BROKER_CONFIGS.parse("broker", given), {0: ("X", "SASL_PLAINTEXT")}, lambda *_: None, None
+    )
 
 
 def test_a_listener_believes_tokens_by_its_settings(issuer: TokenIssuer) -> None:
-    made = transport(jwks_endpoint_url=issuer.jwks_url, expected_audience="kafka", expected_issuer="me", sub_claim_name="upn")
+    made = transport(
+        jwks_endpoint_url=issuer.jwks_url,
+        expected_audience="kafka",
+        expected_issuer="me",
+        sub_claim_name="upn",
+    )
 
     def user(**claims: Any) -> str | None:
         message = b"n,,\x01auth=Bearer " + issuer.issue("alice", **claims).encode() + b"\x01\x01"
@@ -300,8 +331,14 @@ def test_a_listener_believes_tokens_by_its_settings(issuer: TokenIssuer) -> None
             {"jwks_endpoint_url": "file:///nowhere/x"},
             "listener X: sasl.oauthbearer.jwks.endpoint.url: /nowhere/x: No such file or directory",
         ),
-        ({"jwks_endpoint_url": "https://x/", "sub_claim_name": ""}, "listener X: sasl.oauthbearer.sub.claim.name: must not be empty"),
-        ({"jwks_endpoint_url": "nonsense"}, "listener X: sasl.oauthbearer.jwks.endpoint.url: a URL of https is needed"),
+        (
+            {"jwks_endpoint_url": "https://x/", "sub_claim_name": ""},
+            "listener X: sasl.oauthbearer.sub.claim.name: must not be empty",
+        ),
+        (
+            {"jwks_endpoint_url": "nonsense"},
+            "listener X: sasl.oauthbearer.jwks.endpoint.url: a URL of https is needed",
+        ),
     ],
 )
 def test_what_cannot_work_is_told_at_once(more: dict[str, Any], said: str) -> None:
@@ -310,7 +347,11 @@ def test_what_cannot_work_is_told_at_once(more: dict[str, Any], said: str) -> No
 
 
 def test_a_broker_starts_while_its_identity_provider_is_down() -> None:
-    assert transport(jwks_endpoint_url="https://127.0.0.1:1/jwks").server_authenticator(0, "OAUTHBEARER").blocking
+    assert (
+        transport(jwks_endpoint_url="https://127.0.0.1:1/jwks")
+        .server_authenticator(0, "OAUTHBEARER")
+        .blocking
+    )
 
 
 def test_an_issuer_of_no_algorithm_is_refused(tmp_path: Path) -> None:

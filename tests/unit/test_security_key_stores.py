@@ -1,4 +1,5 @@
-"""Key stores: what a file is, is told from its content; certificates come in OpenSSL's order; every fault has a sentence."""
+"""Key stores: what a file is, is told from its content; certificates come in OpenSSL's order; every
+fault has a sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from fairlead_kafka.base.errors import ConfigError
-from fairlead_kafka.security.key_stores import Identity, PemBlock, identity, pem_of, split_pem, trusted_certificates
+from fairlead_kafka.security.key_stores import (
+    Identity,
+    PemBlock,
+    identity,
+    pem_of,
+    split_pem,
+    trusted_certificates,
+)
 
 DATA = Path(__file__).parents[1] / "data" / "security"
 PASSWORD = "changeit"
@@ -28,11 +36,14 @@ CLIENT, MIDDLE, ROOT = CERTIFICATES
 
 
 def pem(label: str, der: bytes) -> bytes:
-    return f"-----BEGIN {label}-----\n".encode() + base64.encodebytes(der) + f"-----END {label}-----\n".encode()
+    return (
+        f"-----BEGIN {label}-----\n".encode() + base64.encodebytes(der) + f"-----END {label}-----\n".encode()
+    )
 
 
 def accepted_by_openssl(found: Identity, folder: Path) -> bool:
-    """Whether OpenSSL takes the certificates and the key, which it does only if they belong together."""
+    """Whether OpenSSL takes the certificates and the key, which it does only if they belong
+    together."""
     file = folder / "identity.pem"
     file.write_bytes(pem_of(found.certificates).encode() + pem("PRIVATE KEY", found.key))
     ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(file)
@@ -51,7 +62,9 @@ def accepted_by_openssl(found: Identity, folder: Path) -> bool:
         ("identity.p12", {CLIENT, MIDDLE, ROOT}),
     ],
 )
-def test_certificates_to_trust_whatever_the_type_is_said_to_be(name: str, expected: set[bytes], declared: str | None) -> None:
+def test_certificates_to_trust_whatever_the_type_is_said_to_be(
+    name: str, expected: set[bytes], declared: str | None
+) -> None:
     found = trusted_certificates(read(name), declared, PASSWORD, TRUST)
     assert set(found) == expected
     assert len(found) == len(expected)
@@ -63,8 +76,12 @@ def test_what_is_not_encrypted_needs_no_password(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["identity.jks", "identity.p12", "identity-legacy.p12"])
-@pytest.mark.parametrize(("store_password", "key_password"), [(PASSWORD, None), (PASSWORD, PASSWORD), (None, PASSWORD)])
-def test_a_key_and_its_chain(name: str, store_password: str | None, key_password: str | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("store_password", "key_password"), [(PASSWORD, None), (PASSWORD, PASSWORD), (None, PASSWORD)]
+)
+def test_a_key_and_its_chain(
+    name: str, store_password: str | None, key_password: str | None, tmp_path: Path
+) -> None:
     found = identity(read(name), None, store_password, key_password, KEY)
     assert found.certificates == CERTIFICATES
     assert found == identity(CHAIN + read("key.pem"), None, None, None, KEY)
@@ -82,7 +99,9 @@ def test_a_key_and_its_chain(name: str, store_password: str | None, key_password
     ],
 )
 @pytest.mark.parametrize("key_first", [True, False])
-def test_pem_in_any_order(certificates: str, key: str, key_password: str | None, key_first: bool, tmp_path: Path) -> None:
+def test_pem_in_any_order(
+    certificates: str, key: str, key_password: str | None, key_first: bool, tmp_path: Path
+) -> None:
     parts = [read(key), read(certificates)]
     found = identity(b"".join(parts if key_first else reversed(parts)), "PEM", None, key_password, KEY)
     assert found.certificates[0] == split_pem(read(certificates), "")[0].der
@@ -100,7 +119,9 @@ def test_pem_in_any_order(certificates: str, key: str, key_password: str | None,
         ((ROOT,), (ROOT,)),
     ],
 )
-def test_a_client_s_own_certificate_comes_first(given: tuple[bytes, ...], expected: tuple[bytes, ...]) -> None:
+def test_a_client_s_own_certificate_comes_first(
+    given: tuple[bytes, ...], expected: tuple[bytes, ...]
+) -> None:
     assert identity(read("key.pem") + pem_of(given).encode(), None, None, None, KEY).certificates == expected
 
 
@@ -133,7 +154,9 @@ def test_no_key_is_shown() -> None:
         CHAIN.replace(b"\n", b"\r"),
         CHAIN.replace(b"\n", b" "),
         b"\xef\xbb\xbf" + CHAIN.replace(b"\n", b"\n\n"),
-        b"subject=Z\xc3\xbcrich --- \n" + CHAIN.replace(b"-----BEGIN", b"# one more\n-----BEGIN") + b"-----\nend",
+        b"subject=Z\xc3\xbcrich --- \n"
+        + CHAIN.replace(b"-----BEGIN", b"# one more\n-----BEGIN")
+        + b"-----\nend",
         CHAIN.replace(b"CERTIFICATE", b"X509 CERTIFICATE"),
         CHAIN.replace(b"CERTIFICATE-----\n", b"CERTIFICATE-----\nComment: none\n\n"),
         CHAIN.rstrip(),
@@ -144,7 +167,11 @@ def test_pem_may_have_any_line_ends_and_text_around_it(text: bytes) -> None:
 
 
 def test_blocks_of_pem() -> None:
-    text = b"-----BEGIN PGP MESSAGE-----\n!\n-----END PGP MESSAGE-----\n" + pem("CERTIFICATE", ROOT) + read("key-rsa-encrypted.pem")
+    text = (
+        b"-----BEGIN PGP MESSAGE-----\n!\n-----END PGP MESSAGE-----\n"
+        + pem("CERTIFICATE", ROOT)
+        + read("key-rsa-encrypted.pem")
+    )
     first, second, third = split_pem(text, "x")
     assert (first, second) == (PemBlock("PGP MESSAGE", b""), PemBlock("CERTIFICATE", ROOT))
     assert (third.label, third.encrypted) == ("RSA PRIVATE KEY", True)
@@ -154,7 +181,8 @@ def test_blocks_of_pem() -> None:
 def test_certificates_as_pem() -> None:
     text = pem_of(CERTIFICATES)
     assert [
-        ssl.PEM_cert_to_DER_cert(part + "-----END CERTIFICATE-----") for part in text.split("-----END CERTIFICATE-----\n")[:-1]
+        ssl.PEM_cert_to_DER_cert(part + "-----END CERTIFICATE-----")
+        for part in text.split("-----END CERTIFICATE-----\n")[:-1]
     ] == list(CERTIFICATES)
     assert pem_of([ROOT]) == ssl.DER_cert_to_PEM_cert(ROOT)
     assert pem_of([]) == ""
@@ -169,34 +197,109 @@ NO_STORE = r"no key store that is known \(JKS, PKCS12, PEM\); check that it is t
         (b"", None, None, "is empty; give a key store of type JKS, PKCS12 or PEM"),
         (b" \r\n", "PEM", None, "is empty; give a key store of type JKS, PKCS12 or PEM"),
         (b"hello", None, None, f"is {NO_STORE}"),
-        (b"hello", "pem", None, r"is no PEM, nor any other key store that is known \(JKS, PKCS12, PEM\); check that it is the right file"),
+        (
+            b"hello",
+            "pem",
+            None,
+            r"is no PEM, nor any other key store that is known \(JKS, PKCS12, PEM\); check that it is the "
+            r"right file",
+        ),
         (b"0", None, None, f"is {NO_STORE}"),
-        (read("trust.jks"), "BKS", PASSWORD, "key stores of type BKS are not known; known are JKS, PKCS12, PEM"),
-        (ROOT, None, None, "is no PKCS12 but DER of another kind; convert a certificate to PEM: `openssl x509 -inform der .*`"),
-        (read("old.jceks"), None, PASSWORD, "is a JCEKS, which only Java reads; convert it: `keytool .*`, and give NEW.p12"),
+        (
+            read("trust.jks"),
+            "BKS",
+            PASSWORD,
+            "key stores of type BKS are not known; known are JKS, PKCS12, PEM",
+        ),
+        (
+            ROOT,
+            None,
+            None,
+            "is no PKCS12 but DER of another kind; convert a certificate to PEM: `openssl x509 -inform der "
+            ".*`",
+        ),
+        (
+            read("old.jceks"),
+            None,
+            PASSWORD,
+            "is a JCEKS, which only Java reads; convert it: `keytool .*`, and give NEW.p12",
+        ),
         (
             read("trust.jks"),
             None,
             "no",
-            "ssl.truststore.password is wrong, or the file was changed; `keytool -list -keystore FILE` tells which",
+            "ssl.truststore.password is wrong, or the file was changed; `keytool -list -keystore FILE` tells "
+            "which",
         ),
         (read("trust.p12"), None, "no", "ssl.truststore.password is wrong, or the file is damaged"),
         (read("trust.p12"), None, None, "is a PKCS12, which needs a password; set ssl.truststore.password"),
-        (read("trust.p12")[:-1], None, PASSWORD, "the file is cut short: it has 1829 of its 1830 bytes; copy it again"),
+        (
+            read("trust.p12")[:-1],
+            None,
+            PASSWORD,
+            "the file is cut short: it has 1829 of its 1830 bytes; copy it again",
+        ),
         (b"0\x80\x02\x01\x03", None, PASSWORD, "ssl.truststore.password is wrong, or the file is damaged"),
-        (read("key.pem"), None, None, "there is no CERTIFICATE in it, only 1 PRIVATE KEY; give the certificates to trust"),
-        (CHAIN[:500], None, None, "block 1 of the PEM text has a BEGIN, but no END that matches; the text may be cut short"),
-        (b"-----BEGIN ", None, None, "block 1 of the PEM text has a BEGIN, but no END that matches; the text may be cut short"),
-        (CHAIN.replace(b"END", b"FIN", 1), None, None, "block 1 of the PEM text has a BEGIN, but no END that matches; .*"),
-        (pem("CERTIFICATE", ROOT[:-1]), None, None, "block 1 of the PEM text, CERTIFICATE, is damaged or cut short; copy it again"),
-        (pem("CERTIFICATE", b""), None, None, "block 1 of the PEM text, CERTIFICATE, is damaged or cut short; copy it again"),
-        (CHAIN.replace(b"M", b"*"), None, None, "block 1 of the PEM text, CERTIFICATE, is damaged or cut short; copy it again"),
-        (pem("CERTIFICATE", ROOT) + pem("CERTIFICATE", b"0\0"), None, None, "certificate 2 is damaged; copy it again"),
+        (
+            read("key.pem"),
+            None,
+            None,
+            "there is no CERTIFICATE in it, only 1 PRIVATE KEY; give the certificates to trust",
+        ),
+        (
+            CHAIN[:500],
+            None,
+            None,
+            "block 1 of the PEM text has a BEGIN, but no END that matches; the text may be cut short",
+        ),
+        (
+            b"-----BEGIN ",
+            None,
+            None,
+            "block 1 of the PEM text has a BEGIN, but no END that matches; the text may be cut short",
+        ),
+        (
+            CHAIN.replace(b"END", b"FIN", 1),
+            None,
+            None,
+            "block 1 of the PEM text has a BEGIN, but no END that matches; .*",
+        ),
+        (
+            pem("CERTIFICATE", ROOT[:-1]),
+            None,
+            None,
+            "block 1 of the PEM text, CERTIFICATE, is damaged or cut short; copy it again",
+        ),
+        (
+            pem("CERTIFICATE", b""),
+            None,
+            None,
+            "block 1 of the PEM text, CERTIFICATE, is damaged or cut short; copy it again",
+        ),
+        (
+            CHAIN.replace(b"M", b"*"),
+            None,
+            None,
+            "block 1 of the PEM text, CERTIFICATE, is damaged or cut short; copy it again",
+        ),
+        (
+            pem("CERTIFICATE", ROOT) + pem("CERTIFICATE", b"0\0"),
+            None,
+            None,
+            "certificate 2 is damaged; copy it again",
+        ),
         (pem("CERTIFICATE", read("two-keys.p12")), None, None, "certificate 1 is damaged; copy it again"),
-        (bytes.fromhex("feedfeed0000000200000000") + bytes(20), None, None, "there is no certificate in it; .*: `keytool -importcert`"),
+        (
+            bytes.fromhex("feedfeed0000000200000000") + bytes(20),
+            None,
+            None,
+            "there is no certificate in it; .*: `keytool -importcert`",
+        ),
     ],
 )
-def test_a_trust_store_that_cannot_be_read_is_told(data: bytes, declared: str | None, password: str | None, told: str) -> None:
+def test_a_trust_store_that_cannot_be_read_is_told(
+    data: bytes, declared: str | None, password: str | None, told: str
+) -> None:
     with pytest.raises(ConfigError, match=f"^{TRUST}: {told}$"):
         trusted_certificates(data, declared, password, TRUST)
 
@@ -216,43 +319,100 @@ TO_PKCS8 = "convert it: `openssl pkcs8 -topk8 -in OLD -out NEW`"
             (None, None),
             f"there is no private key in it, nor anything else; {NO_KEY}",
         ),
-        (CHAIN, (None, None), "there is no PRIVATE KEY in it, only 4 CERTIFICATE; add the key of the certificate"),
-        (read("key.pem"), (None, None), "there is no CERTIFICATE in it, only 1 PRIVATE KEY; add the certificate of the key"),
-        (read("identity.jks"), ("no", None), "ssl.keystore.password is wrong, or the file was changed; `keytool .*` tells which"),
-        (read("identity.jks"), (PASSWORD, "no"), "ssl.key.password is not that of the private key of alias 'client'"),
+        (
+            CHAIN,
+            (None, None),
+            "there is no PRIVATE KEY in it, only 4 CERTIFICATE; add the key of the certificate",
+        ),
+        (
+            read("key.pem"),
+            (None, None),
+            "there is no CERTIFICATE in it, only 1 PRIVATE KEY; add the certificate of the key",
+        ),
+        (
+            read("identity.jks"),
+            ("no", None),
+            "ssl.keystore.password is wrong, or the file was changed; `keytool .*` tells which",
+        ),
+        (
+            read("identity.jks"),
+            (PASSWORD, "no"),
+            "ssl.key.password is not that of the private key of alias 'client'",
+        ),
         (
             read("two-keys.jks"),
             (PASSWORD, None),
-            r"ssl.keystore.password \(ssl.key.password is not set\) is not that of the private key of alias 'alpha'",
+            r"ssl.keystore.password \(ssl.key.password is not set\) is not that of the private key of alias "
+            r"'alpha'",
         ),
         (
             read("ec.jks"),
             (None, None),
-            "its private key needs a password; set ssl.keystore.password, or ssl.key.password if it has its own",
+            "its private key needs a password; set ssl.keystore.password, or ssl.key.password if it has its "
+            "own",
         ),
-        (read("identity.p12"), ("no", None), "ssl.keystore.password is wrong, or the file is damaged; a key in a PKCS12 must have .*"),
-        (read("identity.p12"), (None, None), "is a PKCS12, which needs a password; set ssl.keystore.password"),
-        (CHAIN + read("key-encrypted.pem"), (PASSWORD, None), "its private key is encrypted; set ssl.key.password"),
+        (
+            read("identity.p12"),
+            ("no", None),
+            "ssl.keystore.password is wrong, or the file is damaged; a key in a PKCS12 must have .*",
+        ),
+        (
+            read("identity.p12"),
+            (None, None),
+            "is a PKCS12, which needs a password; set ssl.keystore.password",
+        ),
+        (
+            CHAIN + read("key-encrypted.pem"),
+            (PASSWORD, None),
+            "its private key is encrypted; set ssl.key.password",
+        ),
         (CHAIN + read("key-encrypted.pem"), (None, ""), "its private key is encrypted; set ssl.key.password"),
-        (CHAIN + read("key-encrypted.pem"), (None, "no"), "ssl.key.password is wrong, or the private key is damaged"),
-        (CHAIN + pem("ENCRYPTED PRIVATE KEY", ROOT), (None, "no"), "ssl.key.password is wrong, or the private key is damaged"),
+        (
+            CHAIN + read("key-encrypted.pem"),
+            (None, "no"),
+            "ssl.key.password is wrong, or the private key is damaged",
+        ),
+        (
+            CHAIN + pem("ENCRYPTED PRIVATE KEY", ROOT),
+            (None, "no"),
+            "ssl.key.password is wrong, or the private key is damaged",
+        ),
         (
             CHAIN + read("key-rsa-encrypted.pem"),
             (None, PASSWORD),
-            f"the RSA PRIVATE KEY in it is encrypted in OpenSSL's old way; {TO_PKCS8}, and set ssl.key.password",
+            f"the RSA PRIVATE KEY in it is encrypted in OpenSSL's old way; {TO_PKCS8}, and set "
+            "ssl.key.password",
         ),
         (
             CHAIN + pem("OPENSSH PRIVATE KEY", b"0"),
             (None, None),
             f"the OPENSSH PRIVATE KEY in it is of a form that is not read; {TO_PKCS8}",
         ),
-        (CHAIN + pem("PRIVATE KEY", ROOT), (None, None), f"the PRIVATE KEY in it is damaged; copy it again, or {TO_PKCS8}"),
-        (CHAIN + pem("EC PRIVATE KEY", b"0\0"), (None, None), f"the EC PRIVATE KEY in it is damaged; copy it again, or {TO_PKCS8}"),
-        (CHAIN + pem("PRIVATE KEY", b"0\1"), (None, None), "block 5 of the PEM text, PRIVATE KEY, is damaged or cut short; copy it again"),
-        (pem("CERTIFICATE", b"0\0") + read("key.pem"), (None, None), "certificate 1 is damaged; copy it again"),
+        (
+            CHAIN + pem("PRIVATE KEY", ROOT),
+            (None, None),
+            f"the PRIVATE KEY in it is damaged; copy it again, or {TO_PKCS8}",
+        ),
+        (
+            CHAIN + pem("EC PRIVATE KEY", b"0\0"),
+            (None, None),
+            f"the EC PRIVATE KEY in it is damaged; copy it again, or {TO_PKCS8}",
+        ),
+        (
+            CHAIN + pem("PRIVATE KEY", b"0\1"),
+            (None, None),
+            "block 5 of the PEM text, PRIVATE KEY, is damaged or cut short; copy it again",
+        ),
+        (
+            pem("CERTIFICATE", b"0\0") + read("key.pem"),
+            (None, None),
+            "certificate 1 is damaged; copy it again",
+        ),
     ],
 )
-def test_an_identity_that_cannot_be_read_is_told(data: bytes, passwords: tuple[str | None, str | None], told: str) -> None:
+def test_an_identity_that_cannot_be_read_is_told(
+    data: bytes, passwords: tuple[str | None, str | None], told: str
+) -> None:
     with pytest.raises(ConfigError, match=f"^{KEY}: {told}$") as raised:
         identity(data, None, *passwords, KEY)
     assert raised.value.__cause__ is None
@@ -271,13 +431,21 @@ def test_a_file_that_is_cut_short_anywhere_is_told(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("data", "reading"),
-    [(read("identity.p12"), "a PKCS12 key store"), (CHAIN + read("key-encrypted.pem"), "an encrypted private key")],
+    [
+        (read("identity.p12"), "a PKCS12 key store"),
+        (CHAIN + read("key-encrypted.pem"), "an encrypted private key"),
+    ],
 )
-def test_without_cryptography_its_absence_is_told(data: bytes, reading: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_cryptography_its_absence_is_told(
+    data: bytes, reading: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
     with pytest.raises(ConfigError) as raised:
         identity(data, None, PASSWORD, PASSWORD, KEY)
-    assert str(raised.value) == f'{KEY}: reading {reading} needs the package cryptography: pip install "fairlead-kafka[security]"'
+    assert (
+        str(raised.value)
+        == f'{KEY}: reading {reading} needs the package cryptography: pip install "fairlead-kafka[security]"'
+    )
 
 
 @pytest.mark.parametrize("data", [read("identity.jks"), CHAIN + read("key.pem"), CHAIN + read("key-rsa.pem")])

@@ -38,12 +38,23 @@ def test_scram_proves_both_ends(mechanism: str) -> None:
 
 @pytest.mark.parametrize(
     "challenge",
-    [b"", b"\xff", b"r=short", b"r=elsewhere,s=QSXCR+Q6sek8bf92,i=4096", b"e=unknown-user", b"r=,s=,i=", b"r=x,s=%%%,i=-1", b"," * 4096],
+    [
+        b"",
+        b"\xff",
+        b"r=short",
+        b"r=elsewhere,s=QSXCR+Q6sek8bf92,i=4096",
+        b"e=unknown-user",
+        b"r=,s=,i=",
+        b"r=x,s=%%%,i=-1",
+        b"," * 4096,
+    ],
 )
 def test_a_server_that_is_not_one_is_refused(challenge: bytes) -> None:
     client = Scram("SCRAM-SHA-256", user())
     client.next(None)
-    with pytest.raises(AuthenticationFailed, match="the broker's part of the log-in by SCRAM-SHA-256 does not fit"):
+    with pytest.raises(
+        AuthenticationFailed, match="the broker's part of the log-in by SCRAM-SHA-256 does not fit"
+    ):
         client.next(challenge)
 
 

@@ -1,4 +1,5 @@
-"""Tokens from an identity provider: what it is asked, what its answers mean, what is tried again, and that no secret is ever shown."""
+"""Tokens from an identity provider: what it is asked, what its answers mean, what is tried again,
+and that no secret is ever shown."""
 
 from __future__ import annotations
 
@@ -74,7 +75,9 @@ class Endpoint:
 
     def source(self, **options: Any) -> OidcSource:
         clock = Clock()
-        return OidcSource(self.url, "orders", Secret(SECRET), monotonic_s=clock.now_s, sleep_s=clock.sleep_s, **options)
+        return OidcSource(
+            self.url, "orders", Secret(SECRET), monotonic_s=clock.now_s, sleep_s=clock.sleep_s, **options
+        )
 
     def refuses(self, given: Answer | None, error: type[FairleadError], **options: Any) -> str:
         self.answers = [given]
@@ -109,7 +112,12 @@ def test_a_client_s_credentials_get_a_token(endpoint: Endpoint) -> None:
     text = jwt(exp=NOW_S + 900, sub="service-orders")
     endpoint.answers = [answer(access_token=f" {text}\n", expires_in="3600", token_type="Bearer")]
     token = endpoint.source(scope=" read write ").fetch(NOW_S)
-    assert (token.text.reveal(), token.expires_s, token.obtained_s, token.principal) == (text, NOW_S + 900, NOW_S, "service-orders")
+    assert (token.text.reveal(), token.expires_s, token.obtained_s, token.principal) == (
+        text,
+        NOW_S + 900,
+        NOW_S,
+        "service-orders",
+    )
     assert repr(token) == f"Token(expires_s={NOW_S + 900}, obtained_s={NOW_S})"
     headers, body = endpoint.asked[0]
     assert body == b"grant_type=client_credentials&scope=read+write"
@@ -122,7 +130,9 @@ def test_id_and_secret_are_encoded_for_urls_if_asked_for(endpoint: Endpoint) -> 
     token = endpoint.source(header_urlencode=True).fetch(NOW_S)
     assert (token.text.reveal(), token.expires_s, token.principal) == ("opaque", None, None)
     headers, body = endpoint.asked[0]
-    assert base64.b64decode(headers["Authorization"].removeprefix("Basic ")) == b"orders:pa%2Fss+w%C3%B6rd%2B1"
+    assert (
+        base64.b64decode(headers["Authorization"].removeprefix("Basic ")) == b"orders:pa%2Fss+w%C3%B6rd%2B1"
+    )
     assert body == b"grant_type=client_credentials"
 
 
@@ -134,12 +144,17 @@ def test_id_and_secret_are_encoded_for_urls_if_asked_for(endpoint: Endpoint) -> 
         (60, NOW_S + 900, NOW_S + 60),
         (3600, NOW_S - 900, NOW_S + 3600),
         (None, NOW_S - 900, NOW_S - 900),
-        *((nonsense, NOW_S + 900, NOW_S + 900) for nonsense in ("soon", True, 0, -1, 1e300, float("nan"), [], 10**400)),
+        *(
+            (nonsense, NOW_S + 900, NOW_S + 900)
+            for nonsense in ("soon", True, 0, -1, 1e300, float("nan"), [], 10**400)
+        ),
         (None, "never", None),
         (None, NOW_S * 1000, None),
     ],
 )
-def test_a_token_expires_as_the_answer_and_the_token_say(endpoint: Endpoint, expires_in: Any, exp_s: Any, expires_s: float | None) -> None:
+def test_a_token_expires_as_the_answer_and_the_token_say(
+    endpoint: Endpoint, expires_in: Any, exp_s: Any, expires_s: float | None
+) -> None:
     endpoint.answers = [answer(access_token=jwt(exp=exp_s), expires_in=expires_in)]
     assert endpoint.source().fetch(NOW_S).expires_s == expires_s
 
@@ -147,8 +162,11 @@ def test_a_token_expires_as_the_answer_and_the_token_say(endpoint: Endpoint, exp
 def test_a_refusal_says_what_to_check_and_hides_the_secret(endpoint: Endpoint) -> None:
     credentials = "b3JkZXJzOnBhL3NzIHfDtnJkKzE="
     said = f"no client orders with {SECRET}, pa%2fss%20w%c3%b6rd%2B1, {credentials}\r\n or {jwt(sub='x')}"
-    assert endpoint.refuses(answer(401, error="invalid_client", error_description=said), AuthenticationFailed) == (
-        "URL refused client 'orders' (401 invalid_client: no client orders with [hidden], [hidden], [hidden] or [hidden]): "
+    assert endpoint.refuses(
+        answer(401, error="invalid_client", error_description=said), AuthenticationFailed
+    ) == (
+        "URL refused client 'orders' (401 invalid_client: no client orders with [hidden], [hidden], [hidden] "
+        "or [hidden]): "
         "check sasl.oauthbearer.client.credentials.client.id and .client.secret"
     )
     assert len(endpoint.asked) == 1
@@ -157,12 +175,28 @@ def test_a_refusal_says_what_to_check_and_hides_the_secret(endpoint: Endpoint) -
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        (answer(400, error="invalid_scope"), AuthenticationFailed, "(400 invalid_scope): check sasl.oauthbearer.scope"),
-        (answer(403, errorCode="E1", errorSummary="no"), AuthenticationFailed, "(403 E1: no): check sasl.oauthbearer.client"),
-        (answer(404, error={"code": 1}), AuthenticationFailed, "(404 Not Found): check sasl.oauthbearer.token.endpoint.url"),
+        (
+            answer(400, error="invalid_scope"),
+            AuthenticationFailed,
+            "(400 invalid_scope): check sasl.oauthbearer.scope",
+        ),
+        (
+            answer(403, errorCode="E1", errorSummary="no"),
+            AuthenticationFailed,
+            "(403 E1: no): check sasl.oauthbearer.client",
+        ),
+        (
+            answer(404, error={"code": 1}),
+            AuthenticationFailed,
+            "(404 Not Found): check sasl.oauthbearer.token.endpoint.url",
+        ),
         (answer(407), AuthenticationFailed, "check https_proxy"),
         (answer(501), AuthenticationFailed, "(501 Not Implemented)"),
-        (answer(200, error="invalid_client"), AuthenticationFailed, "refused client 'orders' (200 invalid_client)"),
+        (
+            answer(200, error="invalid_client"),
+            AuthenticationFailed,
+            "refused client 'orders' (200 invalid_client)",
+        ),
         (answer(503), ConnectionFailed, "URL gave no token (503 Service Unavailable); asked 8 times"),
         (answer(429), ConnectionFailed, "(429 Too Many Requests)"),
         ((200, {}, b"<html>"), AuthenticationFailed, "something else than a JSON object"),
@@ -171,16 +205,30 @@ def test_a_refusal_says_what_to_check_and_hides_the_secret(endpoint: Endpoint) -
         ((200, {"Content-Length": "20"}, b'{"access_token"'), ConnectionFailed, "its answer broke off"),
         ((200, {}, b" " * (ANSWER_MAX_BYTES + 1)), AuthenticationFailed, "more than 1048576 bytes"),
         ((502, {}, b" " * (ANSWER_MAX_BYTES + 1)), ConnectionFailed, "(502 Bad Gateway)"),
-        (answer(token="sesame", expires_in=3), AuthenticationFailed, "without an access_token (what is there: token, expires_in)"),
+        (
+            answer(token="sesame", expires_in=3),
+            AuthenticationFailed,
+            "without an access_token (what is there: token, expires_in)",
+        ),
         (answer(), AuthenticationFailed, "without an access_token (what is there: nothing)"),
         (answer(access_token={"sesame": 1}), AuthenticationFailed, "URL gave a token of type dict"),
         (answer(access_token="sesa\x01me"), AuthenticationFailed, "URL gave a token with control characters"),
-        (answer(307, {"Location": "https://me:sesame@evil/?sesame"}), AuthenticationFailed, "URL redirects to https://evil/ (307)"),
+        (
+            answer(307, {"Location": "https://me:sesame@evil/?sesame"}),
+            AuthenticationFailed,
+            "URL redirects to https://evil/ (307)",
+        ),
         (answer(302), AuthenticationFailed, "URL redirects to nowhere (302)"),
-        (answer(302, {"Location": "http://[/sesame"}), AuthenticationFailed, "URL redirects to nowhere (302)"),
+        (
+            answer(302, {"Location": "http://[/sesame"}),
+            AuthenticationFailed,
+            "URL redirects to nowhere (302)",
+        ),
     ],
 )
-def test_other_answers_are_told_apart(endpoint: Endpoint, given: Answer, error: type[FairleadError], message: str) -> None:
+def test_other_answers_are_told_apart(
+    endpoint: Endpoint, given: Answer, error: type[FairleadError], message: str
+) -> None:
     said = endpoint.refuses(given, error)
     assert message in said
     assert "sesame" not in said
@@ -190,9 +238,15 @@ def test_other_answers_are_told_apart(endpoint: Endpoint, given: Answer, error: 
 def test_a_failure_is_retried_with_exponential_back_off(endpoint: Endpoint) -> None:
     endpoint.answers = [answer(500), answer(500), answer(access_token="opaque", expires_in=60)]
     clock = Clock()
-    source = OidcSource(endpoint.url, "orders", Secret(SECRET), monotonic_s=clock.now_s, sleep_s=clock.sleep_s)
+    source = OidcSource(
+        endpoint.url, "orders", Secret(SECRET), monotonic_s=clock.now_s, sleep_s=clock.sleep_s
+    )
     token = source.fetch(NOW_S)
-    assert (clock.slept, token.obtained_s, token.expires_s) == ([0.1, 0.2], NOW_S + clock.now_s(), NOW_S + clock.now_s() + 60)
+    assert (clock.slept, token.obtained_s, token.expires_s) == (
+        [0.1, 0.2],
+        NOW_S + clock.now_s(),
+        NOW_S + clock.now_s() + 60,
+    )
     endpoint.answers = [answer(500)]
     clock.slept.clear()
     with pytest.raises(ConnectionFailed):
@@ -200,10 +254,13 @@ def test_a_failure_is_retried_with_exponential_back_off(endpoint: Endpoint) -> N
     assert clock.slept == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 3.7])
 
 
-def test_an_endpoint_that_is_slow_or_away_is_told(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_that_is_slow_or_away_is_told(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
     once: dict[str, Any] = {"retry_backoff_max_ms": 0}
     assert endpoint.refuses(None, ConnectionFailed, read_timeout_ms=20, **once) == (
-        "URL could not be asked for a token: no answer within 0.02 s (sasl.login.read.timeout.ms); asked 1 time"
+        "URL could not be asked for a token: no answer within 0.02 s (sasl.login.read.timeout.ms); asked 1 "
+        "time"
     )
     trickling = SimpleNamespace(length=None, read1=lambda _size: b" ")
     ticks = iter(range(100))
@@ -211,13 +268,24 @@ def test_an_endpoint_that_is_slow_or_away_is_told(endpoint: Endpoint, monkeypatc
     with pytest.raises(TimeoutError):
         source._body(trickling)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        source = OidcSource(f"https://127.0.0.1:{silent.getsockname()[1]}/t", "orders", Secret(SECRET), connect_timeout_ms=20, **once)
-        with pytest.raises(ConnectionFailed, match=r"no connection within 0.02 s \(sasl.login.connect.timeout.ms\)"):
+        source = OidcSource(
+            f"https://127.0.0.1:{silent.getsockname()[1]}/t",
+            "orders",
+            Secret(SECRET),
+            connect_timeout_ms=20,
+            **once,
+        )
+        with pytest.raises(
+            ConnectionFailed, match=r"no connection within 0.02 s \(sasl.login.connect.timeout.ms\)"
+        ):
             source.fetch(NOW_S)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         where = f"127.0.0.1:{nobody.getsockname()[1]}"
-        with pytest.raises(ConnectionFailed, match=f"^http://{where}/t could not be asked for a token: .*refused; asked 1 time$"):
+        with pytest.raises(
+            ConnectionFailed,
+            match=f"^http://{where}/t could not be asked for a token: .*refused; asked 1 time$",
+        ):
             OidcSource(f"http://{where}/t", "orders", Secret(SECRET), **once).fetch(NOW_S)
         monkeypatch.setenv("http_proxy", f"http://me:sesame@{where}")
         monkeypatch.setenv("no_proxy", "")
@@ -233,7 +301,10 @@ def test_a_certificate_that_is_not_trusted_is_final(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(oidc, "opener", lambda *_: SimpleNamespace(open=refuse))
     source = OidcSource("https://idp:8443/token?tenant=1", "orders", Secret(SECRET))
-    with pytest.raises(AuthenticationFailed, match=r"^https://idp:8443/token has a certificate that is not trusted \(.*self-signed"):
+    with pytest.raises(
+        AuthenticationFailed,
+        match=r"^https://idp:8443/token has a certificate that is not trusted \(.*self-signed",
+    ):
         source.fetch(NOW_S)
 
 
@@ -263,7 +334,8 @@ def test_http_is_warned_of_unless_it_stays_on_this_machine(caplog: pytest.LogCap
     assert not caplog.records
     OidcSource("http://idp/t?key", "orders", Secret(SECRET))
     assert [record.getMessage() for record in caplog.records] == [
-        "http://idp/t: the client's secret is sent to it unencrypted; use https in sasl.oauthbearer.token.endpoint.url"
+        "http://idp/t: the client's secret is sent to it unencrypted; use https in "
+        "sasl.oauthbearer.token.endpoint.url"
     ]
     with pytest.raises(ConfigError, match="both are needed"):
         OidcSource("https://idp/t", "orders", Secret(""))

@@ -23,8 +23,10 @@ def der(tag: int, content: bytes) -> bytes:
 
 
 OIDS = {
-    "CN": "550403", "C": "550406", "L": "550407", "ST": "550408", "STREET": "550409", "O": "55040a", "OU": "55040b",
-    "DC": "0992268993f22c640119", "UID": "0992268993f22c640101", "E": "2a864886f70d010901", "SERIAL": "550405", "ODD": "883703",
+    "CN": "550403", "C": "550406", "L": "550407", "ST": "550408", "STREET": "550409", "O": "55040a",
+    "OU": "55040b",
+    "DC": "0992268993f22c640119", "UID": "0992268993f22c640101", "E": "2a864886f70d010901",
+    "SERIAL": "550405", "ODD": "883703",
 }  # fmt: skip
 
 
@@ -33,12 +35,23 @@ def certificate(*sets: list[tuple[str, int, bytes]]) -> bytes:
     name = der(
         0x30,
         b"".join(
-            der(0x31, b"".join(der(0x30, der(6, bytes.fromhex(OIDS[kind])) + der(tag, value)) for kind, tag, value in each))
+            der(
+                0x31,
+                b"".join(
+                    der(0x30, der(6, bytes.fromhex(OIDS[kind])) + der(tag, value))
+                    for kind, tag, value in each
+                ),
+            )
             for each in sets
         ),
     )
     rest = der(0x30, b"")
-    return der(0x30, der(0x30, der(0xA0, der(2, b"\2")) + der(2, b"\1") + rest + rest + rest + name + rest) + rest + der(3, b"\0"))
+    return der(
+        0x30,
+        der(0x30, der(0xA0, der(2, b"\2")) + der(2, b"\1") + rest + rest + rest + name + rest)
+        + rest
+        + der(3, b"\0"),
+    )
 
 
 UTF8, PRINTABLE = 0x0C, 0x13
@@ -49,9 +62,15 @@ UTF8, PRINTABLE = 0x0C, 0x13
     [
         ([], ""),
         ([[("CN", UTF8, b"alice")]], "CN=alice"),
-        ([[("C", PRINTABLE, b"DE")], [("O", UTF8, b"Acme")], [("OU", UTF8, b"x")], [("CN", UTF8, b"a")]], "CN=a,OU=x,O=Acme,C=DE"),
+        (
+            [[("C", PRINTABLE, b"DE")], [("O", UTF8, b"Acme")], [("OU", UTF8, b"x")], [("CN", UTF8, b"a")]],
+            "CN=a,OU=x,O=Acme,C=DE",
+        ),
         ([[("CN", UTF8, b"a"), ("UID", UTF8, b"b")]], "CN=a+UID=b"),
-        ([[("STREET", UTF8, b"s")], [("DC", 0x16, b"d")], [("L", UTF8, b"l")], [("ST", UTF8, b"t")]], "ST=t,L=l,DC=d,STREET=s"),
+        (
+            [[("STREET", UTF8, b"s")], [("DC", 0x16, b"d")], [("L", UTF8, b"l")], [("ST", UTF8, b"t")]],
+            "ST=t,L=l,DC=d,STREET=s",
+        ),
         ([[("CN", UTF8, b'a,b=c+d<e>f#g;h"i\\j')]], r"CN=a\,b\=c\+d\<e\>f\#g\;h\"i\\j"),
         ([[("CN", UTF8, b" a  b ")]], r"CN=\ a  b\ "),
         ([[("CN", UTF8, "zoë 漢".encode())]], "CN=zoë 漢"),
@@ -116,14 +135,17 @@ def test_rules_make_names(rules: str, subject: str, name: str) -> None:
 
 @pytest.mark.parametrize("rules", ["RULE:^CN=(.*)x$/$1/", "", "RULE:^OU=.*$/a/, RULE:x/y/"])
 def test_a_certificate_that_no_rule_fits_is_refused(rules: str) -> None:
-    with pytest.raises(AuthenticationFailed, match="Failed to map name for 'CN=Duke' based on SSL principal mapping rules"):
+    with pytest.raises(
+        AuthenticationFailed, match="Failed to map name for 'CN=Duke' based on SSL principal mapping rules"
+    ):
         PrincipalNames(rules).name("CN=Duke")
 
 
 @pytest.mark.parametrize(
     "rules",
     [
-        "RULE:^CN=(.*)$", "RULE:^CN=(.*)$/$1", "RULE:^CN=(.*)$/$1/X", "default", "DEFAULT,x", "RULE:^CN=(.*$/$1/", "RULE:a/$1/",
+        "RULE:^CN=(.*)$", "RULE:^CN=(.*)$/$1", "RULE:^CN=(.*)$/$1/X", "default", "DEFAULT,x",
+        "RULE:^CN=(.*$/$1/", "RULE:a/$1/",
         "RULE:(a)/$/", "RULE:(a)/${b}/", "RULE:\\p{Alpha}/x/", "RULE:(a)/$x/",
     ],
 )  # fmt: skip

@@ -20,7 +20,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("USER_NAME", "alice")
     monkeypatch.setenv("EMPTY", "")
     monkeypatch.setenv("NESTED", "${env:USER_NAME}")
-    (tmp_path / "s.properties").write_bytes("# of tests\nuser = alice\npassword: s3cr\\u00e9t=:\nempty=\na\\:b=c\nünï=code\n".encode())
+    (tmp_path / "s.properties").write_bytes(
+        "# of tests\nuser = alice\npassword: s3cr\\u00e9t=:\nempty=\na\\:b=c\nünï=code\n".encode()
+    )
     (tmp_path / "token").write_bytes(b"one\ntwo\n")
     (tmp_path / "dos").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
     (tmp_path / "two ends").write_bytes(b"one\n\n")
@@ -52,7 +54,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("${file:none}", ""),
         ("${dir:in:key}", "k"),
         ("${dir:.:token}", "one\ntwo"),
-        ("M required password='${dir:in:key}' user='${env:USER_NAME}';", "M required password='k' user='alice';"),
+        (
+            "M required password='${dir:in:key}' user='${env:USER_NAME}';",
+            "M required password='k' user='alice';",
+        ),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -62,7 +67,21 @@ def test_a_reference_is_replaced(text: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "plain", "$", "${", "${}", "${env}", "${env:X", "{env:X}", "$ {env:X}", "${{env:X}}", "%{env:X}", "a}:${b"]
+    "text",
+    [
+        "",
+        "plain",
+        "$",
+        "${",
+        "${}",
+        "${env}",
+        "${env:X",
+        "{env:X}",
+        "$ {env:X}",
+        "${{env:X}}",
+        "%{env:X}",
+        "a}:${b",
+    ],
 )
 def test_other_text_stays_as_it_is(text: str) -> None:
     assert not references(text)
@@ -72,28 +91,65 @@ def test_other_text_stays_as_it_is(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("${env:NO_SUCH}", "${env:NO_SUCH}: there is no such environment variable; set it before the program starts"),
+        (
+            "${env:NO_SUCH}",
+            "${env:NO_SUCH}: there is no such environment variable; set it before the program starts",
+        ),
         ("${env:}", "${env:}: there is no such environment variable; set it before the program starts"),
-        ("${file:gone:user}", "${file:gone:user}: the file cannot be read (No such file or directory); check its path and its permissions"),
-        ("${file:gone}", "${file:gone}: the file cannot be read (No such file or directory); check its path and its permissions"),
-        ("${file:in}", "${file:in}: the file cannot be read (Is a directory); check its path and its permissions"),
-        ("${file:}", "${file:}: the file cannot be read (Is a directory); check its path and its permissions"),
-        ("${file:a\0b}", "${file:a\0b}: the file cannot be read (not a path); check its path and its permissions"),
-        ("${file:s.properties:User}", "${file:s.properties:User}: the file has no key 'User'; add it: KEY=VALUE"),
+        (
+            "${file:gone:user}",
+            "${file:gone:user}: the file cannot be read (No such file or directory); check its path and its "
+            "permissions",
+        ),
+        (
+            "${file:gone}",
+            "${file:gone}: the file cannot be read (No such file or directory); check its path and its "
+            "permissions",
+        ),
+        (
+            "${file:in}",
+            "${file:in}: the file cannot be read (Is a directory); check its path and its permissions",
+        ),
+        (
+            "${file:}",
+            "${file:}: the file cannot be read (Is a directory); check its path and its permissions",
+        ),
+        (
+            "${file:a\0b}",
+            "${file:a\0b}: the file cannot be read (not a path); check its path and its permissions",
+        ),
+        (
+            "${file:s.properties:User}",
+            "${file:s.properties:User}: the file has no key 'User'; add it: KEY=VALUE",
+        ),
         ("${file:s.properties:}", "${file:s.properties:}: the file has no key ''; add it: KEY=VALUE"),
         ("${file:binary}", "${file:binary}: the file is not UTF-8 (at byte 2); save it as UTF-8"),
         ("${file:binary:ab}", "${file:binary:ab}: the file is not UTF-8 (at byte 2); save it as UTF-8"),
         (
             "${file:bad.properties:a}",
-            "${file:bad.properties:a}: the file has a \\u that is not followed by four hexadecimal digits; mend it",
+            "${file:bad.properties:a}: the file has a \\u that is not followed by four hexadecimal digits; "
+            "mend it",
         ),
-        ("${dir:in:gone}", "${dir:in:gone}: the file cannot be read (No such file or directory); check its path and its permissions"),
+        (
+            "${dir:in:gone}",
+            "${dir:in:gone}: the file cannot be read (No such file or directory); check its path and its "
+            "permissions",
+        ),
         ("${dir:in}", "${dir:in}: must name a folder and a file that is in it: ${dir:PATH:NAME}"),
         ("${dir:in:}", "${dir:in:}: must name a folder and a file that is in it: ${dir:PATH:NAME}"),
-        ("${dir:in:../token}", "${dir:in:../token}: must name a folder and a file that is in it: ${dir:PATH:NAME}"),
+        (
+            "${dir:in:../token}",
+            "${dir:in:../token}: must name a folder and a file that is in it: ${dir:PATH:NAME}",
+        ),
         ("${dir:in:..}", "${dir:in:..}: must name a folder and a file that is in it: ${dir:PATH:NAME}"),
-        ("${vault:a:b}", f"the reference at character 1 is of a provider that is not known; known are {KNOWN}"),
-        ("${env:EMPTY}${ENV:X}", f"the reference at character 13 is of a provider that is not known; known are {KNOWN}"),
+        (
+            "${vault:a:b}",
+            f"the reference at character 1 is of a provider that is not known; known are {KNOWN}",
+        ),
+        (
+            "${env:EMPTY}${ENV:X}",
+            f"the reference at character 13 is of a provider that is not known; known are {KNOWN}",
+        ),
         ("${:X}", f"the reference at character 1 is of a provider that is not known; known are {KNOWN}"),
     ],
 )
@@ -109,7 +165,9 @@ def test_a_file_has_a_largest_size(folder: Path) -> None:
     (folder / "large").write_bytes(b"x" * FILE_MAX_BYTES)
     assert len(resolve("${file:large}", "x")) == FILE_MAX_BYTES
     (folder / "large").write_bytes(b"x" * (FILE_MAX_BYTES + 1))
-    with pytest.raises(ConfigError, match=r"the file is larger than 1,048,576 bytes, so it is no secret; check its path$"):
+    with pytest.raises(
+        ConfigError, match=r"the file is larger than 1,048,576 bytes, so it is no secret; check its path$"
+    ):
         resolve("${dir:.:large}", "x")
 
 
@@ -165,7 +223,9 @@ def test_properties_of_java(text: str, expected: dict[str, str]) -> None:
     assert parse_properties(text) == expected
 
 
-@pytest.mark.parametrize("text", ["a=\\u", "a=\\u12", "a=\\u12 4", "\\uxyzw=b", "a=\\u00\\u00e9", "a=\\u+123"])
+@pytest.mark.parametrize(
+    "text", ["a=\\u", "a=\\u12", "a=\\u12 4", "\\uxyzw=b", "a=\\u00\\u00e9", "a=\\u+123"]
+)
 def test_an_escape_of_a_character_has_four_digits(text: str) -> None:
     with pytest.raises(ValueError, match="four hexadecimal digits"):
         parse_properties(text)

@@ -1,4 +1,5 @@
-"""The server's end of OAUTHBEARER: which tokens are believed, held against another library, and tokens that somebody made up."""
+"""The server's end of OAUTHBEARER: which tokens are believed, held against another library, and
+tokens that somebody made up."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ from fairlead_kafka.testing.tokens import TokenIssuer
 
 NOW = 1_800_000_000
 TOLD = Answer(b'{"status":"invalid_token"}')
-REFUSED = "Authentication failed during authentication due to invalid credentials with SASL mechanism OAUTHBEARER"
+REFUSED = (
+    "Authentication failed during authentication due to invalid credentials with SASL mechanism OAUTHBEARER"
+)
 
 
 def issuer_in(folder: Path, algorithm: str = "RS256") -> TokenIssuer:
@@ -56,7 +59,9 @@ def signed(issuer: TokenIssuer, header: Any, payload: Any) -> str:
     return f"{said}.{encoded(issuer.sign(said.encode()))}"
 
 
-def outcome(issuer: TokenIssuer, token: str, expected: Expected | None = None, now_s: float = NOW) -> str | None:
+def outcome(
+    issuer: TokenIssuer, token: str, expected: Expected | None = None, now_s: float = NOW
+) -> str | None:
     """The user, or None: it is not believed, and the log-in ends as it has to."""
     end = server(issuer, expected, now_s)
     answer = end.next(initial(token))
@@ -73,7 +78,9 @@ def outcome(issuer: TokenIssuer, token: str, expected: Expected | None = None, n
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_token_of_every_algorithm_is_believed(tmp_path: Path, algorithm: str) -> None:
     issuer = issuer_in(tmp_path, algorithm)
-    assert server(issuer).next(initial(issuer.issue("alice", exp=NOW + 60))) == Answer(b"", "alice", (NOW + 60) * 1000)
+    assert server(issuer).next(initial(issuer.issue("alice", exp=NOW + 60))) == Answer(
+        b"", "alice", (NOW + 60) * 1000
+    )
     other = issuer_in(tmp_path / "..", algorithm)
     assert outcome(issuer, other.issue("alice")) is None
     other._key_id = issuer._key_id
@@ -82,7 +89,9 @@ def test_a_token_of_every_algorithm_is_believed(tmp_path: Path, algorithm: str) 
 
 def test_our_own_client_logs_in_and_says_goodbye(issuer: TokenIssuer) -> None:
     def client(token: str) -> OAuthBearer:
-        return OAuthBearer(lambda: Token(Secret(token), None, 0.0, extensions={"logicalCluster": "lkc-1"}), {"pool": "p"})
+        return OAuthBearer(
+            lambda: Token(Secret(token), None, 0.0, extensions={"logicalCluster": "lkc-1"}), {"pool": "p"}
+        )
 
     mine = client(issuer.issue("alice"))
     answer = server(issuer).next(mine.next(None) or b"")
@@ -99,13 +108,20 @@ def test_another_library_makes_and_believes_the_same(tmp_path: Path, algorithm: 
     jws, jwk = pytest.importorskip("joserfc.jws"), pytest.importorskip("joserfc.jwk")
     issuer = issuer_in(tmp_path, algorithm)
     public = jwk.KeySet.import_key_set(json.loads(Path(issuer._path).read_text()))
-    assert json.loads(jws.deserialize_compact(issuer.issue("alice"), public, algorithms=[algorithm]).payload)["sub"] == "alice"
+    assert (
+        json.loads(jws.deserialize_compact(issuer.issue("alice"), public, algorithms=[algorithm]).payload)[
+            "sub"
+        ]
+        == "alice"
+    )
     theirs = (
         jwk.RSAKey.generate_key(2048)
         if algorithm[0] in "RP"
         else jwk.ECKey.generate_key({"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}[algorithm])
     )
-    (tmp_path / "theirs.json").write_text(json.dumps({"keys": [{**theirs.as_dict(private=False), "kid": "a"}]}))
+    (tmp_path / "theirs.json").write_text(
+        json.dumps({"keys": [{**theirs.as_dict(private=False), "kid": "a"}]})
+    )
     claims = json.dumps({"sub": "bob", "iat": NOW, "exp": NOW + 60}).encode()
     text = jws.serialize_compact({"alg": algorithm, "kid": "a"}, claims, theirs, algorithms=[algorithm])
     keys = Jwks(source_of((tmp_path / "theirs.json").as_uri()), 3600)
@@ -115,7 +131,12 @@ def test_another_library_makes_and_believes_the_same(tmp_path: Path, algorithm: 
 RFC_7515_A3 = (
     "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ."
     "DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q",
-    {"kty": "EC", "crv": "P-256", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"},
+    {
+        "kty": "EC",
+        "crv": "P-256",
+        "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+        "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+    },
 )
 
 
@@ -146,7 +167,11 @@ def test_a_token_by_a_secret_or_by_nothing_is_never_believed(issuer: TokenIssuer
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     public = issuer._key.public_key()
-    secrets = [public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), json.dumps(fields).encode(), b""]
+    secrets = [
+        public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+        json.dumps(fields).encode(),
+        b"",
+    ]
     for algorithm, hashed in (("HS256", "sha256"), ("HS384", "sha384"), ("HS512", "sha512")):
         for secret in secrets:
             said = f"{encoded({'alg': algorithm, 'kid': kid})}.{encoded(payload)}"
@@ -177,7 +202,8 @@ def test_a_token_by_a_secret_or_by_nothing_is_never_believed(issuer: TokenIssuer
 
 
 @pytest.mark.parametrize(
-    ("meant", "said"), [("RS256", "PS256"), ("RS256", "RS512"), ("PS256", "RS256"), ("ES256", "RS256"), ("ES256", "ES384")]
+    ("meant", "said"),
+    [("RS256", "PS256"), ("RS256", "RS512"), ("PS256", "RS256"), ("ES256", "RS256"), ("ES256", "ES384")],
 )
 def test_a_signature_of_another_algorithm_is_wrong(tmp_path: Path, meant: str, said: str) -> None:
     issuer = issuer_in(tmp_path, meant)
@@ -247,13 +273,20 @@ CLAIMS: list[tuple[dict[str, Any], Expected, str | None]] = [
 
 
 @pytest.mark.parametrize(("claims", "expected", "user"), CLAIMS, ids=range(len(CLAIMS)))
-def test_claims_have_to_hold_here_and_now(issuer: TokenIssuer, claims: dict[str, Any], expected: Expected, user: str | None) -> None:
+def test_claims_have_to_hold_here_and_now(
+    issuer: TokenIssuer, claims: dict[str, Any], expected: Expected, user: str | None
+) -> None:
     said = {"iat": NOW - 60, "exp": NOW + 60, **claims}
     assert outcome(issuer, issuer.issue("alice", **said), expected) == user
 
 
 def test_scopes_are_read(issuer: TokenIssuer) -> None:
-    for said, scopes in (("read write", {"read write"}), ([" a", "b"], {"a", "b"}), ({"a": 1}, set()), (None, set())):
+    for said, scopes in (
+        ("read write", {"read write"}),
+        ([" a", "b"], {"a", "b"}),
+        ({"a": 1}, set()),
+        (None, set()),
+    ):
         assert believed(taken_apart(issuer.issue("alice", scope=said)), Expected(), NOW).scopes == scopes
 
 
@@ -283,7 +316,9 @@ def test_scopes_are_read(issuer: TokenIssuer) -> None:
         ({"alg": "RS256"}, b""),
     ],
 )
-def test_a_token_that_can_be_read_in_two_ways_or_in_none_is_refused(issuer: TokenIssuer, header: Any, payload: Any) -> None:
+def test_a_token_that_can_be_read_in_two_ways_or_in_none_is_refused(
+    issuer: TokenIssuer, header: Any, payload: Any
+) -> None:
     claims = {"sub": "alice", "iat": NOW, "exp": NOW + 60} if payload is None else payload
     assert outcome(issuer, signed(issuer, header, claims)) is None
 
@@ -304,9 +339,12 @@ def messages(token: bytes) -> Iterator[bytes]:
         b"p=x,,\x01" + auth + b"\x01\x01",
         b"n,,\x01" + auth, b"n,,\x01" + auth + b"\x01", b"n,,\x01" + auth + b"\x01\x01\x01",
         b"n,,\x01" + auth + b"\x01" + auth + b"\x01\x01",
-        b"n,,\x01Auth=Bearer " + token + b"\x01\x01", b"n,,\x01auth=Basic " + token + b"\x01\x01", b"n,,\x01auth=Bearer\x01\x01",
-        b"n,,\x01auth=Bearer " + token + b" x\x01\x01", b"n,,\x01" + auth + b"\x01a1=x\x01\x01", b"n,,\x01" + auth + b"\x01a=\x01\x01",
-        b"n,,\x01" + auth + b"\x01a=\x02\x01\x01", b"n,,\x01" + auth + b"\x01a=\xc3\xa9\x01\x01", b"n,,\x01pool=p\x01\x01",
+        b"n,,\x01Auth=Bearer " + token + b"\x01\x01", b"n,,\x01auth=Basic " + token + b"\x01\x01",
+        b"n,,\x01auth=Bearer\x01\x01",
+        b"n,,\x01auth=Bearer " + token + b" x\x01\x01", b"n,,\x01" + auth + b"\x01a1=x\x01\x01",
+        b"n,,\x01" + auth + b"\x01a=\x01\x01",
+        b"n,,\x01" + auth + b"\x01a=\x02\x01\x01", b"n,,\x01" + auth + b"\x01a=\xc3\xa9\x01\x01",
+        b"n,,\x01pool=p\x01\x01",
         b"n,,\x01" + auth + b"\x01" + b"a=x\x01" * (EXTENSIONS_MAX + 1) + b"\x01",
         b"n,,\x01" + auth + b"\x01a=" + b"x" * MESSAGE_MAX_BYTES + b"\x01\x01",
         b"n,a=,\x01" + auth + b"\x01\x01", b"n,a=b=c,\x01" + auth + b"\x01\x01",
@@ -325,7 +363,10 @@ def test_extensions_and_the_user_s_own_name_may_be_given(issuer: TokenIssuer) ->
     assert server(issuer).next(initial(token, more=b"a=x\x01" * EXTENSIONS_MAX)).user == "a,b=c"
     assert server(issuer).next(initial(token, more=b"pool=a=b c\t\x01")).user == "a,b=c"
     assert server(issuer).next(initial(token, b"n,a=a=2Cb=3Dc,")).user == "a,b=c"
-    with pytest.raises(AuthenticationFailed, match=r"authorization id \(bob\) that is different from the token's principal name \(a,b=c\)"):
+    with pytest.raises(
+        AuthenticationFailed,
+        match=r"authorization id \(bob\) that is different from the token's principal name \(a,b=c\)",
+    ):
         server(issuer).next(initial(token, b"n,a=bob,"))
 
 
@@ -350,7 +391,11 @@ def test_no_change_of_a_token_is_believed(issuer: TokenIssuer, data: st.DataObje
     at = data.draw(st.integers(0, len(good) - 1))
     piece = data.draw(st.text("ABCxyz019-_.=+/", max_size=3))
     changed = good[:at] + piece + good[at + data.draw(st.integers(0, 3)) :]
-    changes: list[Callable[[str], str]] = [lambda text: text, lambda text: text[::-1], lambda text: text + text]
+    changes: list[Callable[[str], str]] = [
+        lambda text: text,
+        lambda text: text[::-1],
+        lambda text: text + text,
+    ]
     changed = data.draw(st.sampled_from(changes))(changed)
     believed_user = None
     try:
@@ -358,4 +403,6 @@ def test_no_change_of_a_token_is_believed(issuer: TokenIssuer, data: st.DataObje
     except AuthenticationFailed:
         return
     same = [taken_apart(text)[1:] if believed_user else () for text in (good, changed)]
-    assert believed_user is None or same[0] == same[1], "but for the last bits of its base64, which say nothing"
+    assert believed_user is None or same[0] == same[1], (
+        "but for the last bits of its base64, which say nothing"
+    )

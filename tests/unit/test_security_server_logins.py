@@ -1,4 +1,5 @@
-"""The server's ends of PLAIN and SCRAM, against our own client's ends, `scramp`'s, and clients that are none."""
+"""The server's ends of PLAIN and SCRAM, against our own client's ends, `scramp`'s, and clients that
+are none."""
 
 from __future__ import annotations
 
@@ -17,7 +18,13 @@ from scramp import ScramClient
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.security.mechanisms import Plain, Scram
-from fairlead_kafka.security.server_mechanisms import Answer, Bounded, PlainServer, PlainUsers, ServerAuthenticator
+from fairlead_kafka.security.server_mechanisms import (
+    Answer,
+    Bounded,
+    PlainServer,
+    PlainUsers,
+    ServerAuthenticator,
+)
 from fairlead_kafka.security.server_scram import MESSAGE_MAX_BYTES, ScramServer, scram_credential
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -53,7 +60,10 @@ def test_plain_lets_in_who_gives_the_password() -> None:
         (b"\0mallory\0 ", "Authentication failed: Invalid username or password"),
         (b"\0\xff\0 ", "Authentication failed: Invalid username or password"),
         (b"\0Alice\0hunter2", "Authentication failed: Invalid username or password"),
-        (b"bob\0alice\0hunter2", "Authentication failed: Client requested an authorization id that is different from username"),
+        (
+            b"bob\0alice\0hunter2",
+            "Authentication failed: Client requested an authorization id that is different from username",
+        ),
         (b"bob\0alice\0wrong", "Authentication failed: Invalid username or password"),
         (b"\0\0hunter2", "Authentication failed: username not specified"),
         (b"\0alice\0", "Authentication failed: password not specified"),
@@ -67,7 +77,9 @@ def test_plain_refuses_in_kafka_s_words(message: bytes, said: str) -> None:
     assert refusal(plain_server(), message) == said
 
 
-def test_plain_s_passwords_are_read_again_where_they_are_kept(tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_plain_s_passwords_are_read_again_where_they_are_kept(
+    tmp_path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     secret = tmp_path / "password"
     secret.write_text("first\n")
     users = PlainUsers(Secret(f'a.PlainLoginModule required user_alice="${{file:{secret}}}";'))
@@ -76,7 +88,10 @@ def test_plain_s_passwords_are_read_again_where_they_are_kept(tmp_path: Any, cap
     assert server.next(b"\0alice\0first").user == "alice"
     secret.write_text("second")
     assert PlainServer(users).next(b"\0alice\0second").user == "alice"
-    assert refusal(PlainServer(users), b"\0alice\0first") == "Authentication failed: Invalid username or password"
+    assert (
+        refusal(PlainServer(users), b"\0alice\0first")
+        == "Authentication failed: Invalid username or password"
+    )
     secret.unlink()
     with caplog.at_level(logging.WARNING, logger="fairlead_kafka.security"):
         said = refusal(PlainServer(users), b"\0alice\0second")
@@ -103,7 +118,9 @@ class Stored(NamedTuple):
 STORED = {mechanism: Stored(*scram_credential(mechanism, Secret("hunter2"))) for mechanism in MECHANISMS}
 
 
-def scram_server(mechanism: str = "SCRAM-SHA-256", users: tuple[str, ...] = ("alice", "a,b=c", "zoë")) -> ScramServer:
+def scram_server(
+    mechanism: str = "SCRAM-SHA-256", users: tuple[str, ...] = ("alice", "a,b=c", "zoë")
+) -> ScramServer:
     return ScramServer(mechanism, lambda user: STORED[mechanism] if user in users else None)
 
 
@@ -152,7 +169,10 @@ def test_a_user_who_is_not_there_is_refused_like_a_wrong_password(mechanism: str
     said = []
     salts: set[bytes] = set()
     for user, password in (("alice", "wrong"), ("mallory", "hunter2"), ("mallory", "x"), ("mallory2", "x")):
-        server, client = scram_server(mechanism), Scram(mechanism, lambda user=user, password=password: (user, Secret(password)))  # type: ignore[misc]
+        server, client = (
+            scram_server(mechanism),
+            Scram(mechanism, lambda user=user, password=password: (user, Secret(password))),
+        )  # type: ignore[misc]
         first = server.next(client.next(None) or b"").message
         salts.add(first.split(b",")[1])
         assert first.endswith(b",i=4096")
@@ -175,10 +195,14 @@ def test_a_password_that_cannot_be_stored_is_told() -> None:
 
 
 FIRSTS = [
-    b"", b"n", b"n,,", b"n,,n=alice", b"n,,n=,r=abc", b"n,,n=alice,r=", b"y,,n=alice,r=abc", b"p=tls-unique,,n=alice,r=abc",
-    b"p=tls-server-end-point,,n=alice,r=abc", b"n,,m=x,n=alice,r=abc", b"n,,n=alice,r=a\x01", b"n,,n=al=20ce,r=abc", b"n,,n=al\0ce,r=abc",
-    b"n,,n=alice,r=abc,tokenauth=true", b"n,,n=alice,r=abc,x=y,tokenauth=TRUE,z=1", b"n,,n=\xff,r=abc", b"n,,r=abc,n=alice",
-    b"n,,n=alice,r=abc,", b"n,,n=alice,r=abc,1=2", b"n,a=,n=alice,r=abc", b" n,,n=alice,r=abc", b"n,,n=alice,r=abc\n", b"N,,n=alice,r=abc",
+    b"", b"n", b"n,,", b"n,,n=alice", b"n,,n=,r=abc", b"n,,n=alice,r=", b"y,,n=alice,r=abc",
+    b"p=tls-unique,,n=alice,r=abc",
+    b"p=tls-server-end-point,,n=alice,r=abc", b"n,,m=x,n=alice,r=abc", b"n,,n=alice,r=a\x01",
+    b"n,,n=al=20ce,r=abc", b"n,,n=al\0ce,r=abc",
+    b"n,,n=alice,r=abc,tokenauth=true", b"n,,n=alice,r=abc,x=y,tokenauth=TRUE,z=1", b"n,,n=\xff,r=abc",
+    b"n,,r=abc,n=alice",
+    b"n,,n=alice,r=abc,", b"n,,n=alice,r=abc,1=2", b"n,a=,n=alice,r=abc", b" n,,n=alice,r=abc",
+    b"n,,n=alice,r=abc\n", b"N,,n=alice,r=abc",
     b"n,,n=" + b"a" * MESSAGE_MAX_BYTES + b",r=abc",
 ]  # fmt: skip
 
@@ -194,11 +218,14 @@ def test_extensions_and_the_user_s_own_name_may_be_given() -> None:
     assert scram_server().next(b"n,,n=alice,r=abc,tokenauth=false,x=y=z").message
     assert scram_server().next(b"n,a=a=2Cb=3Dc,n=a=2Cb=3Dc,r=abc").message
     said = refusal(scram_server(), b"n,a=bob,n=alice,r=abc")
-    assert said == "Authentication failed: Client requested an authorization id that is different from username"
+    assert (
+        said == "Authentication failed: Client requested an authorization id that is different from username"
+    )
 
 
 def second(change: Callable[[bytes, bytes], bytes], gs2: bytes = b"n,,") -> bytes | str:
-    """What comes of a final message of a client that knows the password, changed: given the message and the nonce."""
+    """What comes of a final message of a client that knows the password, changed: given the message
+    and the nonce."""
     server = scram_server()
     bare = b"n=alice,r=abcdef"
     first = server.next(gs2 + bare).message
@@ -250,7 +277,8 @@ def test_the_final_message_is_bound_to_the_first() -> None:
 
 
 def test_a_proof_for_another_flag_is_refused() -> None:
-    """The flag is signed: a client that said "y", and a man in the middle who made "n" of it, do not get on."""
+    """The flag is signed: a client that said "y", and a man in the middle who made "n" of it, do
+    not get on."""
     server = scram_server()
     first = server.next(b"n,,n=alice,r=abcdef").message
     nonce = first.split(b",")[0][2:]
@@ -269,7 +297,13 @@ def test_an_exchange_that_was_overheard_is_of_no_use() -> None:
     assert refusal(server, overheard) == f"{REFUSED} SCRAM-SHA-256"
 
 
-@given(st.lists(st.binary(max_size=40) | st.sampled_from([b"n,,n=alice,r=abc", b"c=biws,r=abc,p=AAAA"]), min_size=1, max_size=3))
+@given(
+    st.lists(
+        st.binary(max_size=40) | st.sampled_from([b"n,,n=alice,r=abc", b"c=biws,r=abc,p=AAAA"]),
+        min_size=1,
+        max_size=3,
+    )
+)
 def test_scram_lets_nobody_in_by_chance(messages: list[bytes]) -> None:
     server = scram_server()
     for message in messages:
@@ -285,7 +319,10 @@ def test_scram_lets_nobody_in_by_chance(messages: list[bytes]) -> None:
 def test_a_message_that_is_too_large_is_not_looked_at() -> None:
     server = Bounded(plain_server(), 16)
     assert refusal(server, b"\0alice\0hunter2  ") == "Authentication failed: Invalid username or password"
-    assert refusal(Bounded(plain_server(), 13), b"\0alice\0hunter2") == "Failing SASL authentication due to invalid receive size"
+    assert (
+        refusal(Bounded(plain_server(), 13), b"\0alice\0hunter2")
+        == "Failing SASL authentication due to invalid receive size"
+    )
 
 
 def test_after_the_end_nothing_is_heard() -> None:

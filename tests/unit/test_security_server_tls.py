@@ -29,16 +29,29 @@ def certificates(tmp_path: Path) -> Certificates:
 
 
 def server_tls(**more: Any) -> ServerTls:
-    return ServerTls(BROKER_CONFIGS.parse("broker", {key.replace("_", "."): value for key, value in more.items()}))
+    return ServerTls(
+        BROKER_CONFIGS.parse("broker", {key.replace("_", "."): value for key, value in more.items()})
+    )
 
 
 def client_tls(certificates: Certificates, **more: Any) -> ClientTls:
-    given = {"bootstrap.servers": "localhost:1", "security.protocol": "SSL", "ssl.truststore.location": str(certificates.trust)}
-    return ClientTls(CLIENT_CONFIGS.parse("admin", {**given, **{key.replace("_", "."): value for key, value in more.items()}}))
+    given = {
+        "bootstrap.servers": "localhost:1",
+        "security.protocol": "SSL",
+        "ssl.truststore.location": str(certificates.trust),
+    }
+    return ClientTls(
+        CLIENT_CONFIGS.parse(
+            "admin", {**given, **{key.replace("_", "."): value for key, value in more.items()}}
+        )
+    )
 
 
-def shaken(server: ServerTls, client: ClientTls) -> tuple[str | None, str | None, tuple[str, str, int] | None]:
-    """Version of TLS, the subject that the server sees, and the cipher; SSLError if it refuses. In memory, without sockets."""
+def shaken(
+    server: ServerTls, client: ClientTls
+) -> tuple[str | None, str | None, tuple[str, str, int] | None]:
+    """Version of TLS, the subject that the server sees, and the cipher; SSLError if it refuses. In
+    memory, without sockets."""
     context, name = client.wrap("localhost")
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ours = server.context().wrap_bio(to_server, to_client, server_side=True)
@@ -61,9 +74,17 @@ def test_a_key_store_of_any_kind_serves(certificates: Certificates, kind: str) -
         own, more = str(STORES / "identity.jks"), {"ssl.keystore.password": PASSWORD}
     else:
         pem = certificates.issue("localhost")
-        own, more = (str(pem), {}) if kind == "pem" else (str(certificates.pkcs12(pem)), {"ssl.keystore.password": PASSWORD})
+        own, more = (
+            (str(pem), {})
+            if kind == "pem"
+            else (str(certificates.pkcs12(pem)), {"ssl.keystore.password": PASSWORD})
+        )
     server = server_tls(ssl_keystore_location=own, **more)
-    client = client_tls(certificates) if kind != "jks" else client_tls(certificates, enable_ssl_certificate_verification="false")
+    client = (
+        client_tls(certificates)
+        if kind != "jks"
+        else client_tls(certificates, enable_ssl_certificate_verification="false")
+    )
     assert shaken(server, client)[:2] == ("TLSv1.3", None)
 
 
@@ -71,7 +92,9 @@ def test_clients_show_a_certificate_if_they_are_asked(certificates: Certificates
     own = str(certificates.issue("localhost"))
     client = client_tls(certificates, ssl_keystore_location=str(certificates.issue("alice@example.com")))
     for wanted in ("none", "requested", "required"):
-        server = server_tls(ssl_keystore_location=own, ssl_truststore_location=str(certificates.trust), ssl_client_auth=wanted)
+        server = server_tls(
+            ssl_keystore_location=own, ssl_truststore_location=str(certificates.trust), ssl_client_auth=wanted
+        )
         subject = shaken(server, client)[1]
         assert (subject is None) == (wanted == "none"), wanted
         if wanted == "required":
@@ -90,7 +113,9 @@ def test_clients_show_a_certificate_if_they_are_asked(certificates: Certificates
 
 
 @pytest.mark.parametrize("wanted", ["requested", "required"])
-def test_a_certificate_of_a_stranger_or_an_old_one_is_refused(certificates: Certificates, tmp_path: Path, wanted: str) -> None:
+def test_a_certificate_of_a_stranger_or_an_old_one_is_refused(
+    certificates: Certificates, tmp_path: Path, wanted: str
+) -> None:
     (tmp_path / "other").mkdir()
     server = server_tls(
         ssl_keystore_location=str(certificates.issue("localhost")),
@@ -115,9 +140,16 @@ def test_versions_and_suites_are_those_of_the_settings(certificates: Certificate
     assert server.context().options & ssl.OP_NO_RENEGOTIATION
 
 
-def test_what_a_client_sends_instead_of_tls_raises_nothing_but_the_handshake_s_error(certificates: Certificates) -> None:
+def test_what_a_client_sends_instead_of_tls_raises_nothing_but_the_handshake_s_error(
+    certificates: Certificates,
+) -> None:
     server = server_tls(ssl_keystore_location=str(certificates.issue("localhost")))
-    for noise in (b"", b"\0\0\0\x0a\0\x12\0\0", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + b"x" * 100):
+    for noise in (
+        b"",
+        b"\0\0\0\x0a\0\x12\0\0",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01\xff\xff" + b"x" * 100,
+    ):
         ours, theirs = socket.socketpair()
         with ours, theirs:
             theirs.sendall(noise)
@@ -126,7 +158,9 @@ def test_what_a_client_sends_instead_of_tls_raises_nothing_but_the_handshake_s_e
                 server.context().wrap_socket(ours, server_side=True)
 
 
-def test_a_renewed_certificate_is_shown_to_the_next_client(certificates: Certificates, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_renewed_certificate_is_shown_to_the_next_client(
+    certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
     own = certificates.folder / "own.pem"
     own.write_bytes(certificates.issue("localhost").read_bytes())
     server = server_tls(ssl_keystore_location=str(own))
@@ -136,7 +170,9 @@ def test_a_renewed_certificate_is_shown_to_the_next_client(certificates: Certifi
     with caplog.at_level(logging.WARNING, logger="fairlead_kafka.security"):
         assert server.context() is first
         assert server.context() is first
-    assert caplog.text.count("the certificates read before are used") == 1, "it is said once, and not to each client"
+    assert caplog.text.count("the certificates read before are used") == 1, (
+        "it is said once, and not to each client"
+    )
     own.write_bytes(certificates.issue("localhost", "other").read_bytes())
     assert server.context() is not first
     assert shaken(server, client_tls(certificates))[0] == "TLSv1.3"
@@ -144,7 +180,9 @@ def test_a_renewed_certificate_is_shown_to_the_next_client(certificates: Certifi
 
 def test_a_trust_store_that_openssl_cannot_use_is_told(certificates: Certificates) -> None:
     own = str(certificates.issue("localhost"))
-    hollow = bytes.fromhex("3014 300d 020101" + "3000" * 5 + "3000 030100")  # all parts are there, and nothing is in them
+    hollow = bytes.fromhex(
+        "3014 300d 020101" + "3000" * 5 + "3000 030100"
+    )  # all parts are there, and nothing is in them
     text = f"-----BEGIN CERTIFICATE-----\n{base64.b64encode(hollow).decode()}\n-----END CERTIFICATE-----\n"
     with pytest.raises(ConfigError, match=r"ssl\.truststore: OpenSSL cannot use a certificate"):
         server_tls(ssl_keystore_location=own, ssl_truststore_certificates=text, ssl_client_auth="required")
@@ -158,7 +196,9 @@ def test_a_session_that_is_resumed_is_of_the_same_client(certificates: Certifica
         ssl_client_auth="required",
         ssl_enabled_protocols=version,
     )
-    context, _ = client_tls(certificates, ssl_keystore_location=str(certificates.issue("alice"))).wrap("localhost")
+    context, _ = client_tls(certificates, ssl_keystore_location=str(certificates.issue("alice"))).wrap(
+        "localhost"
+    )
     session = None
     subjects = []
     for _nth in range(2):
@@ -188,11 +228,15 @@ def test_a_broker_without_a_certificate_is_none(certificates: Certificates) -> N
     with pytest.raises(ConfigError, match=r"ssl\.keystore\.location /nowhere: cannot be read"):
         server_tls(ssl_keystore_location="/nowhere")
     with pytest.raises(ConfigError, match=r"ssl\.principal\.mapping\.rules"):
-        server_tls(ssl_keystore_location=str(certificates.issue("localhost")), ssl_principal_mapping_rules="nonsense")
+        server_tls(
+            ssl_keystore_location=str(certificates.issue("localhost")), ssl_principal_mapping_rules="nonsense"
+        )
 
 
 def test_a_certificate_that_names_nobody_is_refused(certificates: Certificates) -> None:
-    server = server_tls(ssl_keystore_location=str(certificates.issue("localhost")), ssl_principal_mapping_rules="RULE:CN=x/x/")
+    server = server_tls(
+        ssl_keystore_location=str(certificates.issue("localhost")), ssl_principal_mapping_rules="RULE:CN=x/x/"
+    )
     assert server.subject(None) is None
     with pytest.raises(AuthenticationFailed, match="not a certificate"):
         server.subject(b"x")

@@ -24,8 +24,12 @@ def broker(given: dict[str, Any]) -> Settings:
     return BROKER_CONFIGS.parse("broker", given)
 
 
-def transport(given: dict[str, Any], inter_broker: Settings | None = None, **listeners: str) -> ServerTransport:
-    return ServerTransport(broker(given), dict(enumerate(listeners.items())), lambda _mechanism, _user: None, inter_broker)
+def transport(
+    given: dict[str, Any], inter_broker: Settings | None = None, **listeners: str
+) -> ServerTransport:
+    return ServerTransport(
+        broker(given), dict(enumerate(listeners.items())), lambda _mechanism, _user: None, inter_broker
+    )
 
 
 def test_each_listener_has_its_own(tmp_path: Path) -> None:
@@ -45,11 +49,22 @@ def test_each_listener_has_its_own(tmp_path: Path) -> None:
         ASKED="SASL_SSL",
     )
     assert made.listener_tls(0) is None
-    modes = [tls.context().verify_mode for number in (1, 2, 3) if (tls := made.listener_tls(number)) is not None]
-    assert modes == [ssl.CERT_REQUIRED, ssl.CERT_NONE, ssl.CERT_OPTIONAL], "the general ssl.client.auth is for listeners of SSL (KIP-684)"
+    modes = [
+        tls.context().verify_mode for number in (1, 2, 3) if (tls := made.listener_tls(number)) is not None
+    ]
+    assert modes == [ssl.CERT_REQUIRED, ssl.CERT_NONE, ssl.CERT_OPTIONAL], (
+        "the general ssl.client.auth is for listeners of SSL (KIP-684)"
+    )
     assert made.server_authenticator(2, "PLAIN").next(b"\0alice\0hunter2").user == "alice"
     assert made.server_authenticator(2, "SCRAM-SHA-512").next(b"n,,n=alice,r=x").message
-    for listener, mechanism in ((0, "PLAIN"), (1, "PLAIN"), (2, "SCRAM-SHA-256"), (3, "PLAIN"), (2, "plain"), (2, "")):
+    for listener, mechanism in (
+        (0, "PLAIN"),
+        (1, "PLAIN"),
+        (2, "SCRAM-SHA-256"),
+        (3, "PLAIN"),
+        (2, "plain"),
+        (2, ""),
+    ):
         with pytest.raises(AuthenticationFailed, match=f"Unsupported SASL mechanism {mechanism}"):
             made.server_authenticator(listener, mechanism)
     assert made.tls is None
@@ -67,7 +82,11 @@ def test_credentials_are_asked_for_by_mechanism_and_user() -> None:
 
 def test_a_message_is_bounded_by_the_listener_s_setting() -> None:
     made = transport(
-        {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": USERS, "listener.name.x.plain.sasl.server.max.receive.size": 13},
+        {
+            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.jaas.config": USERS,
+            "listener.name.x.plain.sasl.server.max.receive.size": 13,
+        },
         X="SASL_PLAINTEXT",
     )
     with pytest.raises(AuthenticationFailed, match="invalid receive size"):
@@ -90,7 +109,10 @@ def test_brokers_reach_each_other_as_clients(tmp_path: Path) -> None:
     made = transport({}, client, OPEN="PLAINTEXT")
     assert made.tls is not None
     assert made.authenticator("localhost").next(None) == b"\0a\0b"
-    wrong = CLIENT_CONFIGS.parse("admin", {"bootstrap.servers": "x:1", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"})
+    wrong = CLIENT_CONFIGS.parse(
+        "admin",
+        {"bootstrap.servers": "x:1", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"},
+    )
     with pytest.raises(ConfigError, match=r"between brokers: sasl\.username"):
         transport({}, wrong, OPEN="PLAINTEXT")
 
@@ -100,21 +122,35 @@ def test_brokers_reach_each_other_as_clients(tmp_path: Path) -> None:
     [
         ({}, "SSL", "listener X: ssl.keystore.location: is needed"),
         ({}, "SASL_PLAINTEXT", "listener X: sasl.enabled.mechanisms: is needed"),
-        ({"sasl.enabled.mechanisms": "PLAIN"}, "SASL_PLAINTEXT", "listener X: sasl.jaas.config: is needed for PLAIN"),
         (
-            {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": 'a.PlainLoginModule required username="a" password="b";'},
+            {"sasl.enabled.mechanisms": "PLAIN"},
+            "SASL_PLAINTEXT",
+            "listener X: sasl.jaas.config: is needed for PLAIN",
+        ),
+        (
+            {
+                "sasl.enabled.mechanisms": "PLAIN",
+                "sasl.jaas.config": 'a.PlainLoginModule required username="a" password="b";',
+            },
             "SASL_PLAINTEXT",
             "listener X: sasl.jaas.config: has no user for PLAIN",
         ),
         (
-            {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": 'a.PlainLoginModule required user_a="";'},
+            {
+                "sasl.enabled.mechanisms": "PLAIN",
+                "sasl.jaas.config": 'a.PlainLoginModule required user_a="";',
+            },
             "SASL_PLAINTEXT",
             "listener X: sasl.jaas.config: user_a: a name and a password are needed",
         ),
         (
-            {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": 'a.ScramLoginModule required user_a="b";'},
+            {
+                "sasl.enabled.mechanisms": "PLAIN",
+                "sasl.jaas.config": 'a.ScramLoginModule required user_a="b";',
+            },
             "SASL_PLAINTEXT",
-            "listener X: sasl.jaas.config: the log-in module for PLAIN is PlainLoginModule, and not a.ScramLoginModule",
+            "listener X: sasl.jaas.config: the log-in module for PLAIN is PlainLoginModule, and not "
+            "a.ScramLoginModule",
         ),
         (
             {"listener.name.y.ssl.client.auth": "none"},

@@ -1,4 +1,5 @@
-"""TLS contexts out of Kafka's settings, over sockets of this process, and what a failure is told as."""
+"""TLS contexts out of Kafka's settings, over sockets of this process, and what a failure is told
+as."""
 
 from __future__ import annotations
 
@@ -28,7 +29,11 @@ def certificates(tmp_path: Path) -> Certificates:
 
 def client_tls(**more: Any) -> ClientTls:
     given = {"bootstrap.servers": "localhost:1", "security.protocol": "SSL"}
-    return ClientTls(CLIENT_CONFIGS.parse("admin", {**given, **{key.replace("_", "."): value for key, value in more.items()}}))
+    return ClientTls(
+        CLIENT_CONFIGS.parse(
+            "admin", {**given, **{key.replace("_", "."): value for key, value in more.items()}}
+        )
+    )
 
 
 def server_context(pem: Path, trust: Path | None = None) -> ssl.SSLContext:
@@ -84,7 +89,9 @@ def shake(tls: ClientTls, address: Any, host: str = "localhost") -> tuple[str, E
 
 
 @pytest.mark.parametrize("way", ["location", "folder", "text"])
-def test_authorities_come_from_a_file_a_folder_or_a_text(certificates: Certificates, tmp_path: Path, way: str) -> None:
+def test_authorities_come_from_a_file_a_folder_or_a_text(
+    certificates: Certificates, tmp_path: Path, way: str
+) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "ours.crt").write_bytes(certificates.trust.read_bytes())
@@ -112,22 +119,33 @@ def test_a_client_shows_its_certificate(certificates: Certificates, tmp_path: Pa
     (tmp_path / "chain.pem").write_text(chain)
     more: dict[str, str] = {
         "pem": {"ssl.keystore.location": str(own)},
-        "pkcs12": {"ssl.keystore.location": str(certificates.pkcs12(own)), "ssl.keystore.password": PASSWORD, "ssl.keystore.type": "JKS"},
+        "pkcs12": {
+            "ssl.keystore.location": str(certificates.pkcs12(own)),
+            "ssl.keystore.password": PASSWORD,
+            "ssl.keystore.type": "JKS",
+        },
         "texts": {"ssl.keystore.key": key, "ssl.keystore.certificate.chain": chain},
-        "two files": {"ssl.key.location": str(tmp_path / "key.pem"), "ssl.certificate.location": str(tmp_path / "chain.pem")},
+        "two files": {
+            "ssl.key.location": str(tmp_path / "key.pem"),
+            "ssl.certificate.location": str(tmp_path / "chain.pem"),
+        },
     }[way]
     context = server_context(certificates.issue("localhost"), certificates.trust)
     with serving(secured(context)) as address:
         before = set(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else set()
         tls = client_tls(ssl_truststore_location=str(certificates.trust), **more)
-        assert not before or len(os.listdir("/proc/self/fd")) <= len(before), "no descriptor of the key is left"
+        assert not before or len(os.listdir("/proc/self/fd")) <= len(before), (
+            "no descriptor of the key is left"
+        )
         assert shake(tls, address)[1] is None
         reason, error = shake(client_tls(ssl_truststore_location=str(certificates.trust)), address)
     assert isinstance(error, AuthenticationFailed)
     assert "wants a certificate of this client: set ssl.keystore.location" in reason
 
 
-def test_renewed_certificates_are_used_by_the_next_connection(certificates: Certificates, caplog: pytest.LogCaptureFixture) -> None:
+def test_renewed_certificates_are_used_by_the_next_connection(
+    certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
     trust = certificates.folder / "trust.pem"
     trust.write_text(certificates.trust.read_text())
     tls = client_tls(ssl_truststore_location=str(trust))
@@ -148,7 +166,9 @@ def test_why_a_handshake_failed_is_said(certificates: Certificates, tmp_path: Pa
     with serving(secured(server_context(certificates.issue("localhost", "broker-1")))) as address:
         assert "was issued by nobody whom ssl.truststore.location" in shake(theirs, address)[0]
         assert "is for localhost, broker-1, and not for elsewhere" in shake(ours, address, "elsewhere")[0]
-        quiet = client_tls(ssl_truststore_location=str(certificates.trust), ssl_endpoint_identification_algorithm="")
+        quiet = client_tls(
+            ssl_truststore_location=str(certificates.trust), ssl_endpoint_identification_algorithm=""
+        )
         assert shake(quiet, address, "elsewhere")[1] is None
         blind = client_tls(enable_ssl_certificate_verification="false")
         assert shake(blind, address, "elsewhere")[1] is None
@@ -176,7 +196,9 @@ def test_what_is_not_tls_is_recognized(certificates: Certificates) -> None:
         for error in (None, ConnectionResetError()):
             reason, refusal = tls.explain("localhost", address, error)
             assert isinstance(refusal, AuthenticationFailed)
-            assert "speaks no TLS at this port: set security.protocol to PLAINTEXT or SASL_PLAINTEXT" in reason
+            assert (
+                "speaks no TLS at this port: set security.protocol to PLAINTEXT or SASL_PLAINTEXT" in reason
+            )
     with serving(lambda connection: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as address:
         assert "answered with something that is not TLS" in shake(tls, address)[0]
     with serving(lambda connection: None) as address:
@@ -187,12 +209,24 @@ def test_what_is_not_tls_is_recognized(certificates: Certificates) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"ssl.truststore.location": "/nowhere.pem"}, "ssl.truststore.location /nowhere.pem: cannot be read (no such file or directory)"),
-        ({"ssl.truststore.location": "TRUST", "ssl.truststore.certificates": "x"}, "say the same; leave one of them out"),
+        (
+            {"ssl.truststore.location": "/nowhere.pem"},
+            "ssl.truststore.location /nowhere.pem: cannot be read (no such file or directory)",
+        ),
+        (
+            {"ssl.truststore.location": "TRUST", "ssl.truststore.certificates": "x"},
+            "say the same; leave one of them out",
+        ),
         ({"ssl.keystore.key": "x"}, "ssl.keystore.certificate.chain: is needed beside ssl.keystore.key"),
-        ({"ssl.key.location": "TRUST", "ssl.keystore.location": "TRUST"}, "ssl.keystore.location and ssl.key.location say the same"),
+        (
+            {"ssl.key.location": "TRUST", "ssl.keystore.location": "TRUST"},
+            "ssl.keystore.location and ssl.key.location say the same",
+        ),
         ({"ssl.keystore.location": "TRUST"}, "there is no PRIVATE KEY in it"),
-        ({"ssl.enabled.protocols": "TLSv1.1"}, "ssl.enabled.protocols: TLSv1.1 is not one of TLSv1.2, TLSv1.3"),
+        (
+            {"ssl.enabled.protocols": "TLSv1.1"},
+            "ssl.enabled.protocols: TLSv1.1 is not one of TLSv1.2, TLSv1.3",
+        ),
         (
             {"ssl.enabled.protocols": "TLSv1.3", "ssl.protocol": "TLSv1.2"},
             "ssl.protocol is TLSv1.2, and ssl.enabled.protocols has",
@@ -213,10 +247,16 @@ def test_settings_of_no_use_are_refused_when_the_client_is_made(
 
 
 def test_a_key_that_is_anothers_is_told(certificates: Certificates, tmp_path: Path) -> None:
-    one, other = (certificates.issue("client").read_text().split("-----END PRIVATE KEY-----\n") for _ in range(2))
+    one, other = (
+        certificates.issue("client").read_text().split("-----END PRIVATE KEY-----\n") for _ in range(2)
+    )
     key = one[0] + "-----END PRIVATE KEY-----\n"
     with pytest.raises(ConfigError, match="the private key is not that of the certificate"):
-        client_tls(ssl_keystore_key=key, ssl_keystore_certificate_chain=other[1], ssl_truststore_location=str(certificates.trust))
+        client_tls(
+            ssl_keystore_key=key,
+            ssl_keystore_certificate_chain=other[1],
+            ssl_truststore_location=str(certificates.trust),
+        )
 
 
 @pytest.mark.parametrize(
@@ -231,7 +271,9 @@ def test_a_key_that_is_anothers_is_told(certificates: Certificates, tmp_path: Pa
         ((), None),
     ],
 )
-def test_cipher_suites_have_names_in_java_and_in_openssl(suites: tuple[str, ...], expected: str | None) -> None:
+def test_cipher_suites_have_names_in_java_and_in_openssl(
+    suites: tuple[str, ...], expected: str | None
+) -> None:
     assert openssl_names(suites) == expected
     if expected:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers(expected)

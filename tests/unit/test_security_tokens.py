@@ -1,4 +1,5 @@
-"""Tokens: what a user's callable and Amazon's package give, when tokens are replaced, and that one thread at a time fetches."""
+"""Tokens: what a user's callable and Amazon's package give, when tokens are replaced, and that one
+thread at a time fetches."""
 
 from __future__ import annotations
 
@@ -51,7 +52,11 @@ async def a_coroutine_function(text: str) -> tuple[str, float]:
         (lambda: jwt(exp=NOW_S + 5, sub="me"), None, (jwt(exp=NOW_S + 5, sub="me"), NOW_S + 5, "me", {})),
         (lambda text: (text, NOW_S + 60), "config", ("config", NOW_S + 60, None, {})),
         (lambda text: (text + "x", NOW_S + 60), "", ("x", NOW_S + 60, None, {})),
-        (lambda: ["opaque", None, "me", {"logicalCluster": "lkc-1"}], None, ("opaque", None, "me", {"logicalCluster": "lkc-1"})),
+        (
+            lambda: ["opaque", None, "me", {"logicalCluster": "lkc-1"}],
+            None,
+            ("opaque", None, "me", {"logicalCluster": "lkc-1"}),
+        ),
         (a_coroutine_function, "x", ("token-for-x", NOW_S + 60, None, {})),
         (f"{__name__}.a_coroutine_function", "x", ("token-for-x", NOW_S + 60, None, {})),
         (f"{__name__}:Provider", None, ("of-a-class", None, None, {})),
@@ -85,13 +90,21 @@ def raising(error: BaseException) -> Callable[[], str]:
         (lambda: None, AuthenticationFailed, "gave a token of type NoneType"),
         (lambda: {"access_token": "sesame"}, AuthenticationFailed, "gave a token of type dict"),
         (lambda: ("sesame",), AuthenticationFailed, "returned 1 items"),
-        (lambda: ("sesame", NOW_S * 1000), AuthenticationFailed, "expiry 1700000000000: give seconds since 1970"),
+        (
+            lambda: ("sesame", NOW_S * 1000),
+            AuthenticationFailed,
+            "expiry 1700000000000: give seconds since 1970",
+        ),
         (lambda: ("sesame", 300), AuthenticationFailed, "expiry 300: give seconds since 1970"),
         (lambda: ("sesame", "soon"), AuthenticationFailed, "expiry of type str"),
         (lambda: ("sesame", None, 5), AuthenticationFailed, "a principal of type int"),
         (lambda: ("sesame", None, None, ["sesame"]), AuthenticationFailed, "extensions of type list"),
         (lambda: ("sesame", None, None, {"auth": "x"}), AuthenticationFailed, "an extension named 'auth'"),
-        (lambda: ("sesame", None, None, {"trace": "a\x01b"}), AuthenticationFailed, "extension trace a value"),
+        (
+            lambda: ("sesame", None, None, {"trace": "a\x01b"}),
+            AuthenticationFailed,
+            "extension trace a value",
+        ),
         (lambda: "sesame\nsesame", AuthenticationFailed, "control characters"),
         (lambda: b"sesame\xff", AuthenticationFailed, "control characters"),
         (lambda: "s" * (TOKEN_MAX_CHARACTERS + 1), AuthenticationFailed, "65537 characters"),
@@ -147,7 +160,10 @@ def signer(monkeypatch: pytest.MonkeyPatch) -> Signer:
         ({"profile": "dev", "role_arn": "arn:1"}, "eu-west-1 profile dev"),
         ({"role_arn": "arn:1"}, "eu-west-1 role arn:1 aws-msk-iam-auth"),
         ({"role_arn": "arn:1", "role_session_name": "me"}, "eu-west-1 role arn:1 me"),
-        ({"role_arn": "arn:1", "sts_region": "us-east-1"}, "eu-west-1 us-east-1/arn:1/aws-msk-iam-auth key secret session"),
+        (
+            {"role_arn": "arn:1", "sts_region": "us-east-1"},
+            "eu-west-1 us-east-1/arn:1/aws-msk-iam-auth key secret session",
+        ),
     ],
 )
 def test_msk_tokens_are_signed_by_amazon_s_package(
@@ -156,7 +172,9 @@ def test_msk_tokens_are_signed_by_amazon_s_package(
     def client(_service: str, region_name: str) -> Any:
         def assume_role(**asked: str) -> Any:
             key = f"{region_name}/{asked['RoleArn']}/{asked['RoleSessionName']} key"
-            return {"Credentials": {"AccessKeyId": key, "SecretAccessKey": "secret", "SessionToken": "session"}}
+            return {
+                "Credentials": {"AccessKeyId": key, "SecretAccessKey": "secret", "SessionToken": "session"}
+            }
 
         return SimpleNamespace(assume_role=assume_role)
 
@@ -175,9 +193,14 @@ def test_msk_failures_say_what_is_missing(signer: Signer, monkeypatch: pytest.Mo
     with pytest.raises(AuthenticationFailed, match="update aws-msk-iam-sasl-signer-python"):
         source.fetch(NOW_S)
     signer.given = ValueError("AWS Credentials can not be empty")
-    with pytest.raises(AuthenticationFailed, match=r"AWS_MSK_IAM in eu-west-1, with AWS credentials of this process.*can not be empty"):
+    with pytest.raises(
+        AuthenticationFailed,
+        match=r"AWS_MSK_IAM in eu-west-1, with AWS credentials of this process.*can not be empty",
+    ):
         source.fetch(NOW_S)
-    signer.given = type("EndpointConnectionError", (type("ConnectionError", (Exception,), {}),), {})("no way to sts")
+    signer.given = type("EndpointConnectionError", (type("ConnectionError", (Exception,), {}),), {})(
+        "no way to sts"
+    )
     with pytest.raises(ConnectionFailed, match="no way to sts"):
         source.fetch(NOW_S)
     monkeypatch.setitem(sys.modules, SIGNER, None)  # type: ignore[arg-type]
@@ -219,10 +242,17 @@ def test_the_region_of_msk_is_found(hosts: list[str], environment: dict[str, str
     ],
 )
 def test_tokens_are_replaced_when_kafka_would(
-    life_s: float | None, factor: float, jitter_share: float, min_period_s: float, buffer_s: float, after_s: float
+    life_s: float | None,
+    factor: float,
+    jitter_share: float,
+    min_period_s: float,
+    buffer_s: float,
+    after_s: float,
 ) -> None:
     expires_s = None if life_s is None else NOW_S + life_s
-    assert refresh_at_s(NOW_S, expires_s, factor, jitter_share, min_period_s, buffer_s) == pytest.approx(NOW_S + after_s, abs=1e-3)
+    assert refresh_at_s(NOW_S, expires_s, factor, jitter_share, min_period_s, buffer_s) == pytest.approx(
+        NOW_S + after_s, abs=1e-3
+    )
 
 
 class Source:
@@ -264,7 +294,9 @@ def test_a_token_serves_until_it_is_time_for_the_next() -> None:
         text(tokens, 121)
 
 
-def test_the_old_token_serves_while_there_is_no_other_and_it_is_valid(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_old_token_serves_while_there_is_no_other_and_it_is_valid(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     source = Source()
     tokens = sharing(source)
     text(tokens, 0)
@@ -279,7 +311,8 @@ def test_the_old_token_serves_while_there_is_no_other_and_it_is_valid(caplog: py
         (
             "fairlead_kafka.security",
             logging.WARNING,
-            "the token could not be replaced, and serves for another 500 s at most: https://idp/token refused client 'orders'",
+            "the token could not be replaced, and serves for another 500 s at most: https://idp/token "
+            "refused client 'orders'",
         )
     ]
     source.life_s = -20
@@ -318,7 +351,9 @@ def test_nobody_waits_for_a_new_token_while_the_old_one_is_valid() -> None:
         assert fetching.result() == "sesame-2"
 
 
-@pytest.mark.parametrize("error", [ConnectionFailed("away"), KeyboardInterrupt()], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    "error", [ConnectionFailed("away"), KeyboardInterrupt()], ids=lambda error: type(error).__name__
+)
 def test_those_who_wait_get_the_error_of_the_fetch_or_fetch_themselves(error: BaseException) -> None:
     source = Source()
     tokens = sharing(source)

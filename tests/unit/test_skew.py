@@ -1,4 +1,5 @@
-"""The parts of `fairlead skew`: what is looked at, the sketch of hot keys, histograms, and the replay through the real producer."""
+"""The parts of `fairlead skew`: what is looked at, the sketch of hot keys, histograms, and the
+replay through the real producer."""
 
 from __future__ import annotations
 
@@ -13,7 +14,15 @@ import pytest
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.skew.hot_keys import KEY_MAX_BYTES, HotKeys, shown
 from fairlead_kafka.cli.skew.picture import draw
-from fairlead_kafka.cli.skew.replay import HAND_OVER_MAX_BYTES, POLICIES, Case, Cluster, Records, replay, turns
+from fairlead_kafka.cli.skew.replay import (
+    HAND_OVER_MAX_BYTES,
+    POLICIES,
+    Case,
+    Cluster,
+    Records,
+    replay,
+    turns,
+)
 from fairlead_kafka.cli.skew.report import Questions
 from fairlead_kafka.cli.skew.screen import bar
 from fairlead_kafka.cli.skew.spread import Spread
@@ -33,7 +42,9 @@ def test_a_window_takes_the_newest_share_of_each_partition() -> None:
     assert (window.offsets, window.offsets_in_topic, window.whole) == (100, 1000, False)
     assert newest({of(0): 10}, {of(0): 110}, 0).whole
     assert newest({of(0): 10}, {of(0): 110}, 100).ranges == {of(0): (10, 110)}
-    assert newest({of(0): 10, of(1): 0}, {of(0): 11, of(1): 10_000}, 10).ranges[of(0)] == (10, 11), "a small partition is not left out"
+    assert newest({of(0): 10, of(1): 0}, {of(0): 11, of(1): 10_000}, 10).ranges[of(0)] == (10, 11), (
+        "a small partition is not left out"
+    )
 
 
 def test_spread_tells_how_far_from_even_parts_are() -> None:
@@ -46,7 +57,11 @@ def test_spread_tells_how_far_from_even_parts_are() -> None:
 
 def add(keys: HotKeys, items: list[bytes | None], partition: int = 0) -> None:
     sizes = [0 if item is None else len(item) for item in items]
-    keys.add(partition, pa.chunked_array([pa.array(items, pa.binary())]), pa.chunked_array([pa.array(sizes, pa.int64())]))
+    keys.add(
+        partition,
+        pa.chunked_array([pa.array(items, pa.binary())]),
+        pa.chunked_array([pa.array(sizes, pa.int64())]),
+    )
 
 
 def test_counts_are_exact_while_there_is_room() -> None:
@@ -74,7 +89,9 @@ def test_beyond_its_room_no_count_is_wrong_by_more_than_it_says(seed: int) -> No
     assert 0 < keys.error <= keys.records / capacity
     assert len(held) <= capacity
     assert all(held[key] <= true[key] <= held[key] + keys.error for key in held)
-    assert all(count <= keys.error for key, count in true.items() if key not in held), "none that is hot is missed"
+    assert all(count <= keys.error for key, count in true.items() if key not in held), (
+        "none that is hot is missed"
+    )
     assert keys.hottest(1)[0].key == true.most_common(1)[0][0]
 
 
@@ -85,7 +102,12 @@ def test_a_sketch_of_long_keys_is_bounded_too() -> None:
 
 
 def test_keys_are_shown_as_text_where_they_are_text() -> None:
-    assert [shown(key) for key in (b"host-1", "ü".encode(), b"\xff\x00", b"a\nb")] == ["host-1", "ü", "0xff00", "0x610a62"]
+    assert [shown(key) for key in (b"host-1", "ü".encode(), b"\xff\x00", b"a\nb")] == [
+        "host-1",
+        "ü",
+        "0xff00",
+        "0x610a62",
+    ]
 
 
 # The order and the times of a replay
@@ -105,10 +127,14 @@ def test_arrivals_follow_the_timestamps_and_nights_are_short() -> None:
             {
                 "partition": pa.array([partition] * count, pa.int32()),
                 "offset": pa.array(range(count), pa.int64()),
-                "timestamp": pa.array([1_000 * time_ms for time_ms in times_ms], pa.timestamp("us", tz="UTC")),
+                "timestamp": pa.array(
+                    [1_000 * time_ms for time_ms in times_ms], pa.timestamp("us", tz="UTC")
+                ),
                 "key": pa.array([None] * count, pa.binary()),
                 "value": pa.array([b"%d" % time_ms for time_ms in times_ms], pa.binary()),
-                "headers": pa.nulls(count, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+                "headers": pa.nulls(
+                    count, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+                ),
             }
         )
 
@@ -139,7 +165,10 @@ def some(count: int, rate: float, codec_friendly: bool = False) -> Records:
     rng = np.random.default_rng(7)
     keys: list[bytes | None] = [b"key-%d" % (number % 40) for number in rng.zipf(1.2, count)]
     values: list[bytes | None] = [(b"same " * 40 if codec_friendly else rng.bytes(200)) for _ in range(count)]
-    return Records(columns_from_lists(keys, values, None, [1_000] * count), (np.arange(count) * 1000 / rate).astype(np.int64))
+    return Records(
+        columns_from_lists(keys, values, None, [1_000] * count),
+        (np.arange(count) * 1000 / rate).astype(np.int64),
+    )
 
 
 def test_keyed_records_go_where_their_keys_hash_to_and_others_are_spread() -> None:
@@ -178,7 +207,10 @@ def test_a_seed_tells_the_same_story() -> None:
     records = some(400, 1e9)
     case = Case("adaptive", 1_024, 5)
     assert replay(records, case, CLUSTER, 3) == replay(records, case, CLUSTER, 3)
-    assert replay(records, case, CLUSTER, 3)["partition_bytes"] != replay(records, case, CLUSTER, 4)["partition_bytes"]
+    assert (
+        replay(records, case, CLUSTER, 3)["partition_bytes"]
+        != replay(records, case, CLUSTER, 4)["partition_bytes"]
+    )
 
 
 def test_null_values_and_headers_are_replayed_as_they_are_and_records_may_be_large() -> None:
@@ -187,7 +219,9 @@ def test_null_values_and_headers_are_replayed_as_they_are_and_records_may_be_lar
         {
             "key": pa.array([b"k", None, b"l"], pa.binary()),
             "value": pa.array([None, b"v", b"x" * 3_000_000], pa.binary()),
-            "headers": pa.array([[{"key": "h", "value": b"1" * 500}], None, [{"key": "i", "value": None}]], kind),
+            "headers": pa.array(
+                [[{"key": "h", "value": b"1" * 500}], None, [{"key": "i", "value": None}]], kind
+            ),
         }
     )
     columns = columns_from_arrow(table)[0][0]
@@ -204,7 +238,9 @@ def test_cases_are_every_policy_then_sizes_and_lingers_one_at_a_time() -> None:
         Case("keyed", 200, 5),
         Case("keyed", 100, 0),
     ]
-    assert {case.policy for case in questions.cases(False)} == {"uniform", "late"}, "without keys nothing is keyed"
+    assert {case.policy for case in questions.cases(False)} == {"uniform", "late"}, (
+        "without keys nothing is keyed"
+    )
 
 
 # Shown
@@ -216,16 +252,27 @@ def test_bars_are_drawn_to_an_eighth() -> None:
 
 
 def report(partitions: int = 3, replayed: bool = True) -> dict[str, Any]:
-    row = {"policy": "uniform", "batch_size": 100, "linger_ms": 5, "max_over_mean": 1.1, "records_per_batch": 2.0}
+    row = {
+        "policy": "uniform",
+        "batch_size": 100,
+        "linger_ms": 5,
+        "max_over_mean": 1.1,
+        "records_per_batch": 2.0,
+    }
     steps = [{"from": 0, "to": 10, "batches": 3}, {"from": 100, "to": 201, "batches": 1}]
     return {
         "topic": "t",
         "batch_size": 100,
         "looked_at": {"records": 60},
         "partitions": [{"partition": number, "size_bytes": number * 100} for number in range(partitions)],
-        "batches": {"records_per_batch": {"histogram": [{"from": 1, "to": 2, "batches": 4}]}, "fill_percent": {"histogram": steps}},
+        "batches": {
+            "records_per_batch": {"histogram": [{"from": 1, "to": 2, "batches": 4}]},
+            "fill_percent": {"histogram": steps},
+        },
         "keys": {"hottest": [{"key": "k" * 50, "share": 0.5}]},
-        "replay": {"records": 60, "rows": [{**row, "partition_bytes": [100] * partitions}]} if replayed else None,
+        "replay": {"records": 60, "rows": [{**row, "partition_bytes": [100] * partitions}]}
+        if replayed
+        else None,
     }
 
 
@@ -234,7 +281,14 @@ def test_the_picture_shows_the_topic_beside_what_uniform_would_have_made_of_it(t
         draw(report(), tmp_path / name)
     text = (tmp_path / "one.svg").read_text()
     assert all(
-        said in text for said in ("t: 60 records over 3 partitions", "the topic", "replayed uniform", "100 and more", "k" * 27 + "…")
+        said in text
+        for said in (
+            "t: 60 records over 3 partitions",
+            "the topic",
+            "replayed uniform",
+            "100 and more",
+            "k" * 27 + "…",
+        )
     )
     assert text == (tmp_path / "two.svg").read_text()
     draw(report(200, replayed=False), tmp_path / "many.svg")

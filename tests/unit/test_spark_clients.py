@@ -1,4 +1,5 @@
-"""The clients of Spark's tasks: what a job sets goes over what tasks are given, and only a worker of Spark's is set up as one."""
+"""The clients of Spark's tasks: what a job sets goes over what tasks are given, and only a worker
+of Spark's is set up as one."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from fairlead_kafka.spark import clients
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Mapping[str, str]]]:
-    """The settings of each client that is made; no client is, and what stands in for one was connected."""
+    """The settings of each client that is made; no client is, and what stands in for one was
+    connected."""
     settings: list[Mapping[str, str]] = []
 
     def client(given: Mapping[str, str]) -> Any:
@@ -34,7 +36,10 @@ def test_what_a_job_sets_goes_over_what_tasks_are_given(made: list[Mapping[str, 
         pass
     with clients.task_producer({"linger.ms": "7"}):
         pass
-    assert made == [{**clients.READ_SETTINGS, "fetch.max.bytes": "1"}, {**clients.WRITE_SETTINGS, "linger.ms": "7"}]
+    assert made == [
+        {**clients.READ_SETTINGS, "fetch.max.bytes": "1"},
+        {**clients.WRITE_SETTINGS, "linger.ms": "7"},
+    ]
 
 
 def test_outside_a_worker_the_collector_is_left_alone(made: list[Mapping[str, str]]) -> None:

@@ -1,7 +1,8 @@
-"""Every option of Spark's Kafka connector is served, with its default, or refused with the reason. None is passed over.
+"""Every option of Spark's Kafka connector is served, with its default, or refused with the reason.
+None is passed over.
 
-The list is that of Spark 4.3's integration guide and of the connector's `KafkaSourceProvider`, written down here by hand: it is
-what the code is held to.
+The list is that of Spark 4.3's integration guide and of the connector's `KafkaSourceProvider`,
+written down here by hand: it is what the code is held to.
 """
 
 from __future__ import annotations
@@ -43,27 +44,46 @@ GUIDE = {
     "startingOffsetsByTimestampStrategy": (BOTH, "error"),
     "topic": (WRITE, ""),
 }
-"""Option: what it is for, and its default. (The connector's prefix for groups, `spark-kafka-source`, serves names that nobody sees.)"""
+"""Option: what it is for, and its default. (The connector's prefix for groups,
+`spark-kafka-source`, serves names that nobody sees.)"""
 FORBIDDEN = (
-    *("kafka.auto.offset.reset", "kafka.key.deserializer", "kafka.value.deserializer", "kafka.key.serializer", "kafka.value.serializer"),
+    *(
+        "kafka.auto.offset.reset",
+        "kafka.key.deserializer",
+        "kafka.value.deserializer",
+        "kafka.key.serializer",
+        "kafka.value.serializer",
+    ),
     *("kafka.enable.auto.commit", "kafka.interceptor.classes"),
 )
 SETTINGS = (
     *("spark.kafka.consumer.cache.capacity", "spark.kafka.consumer.cache.timeout"),
     *("spark.kafka.consumer.cache.evictorThreadRunInterval", "spark.kafka.consumer.cache.jmx.enable"),
-    *("spark.kafka.consumer.fetchedData.cache.timeout", "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval"),
+    *(
+        "spark.kafka.consumer.fetchedData.cache.timeout",
+        "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval",
+    ),
     *("spark.kafka.producer.cache.timeout", "spark.kafka.producer.cache.evictorThreadRunInterval"),
-    *("spark.kafka.clusters.a.auth.bootstrap.servers", "spark.kafka.clusters.a.target.bootstrap.servers.regex"),
+    *(
+        "spark.kafka.clusters.a.auth.bootstrap.servers",
+        "spark.kafka.clusters.a.target.bootstrap.servers.regex",
+    ),
     *("spark.kafka.clusters.a.security.protocol", "spark.kafka.clusters.a.sasl.kerberos.service.name"),
     *(f"spark.kafka.clusters.a.ssl.truststore.{what}" for what in ("type", "location", "password")),
     *(f"spark.kafka.clusters.a.ssl.keystore.{what}" for what in ("type", "location", "password")),
-    *("spark.kafka.clusters.a.ssl.key.password", "spark.kafka.clusters.a.sasl.token.mechanism", "spark.kafka.clusters.a.kafka.retries"),
+    *(
+        "spark.kafka.clusters.a.ssl.key.password",
+        "spark.kafka.clusters.a.sasl.token.mechanism",
+        "spark.kafka.clusters.a.kafka.retries",
+    ),
     *("spark.security.credentials.kafka.enabled", "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"),
 )
 
 
 def test_the_guides_options_are_all_there_for_what_the_guide_has_them() -> None:
-    assert {option.name: (USES[option.used_by], option.default) for option in OPTIONS if not option.ours} == GUIDE
+    assert {
+        option.name: (USES[option.used_by], option.default) for option in OPTIONS if not option.ours
+    } == GUIDE
 
 
 def test_what_the_guide_forbids_is_refused_with_a_reason() -> None:
@@ -102,9 +122,15 @@ def test_a_session_with_settings_of_the_connector_is_not_made() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "minOffsetsPerTrigger: 9 is more than maxOffsetsPerTrigger, 8"),
+        (
+            {"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"},
+            "minOffsetsPerTrigger: 9 is more than maxOffsetsPerTrigger, 8",
+        ),
         ({"maxTriggerDelay": "5m"}, "maxTriggerDelay: says how long to wait for minOffsetsPerTrigger"),
-        ({"maxTriggerDelay": "5 fortnights", "minOffsetsPerTrigger": "1"}, "maxTriggerDelay: must be a time such as"),
+        (
+            {"maxTriggerDelay": "5 fortnights", "minOffsetsPerTrigger": "1"},
+            "maxTriggerDelay: must be a time such as",
+        ),
         ({"maxBytesPerTrigger": "lots"}, "maxBytesPerTrigger: must be a size such as"),
         ({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger: must be at least 1 byte"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger: must be a whole number, at least 1"),
@@ -115,13 +141,18 @@ def test_a_session_with_settings_of_the_connector_is_not_made() -> None:
 )
 def test_a_wrong_stream_says_what_is_wrong(options: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        parse_read_options({**SERVERS, "subscribe": "t", **{name.lower(): value for name, value in options.items()}}, streaming=True)
+        parse_read_options(
+            {**SERVERS, "subscribe": "t", **{name.lower(): value for name, value in options.items()}},
+            streaming=True,
+        )
     assert said in str(raised.value)
 
 
 def test_times_and_sizes_have_sparks_units() -> None:
     def parsed(**options: str) -> tuple[int | None, int]:
-        found = parse_read_options({**SERVERS, "subscribe": "t", "minoffsetspertrigger": "1", **options}, streaming=True)
+        found = parse_read_options(
+            {**SERVERS, "subscribe": "t", "minoffsetspertrigger": "1", **options}, streaming=True
+        )
         return found.max_bytes, found.max_delay_ms
 
     assert parsed() == (None, 900_000)

@@ -33,11 +33,16 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOON_MS = round(NOON.timestamp() * 1000)
 
 
-def left(*filters: Filter, late_enough: dict[TopicPartition, int | None] | None = None) -> list[tuple[str, int, int, int]]:
+def left(
+    *filters: Filter, late_enough: dict[TopicPartition, int | None] | None = None
+) -> list[tuple[str, int, int, int]]:
     wanted = Wanted()
     wanted.take(filters)
     wanted = pickle.loads(pickle.dumps(wanted))
-    return [(one.partition.topic, one.partition.partition, one.start, one.end) for one in wanted.narrow(RANGES, late_enough or {})]
+    return [
+        (one.partition.topic, one.partition.partition, one.start, one.end)
+        for one in wanted.narrow(RANGES, late_enough or {})
+    ]
 
 
 def test_partitions_and_topics_are_chosen() -> None:
@@ -62,14 +67,21 @@ def test_partitions_and_topics_are_chosen() -> None:
     ],
 )
 def test_offsets_cut_the_ranges(filters: list[Filter], expected: tuple[int, int] | None) -> None:
-    assert left(EqualTo(("topic",), "a"), EqualTo(("partition",), 0), *filters) == ([("a", 0, *expected)] if expected else [])
+    assert left(EqualTo(("topic",), "a"), EqualTo(("partition",), 0), *filters) == (
+        [("a", 0, *expected)] if expected else []
+    )
 
 
 def test_a_time_says_where_to_begin_and_no_more() -> None:
     a0, a1 = TopicPartition("a", 0), TopicPartition("a", 1)
     found: dict[TopicPartition, int | None] = {a0: 15, a1: None}
-    assert left(EqualTo(("topic",), "a"), GreaterThanOrEqual(("timestamp",), NOON), late_enough=found) == [("a", 0, 15, 20)]
-    assert left(EqualTo(("topic",), "a"), LessThan(("timestamp",), NOON)) == [("a", 0, 10, 20), ("a", 1, 10, 20)]
+    assert left(EqualTo(("topic",), "a"), GreaterThanOrEqual(("timestamp",), NOON), late_enough=found) == [
+        ("a", 0, 15, 20)
+    ]
+    assert left(EqualTo(("topic",), "a"), LessThan(("timestamp",), NOON)) == [
+        ("a", 0, 10, 20),
+        ("a", 1, 10, 20),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +105,12 @@ def test_times_are_rounded_to_the_next_record_that_may_match(one: Filter, low_ms
 
 
 def test_only_what_is_met_exactly_is_kept_from_spark() -> None:
-    met = [IsNotNull(("offset",)), EqualTo(("offset",), 3), LessThan(("partition",), 3), In(("topic",), ("a",))]
+    met = [
+        IsNotNull(("offset",)),
+        EqualTo(("offset",), 3),
+        LessThan(("partition",), 3),
+        In(("topic",), ("a",)),
+    ]
     back: list[Filter] = [
         IsNotNull(("key",)),
         IsNull(("key",)),

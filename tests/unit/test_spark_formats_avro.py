@@ -1,4 +1,5 @@
-"""Avro: schemas that change, Confluent's wire format, and a Schema Registry that knows, does not know, or does not answer."""
+"""Avro: schemas that change, Confluent's wire format, and a Schema Registry that knows, does not
+know, or does not answer."""
 
 from __future__ import annotations
 
@@ -21,11 +22,19 @@ from fairlead_kafka.spark.formats.registry import RegistryFailed, schema_by_id
 from tests.support.schema_registry import FakeRegistry, schema_registry
 
 Schema = Mapping[str, Any] | str
-OLD = {"type": "record", "name": "Visit", "fields": [{"name": "host", "type": "string"}, {"name": "bytes", "type": "int"}]}
+OLD = {
+    "type": "record",
+    "name": "Visit",
+    "fields": [{"name": "host", "type": "string"}, {"name": "bytes", "type": "int"}],
+}
 NEW = {
     "type": "record",
     "name": "Visit",
-    "fields": [{"name": "host", "type": "string"}, {"name": "bytes", "type": "long"}, {"name": "agent", "type": "string", "default": "?"}],
+    "fields": [
+        {"name": "host", "type": "string"},
+        {"name": "bytes", "type": "long"},
+        {"name": "agent", "type": "string", "default": "?"},
+    ],
 }
 HOST = {"type": "record", "name": "Visit", "fields": [{"name": "host", "type": "string"}]}
 
@@ -63,19 +72,35 @@ def registry() -> Iterator[FakeRegistry]:
 
 def framed(registry: FakeRegistry, **options: str) -> Layout:
     retries = {"schemaRegistry.max.retries": "0", "schemaRegistry.timeout": "5"}
-    given = {"valueFormat": "avro", "columns": "value,rescued", "subscribe": "visits", "schemaRegistry.url": registry.url, **retries}
+    given = {
+        "valueFormat": "avro",
+        "columns": "value,rescued",
+        "subscribe": "visits",
+        "schemaRegistry.url": registry.url,
+        **retries,
+    }
     return read_layout({**given, **options})
 
 
 def test_old_records_are_read_with_the_new_schema() -> None:
-    assert values_of(plain(NEW, OLD), written(OLD, {"host": "a", "bytes": 5})) == [{"host": "a", "bytes": 5, "agent": "?"}]
-    assert values_of(plain(HOST, NEW), written(NEW, {"host": "a", "bytes": 5, "agent": "x"}), None) == [{"host": "a"}, None]
+    assert values_of(plain(NEW, OLD), written(OLD, {"host": "a", "bytes": 5})) == [
+        {"host": "a", "bytes": 5, "agent": "?"}
+    ]
+    assert values_of(plain(HOST, NEW), written(NEW, {"host": "a", "bytes": 5, "agent": "x"}), None) == [
+        {"host": "a"},
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
     ("writer", "reader", "value", "expected"),
     [
-        ("long", {"type": "long", "logicalType": "timestamp-millis"}, 5, datetime.datetime(1970, 1, 1, 0, 0, 0, 5000, datetime.UTC)),
+        (
+            "long",
+            {"type": "long", "logicalType": "timestamp-millis"},
+            5,
+            datetime.datetime(1970, 1, 1, 0, 0, 0, 5000, datetime.UTC),
+        ),
         (
             {"type": "long", "logicalType": "timestamp-millis"},
             {"type": "long", "logicalType": "timestamp-micros"},
@@ -83,7 +108,12 @@ def test_old_records_are_read_with_the_new_schema() -> None:
             datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
         ),
         ("int", {"type": "int", "logicalType": "date"}, 1, datetime.date(1970, 1, 2)),
-        ("bytes", {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}, b"\xff\x85", Decimal("-1.23")),
+        (
+            "bytes",
+            {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2},
+            b"\xff\x85",
+            Decimal("-1.23"),
+        ),
         (
             {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2},
             {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 4},
@@ -96,12 +126,19 @@ def test_old_records_are_read_with_the_new_schema() -> None:
             "12345678-1234-5678-1234-567812345678",
             "12345678-1234-5678-1234-567812345678",
         ),
-        ({"type": "int", "logicalType": "time-millis"}, {"type": "int", "logicalType": "time-millis"}, datetime.time(0, 0, 1, 2000), 1002),
+        (
+            {"type": "int", "logicalType": "time-millis"},
+            {"type": "int", "logicalType": "time-millis"},
+            datetime.time(0, 0, 1, 2000),
+            1002,
+        ),
         ("int", "double", 5, 5.0),
         ("string", ["null", "string"], "x", "x"),
     ],
 )
-def test_a_logical_type_that_came_or_went_changes_no_value(writer: Schema, reader: Schema, value: Any, expected: Any) -> None:
+def test_a_logical_type_that_came_or_went_changes_no_value(
+    writer: Schema, reader: Schema, value: Any, expected: Any
+) -> None:
     assert values_of(plain(reader, writer), written(writer, value)) == [expected]
 
 
@@ -112,7 +149,10 @@ def test_a_logical_type_that_came_or_went_changes_no_value(writer: Schema, reade
         (written(OLD, {"host": "a", "bytes": 5})[:-1], "the bytes end before the record does"),
         (written(OLD, {"host": "a", "bytes": 5}) + b"\0", "1 bytes are left over after the record"),
         (b"\x02\xff\x00", "'utf-8' codec can't decode"),
-        (written(OLD, {"host": "a", "bytes": 5}, schema_id=7), "it begins as Confluent's wire format does: set schemaRegistry.url"),
+        (
+            written(OLD, {"host": "a", "bytes": 5}, schema_id=7),
+            "it begins as Confluent's wire format does: set schemaRegistry.url",
+        ),
     ],
 )
 def test_what_is_not_the_record_is_rescued_with_the_reason(data: bytes, reason: str) -> None:
@@ -126,7 +166,10 @@ def test_what_is_not_the_record_is_rescued_with_the_reason(data: bytes, reason: 
 def test_a_registry_says_how_each_value_was_written(registry: FakeRegistry) -> None:
     old = registry.register("visits-value", OLD)
     new = registry.register("visits-value", NEW)
-    data = [written(OLD, {"host": "a", "bytes": 1}, old), written(NEW, {"host": "b", "bytes": 2, "agent": "x"}, new)] * 3
+    data = [
+        written(OLD, {"host": "a", "bytes": 1}, old),
+        written(NEW, {"host": "b", "bytes": 2, "agent": "x"}, new),
+    ] * 3
     rows = values_of(framed(registry), *data)
     assert rows == [{"host": "a", "bytes": 1, "agent": "?"}, {"host": "b", "bytes": 2, "agent": "x"}] * 3
     asked = [path for path in registry.asked if "/ids/" in path]
@@ -141,7 +184,9 @@ def test_the_readers_schema_may_be_given_or_come_of_another_subject(registry: Fa
 
 
 def test_schemas_may_refer_to_others(registry: FakeRegistry) -> None:
-    registry.register("place", {"type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}]})
+    registry.register(
+        "place", {"type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}]}
+    )
     whole = {"type": "record", "name": "V", "fields": [{"name": "at", "type": "Place"}]}
     number = registry.register("visits-value", whole, [{"name": "Place", "subject": "place", "version": 1}])
     layout = framed(registry)
@@ -151,7 +196,9 @@ def test_schemas_may_refer_to_others(registry: FakeRegistry) -> None:
 def test_what_the_registry_does_not_know_is_rescued(registry: FakeRegistry) -> None:
     number = registry.register("visits-value", OLD)
     proto = registry.register("other", "message", kind="PROTOBUF")
-    incompatible = registry.register("third", {"type": "record", "name": "Visit", "fields": [{"name": "x", "type": "int"}]})
+    incompatible = registry.register(
+        "third", {"type": "record", "name": "Visit", "fields": [{"name": "x", "type": "int"}]}
+    )
     rows = read(
         framed(registry),
         written(OLD, {"host": "a", "bytes": 1}, 999),
@@ -174,14 +221,23 @@ def test_a_registry_may_want_a_password(registry: FakeRegistry) -> None:
     registry.user_info = "me:secret"
     with pytest.raises(RegistryFailed, match=r"check schemaRegistry\.basic\.auth\.user\.info"):
         framed(registry).resolved()
-    assert framed(registry, **{"schemaRegistry.basic.auth.user.info": "me:secret"}).resolved().value.reader is not None
+    assert (
+        framed(registry, **{"schemaRegistry.basic.auth.user.info": "me:secret"}).resolved().value.reader
+        is not None
+    )
 
 
 def test_planning_says_what_the_registry_lacks(registry: FakeRegistry) -> None:
-    with pytest.raises(ConfigError, match=r"valueSubject: the subject visits-value is not in the Schema Registry; set valueSubject"):
+    with pytest.raises(
+        ConfigError,
+        match=r"valueSubject: the subject visits-value is not in the Schema Registry; set valueSubject",
+    ):
         framed(registry).resolved()
     registry.register("visits-value", ["int", "string"])
-    with pytest.raises(ConfigError, match=r"the schema of visits-value: the schema: a union of int, string has no type in Spark"):
+    with pytest.raises(
+        ConfigError,
+        match=r"the schema of visits-value: the schema: a union of int, string has no type in Spark",
+    ):
         framed(registry).resolved()
     with pytest.raises(ConfigError, match=r"schemaRegistry\.\*: .*nonsense"):
         framed(registry, **{"schemaRegistry.nonsense": "1"}).resolved()
@@ -197,5 +253,8 @@ def test_a_registry_that_is_away_fails_the_task_and_rescues_nothing(registry: Fa
 def test_nobody_at_the_url_is_told_with_the_url() -> None:
     with schema_registry() as gone:
         layout = framed(gone)
-    with pytest.raises(RegistryFailed, match=r"schemaRegistry\.url: http://127\.0\.0\.1:\d+ gave no answer about the subject visits-value"):
+    with pytest.raises(
+        RegistryFailed,
+        match=r"schemaRegistry\.url: http://127\.0\.0\.1:\d+ gave no answer about the subject visits-value",
+    ):
         layout.resolved()

@@ -1,4 +1,5 @@
-"""Formats and columns as options: what a read gives, and everything that is wrong said when it is planned, with the fix."""
+"""Formats and columns as options: what a read gives, and everything that is wrong said when it is
+planned, with the fix."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ RESCUED = "rescued:struct<key:binary,value:binary,reason:string>"
 
 
 def avro(*fields: tuple[str, object]) -> str:
-    return json.dumps({"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name, kind in fields]})
+    return json.dumps(
+        {"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name, kind in fields]}
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,13 +35,19 @@ def avro(*fields: tuple[str, object]) -> str:
         ({"includeHeaders": "true"}, RAW + ",headers:array<struct<key:string,value:binary>>"),
         ({"valueFormat": "string"}, RAW.replace("value:binary", "value:string") + "," + RESCUED),
         ({"columns": "value"}, "value:binary"),
-        ({"columns": " timestamptype , Value,headers"}, "timestampType:int,value:binary,headers:array<struct<key:string,value:binary>>"),
+        (
+            {"columns": " timestamptype , Value,headers"},
+            "timestampType:int,value:binary,headers:array<struct<key:string,value:binary>>",
+        ),
         ({"columns": "value", "valueFormat": "JSON", "valueSchema": "a INT"}, "value:struct<a:int>"),
         ({"columns": "rescued", "keyFormat": "string"}, RESCUED),
     ],
 )
 def test_options_say_which_columns_a_read_gives(options: dict[str, str], columns: str) -> None:
-    assert source_schema(parse_read_options({**SERVERS, **options}).layout).simpleString() == f"struct<{columns}>"
+    assert (
+        source_schema(parse_read_options({**SERVERS, **options}).layout).simpleString()
+        == f"struct<{columns}>"
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +55,10 @@ def test_options_say_which_columns_a_read_gives(options: dict[str, str], columns
     [
         ({"columns": "value"}, ["value"]),
         ({"columns": "offset", "valueFormat": "string"}, ["offset"]),
-        ({"columns": "offset,rescued", "valueFormat": "string", "keyFormat": "string"}, ["offset", "key", "value"]),
+        (
+            {"columns": "offset,rescued", "valueFormat": "string", "keyFormat": "string"},
+            ["offset", "key", "value"],
+        ),
         ({"columns": "value,rescued", "valueFormat": "string"}, ["value"]),
     ],
 )
@@ -60,22 +72,56 @@ def test_only_what_is_needed_is_asked_of_the_consumer(options: dict[str, str], a
         ({"valueFormat": "jsn"}, "valueFormat: must be one of raw, string, json, avro, got 'jsn'"),
         ({"keyFormat": "json"}, "keySchema: required with keyFormat=json"),
         ({"valueFormat": "json", "valueSchema": "a intt"}, "valueSchema: expected a type (boolean, byte"),
-        ({"valueFormat": "json", "valueSchema": "a map<int, string>"}, "field a: keys of a map are strings in JSON, not int"),
-        ({"valueFormat": "json", "valueSchema": '{"type": "struct"}'}, "valueSchema: not JSON of a Spark schema"),
+        (
+            {"valueFormat": "json", "valueSchema": "a map<int, string>"},
+            "field a: keys of a map are strings in JSON, not int",
+        ),
+        (
+            {"valueFormat": "json", "valueSchema": '{"type": "struct"}'},
+            "valueSchema: not JSON of a Spark schema",
+        ),
         ({"valueFormat": "json", "valueSchema": '["a"]'}, "valueSchema: cannot be read from"),
         ({"valueSchema": "a INT"}, "valueSchema: has no meaning with valueFormat=raw"),
-        ({"valueFormat": "string", "valueSubject": "s"}, "valueSubject: has no meaning with valueFormat=string"),
-        ({"valueFormat": "avro"}, "valueSchema: required with valueFormat=avro, an Avro schema in JSON, unless schemaRegistry.url is set"),
+        (
+            {"valueFormat": "string", "valueSubject": "s"},
+            "valueSubject: has no meaning with valueFormat=string",
+        ),
+        (
+            {"valueFormat": "avro"},
+            "valueSchema: required with valueFormat=avro, an Avro schema in JSON, unless schemaRegistry.url "
+            "is set",
+        ),
         ({"valueFormat": "avro", "valueSchema": "a INT"}, "valueSchema: not an Avro schema in JSON"),
-        ({"valueFormat": "avro", "valueSchema": '{"type": "recor"}'}, "valueSchema: not an Avro schema (UnknownType"),
-        ({"valueFormat": "avro", "valueSchema": avro(("u", ["int", "string"]))}, "field u: a union of int, string has no type in Spark"),
-        ({"valueFormat": "avro", "valueSchema": avro(("n", "null"))}, "field n: is always null; give a reader's schema without it"),
+        (
+            {"valueFormat": "avro", "valueSchema": '{"type": "recor"}'},
+            "valueSchema: not an Avro schema (UnknownType",
+        ),
+        (
+            {"valueFormat": "avro", "valueSchema": avro(("u", ["int", "string"]))},
+            "field u: a union of int, string has no type in Spark",
+        ),
+        (
+            {"valueFormat": "avro", "valueSchema": avro(("n", "null"))},
+            "field n: is always null; give a reader's schema without it",
+        ),
         ({"valueFormat": "avro", "valueSchema": avro(("r", ["null", "R"]))}, "field r: R holds itself"),
-        ({"valueFormat": "avro", **URL, "subscribe": "a,b"}, "valueSubject: required where more than one topic may be read"),
-        ({"valueFormat": "avro", **URL, "valueSchema": '"int"', "valueSubject": "s"}, "valueSubject: is for avro with schemaRegistry.url"),
-        ({"valueFormat": "avro", "valueWriterSchema": '"int"', **URL}, "valueWriterSchema: is for avro without schemaRegistry.url"),
+        (
+            {"valueFormat": "avro", **URL, "subscribe": "a,b"},
+            "valueSubject: required where more than one topic may be read",
+        ),
+        (
+            {"valueFormat": "avro", **URL, "valueSchema": '"int"', "valueSubject": "s"},
+            "valueSubject: is for avro with schemaRegistry.url",
+        ),
+        (
+            {"valueFormat": "avro", "valueWriterSchema": '"int"', **URL},
+            "valueWriterSchema: is for avro without schemaRegistry.url",
+        ),
         (URL, "schemaRegistry.url: has no meaning without valueFormat=avro"),
-        ({"schemaRegistry.timeout": "1", "valueFormat": "avro"}, "schemaRegistry.url: required with other options"),
+        (
+            {"schemaRegistry.timeout": "1", "valueFormat": "avro"},
+            "schemaRegistry.url: required with other options",
+        ),
         ({"columns": "value,foo"}, "columns: there is no foo, but key, value, topic"),
         ({"columns": "rescued"}, "rescued comes with valueFormat or keyFormat other than raw"),
         ({"columns": "value,VALUE"}, "columns: name each column once"),
@@ -101,12 +147,17 @@ def test_a_layout_travels_to_executors() -> None:
 
 def test_a_schema_of_the_jobs_own_is_refused_with_what_to_do_instead() -> None:
     with pytest.raises(ConfigError, match="say what values are with valueFormat and valueSchema"):
-        check_read_schema(StructType.fromJson(json.loads('{"type": "struct", "fields": []}')), read_layout({}))
+        check_read_schema(
+            StructType.fromJson(json.loads('{"type": "struct", "fields": []}')), read_layout({})
+        )
 
 
 def test_a_decoded_value_that_is_written_is_told_how_to_pack_itself() -> None:
     schema = source_schema(read_layout({"valueFormat": "json", "valueSchema": "a INT", "columns": "value"}))
-    with pytest.raises(ConfigError, match=r"column value: must be string or binary, not struct<a:int>; to_json\(value\) makes it one"):
+    with pytest.raises(
+        ConfigError,
+        match=r"column value: must be string or binary, not struct<a:int>; to_json\(value\) makes it one",
+    ):
         check_write_schema(schema, "t")
 
 
@@ -122,7 +173,10 @@ def test_every_option_of_the_formats_is_known_to_the_source() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("a int, b: STRING NOT NULL COMMENT 'it''s', `c d` decimal(9,2)", "struct<a:int,b:string,c d:decimal(9,2)>"),
+        (
+            "a int, b: STRING NOT NULL COMMENT 'it''s', `c d` decimal(9,2)",
+            "struct<a:int,b:string,c d:decimal(9,2)>",
+        ),
         ("struct<a: array<map<string, struct<x: date>>>>", "struct<a:array<map<string,struct<x:date>>>>"),
         ("map<string,timestamp_ntz>", "map<string,timestamp_ntz>"),
         ("array<dec>", "array<decimal(10,0)>"),
@@ -169,16 +223,29 @@ def test_ddl_and_sparks_json_say_the_same() -> None:
         ('["null", "string"]', "string"),
         ('{"type": "fixed", "name": "f", "size": 3}', "binary"),
         ('{"type": "enum", "name": "e", "symbols": ["A"]}', "string"),
-        ('{"type": "fixed", "name": "f", "size": 8, "logicalType": "decimal", "precision": 9, "scale": 3}', "decimal(9,3)"),
+        (
+            '{"type": "fixed", "name": "f", "size": 8, "logicalType": "decimal", "precision": 9, "scale": 3}',
+            "decimal(9,3)",
+        ),
         ('{"type": "long", "logicalType": "time-micros"}', "bigint"),
         ('{"type": "long", "logicalType": "something-new"}', "bigint"),
-        (avro(("a", {"type": "map", "values": ["int", "null"]}), ("b", {"type": "array", "items": "float"})), None),
+        (
+            avro(
+                ("a", {"type": "map", "values": ["int", "null"]}), ("b", {"type": "array", "items": "float"})
+            ),
+            None,
+        ),
     ],
 )
 def test_avro_types_have_their_counterparts_in_spark(schema: str, kind: str | None) -> None:
-    assert AvroSchema(schema).spark_type().simpleString() == (kind or "struct<a:map<string,int>,b:array<float>>")
+    assert AvroSchema(schema).spark_type().simpleString() == (
+        kind or "struct<a:map<string,int>,b:array<float>>"
+    )
 
 
 def test_a_named_type_is_known_where_it_is_named_again() -> None:
     inner = {"type": "record", "name": "I", "fields": [{"name": "x", "type": "int"}]}
-    assert AvroSchema(avro(("a", inner), ("b", ["null", "I"]))).spark_type().simpleString() == "struct<a:struct<x:int>,b:struct<x:int>>"
+    assert (
+        AvroSchema(avro(("a", inner), ("b", ["null", "I"]))).spark_type().simpleString()
+        == "struct<a:struct<x:int>,b:struct<x:int>>"
+    )

@@ -40,7 +40,9 @@ def test_a_cluster_gets_the_zip_that_it_ships(monkeypatch: pytest.MonkeyPatch, m
 
 
 @pytest.mark.parametrize("master", [None, "local[2]", "local-cluster[2,1,1024]"])
-def test_spark_on_this_machine_gets_a_home_of_ours(monkeypatch: pytest.MonkeyPatch, master: str | None) -> None:
+def test_spark_on_this_machine_gets_a_home_of_ours(
+    monkeypatch: pytest.MonkeyPatch, master: str | None
+) -> None:
     monkeypatch.setenv("SPARK_HOME", "taken back after the test")
     monkeypatch.delenv("SPARK_HOME")
     found = home.ensure_spark_home(master)

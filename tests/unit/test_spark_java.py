@@ -37,7 +37,9 @@ def test_a_new_enough_java_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("body", ["echo 'openjdk version \"11.0.1\"' >&2", "exit 1"])
-def test_an_old_or_broken_java_is_passed_over(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_or_broken_java_is_passed_over(
+    body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(_fake_java(tmp_path, body)))
     home = java.ensure_java()
     assert home is not None

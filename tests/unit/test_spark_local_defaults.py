@@ -19,6 +19,8 @@ def test_a_shuffle_has_a_partition_for_each_thread_of_a_local_master(master: str
     assert local_defaults(master) == {"spark.sql.shuffle.partitions": str(partitions)}
 
 
-@pytest.mark.parametrize("master", [None, "local-cluster[2,1,1024]", "yarn", "spark://host:7077", "k8s://https://host"])
+@pytest.mark.parametrize(
+    "master", [None, "local-cluster[2,1,1024]", "yarn", "spark://host:7077", "k8s://https://host"]
+)
 def test_a_cluster_keeps_its_own(master: str | None) -> None:
     assert local_defaults(master) == {}

@@ -7,7 +7,15 @@ from itertools import pairwise
 import pytest
 
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.spark.offsets import EARLIEST, LATEST, OffsetRange, parse_assignment, parse_offsets, parse_timestamps, split_ranges
+from fairlead_kafka.spark.offsets import (
+    EARLIEST,
+    LATEST,
+    OffsetRange,
+    parse_assignment,
+    parse_offsets,
+    parse_timestamps,
+    split_ranges,
+)
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -21,14 +29,28 @@ def test_words_and_json_parse() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "first", "[]", "{}", '{"t": 3}', '{"t": {"x": 3}}', '{"t": {"0": "3"}}', '{"t": {"0": true}}', '{"t": {"0": -3}}', '{"t"']
+    "text",
+    [
+        "",
+        "first",
+        "[]",
+        "{}",
+        '{"t": 3}',
+        '{"t": {"x": 3}}',
+        '{"t": {"0": "3"}}',
+        '{"t": {"0": true}}',
+        '{"t": {"0": -3}}',
+        '{"t"',
+    ],
 )
 def test_what_is_not_offsets_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|must|needed"):
         parse_offsets(text)
 
 
-@pytest.mark.parametrize("text", ["x", '{"t": 1}', '{"t": []}', '{"t": [-1]}', '{"t": ["0"]}', '{"t": [true]}'])
+@pytest.mark.parametrize(
+    "text", ["x", '{"t": 1}', '{"t": []}', '{"t": [-1]}', '{"t": ["0"]}', '{"t": [true]}']
+)
 def test_what_is_not_an_assignment_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|must"):
         parse_assignment(text)

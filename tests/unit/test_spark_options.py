@@ -1,4 +1,5 @@
-"""Options of the Spark source and sink: parsed with the connector's meaning, refused with the reason."""
+"""Options of the Spark source and sink: parsed with the connector's meaning, refused with the
+reason."""
 
 from __future__ import annotations
 
@@ -17,7 +18,12 @@ SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 def test_a_read_of_topics_has_the_connectors_defaults() -> None:
     options = parse_read_options({**SERVERS, "subscribe": "a, b"})
     assert options.topics == ["a", "b"]
-    assert (options.starting, options.ending, options.fail_on_data_loss, "headers" in options.layout.columns) == (
+    assert (
+        options.starting,
+        options.ending,
+        options.fail_on_data_loss,
+        "headers" in options.layout.columns,
+    ) == (
         EARLIEST,
         LATEST,
         True,
@@ -28,7 +34,12 @@ def test_a_read_of_topics_has_the_connectors_defaults() -> None:
 
 def test_spark_lower_cases_names_and_that_is_fine() -> None:
     options = parse_read_options(
-        {**SERVERS, "subscribepattern": "a.*", "startingoffsetsbytimestampstrategy": "LATEST", "minpartitions": "4"}
+        {
+            **SERVERS,
+            "subscribepattern": "a.*",
+            "startingoffsetsbytimestampstrategy": "LATEST",
+            "minpartitions": "4",
+        }
     )
     assert (options.pattern, options.no_starting_record, options.min_partitions) == ("a.*", "latest", 4)
 
@@ -48,9 +59,9 @@ def test_timestamps_go_over_offsets_and_one_for_all_over_one_by_one() -> None:
         }
     )
     assert options.starting_timestamps == 5
-    assert parse_read_options({**SERVERS, "subscribe": "t", "endingOffsetsByTimestamp": '{"t": {"0": 7}}'}).ending_timestamps == {
-        TopicPartition("t", 0): 7
-    }
+    assert parse_read_options(
+        {**SERVERS, "subscribe": "t", "endingOffsetsByTimestamp": '{"t": {"0": 7}}'}
+    ).ending_timestamps == {TopicPartition("t", 0): 7}
 
 
 @pytest.mark.parametrize(
@@ -60,17 +71,32 @@ def test_timestamps_go_over_offsets_and_one_for_all_over_one_by_one() -> None:
         (SERVERS, "exactly one of assign, subscribe and subscribePattern"),
         ({**SERVERS, "subscribe": "t", "assign": '{"t": [0]}'}, "given: assign, subscribe"),
         ({**SERVERS, "subscribe": " , "}, "subscribe: must name at least one topic"),
-        ({**SERVERS, "subscribe": "t", "startingOffsets": "latest"}, "a batch read from latest would read nothing"),
+        (
+            {**SERVERS, "subscribe": "t", "startingOffsets": "latest"},
+            "a batch read from latest would read nothing",
+        ),
         ({**SERVERS, "subscribe": "t", "endingOffsets": "earliest"}, "a batch read up to earliest"),
-        ({**SERVERS, "subscribe": "t", "startingOffsets": '{"t": {"0": -1}}'}, "startingOffsets: latest (-1) is not possible"),
-        ({**SERVERS, "subscribe": "t", "startingOfsets": "earliest"}, "unknown option; did you mean startingOffsets?"),
-        ({**SERVERS, "subscribe": "t", "minPartitions": "0"}, "minPartitions: must be a whole number, at least 1"),
+        (
+            {**SERVERS, "subscribe": "t", "startingOffsets": '{"t": {"0": -1}}'},
+            "startingOffsets: latest (-1) is not possible",
+        ),
+        (
+            {**SERVERS, "subscribe": "t", "startingOfsets": "earliest"},
+            "unknown option; did you mean startingOffsets?",
+        ),
+        (
+            {**SERVERS, "subscribe": "t", "minPartitions": "0"},
+            "minPartitions: must be a whole number, at least 1",
+        ),
         ({**SERVERS, "subscribe": "t", "failOnDataLoss": "no"}, "failOnDataLoss: must be true or false"),
         (
             {**SERVERS, "subscribe": "t", "maxOffsetsPerTrigger": "5"},
             "maxOffsetsPerTrigger: an option for a streaming read, not for a batch read",
         ),
-        ({**SERVERS, "subscribe": "t", "commitOffsets": "true"}, "commitOffsets: an option for a streaming read, not for a batch read"),
+        (
+            {**SERVERS, "subscribe": "t", "commitOffsets": "true"},
+            "commitOffsets: an option for a streaming read, not for a batch read",
+        ),
         ({**SERVERS, "subscribe": "t", "topic": "u"}, "topic: an option for a write, not for a batch read"),
     ],
 )
@@ -95,7 +121,10 @@ def test_no_option_is_both_served_and_refused() -> None:
 
 WRONG_SETTINGS = {
     "kafka.request.timeout.ms": ("30s", "kafka.request.timeout.ms: expected int, got '30s'"),
-    "kafka.reqest.timeout.ms": ("30", "kafka.reqest.timeout.ms: no client has such a setting; did you mean kafka.request.timeout.ms?"),
+    "kafka.reqest.timeout.ms": (
+        "30",
+        "kafka.reqest.timeout.ms: no client has such a setting; did you mean kafka.request.timeout.ms?",
+    ),
     "kafka.security.protocol": ("TLS", "kafka.security.protocol: must be one of"),
 }
 READ = {**SERVERS, "subscribe": "t"}
@@ -103,7 +132,9 @@ READ = {**SERVERS, "subscribe": "t"}
 
 @pytest.mark.parametrize("name", WRONG_SETTINGS)
 @pytest.mark.parametrize("streaming", [False, True])
-def test_a_setting_of_the_client_that_does_not_fit_is_an_option_that_does_not(name: str, streaming: bool) -> None:
+def test_a_setting_of_the_client_that_does_not_fit_is_an_option_that_does_not(
+    name: str, streaming: bool
+) -> None:
     text, said = WRONG_SETTINGS[name]
     with pytest.raises(ConfigError) as of_read:
         parse_read_options({**READ, name: text}, streaming=streaming)
@@ -115,8 +146,14 @@ def test_a_setting_of_the_client_that_does_not_fit_is_an_option_that_does_not(na
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(ConfigError) as raised:
-        parse_write_options({**SERVERS, "kafka.linger.ms": "5ms", "kafka.acks": "some", "deliveryguarantee": "twice"})
-    for said in ("kafka.linger.ms: expected long, got '5ms'", "kafka.acks: must be one of", "deliveryGuarantee: must be"):
+        parse_write_options(
+            {**SERVERS, "kafka.linger.ms": "5ms", "kafka.acks": "some", "deliveryguarantee": "twice"}
+        )
+    for said in (
+        "kafka.linger.ms: expected long, got '5ms'",
+        "kafka.acks: must be one of",
+        "deliveryGuarantee: must be",
+    ):
         assert said in str(raised.value)
 
 
@@ -131,11 +168,18 @@ def test_a_setting_is_judged_by_the_client_that_it_is_for() -> None:
 
 def test_a_transaction_timeout_that_is_no_number_is_told_on_the_driver() -> None:
     with pytest.raises(ConfigError, match=r"kafka\.transaction\.timeout\.ms: expected int, got '15m'"):
-        parse_write_options({**SERVERS, "deliveryguarantee": "exactly-once", "kafka.transaction.timeout.ms": "15m"}, streaming=True)
+        parse_write_options(
+            {**SERVERS, "deliveryguarantee": "exactly-once", "kafka.transaction.timeout.ms": "15m"},
+            streaming=True,
+        )
 
 
-@pytest.mark.parametrize("options", [{"kafka.linger.ms": "9", "kafka.delivery.timeout.ms": "5"}, {"kafka.retries": "0"}])
-def test_settings_of_the_producer_that_contradict_each_other_are_told_on_the_driver(options: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "options", [{"kafka.linger.ms": "9", "kafka.delivery.timeout.ms": "5"}, {"kafka.retries": "0"}]
+)
+def test_settings_of_the_producer_that_contradict_each_other_are_told_on_the_driver(
+    options: dict[str, str],
+) -> None:
     with pytest.raises(ConfigError, match=r"kafka\.\* options of the producer"):
         parse_write_options({**SERVERS, "deliveryguarantee": "exactly-once", **options})
 

@@ -1,4 +1,5 @@
-"""Figures from the progress that Spark reports: the connector's metrics, lag, and offsets that gave no row."""
+"""Figures from the progress that Spark reports: the connector's metrics, lag, and offsets that gave
+no row."""
 
 from __future__ import annotations
 
@@ -15,13 +16,25 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 def report(start: Any, end: Any, latest: Any, rows: int, **more: Any) -> dict[str, Any]:
     """A progress as Spark writes it: offsets as they are in its JSON."""
-    source = {"description": "PythonMicroBatchStream", "startOffset": start, "endOffset": end, "latestOffset": latest, "numInputRows": rows}
+    source = {
+        "description": "PythonMicroBatchStream",
+        "startOffset": start,
+        "endOffset": end,
+        "latestOffset": latest,
+        "numInputRows": rows,
+    }
     return {"id": "q", "name": None, "batchId": 3, "sources": [source], **more}
 
 
 def test_the_connectors_metrics_are_worked_out() -> None:
-    (figures,) = source_progress(report({"t": {"0": 5, "1": 0}}, {"t": {"0": 9, "1": 2}}, {"t": {"0": 20, "1": 3}}, 5))
-    assert figures.metrics == {"minOffsetsBehindLatest": "1", "maxOffsetsBehindLatest": "11", "avgOffsetsBehindLatest": "6.0"}
+    (figures,) = source_progress(
+        report({"t": {"0": 5, "1": 0}}, {"t": {"0": 9, "1": 2}}, {"t": {"0": 20, "1": 3}}, 5)
+    )
+    assert figures.metrics == {
+        "minOffsetsBehindLatest": "1",
+        "maxOffsetsBehindLatest": "11",
+        "avgOffsetsBehindLatest": "6.0",
+    }
     assert figures.lag == {T0: 11, T1: 1}
     assert (figures.offsets, figures.offsets_without_rows) == (6, 1)
 
@@ -44,10 +57,20 @@ def test_a_listener_sums_up_and_tells() -> None:
     told: list[Any] = []
     listener = ProgressListener(tell=told.append)
     for start, rows in ((0, 10), (10, 8)):
-        progress = SimpleNamespace(json=json.dumps(report({"t": {"0": start}}, {"t": {"0": start + 10}}, {"t": {"0": 25}}, rows, name="n")))
+        progress = SimpleNamespace(
+            json=json.dumps(
+                report({"t": {"0": start}}, {"t": {"0": start + 10}}, {"t": {"0": 25}}, rows, name="n")
+            )
+        )
         listener.onQueryProgress(SimpleNamespace(progress=progress))
     totals = listener.totals["n", 0]
-    assert (totals.micro_batches, totals.rows, totals.offsets, totals.offsets_without_rows, totals.lag) == (2, 18, 20, 2, 5)
+    assert (totals.micro_batches, totals.rows, totals.offsets, totals.offsets_without_rows, totals.lag) == (
+        2,
+        18,
+        20,
+        2,
+        5,
+    )
     assert [one.metrics["maxOffsetsBehindLatest"] for one in told] == ["15", "5"]
     assert told[0].lag_bytes is None
     listener.close()
@@ -61,7 +84,9 @@ def test_the_lag_is_told_in_bytes_where_a_client_is_given() -> None:
             for _ in range(20):
                 producer.send("t", bytes(1000))
         listener = ProgressListener(client={"bootstrap.servers": cluster.bootstrap_servers})
-        progress = SimpleNamespace(json=json.dumps(report({"t": {"0": 0}}, {"t": {"0": 10}}, {"t": {"0": 20}}, 10)))
+        progress = SimpleNamespace(
+            json=json.dumps(report({"t": {"0": 0}}, {"t": {"0": 10}}, {"t": {"0": 20}}, 10))
+        )
         listener.onQueryProgress(SimpleNamespace(progress=progress))
         lag_bytes = listener.totals["q", 0].lag_bytes
         listener.close()

@@ -14,7 +14,16 @@ from fairlead_kafka.spark.starting import SparkMissing, SparkNotStarted, check_m
 @pytest.mark.parametrize(
     "master",
     [
-        *(None, "local", "local[1]", "local[16]", "local[*]", "local[4,2]", "local[*, 3]", "local-cluster[2,1,1024]"),
+        *(
+            None,
+            "local",
+            "local[1]",
+            "local[16]",
+            "local[*]",
+            "local[4,2]",
+            "local[*, 3]",
+            "local-cluster[2,1,1024]",
+        ),
         *("spark://host:7077", "spark://a:7077,b:7077", "yarn", "k8s://https://host:6443", "k8s://host"),
     ],
 )
@@ -23,16 +32,31 @@ def test_a_master_that_spark_knows_is_left_alone(master: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "master", ["lokal[2]", "local[0]", "local[two]", "local[2", "local-cluster[2,1]", "spark:/host", "YARN", "", "mesos://h"]
+    "master",
+    [
+        "lokal[2]",
+        "local[0]",
+        "local[two]",
+        "local[2",
+        "local-cluster[2,1]",
+        "spark:/host",
+        "YARN",
+        "",
+        "mesos://h",
+    ],
 )
 def test_a_master_that_spark_does_not_know_is_told_before_a_jvm_starts(master: str) -> None:
-    with pytest.raises(ConfigError, match=r"is none that Spark knows; write local, local\[4\], .* yarn or k8s://") as refused:
+    with pytest.raises(
+        ConfigError, match=r"is none that Spark knows; write local, local\[4\], .* yarn or k8s://"
+    ) as refused:
         check_master(master)
     assert repr(master) in str(refused.value)
 
 
 def test_a_session_asks_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead_kafka.spark.session.ensure_java", lambda: pytest.fail("a JVM was looked for"))
+    monkeypatch.setattr(
+        "fairlead_kafka.spark.session.ensure_java", lambda: pytest.fail("a JVM was looked for")
+    )
     with pytest.raises(ConfigError, match=r"master: 'lokal\[2\]'"):
         spark_session("x", master="lokal[2]")
     with pytest.raises(ConfigError, match=r"master: 'lokal'"):
@@ -40,19 +64,27 @@ def test_a_session_asks_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_pipeline_asks_first() -> None:
-    with pytest.raises(ConfigError, match=r"master: 'lokal\[2\]'"), connect_session("x", "lokal[2]", None, {}):
+    with (
+        pytest.raises(ConfigError, match=r"master: 'lokal\[2\]'"),
+        connect_session("x", "lokal[2]", None, {}),
+    ):
         pass
 
 
 def test_a_server_of_spark_connect_is_no_master() -> None:
-    with pytest.raises(ConfigError, match=r"SparkSession\.builder\.remote\('sc://host'\), or run a pipeline there with --remote"):
+    with pytest.raises(
+        ConfigError,
+        match=r"SparkSession\.builder\.remote\('sc://host'\), or run a pipeline there with --remote",
+    ):
         check_master("sc://host")
 
 
 def test_what_is_not_installed_is_named_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "find_spec", lambda name: None)
     with pytest.raises(
-        SparkMissing, match=r'^Spark is not installed here \(pyspark cannot be imported\): pip install "fairlead-kafka\[spark\]"'
+        SparkMissing,
+        match=r"^Spark is not installed here \(pyspark cannot be imported\): pip install "
+        r'"fairlead-kafka\[spark\]"',
     ):
         spark_session()
 

@@ -1,4 +1,5 @@
-"""Topics that a read names and that are not there: said first, with the one that was most likely meant."""
+"""Topics that a read names and that are not there: said first, with the one that was most likely
+meant."""
 
 from __future__ import annotations
 
@@ -25,10 +26,14 @@ def servers() -> Iterator[str]:
 
 def failure(servers: str, streaming: bool, **chosen: str) -> str:
     """What Spark prints of a read of what is not there."""
-    options = parse_read_options({"kafka.bootstrap.servers": servers, **chosen, "startingOffsets": "earliest"}, streaming)
+    options = parse_read_options(
+        {"kafka.bootstrap.servers": servers, **chosen, "startingOffsets": "earliest"}, streaming
+    )
     schema = source_schema(options.layout)
     plan: Callable[[], object] = (
-        FairleadStreamReader(options, schema).initialOffset if streaming else FairleadReader(options, schema).partitions
+        FairleadStreamReader(options, schema).initialOffset
+        if streaming
+        else FairleadReader(options, schema).partitions
     )
     with pytest.raises(BrokerError) as raised:
         plan()
@@ -41,10 +46,15 @@ def failure(servers: str, streaming: bool, **chosen: str) -> str:
     [
         ({"subscribe": "evnets"}, "topic evnets is not in the cluster; did you mean events?"),
         ({"subscribe": "xyzzy"}, "topic xyzzy is not in the cluster; create it, or check its name"),
-        ({"assign": '{"events": [0, 7]}'}, "topic events, partition 7 is not in the cluster (topic events has 3 partitions)"),
+        (
+            {"assign": '{"events": [0, 7]}'},
+            "topic events, partition 7 is not in the cluster (topic events has 3 partitions)",
+        ),
     ],
 )
-def test_a_topic_that_is_not_there_is_told_first(servers: str, streaming: bool, chosen: dict[str, str], said: str) -> None:
+def test_a_topic_that_is_not_there_is_told_first(
+    servers: str, streaming: bool, chosen: dict[str, str], said: str
+) -> None:
     printed = failure(servers, streaming, **chosen)
     before, found, behind = printed.partition(f"BrokerError: UNKNOWN_TOPIC_OR_PARTITION (3): {said}\n")
     assert found

@@ -1,4 +1,5 @@
-"""The views of the source, read without Spark: what their rows say, which options they heed, how they are planned."""
+"""The views of the source, read without Spark: what their rows say, which options they heed, how
+they are planned."""
 
 from __future__ import annotations
 
@@ -20,15 +21,21 @@ from fairlead_kafka.spark.views import VIEWS
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    """A cluster with a topic `filled` of three partitions: 60 records in 6 batches, and a transaction in partition 2."""
+    """A cluster with a topic `filled` of three partitions: 60 records in 6 batches, and a
+    transaction in partition 2."""
     with fairlead_kafka.Cluster(brokers=2) as cluster:
         config = {"bootstrap.servers": cluster.bootstrap_servers}
         with fairlead_kafka.Admin(config) as admin:
             topic = fairlead_kafka.NewTopic(
-                "filled", partitions=3, replication_factor=2, configs={"retention.ms": "1000000", "flush.ms": "99999"}
+                "filled",
+                partitions=3,
+                replication_factor=2,
+                configs={"retention.ms": "1000000", "flush.ms": "99999"},
             )
             admin.create_topics([topic, fairlead_kafka.NewTopic("empty", partitions=1)])
-        with fairlead_kafka.Producer({**config, "compression.type": "lz4", "enable.idempotence": "false", "acks": "1"}) as producer:
+        with fairlead_kafka.Producer(
+            {**config, "compression.type": "lz4", "enable.idempotence": "false", "acks": "1"}
+        ) as producer:
             for number in range(6):
                 for _ in range(10):
                     producer.send("filled", b"the same again and again " * 10, key=b"k", partition=number % 3)
@@ -38,10 +45,14 @@ def servers() -> Iterator[str]:
             producer.begin_transaction()
             producer.send("filled", b"in a transaction", partition=2)
             producer.commit_transaction()
-        with fairlead_kafka.Consumer({**config, "group.id": "readers", "enable.auto.commit": "false"}) as consumer:
+        with fairlead_kafka.Consumer(
+            {**config, "group.id": "readers", "enable.auto.commit": "false"}
+        ) as consumer:
             consumer.assign([TopicPartition("filled", 0)])
             consumer.commit({TopicPartition("filled", 0): 15, TopicPartition("filled", 1): 20})
-        with fairlead_kafka.Consumer({**config, "group.id": "others", "enable.auto.commit": "false"}) as consumer:
+        with fairlead_kafka.Consumer(
+            {**config, "group.id": "others", "enable.auto.commit": "false"}
+        ) as consumer:
             consumer.assign([TopicPartition("empty", 0)])
             consumer.commit({TopicPartition("empty", 0): 0})
         yield cluster.bootstrap_servers
@@ -69,15 +80,23 @@ def rows(servers: str, **options: Any) -> list[dict[str, Any]]:
 
 def test_the_view_batches_has_a_row_per_record_batch(servers: str) -> None:
     found = rows(servers, view="batches", subscribe="filled")
-    shown = sorted((row["partition"], row["base_offset"], row["records"], row["codec"]) for row in found if not row["is_transactional"])
+    shown = sorted(
+        (row["partition"], row["base_offset"], row["records"], row["codec"])
+        for row in found
+        if not row["is_transactional"]
+    )
     assert shown == [(number, base, 10, "lz4") for number in range(3) for base in (0, 10)]
-    assert [(row["partition"], row["records"], row["is_control"]) for row in found if row["is_transactional"]] == [
+    assert [
+        (row["partition"], row["records"], row["is_control"]) for row in found if row["is_transactional"]
+    ] == [
         (2, 1, False),
         (2, 1, True),
     ]
     compressed = [row for row in found if row["codec"] == "lz4"]
     assert all(
-        row["uncompressed_bytes"] > 2_500 and row["ratio"] == row["size_bytes"] / row["uncompressed_bytes"] < 0.5 for row in compressed
+        row["uncompressed_bytes"] > 2_500
+        and row["ratio"] == row["size_bytes"] / row["uncompressed_bytes"] < 0.5
+        for row in compressed
     )
     assert all(row["producer_id"] is None for row in compressed)
 
@@ -96,7 +115,11 @@ def test_tasks_that_share_partitions_give_each_batch_once(servers: str, tasks: i
 
 
 def test_batches_of_some_offsets_can_be_asked_for(servers: str) -> None:
-    asked = {"assign": '{"filled": [0]}', "startingOffsets": '{"filled": {"0": 5}}', "endingOffsets": '{"filled": {"0": 15}}'}
+    asked = {
+        "assign": '{"filled": [0]}',
+        "startingOffsets": '{"filled": {"0": 5}}',
+        "endingOffsets": '{"filled": {"0": 15}}',
+    }
     assert [row["base_offset"] for row in rows(servers, view="batches", **asked)] == [0]
 
 
@@ -107,26 +130,45 @@ def test_the_view_offsets_tells_how_far_behind_each_group_is(servers: str) -> No
             for row in rows(servers, view="offsets", **options)
         ]
 
-    others, first, second = ("others", "empty", 0, 0, 0, 0), ("readers", "filled", 0, 15, 20, 5), ("readers", "filled", 1, 20, 20, 0)
+    others, first, second = (
+        ("others", "empty", 0, 0, 0, 0),
+        ("readers", "filled", 0, 15, 20, 5),
+        ("readers", "filled", 1, 20, 20, 0),
+    )
     assert told() == [others, first, second]
-    assert told(groups="readers") == told(subscribe="filled") == told(subscribePattern="fil.*") == [first, second]
+    assert (
+        told(groups="readers")
+        == told(subscribe="filled")
+        == told(subscribePattern="fil.*")
+        == [first, second]
+    )
     with pytest.raises(ConfigError, match="no group missing; `fairlead groups list`"):
         told(groups="readers,missing")
 
 
 def test_the_view_offsets_names_who_reads(servers: str) -> None:
-    config = {"bootstrap.servers": servers, "group.id": "live", "client.id": "mine", "auto.offset.reset": "earliest"}
+    config = {
+        "bootstrap.servers": servers,
+        "group.id": "live",
+        "client.id": "mine",
+        "auto.offset.reset": "earliest",
+    }
     with fairlead_kafka.Consumer(config) as consumer:
         consumer.subscribe(["filled"])
         consumer.poll(30)
         found = rows(servers, view="offsets", groups="live")
-        assert [(row["partition"], row["client_id"], row["state"]) for row in found] == [(number, "mine", "Stable") for number in range(3)]
+        assert [(row["partition"], row["client_id"], row["state"]) for row in found] == [
+            (number, "mine", "Stable") for number in range(3)
+        ]
         assert all(row["lag"] is None or row["lag"] >= 0 for row in found)
 
 
 def test_the_view_topics_has_a_row_per_partition(servers: str) -> None:
     found = rows(servers, view="topics")
-    assert [(row["topic"], row["partition"]) for row in found] == [("empty", 0), *(("filled", number) for number in range(3))]
+    assert [(row["topic"], row["partition"]) for row in found] == [
+        ("empty", 0),
+        *(("filled", number) for number in range(3)),
+    ]
     first = found[1]
     assert sorted(first["replicas"]) == sorted(first["in_sync_replicas"]) == [0, 1]
     assert first["leader"] in (0, 1)
@@ -134,7 +176,11 @@ def test_the_view_topics_has_a_row_per_partition(servers: str) -> None:
     batches = [row["size_bytes"] for row in rows(servers, view="batches", assign='{"filled": [0]}')]
     assert first["size_bytes"] == sum(batches)
     configs = dict(first["configs"])
-    assert (configs["retention.ms"], configs["cleanup.policy"], configs["flush.ms"]) == ("1000000", "delete", "99999")
+    assert (configs["retention.ms"], configs["cleanup.policy"], configs["flush.ms"]) == (
+        "1000000",
+        "delete",
+        "99999",
+    )
     assert [row["topic"] for row in rows(servers, view="topics", subscribe="empty")] == ["empty"]
     assert any(row["is_internal"] for row in rows(servers, view="topics", subscribe="__consumer_offsets"))
     with pytest.raises(FairleadError, match="missing"):
@@ -146,8 +192,14 @@ def test_the_view_topics_has_a_row_per_partition(servers: str) -> None:
     [
         ({"view": "rows", "subscribe": "t"}, "view: must be records or batches or offsets or topics"),
         ({"view": "batches"}, "exactly one of assign, subscribe and subscribePattern"),
-        ({"view": "batches", "subscribe": "t", "includeHeaders": "true"}, "includeHeaders: has no meaning in the view batches"),
-        ({"view": "offsets", "startingOffsets": "earliest"}, "startingOffsets: has no meaning in the view offsets"),
+        (
+            {"view": "batches", "subscribe": "t", "includeHeaders": "true"},
+            "includeHeaders: has no meaning in the view batches",
+        ),
+        (
+            {"view": "offsets", "startingOffsets": "earliest"},
+            "startingOffsets: has no meaning in the view offsets",
+        ),
         ({"view": "topics", "groups": "g"}, "groups: has no meaning in the view topics"),
         ({"view": "topics", "kafka.linger.mss": "1"}, "linger.mss"),
         ({"subscribe": "t", "groups": "g"}, "groups: is for the view offsets; set view=offsets"),
@@ -162,7 +214,9 @@ def test_options_that_a_view_does_not_heed_are_refused(options: dict[str, str], 
 
 
 def test_every_option_that_a_view_heeds_is_one() -> None:
-    assert {name for heeded in VIEW_OPTIONS.values() for name in heeded} <= {option.name for option in OPTIONS}
+    assert {name for heeded in VIEW_OPTIONS.values() for name in heeded} <= {
+        option.name for option in OPTIONS
+    }
     assert set(VIEW_OPTIONS) == set(VIEWS)
 
 

@@ -1,4 +1,5 @@
-"""What bytes decide: how heavy ranges of offsets are, what a micro-batch takes of them, and which tasks read them."""
+"""What bytes decide: how heavy ranges of offsets are, what a micro-batch takes of them, and which
+tasks read them."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 
 
 class Log:
-    """Batches of partitions, (first, last, size in bytes), for a `Volume` to look at; counts the looks."""
+    """Batches of partitions, (first, last, size in bytes), for a `Volume` to look at; counts the
+    looks."""
 
     def __init__(self, batches: dict[TopicPartition, list[tuple[int, int, int]]]) -> None:
         self.batches = batches
@@ -62,14 +64,18 @@ def test_an_even_log_is_weighed_with_a_few_looks() -> None:
     assert log.looks == looks  # what is known is not looked at again
 
 
-@pytest.mark.parametrize("bounds", [[0, 1, 100], [0, 50, 100], [0, 34, 100], [0, 9, 16, 33, 58, 61, 64, 73, 98, 100]])
+@pytest.mark.parametrize(
+    "bounds", [[0, 1, 100], [0, 50, 100], [0, 34, 100], [0, 9, 16, 33, 58, 61, 64, 73, 98, 100]]
+)
 def test_a_batch_that_was_looked_at_in_its_midst_weighs_once(bounds: list[int]) -> None:
     """As batches are that a producer gathered: few, and of very different length."""
     log = Log({T0: [(first, end - 1, 10_000 * (end - first)) for first, end in pairwise(bounds)]})
     whole = OffsetRange(T0, 0, 100)
     volume = learned(log, whole)
     assert volume.size_bytes(whole) == pytest.approx(1_000_000)
-    assert [volume.offset_after(whole, 100_000 * tenth + 1) for tenth in range(1, 10)] == list(range(10, 100, 10))
+    assert [volume.offset_after(whole, 100_000 * tenth + 1) for tenth in range(1, 10)] == list(
+        range(10, 100, 10)
+    )
 
 
 def test_what_compaction_emptied_weighs_nothing() -> None:
@@ -100,7 +106,9 @@ def test_looks_and_memory_are_bounded() -> None:
     log = Log({TopicPartition("t", number): even(10, 1000) for number in range(500)})
     volume = learned(log, *(OffsetRange(partition, 0, 100) for partition in log.batches))
     assert log.looks <= LOOKS_MAX
-    assert volume.size_bytes(OffsetRange(TopicPartition("t", 499), 0, 100)) == pytest.approx(10_000)  # as the others on average
+    assert volume.size_bytes(OffsetRange(TopicPartition("t", 499), 0, 100)) == pytest.approx(
+        10_000
+    )  # as the others on average
     log = Log({T0: even(100_000, 1000)})
     volume = Volume(log.look)
     for start in range(0, 1_000_000, 10_000):
@@ -112,7 +120,10 @@ def test_looks_and_memory_are_bounded() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_shares_keep_to_the_limit_and_leave_nobody_out(seed: int) -> None:
     rng = random.Random(seed)
-    available = {TopicPartition("t", number): rng.choice([0, 1, 3, 1000, 10**12]) for number in range(rng.randint(1, 12))}
+    available = {
+        TopicPartition("t", number): rng.choice([0, 1, 3, 1000, 10**12])
+        for number in range(rng.randint(1, 12))
+    }
     limit = rng.choice([1, 2, 5, 100, 10**6])
     waiting = {partition for partition, count in available.items() if count}
     served = set()
@@ -149,7 +160,10 @@ def test_ends_keep_to_the_limit_of_bytes_and_always_move(limit_bytes: int) -> No
 def tasks(log: Log, ranges: list[OffsetRange], **options: object) -> list[list[OffsetRange]]:
     planned = plan_tasks(ranges, ReadOptions(client={}, **options), Volume(log.look))  # type: ignore[arg-type]
     for one in ranges:  # whatever the plan, each offset is read once
-        pieces = sorted((piece for task in planned for piece in task.ranges if piece.partition == one.partition), key=lambda p: p.start)
+        pieces = sorted(
+            (piece for task in planned for piece in task.ranges if piece.partition == one.partition),
+            key=lambda p: p.start,
+        )
         assert [piece.start for piece in pieces[1:]] == [piece.end for piece in pieces[:-1]]
         assert not one.size or (pieces[0].start, pieces[-1].end) == (one.start, one.end)
     return [list(task.ranges) for task in planned]
@@ -170,7 +184,9 @@ def test_balanced_tasks_weigh_about_the_same() -> None:
     weights = [sum(log.size_bytes(piece) for piece in task) for task in planned]
     assert len(planned) == 12
     assert max(weights) < 1.6 * min(weights)
-    assert sum(task[0].partition == T0 or any(piece.partition == T0 for piece in task) for task in planned) >= 6
+    assert (
+        sum(task[0].partition == T0 or any(piece.partition == T0 for piece in task) for task in planned) >= 6
+    )
 
 
 def test_small_ranges_share_a_task_unless_there_must_be_more() -> None:
@@ -188,4 +204,6 @@ def test_large_ranges_are_cut_by_bytes_not_by_offsets() -> None:
     weights = [log.size_bytes(piece) for piece in pieces]
     assert max(weights) < 160_000
     assert pieces[0].size > 2 * pieces[-1].size
-    assert len(tasks(log, [OffsetRange(T0, 0, 1000)], balance_by="bytes", max_bytes_per_partition=50_000)) >= 9
+    assert (
+        len(tasks(log, [OffsetRange(T0, 0, 1000)], balance_by="bytes", max_bytes_per_partition=50_000)) >= 9
+    )

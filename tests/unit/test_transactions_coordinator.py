@@ -1,4 +1,5 @@
-"""What the coordinator answers in every state, whom it fences, what it does when time is up, and what it knows after a restart."""
+"""What the coordinator answers in every state, whom it fences, what it does when time is up, and
+what it knows after a restart."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from fairlead_kafka.wire import ApiKey
 from tests.support.virtual_cluster import Transactor, VirtualCluster, state_of
 
 P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)
-_EMPTY, _ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT, _COMPLETE_COMMIT, _COMPLETE_ABORT, _DEAD, _FENCE = TransactionState
+_EMPTY, _ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT, _COMPLETE_COMMIT, _COMPLETE_ABORT, _DEAD, _FENCE = (
+    TransactionState
+)
 BUSY, WRONG = ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.INVALID_TXN_STATE
 
 EXPECTED: dict[TransactionState, tuple[int, int, int, int]] = {
@@ -26,7 +29,8 @@ EXPECTED: dict[TransactionState, tuple[int, int, int, int]] = {
     _COMPLETE_COMMIT: (0, 0, 0, WRONG),
     _COMPLETE_ABORT: (0, 0, WRONG, 0),
 }
-"""State → answers to InitProducerId, AddPartitionsToTxn, EndTxn (commit), EndTxn (abort); from Kafka's `TransactionCoordinator`."""
+"""State → answers to InitProducerId, AddPartitionsToTxn, EndTxn (commit), EndTxn (abort); from
+Kafka's `TransactionCoordinator`."""
 ASKS: list[Callable[[Transactor], int]] = [
     lambda producer: producer.init(),
     lambda producer: producer.add(P0),
@@ -66,20 +70,26 @@ def in_state(cluster: VirtualCluster, state: TransactionState) -> Transactor:
     producer = Transactor(cluster).ready()
     transaction = cluster.transaction("payments")
     partitions = frozenset({P0}) if state in (_ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT) else frozenset()
-    transaction.image = replace(transaction.image, state=state, partitions=partitions, start_ms=cluster.host.now_ms())
+    transaction.image = replace(
+        transaction.image, state=state, partitions=partitions, start_ms=cluster.host.now_ms()
+    )
     return producer
 
 
 @pytest.mark.parametrize("request_number", range(4), ids=["init", "add", "commit", "abort"])
 @pytest.mark.parametrize("state", EXPECTED, ids=lambda state: state.value)
-def test_each_request_in_each_state(cluster: VirtualCluster, state: TransactionState, request_number: int) -> None:
+def test_each_request_in_each_state(
+    cluster: VirtualCluster, state: TransactionState, request_number: int
+) -> None:
     producer = in_state(cluster, state)
     assert ASKS[request_number](producer) == EXPECTED[state][request_number]
     cluster.settle()
     assert state_of(cluster) == AFTER.get((state, request_number), state).value
 
 
-@pytest.mark.parametrize(("state", "before"), [(_DEAD, _EMPTY), (_FENCE, _ONGOING)], ids=["Dead", "PrepareEpochFence"])
+@pytest.mark.parametrize(
+    ("state", "before"), [(_DEAD, _EMPTY), (_FENCE, _ONGOING)], ids=["Dead", "PrepareEpochFence"]
+)
 def test_states_that_pass_by_are_answered_with_come_again(
     cluster: VirtualCluster, state: TransactionState, before: TransactionState
 ) -> None:
@@ -203,7 +213,9 @@ def test_the_last_epoch_is_kept_to_fence_with(cluster: VirtualCluster) -> None:
 # --- Time
 
 
-def test_a_transaction_that_is_open_too_long_is_aborted_and_its_producer_fenced(cluster: VirtualCluster) -> None:
+def test_a_transaction_that_is_open_too_long_is_aborted_and_its_producer_fenced(
+    cluster: VirtualCluster,
+) -> None:
     producer = Transactor(cluster, timeout_ms=30_000).ready()
     producer.write(P0, b"1")
     cluster.settle(29_000)
@@ -223,10 +235,15 @@ def test_an_id_that_nobody_uses_is_forgotten_and_one_that_is_used_is_not() -> No
     }
     cluster = VirtualCluster(brokers=1, config=config)
     cluster.topic()
-    unused, used = Transactor(cluster, "unused").ready(), Transactor(cluster, "used", timeout_ms=600_000).ready()
+    unused, used = (
+        Transactor(cluster, "unused").ready(),
+        Transactor(cluster, "used", timeout_ms=600_000).ready(),
+    )
     used.write(P0, b"1")
     cluster.settle(80_000)
-    described = cluster.ask(0, ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=["unused", "used"]).transaction_states
+    described = cluster.ask(
+        0, ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=["unused", "used"]
+    ).transaction_states
     assert [one.error_code for one in described] == [ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, ErrorCode.NONE]
     assert unused.add(P0) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     restart(cluster)
@@ -239,8 +256,12 @@ def test_an_id_that_nobody_uses_is_forgotten_and_one_that_is_used_is_not() -> No
 # --- After a restart
 
 
-@pytest.mark.parametrize("state", [_EMPTY, _ONGOING, _COMPLETE_COMMIT, _COMPLETE_ABORT], ids=lambda state: state.value)
-def test_a_restarted_coordinator_knows_what_the_one_before_knew(cluster: VirtualCluster, state: TransactionState) -> None:
+@pytest.mark.parametrize(
+    "state", [_EMPTY, _ONGOING, _COMPLETE_COMMIT, _COMPLETE_ABORT], ids=lambda state: state.value
+)
+def test_a_restarted_coordinator_knows_what_the_one_before_knew(
+    cluster: VirtualCluster, state: TransactionState
+) -> None:
     producer = Transactor(cluster).ready()
     if state is not _EMPTY:
         producer.write(P0, b"1")

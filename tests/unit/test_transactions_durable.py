@@ -1,4 +1,5 @@
-"""With one replica the log of transactions is synced before anybody is answered: what was given out is not given out again."""
+"""With one replica the log of transactions is synced before anybody is answered: what was given out
+is not given out again."""
 
 from __future__ import annotations
 

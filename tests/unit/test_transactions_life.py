@@ -14,7 +14,8 @@ from tests.support.virtual_cluster import Transactor, VirtualCluster, state_of
 
 P0, P1, P2 = (TopicPartition("events", number) for number in range(3))
 NAMES = ["payments", "stock", "invoices"]
-"""Transactional ids that are at home on different brokers, so that some markers are appended and some are sent."""
+"""Transactional ids that are at home on different brokers, so that some markers are appended and
+some are sent."""
 
 
 @pytest.fixture
@@ -147,7 +148,9 @@ def test_the_next_transaction_waits_a_little_for_the_markers_of_the_one_before()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_batch_is_taken_only_within_a_transaction_that_the_coordinator_knows(cluster: VirtualCluster, name: str) -> None:
+def test_a_batch_is_taken_only_within_a_transaction_that_the_coordinator_knows(
+    cluster: VirtualCluster, name: str
+) -> None:
     producer = Transactor(cluster, name).ready()
     assert producer.produce(P0, b"1", version=9) == ErrorCode.INVALID_TXN_STATE
     assert producer.produce(P0, b"1", version=11) == ErrorCode.TRANSACTION_ABORTABLE
@@ -169,9 +172,14 @@ def test_pipelined_first_batches_are_taken_in_their_order(cluster: VirtualCluste
     name = next(name for name in NAMES if cluster.coordinator(name) != 0)
     producer = Transactor(cluster, name).ready()
     assert producer.add(P0) == 0
-    sent = [cluster.send(0, ApiKey.PRODUCE, 9, **producer.request(P0, [b"%d" % number], sequence=number)) for number in range(5)]
+    sent = [
+        cluster.send(0, ApiKey.PRODUCE, 9, **producer.request(P0, [b"%d" % number], sequence=number))
+        for number in range(5)
+    ]
     cluster.settle()
-    codes = [one.answer.responses[0].partition_responses[0].error_code for one in sent if one.answer is not None]
+    codes = [
+        one.answer.responses[0].partition_responses[0].error_code for one in sent if one.answer is not None
+    ]
     assert codes == [0] * 5
     producer.finish(committed=True)
     assert cluster.values(P0) == [b"0", b"1", b"2", b"3", b"4"]
@@ -194,16 +202,25 @@ def test_a_transactional_batch_needs_a_transactional_id(cluster: VirtualCluster)
 def test_producers_and_transactions_can_be_looked_at(cluster: VirtualCluster) -> None:
     producer = Transactor(cluster).ready()
     producer.write(P0, b"1", b"2")
-    described = cluster.ask(producer.node_id, ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=["payments", "nobody", ""])
+    described = cluster.ask(
+        producer.node_id, ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=["payments", "nobody", ""]
+    )
     found, missing, empty = described.transaction_states
-    assert (found.transaction_state, found.producer_id, found.producer_epoch) == ("Ongoing", *producer.identity)
+    assert (found.transaction_state, found.producer_id, found.producer_epoch) == (
+        "Ongoing",
+        *producer.identity,
+    )
     assert [(topic.topic, topic.partitions) for topic in found.topics] == [("events", [0])]
     assert missing.error_code in (ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, ErrorCode.NOT_COORDINATOR)
     assert empty.error_code == ErrorCode.INVALID_REQUEST
     asked = [Message(name="events", partition_indexes=[0, 7])]
     there, beyond = cluster.ask(0, ApiKey.DESCRIBE_PRODUCERS, 0, topics=asked).topics[0].partitions
     (active,) = there.active_producers
-    assert (active.producer_id, active.last_sequence, active.current_txn_start_offset) == (producer.identity.producer_id, 1, 0)
+    assert (active.producer_id, active.last_sequence, active.current_txn_start_offset) == (
+        producer.identity.producer_id,
+        1,
+        0,
+    )
     assert beyond.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     producer.finish(committed=True)
     there = cluster.ask(0, ApiKey.DESCRIBE_PRODUCERS, 0, topics=asked).topics[0].partitions[0]
@@ -228,7 +245,9 @@ def test_transactions_are_listed_by_state_producer_and_duration(cluster: Virtual
     assert listed(cluster, node_id, producer_id_filters=[producer.identity.producer_id + 1]) == []
     assert listed(cluster, node_id, duration_filter=4_000) == ["payments"]
     assert listed(cluster, node_id, duration_filter=6_000) == []
-    answer = cluster.ask(node_id, ApiKey.LIST_TRANSACTIONS, 0, state_filters=["Perhaps"], producer_id_filters=[])
+    answer = cluster.ask(
+        node_id, ApiKey.LIST_TRANSACTIONS, 0, state_filters=["Perhaps"], producer_id_filters=[]
+    )
     assert answer.unknown_state_filters == ["Perhaps"]
     assert answer.transaction_states == []
 
@@ -245,7 +264,13 @@ def test_an_admin_can_end_a_transaction_that_is_left_hanging(cluster: VirtualClu
             topics=[Message(name="events", partition_indexes=[0])],
             coordinator_epoch=coordinator_epoch,
         )
-        return int(cluster.ask(0, ApiKey.WRITE_TXN_MARKERS, 1, markers=[one]).markers[0].topics[0].partitions[0].error_code)
+        return int(
+            cluster.ask(0, ApiKey.WRITE_TXN_MARKERS, 1, markers=[one])
+            .markers[0]
+            .topics[0]
+            .partitions[0]
+            .error_code
+        )
 
     assert marker(-1, 5) == ErrorCode.INVALID_PRODUCER_EPOCH
     assert marker(0, 5) == ErrorCode.NONE

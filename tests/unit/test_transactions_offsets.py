@@ -1,4 +1,5 @@
-"""Offsets committed in a transaction count when it is committed, and not before; read back whole after a restart."""
+"""Offsets committed in a transaction count when it is committed, and not before; read back whole
+after a restart."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ ONE, TWO = ProducerIdentity(1, 0), ProducerIdentity(2, 0)
 
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("committed", [True, False])
-def test_offsets_count_at_the_commit_marker_and_are_dropped_at_the_abort_marker(committed: bool, restarted: bool) -> None:
+def test_offsets_count_at_the_commit_marker_and_are_dropped_at_the_abort_marker(
+    committed: bool, restarted: bool
+) -> None:
     rig = GroupRig()
     rig.commit({ORDERS: 1})
     assert rig.commit_in_transaction(ONE, {ORDERS: 5, PAYMENTS: 7}) == {ORDERS: 0, PAYMENTS: 0}
@@ -123,8 +126,17 @@ def add_offsets(producer: Transactor, group: str) -> int:
     return int(answer.error_code)
 
 
-def commit_offset(producer: Transactor, group: str, offset: int, version: int = 3, of: TopicPartition = EVENTS) -> int:
-    rows = [Message(partition_index=of.partition, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=None)]
+def commit_offset(
+    producer: Transactor, group: str, offset: int, version: int = 3, of: TopicPartition = EVENTS
+) -> int:
+    rows = [
+        Message(
+            partition_index=of.partition,
+            committed_offset=offset,
+            committed_leader_epoch=-1,
+            committed_metadata=None,
+        )
+    ]
     more = {"generation_id": -1, "member_id": "", "group_instance_id": None} if version >= 3 else {}
     answer = producer.cluster.ask(
         home(producer.cluster, group),
@@ -142,14 +154,18 @@ def commit_offset(producer: Transactor, group: str, offset: int, version: int = 
 
 def fetched(cluster: VirtualCluster, group: str, stable: bool) -> tuple[int, int]:
     topics = [Message(name="events", partition_indexes=[0])]
-    answer = cluster.ask(home(cluster, group), ApiKey.OFFSET_FETCH, 7, group_id=group, topics=topics, require_stable=stable)
+    answer = cluster.ask(
+        home(cluster, group), ApiKey.OFFSET_FETCH, 7, group_id=group, topics=topics, require_stable=stable
+    )
     row = answer.topics[0].partitions[0]
     return row.error_code, row.committed_offset
 
 
 @pytest.mark.parametrize("group", ["readers", "others", "third"])
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_transaction_carries_records_and_offsets_together(cluster: VirtualCluster, group: str, committed: bool) -> None:
+def test_a_transaction_carries_records_and_offsets_together(
+    cluster: VirtualCluster, group: str, committed: bool
+) -> None:
     producer = Transactor(cluster).ready()
     producer.write(EVENTS, b"1")
     assert add_offsets(producer, group) == 0
@@ -168,7 +184,10 @@ def test_offsets_that_were_not_announced_are_refused(cluster: VirtualCluster, gr
     assert commit_offset(producer, group, 42) == ErrorCode.INVALID_TXN_STATE
     assert commit_offset(producer, group, 42, version=4) == ErrorCode.TRANSACTION_ABORTABLE
     assert add_offsets(producer, group) == 0
-    assert commit_offset(producer, group, 42, of=TopicPartition("nothing", 0)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert (
+        commit_offset(producer, group, 42, of=TopicPartition("nothing", 0))
+        == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
 
 
 @pytest.mark.parametrize("group", ["readers", "others", "third"])

@@ -1,4 +1,5 @@
-"""Every version of the transactional requests, and what brokers ask of each other when one of them is not there."""
+"""Every version of the transactional requests, and what brokers ask of each other when one of them
+is not there."""
 
 from __future__ import annotations
 
@@ -68,15 +69,28 @@ def test_partitions_are_added_in_every_version_of_clients(cluster: VirtualCluste
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_brokers_add_and_verify_for_several_transactions_at_once(cluster: VirtualCluster, version: int) -> None:
+def test_brokers_add_and_verify_for_several_transactions_at_once(
+    cluster: VirtualCluster, version: int
+) -> None:
     producer = Transactor(cluster).ready()
     topics = [Message(name="events", partitions=[0])]
 
     def ask(verify_only: bool, **more: Any) -> list[int]:
-        wanted = [of_producer(producer) | {"verify_only": verify_only, "topics": topics} | more, of_producer(producer) | more]
+        wanted = [
+            of_producer(producer) | {"verify_only": verify_only, "topics": topics} | more,
+            of_producer(producer) | more,
+        ]
         wanted[1] |= {"transactional_id": "nobody", "verify_only": True, "topics": topics}
-        answer = cluster.ask(producer.node_id, ApiKey.ADD_PARTITIONS_TO_TXN, version, transactions=[Message(**one) for one in wanted])
-        return [one.topic_results[0].results_by_partition[0].partition_error_code for one in answer.results_by_transaction]
+        answer = cluster.ask(
+            producer.node_id,
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            version,
+            transactions=[Message(**one) for one in wanted],
+        )
+        return [
+            one.topic_results[0].results_by_partition[0].partition_error_code
+            for one in answer.results_by_transaction
+        ]
 
     def known(code: int) -> None:
         assert ask(verify_only=True)[0] == code
@@ -108,14 +122,24 @@ def test_offsets_are_announced_in_every_version(cluster: VirtualCluster, version
 @pytest.mark.parametrize("version", versions(ApiKey.TXN_OFFSET_COMMIT))
 def test_offsets_are_committed_in_every_version(cluster: VirtualCluster, version: int) -> None:
     producer = Transactor(cluster).ready()
-    announced = cluster.ask(producer.node_id, ApiKey.ADD_OFFSETS_TO_TXN, 3, **of_producer(producer), group_id="readers")
+    announced = cluster.ask(
+        producer.node_id, ApiKey.ADD_OFFSETS_TO_TXN, 3, **of_producer(producer), group_id="readers"
+    )
     assert announced.error_code == 0
     home = cluster.ask(0, ApiKey.FIND_COORDINATOR, 1, key_type=0, key="readers").node_id
     row = {"partition_index": 0, "committed_offset": 7, "committed_metadata": "so far"}
     row |= {"committed_leader_epoch": 0} if version >= 2 else {}
     more = {"generation_id": -1, "member_id": "", "group_instance_id": None} if version >= 3 else {}
     topics = [Message(name="events", partitions=[Message(**row)])]
-    answer = cluster.ask(home, ApiKey.TXN_OFFSET_COMMIT, version, **of_producer(producer), group_id="readers", topics=topics, **more)
+    answer = cluster.ask(
+        home,
+        ApiKey.TXN_OFFSET_COMMIT,
+        version,
+        **of_producer(producer),
+        group_id="readers",
+        topics=topics,
+        **more,
+    )
     assert answer.topics[0].partitions[0].error_code == 0
     producer.finish(True)
     committed = cluster.brokers[home].coordinator.fetch("readers", [P0])[P0]
@@ -171,7 +195,8 @@ def test_a_question_that_dies_with_the_coordinator_is_to_be_asked_again(cluster:
 
 
 def test_a_marker_that_comes_before_the_verdict_refuses_the_batch(cluster: VirtualCluster) -> None:
-    """The coordinator's yes is on its way when the transaction's end arrives: what was asked about is over."""
+    """The coordinator's yes is on its way when the transaction's end arrives: what was asked about
+    is over."""
     producer, of = away_from_home(cluster)
     leader = cluster.leader(of)
     assert producer.add(of) == 0
@@ -195,7 +220,9 @@ def test_a_marker_that_comes_before_the_verdict_refuses_the_batch(cluster: Virtu
     assert cluster.values(of, committed=False) == []
 
 
-def test_who_waits_for_one_verdict_gets_it_in_order_and_a_new_epoch_asks_for_itself(cluster: VirtualCluster) -> None:
+def test_who_waits_for_one_verdict_gets_it_in_order_and_a_new_epoch_asks_for_itself(
+    cluster: VirtualCluster,
+) -> None:
     producer, of = away_from_home(cluster)
     assert producer.add(of) == 0
     heard: list[tuple[str, int]] = []
@@ -204,7 +231,9 @@ def test_who_waits_for_one_verdict_gets_it_in_order_and_a_new_epoch_asks_for_its
     ask = links.ask
     links.ask = lambda *given: (asked.append((given[1], given[3])), ask(*given))  # type: ignore[method-assign]
     for name in ("first", "second"):
-        verifier.verify("payments", producer.identity, [(of, lambda error, name=name: heard.append((name, error)))])
+        verifier.verify(
+            "payments", producer.identity, [(of, lambda error, name=name: heard.append((name, error)))]
+        )
     newer = ProducerIdentity(producer.identity.producer_id, producer.identity.epoch + 1)
     verifier.verify("payments", newer, [(of, lambda error: heard.append(("newer", error)))])
     cluster.host.wake(cluster.handles[cluster.leader(of)])

@@ -26,10 +26,18 @@ def test_the_bytes_are_kafkas() -> None:
     """Laid out by hand from TransactionLogKey.json and TransactionLogValue.json, version 0."""
     assert encode_key("tx") == b"\x00\x00\x00\x02tx"
     image = TransactionImage(1, 2, 3, TransactionState.ONGOING, PARTITIONS, 5, 4)
-    topics = struct.pack(">i", 2) + b"\x00\x01a" + struct.pack(">iii", 2, 1, 7) + b"\x00\x01b" + struct.pack(">ii", 1, 2)
+    topics = (
+        struct.pack(">i", 2)
+        + b"\x00\x01a"
+        + struct.pack(">iii", 2, 1, 7)
+        + b"\x00\x01b"
+        + struct.pack(">ii", 1, 2)
+    )
     assert encode_value(image) == struct.pack(">hqhib", 0, 1, 2, 3, 1) + topics + struct.pack(">qq", 4, 5)
     empty = TransactionImage(1, 2, 3, TransactionState.EMPTY, frozenset(), -1, 4)
-    assert encode_value(empty) == struct.pack(">hqhib", 0, 1, 2, 3, 0) + struct.pack(">i", -1) + struct.pack(">qq", 4, -1)
+    assert encode_value(empty) == struct.pack(">hqhib", 0, 1, 2, 3, 0) + struct.pack(">i", -1) + struct.pack(
+        ">qq", 4, -1
+    )
 
 
 def test_version_1_is_read_too_and_its_tags_passed_over() -> None:

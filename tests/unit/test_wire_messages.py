@@ -1,4 +1,5 @@
-"""Message, the header rules, defaults, names, zero copy, versions: by hand-made bytes where that is possible."""
+"""Message, the header rules, defaults, names, zero copy, versions: by hand-made bytes where that is
+possible."""
 
 from __future__ import annotations
 
@@ -37,14 +38,28 @@ def response_frame(api_key: int, version: int, message: Message) -> memoryview:
 
 
 def test_a_classic_request_is_size_header_body() -> None:
-    (frame,) = encode_request(ApiKey.HEARTBEAT, 0, 7, "me", Message(group_id="g", generation_id=3, member_id="m"))
-    assert frame == b"\0\0\0\x16" + b"\0\x0c\0\0" + b"\0\0\0\x07" + b"\0\x02me" + b"\0\x01g" + b"\0\0\0\x03" + b"\0\x01m"
+    (frame,) = encode_request(
+        ApiKey.HEARTBEAT, 0, 7, "me", Message(group_id="g", generation_id=3, member_id="m")
+    )
+    assert (
+        frame
+        == b"\0\0\0\x16"
+        + b"\0\x0c\0\0"
+        + b"\0\0\0\x07"
+        + b"\0\x02me"
+        + b"\0\x01g"
+        + b"\0\0\0\x03"
+        + b"\0\x01m"
+    )
 
 
 def test_a_flexible_request_has_header_two_with_a_classic_client_id() -> None:
     message = Message(client_software_name="fairlead", client_software_version="1")
     (frame,) = encode_request(ApiKey.API_VERSIONS, 3, 7, "me", message)
-    assert frame[4:] == b"\0\x12\0\x03" + b"\0\0\0\x07" + b"\0\x02me" + b"\0" + b"\x09fairlead" + b"\x021" + b"\0"
+    assert (
+        frame[4:]
+        == b"\0\x12\0\x03" + b"\0\0\0\x07" + b"\0\x02me" + b"\0" + b"\x09fairlead" + b"\x021" + b"\0"
+    )
 
 
 def test_an_absent_client_id_is_null() -> None:
@@ -59,14 +74,28 @@ def test_a_flexible_response_has_header_one() -> None:
 
 
 def test_an_api_versions_response_has_header_zero_even_when_flexible() -> None:
-    (frame,) = encode_response(ApiKey.API_VERSIONS, 3, 5, Message(api_keys=[Message(api_key=18, min_version=0, max_version=4)]))
+    (frame,) = encode_response(
+        ApiKey.API_VERSIONS, 3, 5, Message(api_keys=[Message(api_key=18, min_version=0, max_version=4)])
+    )
     assert frame[4:] == b"\0\0\0\x05" + b"\0\0" + b"\x02" + b"\0\x12\0\0\0\x04\0" + b"\0\0\0\0" + b"\0"
     assert decode_response(ApiKey.API_VERSIONS, 3, memoryview(frame)[4:]).api_keys[0].max_version == 4
 
 
 def test_unknown_tags_in_either_header_are_skipped() -> None:
-    request = b"\0\x0c\0\x04" + b"\0\0\0\x07" + b"\0\x02me" + b"\x01\x63\x03abc" + b"\x02g" + b"\0\0\0\x03" + b"\x02m" + b"\0" + b"\0"
-    assert decode_request(memoryview(request)).message == Message(group_id="g", generation_id=3, member_id="m", group_instance_id=None)
+    request = (
+        b"\0\x0c\0\x04"
+        + b"\0\0\0\x07"
+        + b"\0\x02me"
+        + b"\x01\x63\x03abc"
+        + b"\x02g"
+        + b"\0\0\0\x03"
+        + b"\x02m"
+        + b"\0"
+        + b"\0"
+    )
+    assert decode_request(memoryview(request)).message == Message(
+        group_id="g", generation_id=3, member_id="m", group_instance_id=None
+    )
     response = b"\0\0\0\x05" + b"\x02\x00\x01x\x63\x00" + b"\0\0\0\0" + b"\0\x1b" + b"\0"
     assert decode_response(ApiKey.HEARTBEAT, 4, memoryview(response)).error_code == 27
 
@@ -74,8 +103,15 @@ def test_unknown_tags_in_either_header_are_skipped() -> None:
 def test_an_unsupported_api_versions_request_can_be_peeked_and_answered() -> None:
     frame = memoryview(b"\0\x12\0\x63" + b"\0\0\0\x07" + b"\0\x02me" + b"what a later version may hold")
     header = peek_request(frame)
-    assert (header.api_key, header.version, header.correlation_id, header.client_id) == (ApiKey.API_VERSIONS, 99, 7, "me")
-    with pytest.raises(UnsupportedVersion, match="version 99 of API key 18 is not known; Fairlead knows versions 0 to 4"):
+    assert (header.api_key, header.version, header.correlation_id, header.client_id) == (
+        ApiKey.API_VERSIONS,
+        99,
+        7,
+        "me",
+    )
+    with pytest.raises(
+        UnsupportedVersion, match="version 99 of API key 18 is not known; Fairlead knows versions 0 to 4"
+    ):
         decode_request(frame)
     answer = Message(error_code=35, api_keys=[Message(api_key=18, min_version=0, max_version=4)])
     (response,) = encode_response(ApiKey.API_VERSIONS, 0, header.correlation_id, answer)
@@ -91,7 +127,13 @@ def test_an_unknown_api_key_can_be_peeked() -> None:
 
 @pytest.mark.parametrize(
     "frame",
-    [b"", b"\0\x12\0", b"\0\x12\0\0\0\0\0\x07\0\x05me", b"\0\x12\0\0\0\0\0\x07\xff\xfeme", b"\0\x12\0\0\0\0\0\x07\0\x02\xff\xff"],
+    [
+        b"",
+        b"\0\x12\0",
+        b"\0\x12\0\0\0\0\0\x07\0\x05me",
+        b"\0\x12\0\0\0\0\0\x07\xff\xfeme",
+        b"\0\x12\0\0\0\0\0\x07\0\x02\xff\xff",
+    ],
 )
 def test_a_broken_request_header_is_a_decode_error(frame: bytes) -> None:
     with pytest.raises(DecodeError):
@@ -109,10 +151,18 @@ def test_the_correlation_id_of_a_response_is_read_without_decoding_it() -> None:
 
 def test_produced_record_buffers_are_handed_on_as_they_are() -> None:
     first, second, third = b"first batch", memoryview(bytearray(b"second")), bytearray(b"third")
-    partitions = [Message(index=0, records=first), Message(index=1, records=[second, third]), Message(index=2, records=None)]
+    partitions = [
+        Message(index=0, records=first),
+        Message(index=1, records=[second, third]),
+        Message(index=2, records=None),
+    ]
     message = Message(acks=-1, timeout_ms=5, topic_data=[Message(name="t", partition_data=partitions)])
     buffers = encode_request(ApiKey.PRODUCE, 9, 1, "c", message)
-    assert [any(buffer is records for buffer in buffers) for records in (first, second, third)] == [True, True, True]
+    assert [any(buffer is records for buffer in buffers) for records in (first, second, third)] == [
+        True,
+        True,
+        True,
+    ]
     data = memoryview(b"".join(buffers))
     assert int.from_bytes(data[:4], "big") == len(data) - 4
     decoded = decode_request(data[4:]).message.topic_data[0].partition_data
@@ -123,7 +173,9 @@ def test_produced_record_buffers_are_handed_on_as_they_are() -> None:
 def test_fetched_record_buffers_are_handed_on_as_they_are() -> None:
     batches = [b"one", memoryview(b"two")]
     partition = Message(partition_index=3, high_watermark=8, records=batches)
-    buffers = encode_response(ApiKey.FETCH, 12, 1, Message(responses=[Message(topic="t", partitions=[partition])]))
+    buffers = encode_response(
+        ApiKey.FETCH, 12, 1, Message(responses=[Message(topic="t", partitions=[partition])])
+    )
     assert any(buffer is batches[0] for buffer in buffers)
     assert any(buffer is batches[1] for buffer in buffers)
     data = memoryview(b"".join(buffers))
@@ -133,8 +185,14 @@ def test_fetched_record_buffers_are_handed_on_as_they_are() -> None:
 
 
 def test_empty_record_buffers_leave_no_empty_pieces() -> None:
-    partitions = [Message(index=0, records=b""), Message(index=1, records=[b"", b"x"]), Message(index=2, records=[])]
-    buffers = encode_request(ApiKey.PRODUCE, 9, 1, "c", Message(topic_data=[Message(name="t", partition_data=partitions)]))
+    partitions = [
+        Message(index=0, records=b""),
+        Message(index=1, records=[b"", b"x"]),
+        Message(index=2, records=[]),
+    ]
+    buffers = encode_request(
+        ApiKey.PRODUCE, 9, 1, "c", Message(topic_data=[Message(name="t", partition_data=partitions)])
+    )
     assert all(len(buffer) for buffer in buffers)
     decoded = decode_request(memoryview(b"".join(buffers))[4:]).message
     assert [partition.records for partition in decoded.topic_data[0].partition_data] == [b"", b"x", b""]
@@ -142,17 +200,56 @@ def test_empty_record_buffers_leave_no_empty_pieces() -> None:
 
 def test_a_buffer_of_wider_items_counts_in_bytes() -> None:
     wide = memoryview(bytes(16)).cast("q")
-    buffers = encode_request(ApiKey.PRODUCE, 9, 1, "c", Message(topic_data=[Message(name="t", partition_data=[Message(records=wide)])]))
-    assert len(decode_request(memoryview(b"".join(buffers))[4:]).message.topic_data[0].partition_data[0].records) == 16
+    buffers = encode_request(
+        ApiKey.PRODUCE,
+        9,
+        1,
+        "c",
+        Message(topic_data=[Message(name="t", partition_data=[Message(records=wide)])]),
+    )
+    assert (
+        len(decode_request(memoryview(b"".join(buffers))[4:]).message.topic_data[0].partition_data[0].records)
+        == 16
+    )
 
 
 # Tags
 
 
 def test_unknown_tags_inside_a_fetched_partition_are_skipped_and_known_ones_read() -> None:
-    tags = b"\x03" + b"\x00\x0d" + b"\0\0\0\x04" + b"\0\0\0\0\0\0\0\x63" + b"\0" + b"\x01\x09" + b"\0\0\0\x02\0\0\0\x05\0" + b"\x63\x03abc"
-    partition = b"\0\0\0\x01" + b"\0\x06" + bytes(8) + bytes(8) + bytes(8) + b"\x00" + b"\xff\xff\xff\xff" + b"\x03xy" + tags
-    frame = b"\0\0\0\x01\0" + bytes(4) + bytes(2) + bytes(4) + b"\x02" + b"\x02t" + b"\x02" + partition + b"\0" + b"\0"
+    tags = (
+        b"\x03"
+        + b"\x00\x0d"
+        + b"\0\0\0\x04"
+        + b"\0\0\0\0\0\0\0\x63"
+        + b"\0"
+        + b"\x01\x09"
+        + b"\0\0\0\x02\0\0\0\x05\0"
+        + b"\x63\x03abc"
+    )
+    partition = (
+        b"\0\0\0\x01"
+        + b"\0\x06"
+        + bytes(8)
+        + bytes(8)
+        + bytes(8)
+        + b"\x00"
+        + b"\xff\xff\xff\xff"
+        + b"\x03xy"
+        + tags
+    )
+    frame = (
+        b"\0\0\0\x01\0"
+        + bytes(4)
+        + bytes(2)
+        + bytes(4)
+        + b"\x02"
+        + b"\x02t"
+        + b"\x02"
+        + partition
+        + b"\0"
+        + b"\0"
+    )
     (topic,) = decode_response(ApiKey.FETCH, 12, memoryview(frame)).responses
     (fetched,) = topic.partitions
     assert (fetched.diverging_epoch.epoch, fetched.diverging_epoch.end_offset) == (4, 99)
@@ -163,16 +260,28 @@ def test_unknown_tags_inside_a_fetched_partition_are_skipped_and_known_ones_read
 
 
 def test_a_tagged_structure_that_does_not_fill_its_tag_is_refused() -> None:
-    produced = response_frame(ApiKey.PRODUCE, 10, Message(node_endpoints=[Message(node_id=1, host="h", port=2)]))
+    produced = response_frame(
+        ApiKey.PRODUCE, 10, Message(node_endpoints=[Message(node_id=1, host="h", port=2)])
+    )
     where = bytes(produced).rindex(b"\x01\x00\x0d") + 2
     with pytest.raises(DecodeError, match="node_endpoints does not fill its tagged field"):
-        decode_response(ApiKey.PRODUCE, 10, memoryview(produced[:where].tobytes() + b"\x0c" + produced[where + 1 :].tobytes()))
+        decode_response(
+            ApiKey.PRODUCE,
+            10,
+            memoryview(produced[:where].tobytes() + b"\x0c" + produced[where + 1 :].tobytes()),
+        )
 
 
 def test_tagged_fields_at_their_defaults_are_not_written() -> None:
     plain = response_frame(ApiKey.FETCH, 16, Message(responses=[Message(partitions=[Message()])]))
     explicit = Message(
-        responses=[Message(partitions=[Message(diverging_epoch=Message(epoch=-1), current_leader=Message(), snapshot_id=None)])],
+        responses=[
+            Message(
+                partitions=[
+                    Message(diverging_epoch=Message(epoch=-1), current_leader=Message(), snapshot_id=None)
+                ]
+            )
+        ],
         node_endpoints=[],
     )
     assert response_frame(ApiKey.FETCH, 16, explicit) == plain
@@ -181,7 +290,8 @@ def test_tagged_fields_at_their_defaults_are_not_written() -> None:
 def test_produce_ten_tells_the_new_leader() -> None:
     partition = Message(index=1, error_code=6, current_leader=Message(leader_id=3, leader_epoch=8))
     response = Message(
-        responses=[Message(name="t", partition_responses=[partition])], node_endpoints=[Message(node_id=3, host="h", port=9092)]
+        responses=[Message(name="t", partition_responses=[partition])],
+        node_endpoints=[Message(node_id=3, host="h", port=9092)],
     )
     decoded = decode_response(ApiKey.PRODUCE, 10, response_frame(ApiKey.PRODUCE, 10, response))
     assert decoded.responses[0].partition_responses[0].current_leader.leader_id == 3
@@ -194,8 +304,14 @@ def test_produce_ten_tells_the_new_leader() -> None:
 @pytest.mark.parametrize(
     ("message", "complaint"),
     [
-        (Message(topic_dada=[]), "no version of ProduceRequest has a field 'topic_dada'; did you mean 'topic_data'"),
-        (Message(topic_data=[Message(partition_data=[Message(), Message(offset=1)])]), "PartitionProduceData has a field 'offset'"),
+        (
+            Message(topic_dada=[]),
+            "no version of ProduceRequest has a field 'topic_dada'; did you mean 'topic_data'",
+        ),
+        (
+            Message(topic_data=[Message(partition_data=[Message(), Message(offset=1)])]),
+            "PartitionProduceData has a field 'offset'",
+        ),
         (Message(timeout=1), "did you mean 'timeout_ms'"),
     ],
 )
@@ -207,23 +323,35 @@ def test_a_name_that_no_version_has_is_refused(message: Message, complaint: str)
 
 def test_a_name_of_another_version_is_dropped() -> None:
     topic = Message(name="t", topic_id=UUID(int=5), partition_data=[])
-    by_name = decode_request(request_frame(ApiKey.PRODUCE, 12, Message(topic_data=[topic]))).message.topic_data[0]
-    by_id = decode_request(request_frame(ApiKey.PRODUCE, 13, Message(topic_data=[topic]))).message.topic_data[0]
+    by_name = decode_request(
+        request_frame(ApiKey.PRODUCE, 12, Message(topic_data=[topic]))
+    ).message.topic_data[0]
+    by_id = decode_request(request_frame(ApiKey.PRODUCE, 13, Message(topic_data=[topic]))).message.topic_data[
+        0
+    ]
     assert (by_name.name, by_name.topic_id) == ("t", UUID(int=0))
     assert (by_id.name, by_id.topic_id) == ("", UUID(int=5))
 
 
 def test_fields_not_given_take_the_schemas_default() -> None:
-    request = decode_request(request_frame(ApiKey.FETCH, 12, Message(topics=[Message(topic="t", partitions=[Message()])]))).message
+    request = decode_request(
+        request_frame(ApiKey.FETCH, 12, Message(topics=[Message(topic="t", partitions=[Message()])]))
+    ).message
     assert (request.replica_id, request.session_epoch, request.max_bytes) == (-1, -1, 2**31 - 1)
     assert (request.rack_id, request.cluster_id) == ("", None)
     partition = request.topics[0].partitions[0]
-    assert (partition.current_leader_epoch, partition.last_fetched_epoch, partition.fetch_offset) == (-1, -1, 0)
+    assert (partition.current_leader_epoch, partition.last_fetched_epoch, partition.fetch_offset) == (
+        -1,
+        -1,
+        0,
+    )
     assert request.forgotten_topics_data == []
 
 
 def test_fields_a_version_lacks_read_as_the_schemas_default_and_are_never_shared() -> None:
-    response = decode_response(ApiKey.METADATA, 4, response_frame(ApiKey.METADATA, 4, Message(topics=[Message(name="t")])))
+    response = decode_response(
+        ApiKey.METADATA, 4, response_frame(ApiKey.METADATA, 4, Message(topics=[Message(name="t")]))
+    )
     assert response.topics[0].topic_id == UUID(int=0)
     assert response.error_code == 0
     produced = decode_response(ApiKey.PRODUCE, 3, response_frame(ApiKey.PRODUCE, 3, Message()))
@@ -249,7 +377,9 @@ def test_a_message_made_by_hand_has_only_what_it_was_given() -> None:
 )
 def test_a_value_that_does_not_fit_is_named(partition: object, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
-        encode_request(ApiKey.PRODUCE, 9, 1, "c", Message(topic_data=[Message(name="t", partition_data=[partition])]))
+        encode_request(
+            ApiKey.PRODUCE, 9, 1, "c", Message(topic_data=[Message(name="t", partition_data=[partition])])
+        )
 
 
 @pytest.mark.parametrize(
@@ -280,7 +410,10 @@ def test_times_and_durations_are_integers_in_ms() -> None:
     assert decoded.throttle_time_ms == 7
     assert decoded.responses[0].partition_responses[0].log_append_time_ms == 1_700_000_000_123
     untold = response_frame(ApiKey.PRODUCE, 9, Message(responses=[Message(partition_responses=[Message()])]))
-    assert decode_response(ApiKey.PRODUCE, 9, untold).responses[0].partition_responses[0].log_append_time_ms == -1
+    assert (
+        decode_response(ApiKey.PRODUCE, 9, untold).responses[0].partition_responses[0].log_append_time_ms
+        == -1
+    )
 
 
 def test_every_known_version_of_every_api_encodes_an_empty_message() -> None:
@@ -319,7 +452,9 @@ def test_negotiation_takes_the_highest_version_in_common() -> None:
         ({0: (9, 13)}, 8, "the caller needs a version of at most 8"),
     ],
 )
-def test_no_version_in_common_is_said_plainly(offered: dict[int, tuple[int, int]], ceiling: int | None, complaint: str) -> None:
+def test_no_version_in_common_is_said_plainly(
+    offered: dict[int, tuple[int, int]], ceiling: int | None, complaint: str
+) -> None:
     with pytest.raises(UnsupportedVersion, match=complaint):
         negotiate(ApiKey.PRODUCE, offered, ceiling)
 

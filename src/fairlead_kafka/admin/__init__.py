@@ -1,8 +1,9 @@
 """The admin client: topics, partitions, configs, offsets and the cluster.
 
-Theory of operation. A call is a script (`core.script`): a generator that asks and waits from top to bottom, run by `AdminMachine`
-inside its step. `topics`, `configs`, `offsets`, `log_dirs`, `groups`, `transactions`, `acls`, `users` and `quotas` hold the scripts;
-`items` and the modules named `..._items` what they take and give, and what of it is checked before anything is sent.
+Theory of operation. A call is a script (`core.script`): a generator that asks and waits from top to
+bottom, run by `AdminMachine` inside its step. `topics`, `configs`, `offsets`, `log_dirs`, `groups`,
+`transactions`, `acls`, `users` and `quotas` hold the scripts; `items` and the modules named
+`..._items` what they take and give, and what of it is checked before anything is sent.
 
 Every call about several items has one frame (`scripts.per_item`): all items go into one request,
 items that failed for a reason that passes are asked about again after a back-off with fresh
@@ -10,15 +11,17 @@ metadata, and when all are completed the call gives {item: result} or raises one
 names every item with its error, and holds the results of the others. What passes is what the table
 of error codes calls retriable, except that a topic that is not there is told at once.
 
-Requests that must go to the controller go to the node that the metadata names; NOT_CONTROLLER asks for metadata and tries again.
-Under KRaft that node is any broker, which passes the request on.
+Requests that must go to the controller go to the node that the metadata names; NOT_CONTROLLER asks
+for metadata and tries again. Under KRaft that node is any broker, which passes the request on.
 
-`create_topics` and `create_partitions` return only when the metadata has every partition with a leader, `delete_topics` when the
-topics are gone from it: creating and then producing, or deleting and then creating again, just works. All of it is bounded by the
-call's time-out; TimedOut then says what was still missing.
+`create_topics` and `create_partitions` return only when the metadata has every partition with a
+leader, `delete_topics` when the topics are gone from it: creating and then producing, or deleting
+and then creating again, just works. All of it is bounded by the call's time-out; TimedOut then says
+what was still missing.
 
-A request whose answer was lost may have been carried out. Nothing hides that: a topic that "exists already" on the second try is
-an error, and its message says that an earlier request went unanswered.
+A request whose answer was lost may have been carried out. Nothing hides that: a topic that "exists
+already" on the second try is an error, and its message says that an earlier request went
+unanswered.
 """
 
 from fairlead_kafka.admin.acls import create_acls, delete_acls, describe_acls
@@ -50,10 +53,22 @@ from fairlead_kafka.admin.items import (
 from fairlead_kafka.admin.log_dirs import describe_log_dirs
 from fairlead_kafka.admin.machine import AdminMachine, Perform, Shut
 from fairlead_kafka.admin.offsets import delete_records, list_offsets
-from fairlead_kafka.admin.quota_items import ClientQuotaEntity, ClientQuotaFilter, ClientQuotaFilterComponent, ClientQuotaMatch
+from fairlead_kafka.admin.quota_items import (
+    ClientQuotaEntity,
+    ClientQuotaFilter,
+    ClientQuotaFilterComponent,
+    ClientQuotaMatch,
+)
 from fairlead_kafka.admin.quotas import alter_client_quotas, describe_client_quotas
 from fairlead_kafka.admin.scripts import AdminScript
-from fairlead_kafka.admin.topics import create_partitions, create_topics, delete_topics, describe_cluster, describe_topics, list_topics
+from fairlead_kafka.admin.topics import (
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    describe_topics,
+    list_topics,
+)
 from fairlead_kafka.admin.transaction_items import TransactionDescription, TransactionListing
 from fairlead_kafka.admin.transactions import describe_transactions, end_transactions, list_transactions
 from fairlead_kafka.admin.user_items import (

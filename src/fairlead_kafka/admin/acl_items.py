@@ -30,11 +30,15 @@ def check_binding(where: str, binding: AclBinding) -> None:
     """
     for name, value in binding._asdict().items():
         if getattr(value, "name", "") in _NOT_OF_ENTRIES:
-            raise UsageError(f"{where}: {name} {value.name} is for filters; an entry says exactly what it means")
+            raise UsageError(
+                f"{where}: {name} {value.name} is for filters; an entry says exactly what it means"
+            )
         if value == "":
             raise UsageError(f"{where}: {name} is empty")
     if binding.resource_type == AclResourceType.CLUSTER and binding.resource_name != CLUSTER_NAME:
-        raise UsageError(f"{where}: the only resource of type CLUSTER is {CLUSTER_NAME!r}, not {binding.resource_name!r}")
+        raise UsageError(
+            f"{where}: the only resource of type CLUSTER is {CLUSTER_NAME!r}, not {binding.resource_name!r}"
+        )
     try:
         parse_principal(binding.principal)
     except ValueError as error:
@@ -42,7 +46,10 @@ def check_binding(where: str, binding: AclBinding) -> None:
     has = RESOURCE_OPERATIONS[binding.resource_type]
     if binding.operation not in (AclOperation.ALL, *has):
         named = ", ".join(map(spelled, (AclOperation.ALL, *has)))
-        raise UsageError(f"{where}: a {_said(binding.resource_type)} has no operation {spelled(binding.operation)}; it has {named}")
+        raise UsageError(
+            f"{where}: a {_said(binding.resource_type)} has no operation {spelled(binding.operation)}; it "
+            f"has {named}"
+        )
 
 
 def check_filter(where: str, wanted: AclFilter) -> None:
@@ -56,19 +63,35 @@ def operations_of(bits: int) -> frozenset[AclOperation] | None:
     """Operations of a bit field, a bit for each (KIP-430); None if the broker did not tell."""
     if bits == _NO_BITS:
         return None
-    return frozenset(operation for operation in AclOperation if operation > AclOperation.ANY and bits >> operation & 1)
+    return frozenset(
+        operation for operation in AclOperation if operation > AclOperation.ANY and bits >> operation & 1
+    )
 
 
-def binding_of(resource_type: int, name: str, pattern_type: int, principal: str, host: str, operation: int, permission: int) -> AclBinding:
+def binding_of(
+    resource_type: int,
+    name: str,
+    pattern_type: int,
+    principal: str,
+    host: str,
+    operation: int,
+    permission: int,
+) -> AclBinding:
     """ACL entry made of a broker's answer; what is newer than this client is UNKNOWN."""
     return AclBinding(
-        AclResourceType(resource_type) if resource_type in AclResourceType.__members__.values() else AclResourceType.UNKNOWN,
+        AclResourceType(resource_type)
+        if resource_type in AclResourceType.__members__.values()
+        else AclResourceType.UNKNOWN,
         name,
-        AclPatternType(pattern_type) if pattern_type in AclPatternType.__members__.values() else AclPatternType.UNKNOWN,
+        AclPatternType(pattern_type)
+        if pattern_type in AclPatternType.__members__.values()
+        else AclPatternType.UNKNOWN,
         principal,
         host,
         AclOperation(operation) if operation in AclOperation.__members__.values() else AclOperation.UNKNOWN,
-        AclPermission(permission) if permission in AclPermission.__members__.values() else AclPermission.UNKNOWN,
+        AclPermission(permission)
+        if permission in AclPermission.__members__.values()
+        else AclPermission.UNKNOWN,
     )
 
 

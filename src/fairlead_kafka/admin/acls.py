@@ -29,12 +29,19 @@ def create_acls(bindings: Sequence[AclBinding]) -> AdminScript[dict[AclBinding, 
 
     def ask(items: dict[AclBinding, Any]) -> list[Ask[CreateAclsResponse]]:
         asked[:] = items
-        return [Ask(ApiKey.CREATE_ACLS, CreateAclsRequest(creations=[_creation(one) for one in asked]), CONTROLLER)]
+        return [
+            Ask(
+                ApiKey.CREATE_ACLS, CreateAclsRequest(creations=[_creation(one) for one in asked]), CONTROLLER
+            )
+        ]
 
     def read(answer: CreateAclsResponse) -> list[tuple[AclBinding, Settled]]:
         # Answers are in the order of what was asked, and name nothing.
         rows = zip(tuple(asked), answer.results, strict=False)
-        return [(one, Settled(row.error_code, explained(row.error_code, row.error_message, "Alter"))) for one, row in rows]
+        return [
+            (one, Settled(row.error_code, explained(row.error_code, row.error_message, "Alter")))
+            for one, row in rows
+        ]
 
     return per_item("create_acls", dict.fromkeys(bindings), ask, read)
 
@@ -44,11 +51,21 @@ def describe_acls(wanted: AclFilter) -> AdminScript[list[AclBinding]]:
 
     def read(answer: DescribeAclsResponse) -> Settled:
         found = [
-            binding_of(of.resource_type, of.resource_name, of.pattern_type, row.principal, row.host, row.operation, row.permission_type)
+            binding_of(
+                of.resource_type,
+                of.resource_name,
+                of.pattern_type,
+                row.principal,
+                row.host,
+                row.operation,
+                row.permission_type,
+            )
             for of in answer.resources
             for row in of.acls
         ]
-        return Settled(answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), sorted(found))
+        return Settled(
+            answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), sorted(found)
+        )
 
     return about_one("describe_acls", Ask(ApiKey.DESCRIBE_ACLS, _filter(DescribeAclsRequest, wanted)), read)
 
@@ -100,7 +117,15 @@ def _deleted(row: DeleteAclsResponse.DeleteAclsFilterResult) -> Settled:
     if failed is not None:
         return Settled(failed.error_code, explained(failed.error_code, failed.error_message, "Alter"))
     found = [
-        binding_of(one.resource_type, one.resource_name, one.pattern_type, one.principal, one.host, one.operation, one.permission_type)
+        binding_of(
+            one.resource_type,
+            one.resource_name,
+            one.pattern_type,
+            one.principal,
+            one.host,
+            one.operation,
+            one.permission_type,
+        )
         for one in row.matching_acls
     ]
     return Settled(0, None, sorted(found))

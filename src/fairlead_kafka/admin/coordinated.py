@@ -40,7 +40,11 @@ def of_every_broker(what: str, api_key: ApiKey, message: RequestMessage[Listed])
             if isinstance(said, Exception):
                 trouble = said
                 continue
-            error = BrokerError(said.error_code, f"listing {what} of broker {node_id}") if said.error_code else None
+            error = (
+                BrokerError(said.error_code, f"listing {what} of broker {node_id}")
+                if said.error_code
+                else None
+            )
             if error is not None and not error.retriable:
                 raise error
             trouble = error or trouble
@@ -88,10 +92,16 @@ def per_coordinated(
             rows = [] if isinstance(answer, Exception) else list(read(one.node_id, answer))
             settled = dict(rows if len(mine) > 1 else [(mine[0], row) for _, row in rows])
             for key in mine:
-                row = settled.get(key, Settled(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out {key_type.named(key)}"))
+                row = settled.get(
+                    key, Settled(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out {key_type.named(key)}")
+                )
                 if isinstance(answer, Exception) or BrokerError(row.code).retriable:
                     nodes.pop(key)
-                    trouble = answer if isinstance(answer, Exception) else BrokerError(row.code, key_type.named(key))
+                    trouble = (
+                        answer
+                        if isinstance(answer, Exception)
+                        else BrokerError(row.code, key_type.named(key))
+                    )
                 elif row.code:
                     errors[key] = BrokerError(row.code, row.message or policy(row.code).meaning)
                 else:

@@ -10,7 +10,8 @@ from fairlead_kafka.base.ids import Node, TopicPartition
 
 @dataclass(slots=True, frozen=True)
 class GroupListing:
-    """A group by name. `state` as Kafka names it (Stable, Empty, ...), "" if the broker does not tell; `type` likewise (classic, ...)."""
+    """A group by name. `state` as Kafka names it (Stable, Empty, ...), "" if the broker does not
+    tell; `type` likewise (classic, ...)."""
 
     group_id: str
     protocol_type: str
@@ -20,7 +21,8 @@ class GroupListing:
 
 @dataclass(slots=True, frozen=True)
 class GroupMember:
-    """A member; `assignment` is what it reads, empty unless the group is stable and its members are consumers."""
+    """A member; `assignment` is what it reads, empty unless the group is stable and its members are
+    consumers."""
 
     member_id: str
     instance_id: str | None
@@ -31,9 +33,11 @@ class GroupMember:
 
 @dataclass(slots=True, frozen=True)
 class GroupDescription:
-    """A group and its members. `protocol` is the assignor that it agreed on, "" unless it is stable.
+    """A group and its members. `protocol` is the assignor that it agreed on, "" unless it is
+    stable.
 
-    `authorized_operations`: what the user of this client may do with it; None if that was not asked for.
+    `authorized_operations`: what the user of this client may do with it; None if that was not asked
+    for.
     """
 
     group_id: str

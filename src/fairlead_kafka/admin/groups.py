@@ -37,7 +37,8 @@ from fairlead_kafka.wire.messages import (
 )
 
 _MISSING = "Dead"
-"""The state that brokers tell of a group that is not there (until DescribeGroups 6, which has an error for it)."""
+"""The state that brokers tell of a group that is not there (until DescribeGroups 6, which has an
+error for it)."""
 
 
 def list_groups(states: Sequence[str], types: Sequence[str]) -> AdminScript[dict[str, GroupListing]]:
@@ -48,7 +49,10 @@ def list_groups(states: Sequence[str], types: Sequence[str]) -> AdminScript[dict
     message = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     answers = yield from of_every_broker("the groups", ApiKey.LIST_GROUPS, message)
     rows = [row for said in answers for row in said.groups]
-    found = {row.group_id: GroupListing(row.group_id, row.protocol_type, row.group_state, row.group_type) for row in rows}
+    found = {
+        row.group_id: GroupListing(row.group_id, row.protocol_type, row.group_state, row.group_type)
+        for row in rows
+    }
     return dict(sorted(found.items()))
 
 
@@ -75,7 +79,9 @@ def describe_groups(
         return rows
 
     def ask(groups: list[str]) -> list[tuple[ApiKey, DescribeGroupsRequest]]:
-        message = DescribeGroupsRequest(groups=groups, include_authorized_operations=include_authorized_operations)
+        message = DescribeGroupsRequest(
+            groups=groups, include_authorized_operations=include_authorized_operations
+        )
         return [(ApiKey.DESCRIBE_GROUPS, message)]
 
     return per_coordinated("describe_groups", KeyType.GROUP, metadata, group_ids, ask, read)
@@ -126,7 +132,9 @@ def alter_group_offsets(
         return [(group_id, _partition_rows(answer))]
 
     asked = [(ApiKey.OFFSET_COMMIT, message)]
-    settled = yield from per_coordinated("alter_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read)
+    settled = yield from per_coordinated(
+        "alter_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
+    )
     return _partitions_settled("alter_group_offsets", settled[group_id])
 
 
@@ -139,13 +147,17 @@ def delete_group_offsets(
         row = OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=number)
         topics.setdefault(topic, []).append(row)
     made = OffsetDeleteRequest.OffsetDeleteRequestTopic
-    message = OffsetDeleteRequest(group_id=group_id, topics=[made(name=name, partitions=rows) for name, rows in topics.items()])
+    message = OffsetDeleteRequest(
+        group_id=group_id, topics=[made(name=name, partitions=rows) for name, rows in topics.items()]
+    )
 
     def read(_node_id: int, answer: OffsetDeleteResponse) -> list[tuple[str, Settled]]:
         return [(group_id, Settled(answer.error_code) if answer.error_code else _partition_rows(answer))]
 
     asked = [(ApiKey.OFFSET_DELETE, message)]
-    settled = yield from per_coordinated("delete_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read)
+    settled = yield from per_coordinated(
+        "delete_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
+    )
     return _partitions_settled("delete_group_offsets", settled[group_id])
 
 
@@ -154,11 +166,15 @@ def _member(member: DescribeGroupsResponse.DescribedGroupMember, protocol_type: 
     if protocol_type == PROTOCOL_TYPE:
         with suppress(DecodeError):  # an assignor of its own making: what it says is between its members
             assignment = decode_assignment(bytes(member.member_assignment)).partitions
-    return GroupMember(member.member_id, member.group_instance_id, member.client_id, member.client_host, assignment)
+    return GroupMember(
+        member.member_id, member.group_instance_id, member.client_id, member.client_host, assignment
+    )
 
 
 def _fetch_message(group_id: str, require_stable: bool) -> OffsetFetchRequest:
-    group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, member_id=None, member_epoch=-1, topics=None)
+    group = OffsetFetchRequest.OffsetFetchRequestGroup(
+        group_id=group_id, member_id=None, member_epoch=-1, topics=None
+    )
     return OffsetFetchRequest(group_id=group_id, topics=None, groups=[group], require_stable=require_stable)
 
 
@@ -171,7 +187,9 @@ def _offsets(group: OffsetFetchResponse | OffsetFetchResponse.OffsetFetchRespons
             if row.error_code:
                 return Settled(row.error_code, f"offset of {topic.name}-{row.partition_index}")
             if row.committed_offset != NO_OFFSET:
-                committed = OffsetAndMetadata(row.committed_offset, row.metadata or "", row.committed_leader_epoch)
+                committed = OffsetAndMetadata(
+                    row.committed_offset, row.metadata or "", row.committed_leader_epoch
+                )
                 found[TopicPartition(topic.name, row.partition_index)] = committed
     return Settled(ErrorCode.NONE, None, found)
 
@@ -181,8 +199,19 @@ def _partition_rows(answer: OffsetCommitResponse | OffsetDeleteResponse) -> Sett
 
     An error that passes stands for all: then none was done, and all are asked again.
     """
-    codes = {TopicPartition(topic.name, row.partition_index): row.error_code for topic in answer.topics for row in topic.partitions}
-    passing = next((code for code in codes.values() if code and policy(code).retriable and code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0)
+    codes = {
+        TopicPartition(topic.name, row.partition_index): row.error_code
+        for topic in answer.topics
+        for row in topic.partitions
+    }
+    passing = next(
+        (
+            code
+            for code in codes.values()
+            if code and policy(code).retriable and code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        ),
+        0,
+    )
     return Settled(passing, None, codes)
 
 

@@ -21,8 +21,9 @@ ConfigValue = str | float | bool
 class NewTopic:
     """A topic to create.
 
-    `partitions` or `replication_factor` -1: the broker's default. `assignments` instead of both: for each partition its brokers,
-    the preferred leader first; a list by partition, or a mapping from each partition's number. `configs`: by Kafka's names.
+    `partitions` or `replication_factor` -1: the broker's default. `assignments` instead of both:
+    for each partition its brokers, the preferred leader first; a list by partition, or a mapping
+    from each partition's number. `configs`: by Kafka's names.
     """
 
     name: str
@@ -34,7 +35,8 @@ class NewTopic:
 
 @dataclass(slots=True, frozen=True)
 class NewPartitions:
-    """A topic's new number of partitions, `total`; `assignments`: the brokers of each partition that is added."""
+    """A topic's new number of partitions, `total`; `assignments`: the brokers of each partition
+    that is added."""
 
     total: Int32
     assignments: Sequence[Sequence[Int32]] | None = None
@@ -53,7 +55,8 @@ class TopicListing:
 class TopicDescription:
     """A topic; `partitions` by number, each with leader, leader_epoch, replicas and isr (node ids).
 
-    `authorized_operations`: what the user of this client may do with it; None if that was not asked for, or the broker does not tell.
+    `authorized_operations`: what the user of this client may do with it; None if that was not asked
+    for, or the broker does not tell.
     """
 
     name: str
@@ -65,9 +68,11 @@ class TopicDescription:
 
 @dataclass(slots=True, frozen=True)
 class ClusterDescription:
-    """The cluster: its id, its live brokers, and the one to send admin requests to (with KRaft any broker, which passes them on).
+    """The cluster: its id, its live brokers, and the one to send admin requests to (with KRaft any
+    broker, which passes them on).
 
-    `authorized_operations`: what the user of this client may do with it; None if that was not asked for.
+    `authorized_operations`: what the user of this client may do with it; None if that was not asked
+    for.
     """
 
     cluster_id: str | None
@@ -78,7 +83,8 @@ class ClusterDescription:
 
 @dataclass(slots=True, frozen=True)
 class ReplicaLog:
-    """One replica in a log directory: the size of its log, and how far it is behind (in records; 0 for a leader)."""
+    """One replica in a log directory: the size of its log, and how far it is behind (in records; 0
+    for a leader)."""
 
     size_bytes: int
     offset_lag: int
@@ -149,7 +155,8 @@ class ConfigSource(IntEnum):
 
 @dataclass(slots=True, frozen=True)
 class ConfigEntry:
-    """One config. `value` is None if it is null, or sensitive. `source` is a `ConfigSource`, or a number newer than this client."""
+    """One config. `value` is None if it is null, or sensitive. `source` is a `ConfigSource`, or a
+    number newer than this client."""
 
     name: str
     value: str | None
@@ -173,7 +180,8 @@ class ConfigOperation(IntEnum):
 
 
 class ConfigChange(NamedTuple):
-    """One change. APPEND and SUBTRACT are for configs that are lists; DELETE, which takes no value, goes back to the default."""
+    """One change. APPEND and SUBTRACT are for configs that are lists; DELETE, which takes no value,
+    goes back to the default."""
 
     operation: ConfigOperation
     name: str

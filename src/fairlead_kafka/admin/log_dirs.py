@@ -60,11 +60,17 @@ def _topics(partitions: Iterable[TopicPartition]) -> list[DescribeLogDirsRequest
 
 def _directory(node_id: int, row: DescribeLogDirsResponse.DescribeLogDirsResult) -> LogDirDescription:
     replicas: Mapping[TopicPartition, ReplicaLog] = {
-        TopicPartition(topic.name, one.partition_index): ReplicaLog(one.partition_size, one.offset_lag, one.is_future_key)
+        TopicPartition(topic.name, one.partition_index): ReplicaLog(
+            one.partition_size, one.offset_lag, one.is_future_key
+        )
         for topic in row.topics
         for one in topic.partitions
     }
-    error = BrokerError(row.error_code, f"log directory {row.log_dir} of broker {node_id}") if row.error_code else None
+    error = (
+        BrokerError(row.error_code, f"log directory {row.log_dir} of broker {node_id}")
+        if row.error_code
+        else None
+    )
     return LogDirDescription(replicas, error, _known(row.total_bytes), _known(row.usable_bytes))
 
 

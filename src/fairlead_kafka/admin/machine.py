@@ -26,7 +26,8 @@ should not wait for each other's connection."""
 
 @dataclass(slots=True)
 class Perform:
-    """A call: `make` builds its script, `what` names it in errors, `topics` have to be in the metadata while it runs."""
+    """A call: `make` builds its script, `what` names it in errors, `topics` have to be in the
+    metadata while it runs."""
 
     completion: Any
     deadline_ns: int
@@ -47,7 +48,9 @@ class AdminMachine:
 
     def __init__(self, settings: Settings, rng: Rng) -> None:
         self._network = Network(settings, rng, max_in_flight=IN_FLIGHT_MAX)
-        self._scripts = Scripts(self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
+        self._scripts = Scripts(
+            self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
+        )
         self._events: list[Event] = []
         self._stepping: list[Event] = []
         self._effects: list[Effect] = []
@@ -122,5 +125,7 @@ class AdminMachine:
             self._network.metadata.want(topic, now_ns)
         self._scripts.start(operation.what, script, operation.deadline_ns, done)
 
-    def _resolve(self, operation: Perform | AwaitConnection | Shut, value: Any = None, error: Exception | None = None) -> None:
+    def _resolve(
+        self, operation: Perform | AwaitConnection | Shut, value: Any = None, error: Exception | None = None
+    ) -> None:
         self._effects.append(Resolve(operation.completion, value, error))

@@ -17,13 +17,17 @@ from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import DeleteRecordsRequest, DeleteRecordsResponse
 
 
-def list_offsets(metadata: Metadata, targets: Mapping[TopicPartition, int]) -> AdminScript[dict[TopicPartition, OffsetAndTimestamp | None]]:
+def list_offsets(
+    metadata: Metadata, targets: Mapping[TopicPartition, int]
+) -> AdminScript[dict[TopicPartition, OffsetAndTimestamp | None]]:
     """Look up offsets: {partition: offset and timestamp}, None where no record is that late."""
     found = yield from ask_offsets(metadata, targets)
     return settle("list_offsets", found)
 
 
-def delete_records(metadata: Metadata, before: Mapping[TopicPartition, int], *, timeout_ms: int) -> AdminScript[dict[TopicPartition, int]]:
+def delete_records(
+    metadata: Metadata, before: Mapping[TopicPartition, int], *, timeout_ms: int
+) -> AdminScript[dict[TopicPartition, int]]:
     """Delete records before offsets; {partition: its log start offset now}."""
     found: dict[TopicPartition, Any] = {}
     while len(found) < len(before):
@@ -43,7 +47,9 @@ def delete_records(metadata: Metadata, before: Mapping[TopicPartition, int], *, 
                 for partition, result in _read(answer).items():
                     if partition not in before:
                         continue  # nobody asked about it
-                    if isinstance(result, BrokerError) and (retriable(result.code) or result.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                    if isinstance(result, BrokerError) and (
+                        retriable(result.code) or result.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    ):
                         trouble = result
                     else:
                         found[partition] = result
@@ -53,7 +59,9 @@ def delete_records(metadata: Metadata, before: Mapping[TopicPartition, int], *, 
         elif unplaced:
             yield Pause(unplaced[0], until_metadata=True)
         elif len(found) < len(before):
-            yield Pause(BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "an answer left out partitions"), refresh=True)
+            yield Pause(
+                BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "an answer left out partitions"), refresh=True
+            )
     return settle("delete_records", {partition: found[partition] for partition in before})
 
 
@@ -66,19 +74,27 @@ def settle(what: str, found: Mapping[TopicPartition, Any]) -> dict[TopicPartitio
     return results
 
 
-def _message(partitions: list[TopicPartition], before: Mapping[TopicPartition, int], timeout_ms: int) -> DeleteRecordsRequest:
+def _message(
+    partitions: list[TopicPartition], before: Mapping[TopicPartition, int], timeout_ms: int
+) -> DeleteRecordsRequest:
     topics: dict[str, list[DeleteRecordsRequest.DeleteRecordsPartition]] = {}
     for partition in partitions:
-        row = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=partition.partition, offset=before[partition])
+        row = DeleteRecordsRequest.DeleteRecordsPartition(
+            partition_index=partition.partition, offset=before[partition]
+        )
         topics.setdefault(partition.topic, []).append(row)
-    rows = [DeleteRecordsRequest.DeleteRecordsTopic(name=name, partitions=items) for name, items in topics.items()]
+    rows = [
+        DeleteRecordsRequest.DeleteRecordsTopic(name=name, partitions=items) for name, items in topics.items()
+    ]
     return DeleteRecordsRequest(topics=rows, timeout_ms=timeout_ms)
 
 
 def _read(answer: DeleteRecordsResponse) -> dict[TopicPartition, int | BrokerError]:
     return {
         TopicPartition(topic.name, item.partition_index): (
-            BrokerError(item.error_code, f"{topic.name}-{item.partition_index}") if item.error_code else item.low_watermark
+            BrokerError(item.error_code, f"{topic.name}-{item.partition_index}")
+            if item.error_code
+            else item.low_watermark
         )
         for topic in answer.topics
         for item in topic.partitions

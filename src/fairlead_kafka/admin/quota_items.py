@@ -15,7 +15,10 @@ from fairlead_kafka.base.nearest import nearest
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 _TYPES = (USER, CLIENT_ID, IP)
-_WAYS = "{'user': name}, {'client-id': id}, both of them, or {'ip': address}; None as a name stands for all that have no quota of their own"
+_WAYS = (
+    "{'user': name}, {'client-id': id}, both of them, or {'ip': address}; None as a name stands for all "
+    "that have no quota of their own"
+)
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,7 +35,10 @@ class ClientQuotaEntity:
         return hash(frozenset(self.entries.items()))
 
     def __str__(self) -> str:
-        return ", ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in sorted(self.entries.items(), reverse=True))
+        return ", ".join(
+            f"{kind} {'(default)' if name is None else name}"
+            for kind, name in sorted(self.entries.items(), reverse=True)
+        )
 
 
 class ClientQuotaMatch(IntEnum):
@@ -90,7 +96,9 @@ def check_quotas(call: str, entity: ClientQuotaEntity, quotas: Mapping[str, floa
             raise UsageError(f"{call}: the name of {kind!r} is empty; None is the default")
     for key, value in quotas.items():
         if value is not None and not 0 < value < float("inf"):
-            raise UsageError(f"{call}: {key} of {entity} must be a number above 0, or None to take it back, not {value}")
+            raise UsageError(
+                f"{call}: {key} of {entity} must be a number above 0, or None to take it back, not {value}"
+            )
 
 
 def checked_quota_filter(call: str, given: ClientQuotaFilter) -> ClientQuotaFilter:
@@ -104,7 +112,9 @@ def checked_quota_filter(call: str, given: ClientQuotaFilter) -> ClientQuotaFilt
         _check_types(call, dict.fromkeys(names))
     for component in wanted.components:
         if (component.name is None) == (component.match == ClientQuotaMatch.EXACT):
-            raise UsageError(f"{call}: a component has a name if it means this one, and else none: {component}")
+            raise UsageError(
+                f"{call}: a component has a name if it means this one, and else none: {component}"
+            )
     return wanted
 
 
@@ -112,6 +122,9 @@ def _check_types(call: str, entries: Mapping[str, str | None]) -> None:
     for kind in entries:
         if kind not in _TYPES:
             near = nearest(kind, _TYPES)
-            raise UsageError(f"{call}: {kind!r} has no quotas{f'; did you mean {near!r}?' if near else ''}; it must be {_WAYS}")
+            raise UsageError(
+                f"{call}: {kind!r} has no quotas{f'; did you mean {near!r}?' if near else ''}; it must be "
+                f"{_WAYS}"
+            )
     if not entries or (IP in entries and len(entries) > 1):
         raise UsageError(f"{call}: a quota is for {_WAYS}")

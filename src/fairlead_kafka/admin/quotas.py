@@ -18,16 +18,25 @@ from fairlead_kafka.wire.messages import (
 )
 
 
-def describe_client_quotas(wanted: ClientQuotaFilter) -> AdminScript[dict[ClientQuotaEntity, dict[str, float]]]:
+def describe_client_quotas(
+    wanted: ClientQuotaFilter,
+) -> AdminScript[dict[ClientQuotaEntity, dict[str, float]]]:
     """Describe quotas: {entity: {quota: value}}, of the entities that have some."""
 
     def read(answer: DescribeClientQuotasResponse) -> Settled:
-        found = {_entity(row): {value.key: value.value for value in row.values} for row in answer.entries or ()}
+        found = {
+            _entity(row): {value.key: value.value for value in row.values} for row in answer.entries or ()
+        }
         ordered = dict(sorted(found.items(), key=lambda item: str(item[0])))
-        return Settled(answer.error_code, explained(answer.error_code, answer.error_message, "DescribeConfigs"), ordered)
+        return Settled(
+            answer.error_code, explained(answer.error_code, answer.error_message, "DescribeConfigs"), ordered
+        )
 
     row = DescribeClientQuotasRequest.ComponentData
-    components = [row(entity_type=one.entity_type, match_type=int(one.match), match=one.name) for one in wanted.components]
+    components = [
+        row(entity_type=one.entity_type, match_type=int(one.match), match=one.name)
+        for one in wanted.components
+    ]
     asked = DescribeClientQuotasRequest(components=components, strict=wanted.strict)
     return about_one("describe_client_quotas", Ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, asked), read)
 
@@ -40,9 +49,13 @@ def alter_client_quotas(
     def ask(items: dict[ClientQuotaEntity, Any]) -> list[Ask[AlterClientQuotasResponse]]:
         entries = [
             AlterClientQuotasRequest.EntryData(
-                entity=[AlterClientQuotasRequest.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.entries.items()],
+                entity=[
+                    AlterClientQuotasRequest.EntityData(entity_type=kind, entity_name=name)
+                    for kind, name in entity.entries.items()
+                ],
                 ops=[
-                    AlterClientQuotasRequest.OpData(key=key, value=float(value or 0), remove=value is None) for key, value in quotas.items()
+                    AlterClientQuotasRequest.OpData(key=key, value=float(value or 0), remove=value is None)
+                    for key, value in quotas.items()
                 ],
             )
             for entity, quotas in items.items()
@@ -52,7 +65,11 @@ def alter_client_quotas(
 
     def read(answer: AlterClientQuotasResponse) -> list[tuple[ClientQuotaEntity, Settled]]:
         return [
-            (_entity(row), Settled(row.error_code, explained(row.error_code, row.error_message, "AlterConfigs"))) for row in answer.entries
+            (
+                _entity(row),
+                Settled(row.error_code, explained(row.error_code, row.error_message, "AlterConfigs")),
+            )
+            for row in answer.entries
         ]
 
     return per_item("alter_client_quotas", changes, ask, read)

@@ -68,12 +68,18 @@ def per_item(
                     continue
                 del open_items[item]
                 if settled.code:
-                    note = f" (an earlier request may have been carried out: {lost})" if lost is not None else ""
-                    errors[item] = BrokerError(settled.code, f"{settled.message or BrokerError(settled.code).policy.meaning}{note}")
+                    note = (
+                        f" (an earlier request may have been carried out: {lost})" if lost is not None else ""
+                    )
+                    errors[item] = BrokerError(
+                        settled.code, f"{settled.message or BrokerError(settled.code).policy.meaning}{note}"
+                    )
                 else:
                     results[item] = settled.result
         if open_items:
-            left_out = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out {', '.join(map(str, open_items))}")
+            left_out = BrokerError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out {', '.join(map(str, open_items))}"
+            )
             yield Pause(trouble or left_out, refresh=True)
     if errors:
         raise ItemsFailed(what, {item: errors[item] for item in items if item in errors}, results)
@@ -86,7 +92,9 @@ def about_one(what: str, ask: Ask[R], read: Callable[[R], Settled]) -> AdminScri
     BrokerError, not ItemsFailed, if it fails: there is nothing to tell apart.
     """
     try:
-        settled = yield from per_item(what, {what: None}, lambda _: [ask], lambda answer: [(what, read(answer))])
+        settled = yield from per_item(
+            what, {what: None}, lambda _: [ask], lambda answer: [(what, read(answer))]
+        )
     except ItemsFailed as failed:
         raise failed.errors[what] from None
     return settled[what]

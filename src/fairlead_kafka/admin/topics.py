@@ -6,7 +6,14 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fairlead_kafka.admin.acl_items import operations_of
-from fairlead_kafka.admin.items import ClusterDescription, NewPartitions, NewTopic, TopicDescription, TopicListing, config_text
+from fairlead_kafka.admin.items import (
+    ClusterDescription,
+    NewPartitions,
+    NewTopic,
+    TopicDescription,
+    TopicListing,
+    config_text,
+)
 from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained, per_item, retriable
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
@@ -33,7 +40,9 @@ _BROKERS = 1
 """Endpoint type for DescribeCluster: that of brokers (KIP-919)."""
 
 
-def create_topics(topics: Sequence[NewTopic], *, validate_only: bool, timeout_ms: int) -> AdminScript[dict[str, uuid.UUID]]:
+def create_topics(
+    topics: Sequence[NewTopic], *, validate_only: bool, timeout_ms: int
+) -> AdminScript[dict[str, uuid.UUID]]:
     """Create topics; {name: topic id}.
 
     Done once every topic is in the metadata with a leader for each partition.
@@ -45,7 +54,9 @@ def create_topics(topics: Sequence[NewTopic], *, validate_only: bool, timeout_ms
         return [Ask(ApiKey.CREATE_TOPICS, message, CONTROLLER)]
 
     def read(answer: CreateTopicsResponse) -> list[tuple[str, Settled]]:
-        return [(item.name, Settled(item.error_code, item.error_message, item.topic_id)) for item in answer.topics]
+        return [
+            (item.name, Settled(item.error_code, item.error_message, item.topic_id)) for item in answer.topics
+        ]
 
     created: dict[str, uuid.UUID] = {}
     failure: ItemsFailed | None = None
@@ -73,14 +84,21 @@ def delete_topics(names: Sequence[str], *, timeout_ms: int) -> AdminScript[dict[
 
     def read(answer: DeleteTopicsResponse) -> list[tuple[str, Settled]]:
         return [
-            (item.name, Settled(item.error_code, item.error_message, item.topic_id)) for item in answer.responses if item.name is not None
+            (item.name, Settled(item.error_code, item.error_message, item.topic_id))
+            for item in answer.responses
+            if item.name is not None
         ]
 
     def gone(topic: MetadataResponse.MetadataResponseTopic) -> BrokerError | None:
         old_id = None if topic.name is None else deleted.get(topic.name)
-        if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or (old_id and old_id != NO_TOPIC_ID and topic.topic_id != old_id):
+        if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or (
+            old_id and old_id != NO_TOPIC_ID and topic.topic_id != old_id
+        ):
             return None
-        return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {topic.name} is deleted, and a broker still has it in its metadata")
+        return BrokerError(
+            ErrorCode.LEADER_NOT_AVAILABLE,
+            f"topic {topic.name} is deleted, and a broker still has it in its metadata",
+        )
 
     deleted: dict[str, uuid.UUID] = {}
     failure: ItemsFailed | None = None
@@ -95,7 +113,9 @@ def delete_topics(names: Sequence[str], *, timeout_ms: int) -> AdminScript[dict[
     return dict.fromkeys(deleted)
 
 
-def create_partitions(changes: Mapping[str, NewPartitions], *, validate_only: bool, timeout_ms: int) -> AdminScript[dict[str, None]]:
+def create_partitions(
+    changes: Mapping[str, NewPartitions], *, validate_only: bool, timeout_ms: int
+) -> AdminScript[dict[str, None]]:
     """Add partitions. Done once the metadata has the new ones with leaders."""
 
     def ask(items: dict[str, NewPartitions]) -> list[Ask[CreatePartitionsResponse]]:
@@ -106,7 +126,10 @@ def create_partitions(changes: Mapping[str, NewPartitions], *, validate_only: bo
                 count=change.total,
                 assignments=None
                 if change.assignments is None
-                else [row(broker_ids=_brokers(name, number, brokers)) for number, brokers in enumerate(change.assignments)],
+                else [
+                    row(broker_ids=_brokers(name, number, brokers))
+                    for number, brokers in enumerate(change.assignments)
+                ],
             )
             for name, change in items.items()
         ]
@@ -132,13 +155,20 @@ def list_topics(*, include_internal: bool) -> AdminScript[dict[str, TopicListing
     }
 
 
-def describe_topics(names: Sequence[str], *, include_authorized_operations: bool) -> AdminScript[dict[str, TopicDescription]]:
+def describe_topics(
+    names: Sequence[str], *, include_authorized_operations: bool
+) -> AdminScript[dict[str, TopicDescription]]:
     """Describe topics: {name: description}; ItemsFailed names those that are missing."""
     found: dict[str, TopicDescription] = {}
     errors: dict[str, BrokerError] = {}
     while names:
-        answer = yield from ask_metadata(names, include_topic_authorized_operations=include_authorized_operations)
-        left_out = {name: BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out {name!r}") for name in names}
+        answer = yield from ask_metadata(
+            names, include_topic_authorized_operations=include_authorized_operations
+        )
+        left_out = {
+            name: BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out {name!r}")
+            for name in names
+        }
         errors = {name: error for name, error in left_out.items() if name not in found}
         for topic in answer.topics:
             if topic.name is None or topic.name not in left_out:  # nobody asked about it
@@ -148,8 +178,12 @@ def describe_topics(names: Sequence[str], *, include_authorized_operations: bool
                 errors[topic.name] = BrokerError(topic.error_code)
             else:
                 may = operations_of(topic.topic_authorized_operations)
-                found[topic.name] = TopicDescription(topic.name, topic.topic_id, topic.is_internal, partitions_of(topic), may)
-        waiting = [error for name, error in errors.items() if retriable(error.code) or error is left_out[name]]
+                found[topic.name] = TopicDescription(
+                    topic.name, topic.topic_id, topic.is_internal, partitions_of(topic), may
+                )
+        waiting = [
+            error for name, error in errors.items() if retriable(error.code) or error is left_out[name]
+        ]
         if not waiting:
             break
         yield Pause(waiting[0])
@@ -166,14 +200,20 @@ def describe_cluster(*, include_authorized_operations: bool) -> AdminScript[Clus
     answer: DescribeClusterResponse | MetadataResponse
     may: frozenset[AclOperation] | None = None
     if include_authorized_operations:
-        message = DescribeClusterRequest(include_cluster_authorized_operations=True, endpoint_type=_BROKERS, include_fenced_brokers=False)
+        message = DescribeClusterRequest(
+            include_cluster_authorized_operations=True, endpoint_type=_BROKERS, include_fenced_brokers=False
+        )
 
         def read(answer: DescribeClusterResponse) -> Settled:
-            return Settled(answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), answer)
+            return Settled(
+                answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), answer
+            )
 
         ask = Ask(ApiKey.DESCRIBE_CLUSTER, message)
         described: DescribeClusterResponse = yield from about_one("describe_cluster", ask, read)
-        nodes = [Node(broker.broker_id, broker.host, broker.port, broker.rack) for broker in described.brokers]
+        nodes = [
+            Node(broker.broker_id, broker.host, broker.port, broker.rack) for broker in described.brokers
+        ]
         may = operations_of(described.cluster_authorized_operations)
         answer = described
     else:
@@ -188,7 +228,10 @@ def _creatable(topic: NewTopic) -> CreateTopicsRequest.CreatableTopic:
     given = topic.assignments or ()
     rows = given.items() if isinstance(given, Mapping) else enumerate(given)
     made = CreateTopicsRequest.CreatableReplicaAssignment
-    assignments = [made(partition_index=partition, broker_ids=_brokers(topic.name, partition, brokers)) for partition, brokers in rows]
+    assignments = [
+        made(partition_index=partition, broker_ids=_brokers(topic.name, partition, brokers))
+        for partition, brokers in rows
+    ]
     config = CreateTopicsRequest.CreatableTopicConfig
     return CreateTopicsRequest.CreatableTopic(
         name=topic.name,
@@ -206,7 +249,9 @@ def _brokers(topic: str, number: int, brokers: object) -> list[int]:
     raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 
 
-def _until(names: Sequence[str], problem_of: Callable[[MetadataResponse.MetadataResponseTopic], BrokerError | None]) -> AdminScript[None]:
+def _until(
+    names: Sequence[str], problem_of: Callable[[MetadataResponse.MetadataResponseTopic], BrokerError | None]
+) -> AdminScript[None]:
     """A script: wait until `problem_of` finds nothing wrong with the topics in the metadata."""
     while True:
         answer = yield from ask_metadata(names)
@@ -227,11 +272,16 @@ def _all_led(
     def problem_of(topic: MetadataResponse.MetadataResponseTopic) -> BrokerError | None:
         what = f"topic {topic.name} is created, and"
         if topic.error_code:
-            return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{what} a broker does not have it in its metadata yet")
+            return BrokerError(
+                ErrorCode.LEADER_NOT_AVAILABLE, f"{what} a broker does not have it in its metadata yet"
+            )
         led = sum(1 for partition in topic.partitions if partition.leader_id != NO_LEADER)
         wanted = max(len(topic.partitions), 0 if topic.name is None else counts.get(topic.name, 0))
         if led < max(1, wanted):
-            return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{what} {wanted - led} of its {wanted} partitions have no leader yet")
+            return BrokerError(
+                ErrorCode.LEADER_NOT_AVAILABLE,
+                f"{what} {wanted - led} of its {wanted} partitions have no leader yet",
+            )
         return None
 
     return problem_of

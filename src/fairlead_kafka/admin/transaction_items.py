@@ -9,7 +9,8 @@ from fairlead_kafka.base.ids import Node, TopicPartition
 
 @dataclass(slots=True, frozen=True)
 class TransactionListing:
-    """A transactional id. `state` as Kafka names it: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort."""
+    """A transactional id. `state` as Kafka names it: Empty, Ongoing, PrepareCommit, PrepareAbort,
+    CompleteCommit, CompleteAbort."""
 
     transactional_id: str
     producer_id: int
@@ -18,7 +19,8 @@ class TransactionListing:
 
 @dataclass(slots=True, frozen=True)
 class TransactionDescription:
-    """A transactional id as its coordinator has it. `started_ms` (since 1970, by the coordinator's clock) is -1 if none is open."""
+    """A transactional id as its coordinator has it. `started_ms` (since 1970, by the coordinator's
+    clock) is -1 if none is open."""
 
     transactional_id: str
     producer_id: int

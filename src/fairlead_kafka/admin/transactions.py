@@ -35,11 +35,16 @@ def list_transactions(states: Sequence[str]) -> AdminScript[dict[str, Transactio
     message = ListTransactionsRequest(state_filters=list(states), producer_id_filters=[], duration_filter=-1)
     answers = yield from of_every_broker("the transactions", ApiKey.LIST_TRANSACTIONS, message)
     rows = [row for said in answers for row in said.transaction_states]
-    found = {row.transactional_id: TransactionListing(row.transactional_id, row.producer_id, row.transaction_state) for row in rows}
+    found = {
+        row.transactional_id: TransactionListing(row.transactional_id, row.producer_id, row.transaction_state)
+        for row in rows
+    }
     return dict(sorted(found.items()))
 
 
-def describe_transactions(metadata: Metadata, transactional_ids: Sequence[str]) -> AdminScript[dict[str, TransactionDescription]]:
+def describe_transactions(
+    metadata: Metadata, transactional_ids: Sequence[str]
+) -> AdminScript[dict[str, TransactionDescription]]:
     """Describe transactional ids: {transactional id: description}.
 
     ItemsFailed names those that no coordinator knows (any more).
@@ -58,11 +63,15 @@ def describe_transactions(metadata: Metadata, transactional_ids: Sequence[str]) 
                 row.transaction_timeout_ms,
                 row.transaction_start_time_ms,
                 metadata.nodes.get(node_id),
-                tuple(TopicPartition(topic.topic, number) for topic in row.topics for number in topic.partitions),
+                tuple(
+                    TopicPartition(topic.topic, number) for topic in row.topics for number in topic.partitions
+                ),
             )
             yield row.transactional_id, Settled(row.error_code, None, description)
 
-    return per_coordinated("describe_transactions", KeyType.TRANSACTION, metadata, transactional_ids, ask, read)
+    return per_coordinated(
+        "describe_transactions", KeyType.TRANSACTION, metadata, transactional_ids, ask, read
+    )
 
 
 def end_transactions(

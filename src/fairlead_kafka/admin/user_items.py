@@ -70,7 +70,9 @@ class UserScramCredentialUpsertion:
 
     def __post_init__(self) -> None:
         if not isinstance(self.password, (str, Secret)):
-            raise UsageError("UserScramCredentialUpsertion: password must be a text or a Secret")  # and whatever it is, is not shown
+            raise UsageError(
+                "UserScramCredentialUpsertion: password must be a text or a Secret"
+            )  # and whatever it is, is not shown
         object.__setattr__(self, "password", secret_of(self.password))
 
 
@@ -115,7 +117,12 @@ def salted_password(one: UserScramCredentialUpsertion, salt: bytes) -> SaltedPas
     """
     info = one.info
     password = secret_of(one.password).reveal().encode()
-    return SaltedPassword(one.user, info, salt, HiddenBytes(pbkdf2_hmac(info.mechanism.hash_name, password, salt, info.iterations)))
+    return SaltedPassword(
+        one.user,
+        info,
+        salt,
+        HiddenBytes(pbkdf2_hmac(info.mechanism.hash_name, password, salt, info.iterations)),
+    )
 
 
 def secret_of(password: Secret | str) -> Secret:

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained, per_item
-from fairlead_kafka.admin.user_items import SaltedPassword, ScramCredentialInfo, ScramMechanism, UserScramCredentialDeletion
+from fairlead_kafka.admin.user_items import (
+    SaltedPassword,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+)
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed
 from fairlead_kafka.core.network import CONTROLLER
 from fairlead_kafka.core.script import Ask
@@ -21,7 +26,9 @@ from fairlead_kafka.wire.messages import (
 Alteration = SaltedPassword | UserScramCredentialDeletion
 
 
-def describe_user_scram_credentials(users: Sequence[str]) -> AdminScript[dict[str, list[ScramCredentialInfo]]]:
+def describe_user_scram_credentials(
+    users: Sequence[str],
+) -> AdminScript[dict[str, list[ScramCredentialInfo]]]:
     """Describe SCRAM passwords: {user: mechanism and iterations of each}, by name.
 
     `users` empty: of all. ItemsFailed names those that have none.
@@ -31,7 +38,11 @@ def describe_user_scram_credentials(users: Sequence[str]) -> AdminScript[dict[st
 
     def read_all(answer: DescribeUserScramCredentialsResponse) -> Settled:
         found = {row.user: _infos(row) for row in answer.results}
-        return Settled(answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), dict(sorted(found.items())))
+        return Settled(
+            answer.error_code,
+            explained(answer.error_code, answer.error_message, "Describe"),
+            dict(sorted(found.items())),
+        )
 
     def read(answer: DescribeUserScramCredentialsResponse) -> list[tuple[str, Settled]]:
         whole = read_all(answer)
@@ -62,7 +73,9 @@ def alter_user_scram_credentials(alterations: Sequence[Alteration]) -> AdminScri
             errors |= failed.errors
             done |= failed.results
     if errors:
-        raise ItemsFailed("alter_user_scram_credentials", errors, {user: None for user in done if user not in errors})
+        raise ItemsFailed(
+            "alter_user_scram_credentials", errors, {user: None for user in done if user not in errors}
+        )
     return done
 
 
@@ -88,7 +101,10 @@ def _ask(items: dict[str, Any]) -> list[Ask[AlterUserScramCredentialsResponse]]:
 
 
 def _read(answer: AlterUserScramCredentialsResponse) -> list[tuple[str, Settled]]:
-    return [(row.user, Settled(row.error_code, explained(row.error_code, row.error_message, "Alter"))) for row in answer.results]
+    return [
+        (row.user, Settled(row.error_code, explained(row.error_code, row.error_message, "Alter")))
+        for row in answer.results
+    ]
 
 
 def _infos(
@@ -96,6 +112,9 @@ def _infos(
 ) -> list[ScramCredentialInfo]:
     known = ScramMechanism.__members__.values()
     return sorted(
-        ScramCredentialInfo(ScramMechanism(one.mechanism) if one.mechanism in known else ScramMechanism.UNKNOWN, one.iterations)
+        ScramCredentialInfo(
+            ScramMechanism(one.mechanism) if one.mechanism in known else ScramMechanism.UNKNOWN,
+            one.iterations,
+        )
         for one in row.credential_infos
     )

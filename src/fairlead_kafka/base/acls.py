@@ -1,4 +1,5 @@
-"""Access control lists as Kafka's protocol has them: who may do what to which resource (`org.apache.kafka.common.acl`, KIP-11, KIP-290)."""
+"""Access control lists as Kafka's protocol has them: who may do what to which resource
+(`org.apache.kafka.common.acl`, KIP-11, KIP-290)."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 WILDCARD = "*"
-"""As a resource's name, literal: every resource of its type. As a host: every host. In `User:*`: every user."""
+"""As a resource's name, literal: every resource of its type. As a host: every host. In `User:*`:
+every user."""
 CLUSTER_NAME = "kafka-cluster"
 """The only name of a resource of type CLUSTER."""
 
@@ -68,7 +70,8 @@ class AclPermission(IntEnum):
 
 
 def spelled(value: IntEnum) -> str:
-    """A name as Kafka's tools write it: DescribeConfigs, Allow, TransactionalId (`SecurityUtils.operationName`)."""
+    """A name as Kafka's tools write it: DescribeConfigs, Allow, TransactionalId
+    (`SecurityUtils.operationName`)."""
     return "".join(word.capitalize() for word in value.name.split("_"))
 
 
@@ -87,7 +90,9 @@ class AclBinding(NamedTuple):
     permission: AclPermission
 
     def __str__(self) -> str:
-        pattern = "" if self.pattern_type == AclPatternType.LITERAL else f" ({self.pattern_type.name.lower()})"
+        pattern = (
+            "" if self.pattern_type == AclPatternType.LITERAL else f" ({self.pattern_type.name.lower()})"
+        )
         host = "" if self.host == WILDCARD else f" from {self.host}"
         resource = f"{self.resource_type.name.lower().replace('_', ' ')} {self.resource_name}{pattern}"
         return f"{spelled(self.permission)} {self.principal}{host} {spelled(self.operation)} on {resource}"
@@ -106,7 +111,10 @@ class AclFilter(NamedTuple):
 
     def __str__(self) -> str:
         told = {name: value for name, value in self._asdict().items() if value is not None and value != 1}
-        shown = [f"{name}={spelled(value) if isinstance(value, IntEnum) else value}" for name, value in told.items()]
+        shown = [
+            f"{name}={spelled(value) if isinstance(value, IntEnum) else value}"
+            for name, value in told.items()
+        ]
         return f"entries with {', '.join(shown)}" if shown else "all entries"
 
 
@@ -138,7 +146,11 @@ RESOURCE_OPERATIONS: dict[AclResourceType, tuple[AclOperation, ...]] = {
         AclOperation.ALTER_CONFIGS,
         AclOperation.IDEMPOTENT_WRITE,
     ),
-    AclResourceType.TRANSACTIONAL_ID: (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.TWO_PHASE_COMMIT),
+    AclResourceType.TRANSACTIONAL_ID: (
+        AclOperation.WRITE,
+        AclOperation.DESCRIBE,
+        AclOperation.TWO_PHASE_COMMIT,
+    ),
     AclResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
     AclResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }

@@ -50,7 +50,8 @@ EXAMPLES: dict[str, str] = {
     "ConfigOperation": "ConfigOperation.SET",
     "OffsetAndMetadata": "OffsetAndMetadata(42)",
     "Pattern": 're.compile("orders.*")',
-    "AclBinding": 'AclBinding(AclResourceType.TOPIC, "orders", AclPatternType.LITERAL, "User:alice", "*", AclOperation.READ, '
+    "AclBinding": 'AclBinding(AclResourceType.TOPIC, "orders", AclPatternType.LITERAL, "User:alice", "*", '
+    "AclOperation.READ, "
     "AclPermission.ALLOW)",
     "AclFilter": 'AclFilter(AclResourceType.TOPIC, "orders")',
     "AclResourceType": "AclResourceType.TOPIC",
@@ -59,7 +60,8 @@ EXAMPLES: dict[str, str] = {
     "AclPermission": "AclPermission.ALLOW",
     "ScramMechanism": "ScramMechanism.SCRAM_SHA_512",
     "ScramCredentialInfo": "ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512)",
-    "UserScramCredentialUpsertion": 'UserScramCredentialUpsertion("alice", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512), password)',
+    "UserScramCredentialUpsertion": 'UserScramCredentialUpsertion("alice", '
+    "ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512), password)",
     "UserScramCredentialDeletion": 'UserScramCredentialDeletion("alice", ScramMechanism.SCRAM_SHA_512)',
     "ClientQuotaEntity": 'ClientQuotaEntity({"user": "alice"})',
     "ClientQuotaFilter": 'ClientQuotaFilter([ClientQuotaFilterComponent.of_entity("user", "alice")])',
@@ -77,7 +79,11 @@ def checked(*unchecked: str) -> Callable[[C], C]:
 
     def decorate(cls: C) -> C:
         for name, method in list(vars(cls).items()):
-            if isinstance(method, FunctionType) and name not in unchecked and (name == "__init__" or not name.startswith("_")):
+            if (
+                isinstance(method, FunctionType)
+                and name not in unchecked
+                and (name == "__init__" or not name.startswith("_"))
+            ):
                 setattr(cls, name, _checking(method, cls.__name__ if name == "__init__" else name))
         return cls
 
@@ -153,21 +159,26 @@ def _evaluated(annotation: Any, module: str) -> Any:
 
 @cache
 def _accepts(kind: Any) -> Accepts:
-    """A function that says whether a value is of a kind, as far as that can be seen without changing it."""
+    """A function that says whether a value is of a kind, as far as that can be seen without
+    changing it."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return partial(_accepts_within, _accepts(inner[0]), *inner[1][:2])
     if origin in (Union, UnionType):
         any_of = [_accepts(each) for each in inner]
         if any(getattr(each, "__name__", "") == "PathLike" for each in inner):
-            any_of.append(lambda value: isinstance(value, str))  # the operating system's to judge, not Kafka's
+            any_of.append(
+                lambda value: isinstance(value, str)
+            )  # the operating system's to judge, not Kafka's
         if len(any_of) == 2:
             first, second = any_of
             return lambda value: first(value) or second(value)  # most often; half of the time
         return lambda value: any(accepts(value) for accepts in any_of)
     if _is_mapping(origin):
         keys, values = (_accepts(each) for each in inner)
-        return lambda value: isinstance(value, Mapping) and all(keys(key) and values(each) for key, each in value.items())
+        return lambda value: (
+            isinstance(value, Mapping) and all(keys(key) and values(each) for key, each in value.items())
+        )
     if _is_iterable(origin):
         return partial(_accepts_many, _accepts(inner[0]))
     if origin is Callable:
@@ -187,24 +198,35 @@ def _accepts_instance(kind: type | None) -> Accepts:
     if kind is str:
         return lambda value: isinstance(value, str) and not _uncarried(value)
     if kind is int:
-        return lambda value: type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
+        return lambda value: (
+            type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
+        )
     if kind is float:
         return lambda value: type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
     if hasattr(kind, "_fields") or hasattr(kind, "__dataclass_fields__"):
-        return lambda value: _has_fields(value, kind) and all(_accepts(each)(field) for _, field, each in _fields(value, kind))
+        return lambda value: (
+            _has_fields(value, kind) and all(_accepts(each)(field) for _, field, each in _fields(value, kind))
+        )
     wanted = _interface(kind)
-    return lambda value: isinstance(value, kind) or (bool(wanted) and all(hasattr(value, name) for name in wanted))
+    return lambda value: (
+        isinstance(value, kind) or (bool(wanted) and all(hasattr(value, name) for name in wanted))
+    )
 
 
 def _uncarried(text: str) -> str:
-    """Why Kafka cannot carry a text; empty if it can. Machines write names into records and requests, which have to take them."""
+    """Why Kafka cannot carry a text; empty if it can. Machines write names into records and
+    requests, which have to take them."""
     if text.isascii() and len(text) <= STRING_MAX_BYTES:
         return ""
     try:
         size_bytes = len(text.encode())
     except UnicodeEncodeError as error:
         return f"not valid text ({error.reason})"
-    return "" if size_bytes <= STRING_MAX_BYTES else f"{size_bytes} bytes of UTF-8; Kafka carries at most {STRING_MAX_BYTES}"
+    return (
+        ""
+        if size_bytes <= STRING_MAX_BYTES
+        else f"{size_bytes} bytes of UTF-8; Kafka carries at most {STRING_MAX_BYTES}"
+    )
 
 
 def _accepts_within(accepts: Accepts, least: float, most: float, value: Any) -> bool:
@@ -227,7 +249,8 @@ def _kinds_of_fields(kind: type) -> dict[str, Any]:
 
 
 def _has_fields(value: Any, kind: type) -> bool:
-    """True for one of the kind; for a named tuple also a plain tuple with its fields in their order, without those that have defaults."""
+    """True for one of the kind; for a named tuple also a plain tuple with its fields in their
+    order, without those that have defaults."""
     if not issubclass(kind, tuple):
         return isinstance(value, kind)
     most = len(kind._fields)  # type: ignore[attr-defined]
@@ -245,7 +268,11 @@ def _fields(value: Any, kind: type) -> Iterator[tuple[str, Any, Any]]:
 def _interface(kind: type) -> list[str]:
     """The methods of a class with nothing else, such as a listener: an object needs all of them."""
     public = {name: value for name, value in vars(kind).items() if not name.startswith("_")}
-    own = public and all(isinstance(value, FunctionType) for value in public.values()) and not hasattr(kind, "__dataclass_fields__")
+    own = (
+        public
+        and all(isinstance(value, FunctionType) for value in public.values())
+        and not hasattr(kind, "__dataclass_fields__")
+    )
     return list(public) if own and "__init__" not in vars(kind) else []
 
 
@@ -263,8 +290,12 @@ def _wrong(called: str, name: str, value: Any, kind: Any) -> UsageError:
     hidden = where.partition("[")[0] == "alterations" and "." not in where
     hidden = hidden or (name == "config" and not isinstance(part, str))  # it may hold a password
     shown = type(part).__name__ if hidden else _shown(part)
-    hint = _config_example(called, value) if name == "config" else _example(kind).replace(NAME, _name_in(value))
-    return UsageError(f"{called}: {where} must be {_named(wanted)}, not {shown}{f'; write {hint}' if hint else ''}")
+    hint = (
+        _config_example(called, value) if name == "config" else _example(kind).replace(NAME, _name_in(value))
+    )
+    return UsageError(
+        f"{called}: {where} must be {_named(wanted)}, not {shown}{f'; write {hint}' if hint else ''}"
+    )
 
 
 def _shown(value: Any) -> str:
@@ -302,7 +333,9 @@ def _parts(where: str, value: Any, kind: Any) -> Iterator[tuple[str, Any, Any]]:
 def _name_in(value: Any) -> str:
     """The name in a wrong value, for the example in the error; NAME if there is none."""
     given = next(iter(value), None) if isinstance(value, (list, tuple, Mapping)) else value
-    given = given[0] if isinstance(given, tuple) and given else getattr(given, "name", given)  # a TopicPartition's, or a NewTopic's
+    given = (
+        given[0] if isinstance(given, tuple) and given else getattr(given, "name", given)
+    )  # a TopicPartition's, or a NewTopic's
     return given if isinstance(given, str) and given.isprintable() and '"' not in given and given else NAME
 
 

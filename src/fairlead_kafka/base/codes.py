@@ -1,4 +1,5 @@
-"""Kafka's error codes as one table; its columns are policies, from which every retry decision comes.
+"""Kafka's error codes as one table; its columns are policies, from which every retry decision
+comes.
 
 `RETRY`: sending the same request again can succeed; `REFRESH`: the metadata is out of date;
 `REFIND`: the coordinator moved; `FATAL`: this client can do no more. A caller may overrule the
@@ -51,18 +52,26 @@ class ErrorPolicy(NamedTuple):
         return Policy.FATAL in self.policy
 
 
-_NOTHING, _RETRY, _REFRESH, _REFIND, _FATAL = Policy.NOTHING, Policy.RETRY, Policy.REFRESH, Policy.REFIND, Policy.FATAL
+_NOTHING, _RETRY, _REFRESH, _REFIND, _FATAL = (
+    Policy.NOTHING,
+    Policy.RETRY,
+    Policy.REFRESH,
+    Policy.REFIND,
+    Policy.FATAL,
+)
 
 # fmt: off
 _ROWS: tuple[tuple[int, str, Policy, str], ...] = (
-    (-1, "UNKNOWN_SERVER_ERROR", _NOTHING, "the broker failed in a way it did not expect; its own log says how"),
+    (-1, "UNKNOWN_SERVER_ERROR", _NOTHING, "the broker failed in a way it did not expect; its own log says "
+                                           "how"),
     (0, "NONE", _NOTHING, "no error"),
     (1, "OFFSET_OUT_OF_RANGE", _NOTHING, "the offset lies before the log's start or after its end"),
     (2, "CORRUPT_MESSAGE", _RETRY, "the batch failed its checksum or its size is wrong"),
     (3, "UNKNOWN_TOPIC_OR_PARTITION", _RETRY | _REFRESH, "the broker knows no such topic or partition"),
     (4, "INVALID_FETCH_SIZE", _NOTHING, "invalid fetch size"),
     (5, "LEADER_NOT_AVAILABLE", _RETRY | _REFRESH, "the partition has no leader at the moment"),
-    (6, "NOT_LEADER_OR_FOLLOWER", _RETRY | _REFRESH, "the broker asked is not the partition's leader (or replica)"),
+    (6, "NOT_LEADER_OR_FOLLOWER", _RETRY | _REFRESH, "the broker asked is not the partition's leader (or "
+                                                     "replica)"),
     (7, "REQUEST_TIMED_OUT", _RETRY, "the broker gave up waiting for its replicas"),
     (8, "BROKER_NOT_AVAILABLE", _REFRESH, "the broker is down"),
     (9, "REPLICA_NOT_AVAILABLE", _RETRY | _REFRESH, "the broker holds no replica of the partition yet"),
@@ -72,11 +81,14 @@ _ROWS: tuple[tuple[int, str, Policy, str], ...] = (
     (13, "NETWORK_EXCEPTION", _RETRY | _REFRESH, "the connection broke before an answer came"),
     (14, "COORDINATOR_LOAD_IN_PROGRESS", _RETRY, "the coordinator is still reading its state"),
     (15, "COORDINATOR_NOT_AVAILABLE", _RETRY | _REFIND, "no coordinator is running"),
-    (16, "NOT_COORDINATOR", _RETRY | _REFIND, "the broker asked does not coordinate this group or transaction"),
+    (16, "NOT_COORDINATOR", _RETRY | _REFIND, "the broker asked does not coordinate this group or "
+                                              "transaction"),
     (17, "INVALID_TOPIC_EXCEPTION", _NOTHING, "the topic name is illegal, or the topic is internal"),
     (18, "RECORD_LIST_TOO_LARGE", _NOTHING, "the batch is larger than a segment of the log"),
-    (19, "NOT_ENOUGH_REPLICAS", _RETRY, "fewer replicas in sync than min.insync.replicas; nothing was written"),
-    (20, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", _RETRY, "written, but replicas fell out of sync before it was safe"),
+    (19, "NOT_ENOUGH_REPLICAS", _RETRY, "fewer replicas in sync than min.insync.replicas; nothing was "
+                                        "written"),
+    (20, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", _RETRY, "written, but replicas fell out of sync before it was "
+                                                     "safe"),
     (21, "INVALID_REQUIRED_ACKS", _NOTHING, "acks must be -1, 0 or 1"),
     (22, "ILLEGAL_GENERATION", _NOTHING, "the member speaks for an old generation of the group"),
     (23, "INCONSISTENT_GROUP_PROTOCOL", _NOTHING, "the member shares no assignment protocol with its group"),
@@ -94,7 +106,8 @@ _ROWS: tuple[tuple[int, str, Policy, str], ...] = (
     (35, "UNSUPPORTED_VERSION", _FATAL, "the broker does not serve this version of the request"),
     (36, "TOPIC_ALREADY_EXISTS", _NOTHING, "a topic of this name exists"),
     (37, "INVALID_PARTITIONS", _NOTHING, "the number of partitions is not acceptable"),
-    (38, "INVALID_REPLICATION_FACTOR", _NOTHING, "the replication factor is below 1 or above the number of live brokers"),
+    (38, "INVALID_REPLICATION_FACTOR", _NOTHING, "the replication factor is below 1 or above the number of "
+                                                 "live brokers"),
     (39, "INVALID_REPLICA_ASSIGNMENT", _NOTHING, "the replica assignment is not possible"),
     (40, "INVALID_CONFIG", _NOTHING, "a config is unknown or its value is not allowed"),
     (41, "NOT_CONTROLLER", _RETRY, "the broker asked is not the controller"),
@@ -131,7 +144,8 @@ _ROWS: tuple[tuple[int, str, Policy, str], ...] = (
     (72, "LISTENER_NOT_FOUND", _RETRY | _REFRESH, "listener not found"),
     (73, "TOPIC_DELETION_DISABLED", _NOTHING, "topic deletion disabled"),
     (74, "FENCED_LEADER_EPOCH", _RETRY | _REFRESH, "the request names an old leader epoch"),
-    (75, "UNKNOWN_LEADER_EPOCH", _RETRY | _REFRESH, "the request names a leader epoch the broker has not seen yet"),
+    (75, "UNKNOWN_LEADER_EPOCH", _RETRY | _REFRESH, "the request names a leader epoch the broker has not "
+                                                    "seen yet"),
     (76, "UNSUPPORTED_COMPRESSION_TYPE", _NOTHING, "the topic or API version does not take this compression"),
     (77, "STALE_BROKER_EPOCH", _NOTHING, "stale broker epoch"),
     (78, "OFFSET_NOT_AVAILABLE", _RETRY, "the new leader cannot tell its high watermark yet"),
@@ -339,4 +353,6 @@ class ErrorCode:
 
 def policy(code: int) -> ErrorPolicy:
     """The row for `code`; a code this table does not know is not retriable."""
-    return TABLE.get(code) or ErrorPolicy(code, f"UNKNOWN_ERROR_CODE_{code}", Policy.NOTHING, "an error code newer than this client")
+    return TABLE.get(code) or ErrorPolicy(
+        code, f"UNKNOWN_ERROR_CODE_{code}", Policy.NOTHING, "an error code newer than this client"
+    )

@@ -1,8 +1,8 @@
 """Tables of configs: one entry per key, from which parsing, errors and the documentation all come.
 
-The tables themselves are `config_client.CLIENT_CONFIGS` and `config_broker.BROKER_CONFIGS`. Keys are Kafka's own, dotted, with
-Kafka's defaults. A key that is unknown, or a value that does not fit, is refused with the nearest right name; all that is wrong
-is said at once.
+The tables themselves are `config_client.CLIENT_CONFIGS` and `config_broker.BROKER_CONFIGS`. Keys
+are Kafka's own, dotted, with Kafka's defaults. A key that is unknown, or a value that does not fit,
+is refused with the nearest right name; all that is wrong is said at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _SHOWN_MAX = 200
 
 
 class ConfigType(Enum):
-    """Kafka's config types (`ConfigDef.Type`); ANY is for values that only Python can hold, such as a callable.
+    """Kafka's config types (`ConfigDef.Type`); ANY is for values that only Python can hold, such as
+    a callable.
 
     A PASSWORD is parsed to a `Secret`.
     """
@@ -55,14 +56,18 @@ def at_least(low: float) -> Validator:
 def between(low: float, high: float) -> Validator:
     """A validator: the value lies between `low` and `high`, both included."""
     first, last = _number(low), _number(high)
-    return _described(f"{first} to {last}", lambda value: None if low <= value <= high else f"must lie between {first} and {last}")
+    return _described(
+        f"{first} to {last}",
+        lambda value: None if low <= value <= high else f"must lie between {first} and {last}",
+    )
 
 
 def above(low: float, high: float) -> Validator:
     """A validator: the value lies above `low`, and is `high` at most."""
     first, last = _number(low), _number(high)
     return _described(
-        f"above {first}, {last} at most", lambda value: None if low < value <= high else f"must lie above {first} and be {last} at most"
+        f"above {first}, {last} at most",
+        lambda value: None if low < value <= high else f"must lie above {first} and be {last} at most",
     )
 
 
@@ -84,7 +89,11 @@ def not_empty(value: Any) -> str | None:
 def name_on_the_wire(value: Any) -> str | None:
     """1 to 32767 bytes of UTF-8"""
     size_bytes = len(value.encode())
-    return None if 0 < size_bytes <= STRING_MAX_BYTES else f"must be 1 to {STRING_MAX_BYTES} bytes of UTF-8, and is {size_bytes}"
+    return (
+        None
+        if 0 < size_bytes <= STRING_MAX_BYTES
+        else f"must be 1 to {STRING_MAX_BYTES} bytes of UTF-8, and is {size_bytes}"
+    )
 
 
 def name_or_none(value: Any) -> str | None:
@@ -134,8 +143,13 @@ class ConfigKey:
         return parsed
 
     def allowed(self) -> str:
-        """The allowed values in words, for the documentation; empty if any value of the type will do."""
-        return (self.validator.__doc__ or "").split("\n")[0] if self.validator and self.validator is not not_empty else ""
+        """The allowed values in words, for the documentation; empty if any value of the type will
+        do."""
+        return (
+            (self.validator.__doc__ or "").split("\n")[0]
+            if self.validator and self.validator is not not_empty
+            else ""
+        )
 
     def _shown(self, value: Any) -> str:
         shown = HIDDEN if self.type is ConfigType.PASSWORD else repr(value)
@@ -199,7 +213,8 @@ _PARSERS: dict[ConfigType, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True)
 class Settings(Mapping[str, Any]):
-    """Parsed configs of one scope: every key of the scope has a value. Read by key: `settings["linger.ms"]`."""
+    """Parsed configs of one scope: every key of the scope has a value. Read by key:
+    `settings["linger.ms"]`."""
 
     values_by_key: Mapping[str, Any]
     given: frozenset[str] = field(default_factory=frozenset)
@@ -239,7 +254,9 @@ class ConfigTable:
     def scope(self, scope: str) -> list[ConfigKey]:
         """The keys that `scope` takes, by name."""
         if scope not in self._scopes:
-            self._scopes[scope] = sorted((key for key in self.keys.values() if scope in key.scopes), key=lambda key: key.name)
+            self._scopes[scope] = sorted(
+                (key for key in self.keys.values() if scope in key.scopes), key=lambda key: key.name
+            )
         return self._scopes[scope]
 
     def parse(self, scope: str, given: Mapping[str, Any]) -> Settings:
@@ -248,7 +265,11 @@ class ConfigTable:
         values = {key.name: key.default for key in keys.values()}
         wrong: list[str] = []
         names = self._by_name(given, wrong)
-        wrong += [f"{key.name}: required, and not given" for key in keys.values() if key.required and names.get(key.name) is None]
+        wrong += [
+            f"{key.name}: required, and not given"
+            for key in keys.values()
+            if key.required and names.get(key.name) is None
+        ]
         for name, value in names.items():
             key = keys.get(name) or keys.get(self.narrowed(str(name)) or "")
             if key is None:
@@ -292,4 +313,6 @@ class ConfigTable:
         if name in self.keys:
             return f"{name}: belongs to {' and '.join(self.keys[name].scopes)}, not to {scope}"
         near = nearest(dotted, [*keys, *self.aliases])
-        return f"{name}: unknown" + (f"; did you mean {near}?" if near else "; `docs/configuration.md` lists them all")
+        return f"{name}: unknown" + (
+            f"; did you mean {near}?" if near else "; `docs/configuration.md` lists them all"
+        )

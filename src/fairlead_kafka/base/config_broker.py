@@ -1,8 +1,9 @@
-"""The table of broker and topic configs: Kafka's keys and Kafka's defaults (release 4.3), as far as the embedded cluster has them.
+"""The table of broker and topic configs: Kafka's keys and Kafka's defaults (release 4.3), as far as
+the embedded cluster has them.
 
-A topic's key falls back on a broker's: `TOPIC_COUNTERPARTS` says on which, as Kafka's `ServerTopicConfigSynonyms` does. What Kafka
-has and this release has not is in the table's `unsupported` (`config_broker_refused`), with the reason; nothing is accepted and then
-ignored.
+A topic's key falls back on a broker's: `TOPIC_COUNTERPARTS` says on which, as Kafka's
+`ServerTopicConfigSynonyms` does. What Kafka has and this release has not is in the table's
+`unsupported` (`config_broker_refused`), with the reason; nothing is accepted and then ignored.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fairlead_kafka.base.config import INT_MAX, LONG_MAX, ConfigKey, ConfigTable, ConfigType, Settings, at_least, one_of
+from fairlead_kafka.base.config import (
+    INT_MAX,
+    LONG_MAX,
+    ConfigKey,
+    ConfigTable,
+    ConfigType,
+    Settings,
+    at_least,
+    one_of,
+)
 from fairlead_kafka.base.config_broker_connections import CONNECTION_KEYS
 from fairlead_kafka.base.config_broker_log import LOG_COUNTERPARTS, LOG_KEYS, LOG_TOPIC_KEYS
 from fairlead_kafka.base.config_broker_quotas import QUOTA_KEYS
@@ -48,7 +58,8 @@ _LOG_KEYS = (
         "log.retention.minutes",
         _T.INT,
         None,
-        "How many minutes records are kept at least, if log.retention.ms is null; null: log.retention.hours decides.",
+        "How many minutes records are kept at least, if log.retention.ms is null; null: log.retention.hours "
+        "decides.",
         _BROKER,
         at_least(-1),
         nullable=True,
@@ -57,7 +68,8 @@ _LOG_KEYS = (
         "log.retention.hours",
         _T.INT,
         168,
-        "How many hours records are kept at least, if log.retention.ms and log.retention.minutes are null; -1: for ever.",
+        "How many hours records are kept at least, if log.retention.ms and log.retention.minutes are null; "
+        "-1: for ever.",
         _BROKER,
         at_least(-1),
     ),
@@ -71,7 +83,12 @@ _LOG_KEYS = (
         dynamic=True,
     ),
     ConfigKey(
-        "log.retention.check.interval.ms", _T.LONG, 300_000, "How often a broker looks for records past retention.", _BROKER, at_least(1)
+        "log.retention.check.interval.ms",
+        _T.LONG,
+        300_000,
+        "How often a broker looks for records past retention.",
+        _BROKER,
+        at_least(1),
     ),
     ConfigKey(
         "log.segment.bytes",
@@ -121,8 +138,21 @@ _LOG_KEYS = (
 )
 
 _CLUSTER_KEYS = (
-    ConfigKey("num.partitions", _T.INT, 1, "Partitions of a topic that is created without a number.", _BROKER, at_least(1)),
-    ConfigKey("auto.create.topics.enable", _T.BOOLEAN, True, "Asking for the metadata of a missing topic creates it.", _BROKER),
+    ConfigKey(
+        "num.partitions",
+        _T.INT,
+        1,
+        "Partitions of a topic that is created without a number.",
+        _BROKER,
+        at_least(1),
+    ),
+    ConfigKey(
+        "auto.create.topics.enable",
+        _T.BOOLEAN,
+        True,
+        "Asking for the metadata of a missing topic creates it.",
+        _BROKER,
+    ),
     ConfigKey("delete.topic.enable", _T.BOOLEAN, True, "Topics may be deleted.", _BROKER),
 )
 
@@ -131,20 +161,50 @@ _GROUP_KEYS = (
         "group.initial.rebalance.delay.ms",
         _T.INT,
         0,
-        "How long a new group waits for more members before its first assignment (Kafka: 3000; a test should not wait).",
+        "How long a new group waits for more members before its first assignment (Kafka: 3000; a test should "
+        "not wait).",
         _BROKER,
         at_least(0),
     ),
-    ConfigKey("group.min.session.timeout.ms", _T.INT, 6_000, "Shortest session.timeout.ms a member may ask for.", _BROKER, at_least(0)),
-    ConfigKey("group.max.session.timeout.ms", _T.INT, 1_800_000, "Longest session.timeout.ms a member may ask for.", _BROKER, at_least(0)),
+    ConfigKey(
+        "group.min.session.timeout.ms",
+        _T.INT,
+        6_000,
+        "Shortest session.timeout.ms a member may ask for.",
+        _BROKER,
+        at_least(0),
+    ),
+    ConfigKey(
+        "group.max.session.timeout.ms",
+        _T.INT,
+        1_800_000,
+        "Longest session.timeout.ms a member may ask for.",
+        _BROKER,
+        at_least(0),
+    ),
     ConfigKey("group.max.size", _T.INT, INT_MAX, "Most members of one group.", _BROKER, at_least(1)),
-    ConfigKey("offset.metadata.max.bytes", _T.INT, 4_096, "Longest text that may go with a committed offset.", _BROKER, at_least(0)),
-    ConfigKey("offsets.topic.num.partitions", _T.INT, 50, "Partitions of the topic that keeps committed offsets.", _BROKER, at_least(1)),
+    ConfigKey(
+        "offset.metadata.max.bytes",
+        _T.INT,
+        4_096,
+        "Longest text that may go with a committed offset.",
+        _BROKER,
+        at_least(0),
+    ),
+    ConfigKey(
+        "offsets.topic.num.partitions",
+        _T.INT,
+        50,
+        "Partitions of the topic that keeps committed offsets.",
+        _BROKER,
+        at_least(1),
+    ),
     ConfigKey(
         "offsets.topic.replication.factor",
         _T.INT,
         3,
-        "Replicas of the topic that keeps committed offsets; unless it is set, as many as brokers are alive when there are fewer.",
+        "Replicas of the topic that keeps committed offsets; unless it is set, as many as brokers are alive "
+        "when there are fewer.",
         _BROKER,
         at_least(1),
     ),
@@ -165,17 +225,30 @@ _GROUP_KEYS = (
         at_least(1),
     ),
     ConfigKey(
-        "offsets.retention.check.interval.ms", _T.LONG, 600_000, "How often offsets past retention are looked for.", _BROKER, at_least(1)
+        "offsets.retention.check.interval.ms",
+        _T.LONG,
+        600_000,
+        "How often offsets past retention are looked for.",
+        _BROKER,
+        at_least(1),
     ),
 )
 
 _TRANSACTION_KEYS = (
-    ConfigKey("transaction.state.log.num.partitions", _T.INT, 50, "Partitions of the topic that keeps transactions.", _BROKER, at_least(1)),
+    ConfigKey(
+        "transaction.state.log.num.partitions",
+        _T.INT,
+        50,
+        "Partitions of the topic that keeps transactions.",
+        _BROKER,
+        at_least(1),
+    ),
     ConfigKey(
         "transaction.state.log.replication.factor",
         _T.INT,
         3,
-        "Replicas of the topic that keeps transactions; unless it is set, as many as brokers are alive when there are fewer.",
+        "Replicas of the topic that keeps transactions; unless it is set, as many as brokers are alive when "
+        "there are fewer.",
         _BROKER,
         at_least(1),
     ),
@@ -183,12 +256,18 @@ _TRANSACTION_KEYS = (
         "transaction.state.log.min.isr",
         _T.INT,
         2,
-        "Replicas in sync that a change of a transaction needs; unless it is set, fewer than the topic has, where that can be.",
+        "Replicas in sync that a change of a transaction needs; unless it is set, fewer than the topic has, "
+        "where that can be.",
         _BROKER,
         at_least(1),
     ),
     ConfigKey(
-        "transaction.max.timeout.ms", _T.INT, 900_000, "Longest transaction.timeout.ms a producer may ask for.", _BROKER, at_least(1)
+        "transaction.max.timeout.ms",
+        _T.INT,
+        900_000,
+        "Longest transaction.timeout.ms a producer may ask for.",
+        _BROKER,
+        at_least(1),
     ),
     ConfigKey(
         "transactional.id.expiration.ms",
@@ -225,12 +304,42 @@ _TRANSACTION_KEYS = (
 )
 
 _TOPIC_KEYS = (
-    ConfigKey("max.message.bytes", _T.INT, 1_048_588, "Largest batch the topic takes.", _TOPIC, at_least(0), dynamic=True),
     ConfigKey(
-        "retention.ms", _T.LONG, 604_800_000, "How long records are kept at least; -1: for ever.", _TOPIC, at_least(-1), dynamic=True
+        "max.message.bytes",
+        _T.INT,
+        1_048_588,
+        "Largest batch the topic takes.",
+        _TOPIC,
+        at_least(0),
+        dynamic=True,
     ),
-    ConfigKey("retention.bytes", _T.LONG, -1, "Bytes a partition keeps; -1: no bound.", _TOPIC, at_least(-1), dynamic=True),
-    ConfigKey("segment.bytes", _T.INT, GIB, "Size in bytes of a log's files, and the largest batch.", _TOPIC, at_least(MIB), dynamic=True),
+    ConfigKey(
+        "retention.ms",
+        _T.LONG,
+        604_800_000,
+        "How long records are kept at least; -1: for ever.",
+        _TOPIC,
+        at_least(-1),
+        dynamic=True,
+    ),
+    ConfigKey(
+        "retention.bytes",
+        _T.LONG,
+        -1,
+        "Bytes a partition keeps; -1: no bound.",
+        _TOPIC,
+        at_least(-1),
+        dynamic=True,
+    ),
+    ConfigKey(
+        "segment.bytes",
+        _T.INT,
+        GIB,
+        "Size in bytes of a log's files, and the largest batch.",
+        _TOPIC,
+        at_least(MIB),
+        dynamic=True,
+    ),
     ConfigKey(
         "flush.messages",
         _T.LONG,
@@ -261,11 +370,16 @@ TOPIC_COUNTERPARTS: dict[str, tuple[tuple[str, int], ...]] = {
     "message.timestamp.type": (("log.message.timestamp.type", 1),),
     "min.insync.replicas": (("min.insync.replicas", 1),),
     "retention.bytes": (("log.retention.bytes", 1),),
-    "retention.ms": (("log.retention.ms", 1), ("log.retention.minutes", _MS_PER_MINUTE), ("log.retention.hours", _MS_PER_HOUR)),
+    "retention.ms": (
+        ("log.retention.ms", 1),
+        ("log.retention.minutes", _MS_PER_MINUTE),
+        ("log.retention.hours", _MS_PER_HOUR),
+    ),
     "segment.bytes": (("log.segment.bytes", 1),),
     "unclean.leader.election.enable": (("unclean.leader.election.enable", 1),),
 }
-"""Topic key → the broker keys it falls back on, first choice first, each with the factor to the topic key's unit."""
+"""Topic key → the broker keys it falls back on, first choice first, each with the factor to the
+topic key's unit."""
 
 _KEYS = (
     *_LOG_KEYS,
@@ -284,7 +398,8 @@ BROKER_CONFIGS = ConfigTable(_KEYS, UNSUPPORTED, narrowed=key_of_listener)
 
 
 def topic_settings(broker: Mapping[str, Any], overrides: Mapping[str, Any]) -> Settings:
-    """A topic's settings: its own parsed `overrides`, then the broker's counterparts in `broker` (settings of scope "broker").
+    """A topic's settings: its own parsed `overrides`, then the broker's counterparts in `broker`
+    (settings of scope "broker").
 
     Every key of scope "topic" has a value; `given` names the overrides.
     """
@@ -303,7 +418,8 @@ def _from_broker(key: ConfigKey, broker: Mapping[str, Any]) -> Any:
 
 
 def config_text(value: Any) -> str | None:
-    """A parsed value as Kafka writes it: lists joined by commas, booleans in lower case; None stays None."""
+    """A parsed value as Kafka writes it: lists joined by commas, booleans in lower case; None stays
+    None."""
     if value is None:
         return None
     if isinstance(value, bool):

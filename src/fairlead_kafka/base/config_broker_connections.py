@@ -26,21 +26,37 @@ def _overrides(value: Any) -> str | None:
 
 
 CONNECTION_KEYS = (
-    ConfigKey("socket.request.max.bytes", _T.INT, 104_857_600, "Largest request; a longer one ends its connection.", _BROKER, at_least(1)),
+    ConfigKey(
+        "socket.request.max.bytes",
+        _T.INT,
+        104_857_600,
+        "Largest request; a longer one ends its connection.",
+        _BROKER,
+        at_least(1),
+    ),
     ConfigKey(
         "queued.max.request.bytes",
         _T.LONG,
         256 * MIB,
-        "What requests may take together that were read and not answered, before no more are read; -1: no bound (as Kafka's default).",
+        "What requests may take together that were read and not answered, before no more are read; -1: no "
+        "bound (as Kafka's default).",
         _BROKER,
         at_least(-1),
     ),
-    ConfigKey("fetch.max.bytes", _T.INT, 55 * MIB, "Most that one Fetch is answered, whatever it asks for.", _BROKER, at_least(1024)),
+    ConfigKey(
+        "fetch.max.bytes",
+        _T.INT,
+        55 * MIB,
+        "Most that one Fetch is answered, whatever it asks for.",
+        _BROKER,
+        at_least(1024),
+    ),
     ConfigKey(
         "connections.max.idle.ms",
         _T.LONG,
         600_000,
-        "Connections on which nothing happens for so long are closed, unless a request waits for its answer; -1: never.",
+        "Connections on which nothing happens for so long are closed, unless a request waits for its answer; "
+        "-1: never.",
         _BROKER,
         at_least(-1),
     ),

@@ -1,10 +1,20 @@
-"""Configs of a broker's log and of the topics in it: compaction, compression, timestamps, and when the disk is synced."""
+"""Configs of a broker's log and of the topics in it: compaction, compression, timestamps, and when
+the disk is synced."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairlead_kafka.base.config import INT_MAX, LONG_MAX, ConfigKey, ConfigType, Validator, at_least, between, one_of
+from fairlead_kafka.base.config import (
+    INT_MAX,
+    LONG_MAX,
+    ConfigKey,
+    ConfigType,
+    Validator,
+    at_least,
+    between,
+    one_of,
+)
 from fairlead_kafka.base.units import MIB
 
 _T = ConfigType
@@ -24,7 +34,9 @@ def _policies(given: Sequence[str]) -> str | None:
     return "must be compact, delete, or both"
 
 
-def _pair(topic: str, broker: str, kind: ConfigType, default: object, doc: str, check: Validator) -> tuple[ConfigKey, ConfigKey]:
+def _pair(
+    topic: str, broker: str, kind: ConfigType, default: object, doc: str, check: Validator
+) -> tuple[ConfigKey, ConfigKey]:
     """A topic's key and the broker's that it falls back on."""
     return (
         ConfigKey(broker, kind, default, f"{doc} For topics without {topic}.", _BROKER, check, dynamic=True),
@@ -46,7 +58,8 @@ LOG_TOPIC_KEYS = (
         "log.cleaner.min.cleanable.ratio",
         _T.DOUBLE,
         0.5,
-        "The share of a partition's bytes that must be new since it was compacted last, for it to be compacted again.",
+        "The share of a partition's bytes that must be new since it was compacted last, for it to be "
+        "compacted again.",
         between(0, 1),
     ),
     *_pair(
@@ -54,7 +67,8 @@ LOG_TOPIC_KEYS = (
         "log.cleaner.delete.retention.ms",
         _T.LONG,
         _DAY_MS,
-        "How long a record without a value (a tombstone) is kept after compaction has come to it, so that readers see it.",
+        "How long a record without a value (a tombstone) is kept after compaction has come to it, so that "
+        "readers see it.",
         at_least(0),
     ),
     *_pair(
@@ -93,7 +107,8 @@ LOG_TOPIC_KEYS = (
         "log.flush.interval.ms",
         _T.LONG,
         None,
-        "How long a written record may wait for the disk to be synced; null: log.flush.scheduler.interval.ms decides.",
+        "How long a written record may wait for the disk to be synced; null: log.flush.scheduler.interval.ms "
+        "decides.",
         _BROKER,
         at_least(0),
         nullable=True,
@@ -103,7 +118,8 @@ LOG_TOPIC_KEYS = (
         "log.flush.scheduler.interval.ms",
         _T.LONG,
         LONG_MAX,
-        "How long a written record may wait for the disk to be synced, where log.flush.interval.ms does not say.",
+        "How long a written record may wait for the disk to be synced, where log.flush.interval.ms does not "
+        "say.",
         _BROKER,
         at_least(1),
     ),
@@ -125,21 +141,42 @@ LOG_TOPIC_KEYS = (
         one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
         dynamic=True,
     ),
-    ConfigKey("compression.gzip.level", _T.INT, -1, "gzip's level, 1 to 9; -1: its default.", _BOTH, between(-1, 9), dynamic=True),
-    ConfigKey("compression.lz4.level", _T.INT, 9, "lz4's level, 1 to 17.", _BOTH, between(1, 17), dynamic=True),
-    ConfigKey("compression.zstd.level", _T.INT, 3, "zstd's level.", _BOTH, between(-131_072, 22), dynamic=True),
+    ConfigKey(
+        "compression.gzip.level",
+        _T.INT,
+        -1,
+        "gzip's level, 1 to 9; -1: its default.",
+        _BOTH,
+        between(-1, 9),
+        dynamic=True,
+    ),
+    ConfigKey(
+        "compression.lz4.level", _T.INT, 9, "lz4's level, 1 to 17.", _BOTH, between(1, 17), dynamic=True
+    ),
+    ConfigKey(
+        "compression.zstd.level", _T.INT, 3, "zstd's level.", _BOTH, between(-131_072, 22), dynamic=True
+    ),
 )
 
 LOG_KEYS = (
-    ConfigKey("log.cleaner.enable", _T.BOOLEAN, True, "Compact topics whose cleanup.policy says so.", _BROKER),
     ConfigKey(
-        "log.cleaner.backoff.ms", _T.LONG, 15_000, "How often partitions to compact are looked for.", _BROKER, at_least(1), dynamic=True
+        "log.cleaner.enable", _T.BOOLEAN, True, "Compact topics whose cleanup.policy says so.", _BROKER
+    ),
+    ConfigKey(
+        "log.cleaner.backoff.ms",
+        _T.LONG,
+        15_000,
+        "How often partitions to compact are looked for.",
+        _BROKER,
+        at_least(1),
+        dynamic=True,
     ),
     ConfigKey(
         "log.cleaner.dedupe.buffer.size",
         _T.LONG,
         128 * MIB,
-        "Bytes of keys held at a time by compaction, about; a partition with more is compacted in several passes.",
+        "Bytes of keys held at a time by compaction, about; a partition with more is compacted in several "
+        "passes.",
         _BROKER,
         between(MIB, INT_MAX),
         dynamic=True,
@@ -148,7 +185,8 @@ LOG_KEYS = (
         "log.flush.offset.checkpoint.interval.ms",
         _T.INT,
         60_000,
-        "How often a broker notes what it knows of its log, so that a start need not read what was written before.",
+        "How often a broker notes what it knows of its log, so that a start need not read what was written "
+        "before.",
         _BROKER,
         at_least(1),
         dynamic=True,

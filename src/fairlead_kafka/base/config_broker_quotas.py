@@ -1,4 +1,5 @@
-"""Configs of a broker about client quotas (KIP-13, KIP-599): over how long a time rates are measured. Kafka's keys and defaults."""
+"""Configs of a broker about client quotas (KIP-13, KIP-599): over how long a time rates are
+measured. Kafka's keys and defaults."""
 
 from __future__ import annotations
 
@@ -8,14 +9,18 @@ _T = ConfigType
 _BROKER = ("broker",)
 
 SAMPLES, WINDOW_S = "quota.window.num", "quota.window.size.seconds"
-CONTROLLER_SAMPLES, CONTROLLER_WINDOW_S = "controller.quota.window.num", "controller.quota.window.size.seconds"
+CONTROLLER_SAMPLES, CONTROLLER_WINDOW_S = (
+    "controller.quota.window.num",
+    "controller.quota.window.size.seconds",
+)
 
 QUOTA_KEYS = (
     ConfigKey(
         SAMPLES,
         _T.INT,
         11,
-        "Windows over which the rate of a client is measured: so many whole ones less one, and the present one.",
+        "Windows over which the rate of a client is measured: so many whole ones less one, and the present "
+        "one.",
         _BROKER,
         at_least(1),
     ),
@@ -24,7 +29,8 @@ QUOTA_KEYS = (
         CONTROLLER_SAMPLES,
         _T.INT,
         11,
-        "For how many windows a client may save up what controller_mutation_rate grants it, to spend it at once.",
+        "For how many windows a client may save up what controller_mutation_rate grants it, to spend it at "
+        "once.",
         _BROKER,
         at_least(1),
     ),

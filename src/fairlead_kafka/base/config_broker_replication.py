@@ -1,4 +1,5 @@
-"""Configs of a cluster's brokers as one: who leads, who is alive, how many replicas, and KIP-578's limits."""
+"""Configs of a cluster's brokers as one: who leads, who is alive, how many replicas, and KIP-578's
+limits."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ REPLICATION_KEYS = (
         "unclean.leader.election.enable",
         _T.BOOLEAN,
         False,
-        "Where no replica in sync is alive another one may lead: the partition is there again, and what that one lacks is lost.",
+        "Where no replica in sync is alive another one may lead: the partition is there again, and what that "
+        "one lacks is lost.",
         _BOTH,
         dynamic=True,
     ),
@@ -38,16 +40,21 @@ REPLICATION_KEYS = (
         "replica.selector.class",
         _T.STRING,
         None,
-        "RackAwareReplicaSelector, by its full name: leaders send consumers to a replica in their rack (KIP-392); null: they do not.",
+        "RackAwareReplicaSelector, by its full name: leaders send consumers to a replica in their rack "
+        "(KIP-392); null: they do not.",
         _BROKER,
-        one_of("org.apache.kafka.common.replica.RackAwareReplicaSelector", "org.apache.kafka.common.replica.LeaderSelector"),
+        one_of(
+            "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+            "org.apache.kafka.common.replica.LeaderSelector",
+        ),
         nullable=True,
     ),
     ConfigKey(
         "max.incremental.fetch.session.cache.slots",
         _T.INT,
         1_000,
-        "Fetch sessions that a broker keeps (KIP-227); a consumer that gets none names all its partitions in every fetch.",
+        "Fetch sessions that a broker keeps (KIP-227); a consumer that gets none names all its partitions in "
+        "every fetch.",
         _BROKER,
         at_least(0),
     ),
@@ -63,7 +70,8 @@ REPLICATION_KEYS = (
         "replica.fetch.backoff.ms",
         _T.INT,
         100,
-        "How long a follower waits before it tries a leader again that it could not follow. Kafka waits 1000; here brokers are near.",
+        "How long a follower waits before it tries a leader again that it could not follow. Kafka waits "
+        "1000; here brokers are near.",
         _BROKER,
         at_least(0),
     ),
@@ -118,7 +126,8 @@ REPLICATION_KEYS = (
         "max.partitions",
         _T.LONG,
         LONG_MAX,
-        "Most partition replicas that all brokers together may hold, internal topics not counted (KIP-578); growth beyond is refused.",
+        "Most partition replicas that all brokers together may hold, internal topics not counted (KIP-578); "
+        "growth beyond is refused.",
         _BROKER,
         at_least(0),
         dynamic=True,
@@ -127,7 +136,8 @@ REPLICATION_KEYS = (
         "max.broker.partitions",
         _T.LONG,
         LONG_MAX,
-        "Most partition replicas that one broker may hold, internal topics not counted (KIP-578); growth beyond is refused.",
+        "Most partition replicas that one broker may hold, internal topics not counted (KIP-578); growth "
+        "beyond is refused.",
         _BROKER,
         at_least(0),
         dynamic=True,

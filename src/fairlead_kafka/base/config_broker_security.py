@@ -32,7 +32,11 @@ def _mechanisms(value: Any) -> str | None:
 
 def _authorizer(value: Any) -> str | None:
     """org.apache.kafka.metadata.authorizer.StandardAuthorizer, or empty"""
-    return None if value in ("", STANDARD_AUTHORIZER) else f"must be {STANDARD_AUTHORIZER} (others are Java's alone), or empty"
+    return (
+        None
+        if value in ("", STANDARD_AUTHORIZER)
+        else f"must be {STANDARD_AUTHORIZER} (others are Java's alone), or empty"
+    )
 
 
 def _principals(value: Any) -> str | None:
@@ -58,7 +62,8 @@ _LISTENER_KEYS = (
         "listeners",
         _T.LIST,
         None,
-        "Where brokers listen, NAME://HOST:PORT each. Ports are the first broker's, the next ones follow; 0: any free one. Null: "
+        "Where brokers listen, NAME://HOST:PORT each. Ports are the first broker's, the next ones follow; 0: "
+        "any free one. Null: "
         "one listener PLAINTEXT, as the launcher has it.",
         _BROKER,
         nullable=True,
@@ -67,14 +72,22 @@ _LISTENER_KEYS = (
         "advertised.listeners",
         _T.LIST,
         None,
-        "What clients of a listener are told, NAME://HOST:PORT each, where it is not what it listens on; port 0: the one it listens on.",
+        "What clients of a listener are told, NAME://HOST:PORT each, where it is not what it listens on; "
+        "port 0: the one it listens on.",
         _BROKER,
         nullable=True,
     ),
     ConfigKey(
-        "listener.security.protocol.map", _T.LIST, PROTOCOL_MAP, "The security protocol of each listener, NAME:PROTOCOL each.", _BROKER
+        "listener.security.protocol.map",
+        _T.LIST,
+        PROTOCOL_MAP,
+        "The security protocol of each listener, NAME:PROTOCOL each.",
+        _BROKER,
     ),
-    _text("inter.broker.listener.name", "The listener by which brokers reach each other; null: that of security.inter.broker.protocol."),
+    _text(
+        "inter.broker.listener.name",
+        "The listener by which brokers reach each other; null: that of security.inter.broker.protocol.",
+    ),
     ConfigKey(
         "security.inter.broker.protocol",
         _T.STRING,
@@ -95,12 +108,16 @@ _SASL_KEYS = (
         _BROKER,
         _mechanisms,
     ),
-    _text("sasl.mechanism.inter.broker.protocol", "How brokers log in at each other; null: the first of sasl.enabled.mechanisms."),
+    _text(
+        "sasl.mechanism.inter.broker.protocol",
+        "How brokers log in at each other; null: the first of sasl.enabled.mechanisms.",
+    ),
     ConfigKey(
         "sasl.jaas.config",
         _T.PASSWORD,
         None,
-        'Of PLAIN the users, `user_NAME="PASSWORD"` each, and as username and password whom brokers log in as.',
+        'Of PLAIN the users, `user_NAME="PASSWORD"` each, and as username and password whom brokers log in '
+        "as.",
         _BROKER,
         nullable=True,
     ),
@@ -112,7 +129,14 @@ _SASL_KEYS = (
         _BROKER,
         at_least(0),
     ),
-    ConfigKey("sasl.server.max.receive.size", _T.INT, 524_288, "Largest request of a client that has not logged in.", _BROKER, at_least(1)),
+    ConfigKey(
+        "sasl.server.max.receive.size",
+        _T.INT,
+        524_288,
+        "Largest request of a client that has not logged in.",
+        _BROKER,
+        at_least(1),
+    ),
     ConfigKey(
         "connection.failed.authentication.delay.ms",
         _T.INT,
@@ -121,7 +145,10 @@ _SASL_KEYS = (
         _BROKER,
         at_least(0),
     ),
-    _text("sasl.oauthbearer.jwks.endpoint.url", "Where the keys are that tokens are signed with (JWKS): an https, http or file URL."),
+    _text(
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "Where the keys are that tokens are signed with (JWKS): an https, http or file URL.",
+    ),
     ConfigKey(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
         _T.LONG,
@@ -131,12 +158,36 @@ _SASL_KEYS = (
         at_least(1),
     ),
     ConfigKey(
-        "sasl.oauthbearer.expected.audience", _T.LIST, None, "A token's audience (aud) must be one of these.", _BROKER, nullable=True
+        "sasl.oauthbearer.expected.audience",
+        _T.LIST,
+        None,
+        "A token's audience (aud) must be one of these.",
+        _BROKER,
+        nullable=True,
     ),
     _text("sasl.oauthbearer.expected.issuer", "A token's issuer (iss) must be this."),
-    ConfigKey("sasl.oauthbearer.clock.skew.seconds", _T.INT, 30, "How far another clock may be off.", _BROKER, at_least(0)),
-    ConfigKey("sasl.oauthbearer.scope.claim.name", _T.STRING, "scope", "The claim of a token that holds its scopes.", _BROKER),
-    ConfigKey("sasl.oauthbearer.sub.claim.name", _T.STRING, "sub", "The claim of a token that names its user.", _BROKER),
+    ConfigKey(
+        "sasl.oauthbearer.clock.skew.seconds",
+        _T.INT,
+        30,
+        "How far another clock may be off.",
+        _BROKER,
+        at_least(0),
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.scope.claim.name",
+        _T.STRING,
+        "scope",
+        "The claim of a token that holds its scopes.",
+        _BROKER,
+    ),
+    ConfigKey(
+        "sasl.oauthbearer.sub.claim.name",
+        _T.STRING,
+        "sub",
+        "The claim of a token that names its user.",
+        _BROKER,
+    ),
 )
 
 _SSL_KEYS = (
@@ -153,7 +204,8 @@ _SSL_KEYS = (
         "ssl.principal.mapping.rules",
         _T.STRING,
         "DEFAULT",
-        "How a certificate's subject becomes a user: `RULE:pattern/replacement/[LU]` each, and DEFAULT for the whole subject (KIP-371).",
+        "How a certificate's subject becomes a user: `RULE:pattern/replacement/[LU]` each, and DEFAULT for "
+        "the whole subject (KIP-371).",
         _BROKER,
     ),
 )
@@ -167,8 +219,21 @@ _AUTHORIZER_KEYS = (
         _BROKER,
         _authorizer,
     ),
-    ConfigKey("super.users", _T.STRING, "", "Who may do everything: `User:NAME` each, semicolons between.", _BROKER, _principals),
-    ConfigKey("allow.everyone.if.no.acl.found", _T.BOOLEAN, False, "Everyone may use a resource that no ACL applies to.", _BROKER),
+    ConfigKey(
+        "super.users",
+        _T.STRING,
+        "",
+        "Who may do everything: `User:NAME` each, semicolons between.",
+        _BROKER,
+        _principals,
+    ),
+    ConfigKey(
+        "allow.everyone.if.no.acl.found",
+        _T.BOOLEAN,
+        False,
+        "Everyone may use a resource that no ACL applies to.",
+        _BROKER,
+    ),
 )
 
 _PER_LISTENER = frozenset(key.name for key in _SSL_KEYS) | {

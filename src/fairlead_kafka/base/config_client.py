@@ -1,4 +1,5 @@
-"""The table of client configs: Kafka's keys and Kafka's defaults (release 4.3) for producer, consumer and admin."""
+"""The table of client configs: Kafka's keys and Kafka's defaults (release 4.3) for producer,
+consumer and admin."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ _KEYS = (
         "bootstrap.connection.timeout.ms",
         _T.INT,
         6_000,
-        "How long a call without a time-out of its own waits for a first broker, before it fails with NoBrokerReached: an address that has "
+        "How long a call without a time-out of its own waits for a first broker, before it fails with "
+        "NoBrokerReached: an address that has "
         "never worked is wrong more often than its broker is late. (Kafka has no such config.)",
         _ALL,
         at_least(0),
@@ -63,7 +65,14 @@ _KEYS = (
         at_least(0),
         aliases=("topic.metadata.refresh.interval.ms",),
     ),
-    ConfigKey("reconnect.backoff.ms", _T.LONG, 50, "First wait before connecting again to a broker that failed.", _ALL, at_least(0)),
+    ConfigKey(
+        "reconnect.backoff.ms",
+        _T.LONG,
+        50,
+        "First wait before connecting again to a broker that failed.",
+        _ALL,
+        at_least(0),
+    ),
     ConfigKey(
         "reconnect.backoff.max.ms",
         _T.LONG,
@@ -72,7 +81,14 @@ _KEYS = (
         _ALL,
         at_least(0),
     ),
-    ConfigKey("retry.backoff.ms", _T.LONG, 100, "First wait before a failed request is sent again.", _ALL, at_least(0)),
+    ConfigKey(
+        "retry.backoff.ms",
+        _T.LONG,
+        100,
+        "First wait before a failed request is sent again.",
+        _ALL,
+        at_least(0),
+    ),
     ConfigKey(
         "retry.backoff.max.ms",
         _T.LONG,
@@ -81,8 +97,22 @@ _KEYS = (
         _ALL,
         at_least(0),
     ),
-    ConfigKey("connections.max.idle.ms", _T.LONG, 540_000, "Close a connection unused for this long; -1: never.", _ALL, at_least(-1)),
-    ConfigKey("socket.connection.setup.timeout.ms", _T.LONG, 10_000, "How long the first attempt to connect may take.", _ALL, at_least(1)),
+    ConfigKey(
+        "connections.max.idle.ms",
+        _T.LONG,
+        540_000,
+        "Close a connection unused for this long; -1: never.",
+        _ALL,
+        at_least(-1),
+    ),
+    ConfigKey(
+        "socket.connection.setup.timeout.ms",
+        _T.LONG,
+        10_000,
+        "How long the first attempt to connect may take.",
+        _ALL,
+        at_least(1),
+    ),
     ConfigKey(
         "socket.connection.setup.timeout.max.ms",
         _T.LONG,
@@ -108,13 +138,17 @@ _KEYS = (
         one_of("all", "-1", "0", "1"),
         aliases=("request.required.acks",),
     ),
-    ConfigKey("batch.size", _T.INT, 16_384, "Size in bytes that a batch is filled up to.", _PRODUCER, at_least(0)),
+    ConfigKey(
+        "batch.size", _T.INT, 16_384, "Size in bytes that a batch is filled up to.", _PRODUCER, at_least(0)
+    ),
     ConfigKey(
         "batch.max.size",
         _T.INT,
         1_048_576,
-        "Full batches of one partition that wait leave as one of up to so many bytes, so that a backlog costs fewer batches and a slow "
-        "broker takes more with each request (KIP-782's name), and many turns of a policy that come at once, as with a table, are taken "
+        "Full batches of one partition that wait leave as one of up to so many bytes, so that a backlog "
+        "costs fewer batches and a slow "
+        "broker takes more with each request (KIP-782's name), and many turns of a policy that come at once, "
+        "as with a table, are taken "
         "together; no more than batch.size: each leaves by itself, as Kafka's do.",
         _PRODUCER,
         at_least(0),
@@ -128,7 +162,14 @@ _KEYS = (
         at_least(0),
         aliases=("queue.buffering.max.ms",),
     ),
-    ConfigKey("buffer.memory", _T.LONG, 33_554_432, "Bytes of records that may wait or be under way.", _PRODUCER, at_least(1)),
+    ConfigKey(
+        "buffer.memory",
+        _T.LONG,
+        33_554_432,
+        "Bytes of records that may wait or be under way.",
+        _PRODUCER,
+        at_least(1),
+    ),
     ConfigKey(
         "max.block.ms",
         _T.LONG,
@@ -155,7 +196,14 @@ _KEYS = (
         one_of("none", "gzip", "snappy", "lz4", "zstd"),
         aliases=("compression.codec",),
     ),
-    ConfigKey("compression.gzip.level", _T.INT, -1, "gzip's level, 1 to 9; -1: its default.", _PRODUCER, between(-1, 9)),
+    ConfigKey(
+        "compression.gzip.level",
+        _T.INT,
+        -1,
+        "gzip's level, 1 to 9; -1: its default.",
+        _PRODUCER,
+        between(-1, 9),
+    ),
     ConfigKey("compression.lz4.level", _T.INT, 9, "lz4's level, 1 to 17.", _PRODUCER, between(1, 17)),
     ConfigKey("compression.zstd.level", _T.INT, 3, "zstd's level.", _PRODUCER, between(-131_072, 22)),
     ConfigKey(
@@ -167,12 +215,19 @@ _KEYS = (
         at_least(0),
         aliases=("message.timeout.ms",),
     ),
-    ConfigKey("enable.idempotence", _T.BOOLEAN, True, "Number batches so that a retry is never written twice.", _PRODUCER),
+    ConfigKey(
+        "enable.idempotence",
+        _T.BOOLEAN,
+        True,
+        "Number batches so that a retry is never written twice.",
+        _PRODUCER,
+    ),
     ConfigKey(
         "transactional.id",
         _T.STRING,
         None,
-        "The producer's name across restarts: makes its sends transactional, and fences older producers of that name; needs idempotence.",
+        "The producer's name across restarts: makes its sends transactional, and fences older producers of "
+        "that name; needs idempotence.",
         _PRODUCER,
         name_on_the_wire,
         nullable=True,
@@ -181,7 +236,8 @@ _KEYS = (
         "transaction.timeout.ms",
         _T.INT,
         60_000,
-        "The coordinator aborts a transaction that is open for longer; at most the broker's transaction.max.timeout.ms.",
+        "The coordinator aborts a transaction that is open for longer; at most the broker's "
+        "transaction.max.timeout.ms.",
         _PRODUCER,
         at_least(1),
     ),
@@ -232,18 +288,24 @@ _KEYS = (
         "partitioner.availability.timeout.ms",
         _T.LONG,
         0,
-        "Pass over partitions whose broker took no batch for this long; 0: never. `late` waits this long for an answer before it "
-        "goes on without a broker; there, 0 means a quarter of a second, or ten times what the quickest broker takes.",
+        "Pass over partitions whose broker took no batch for this long; 0: never. `late` waits this long for "
+        "an answer before it "
+        "goes on without a broker; there, 0 means a quarter of a second, or ten times what the quickest "
+        "broker takes.",
         _PRODUCER,
         at_least(0),
     ),
-    ConfigKey("partitioner.ignore.keys", _T.BOOLEAN, False, "Place records as if they had no key.", _PRODUCER),
+    ConfigKey(
+        "partitioner.ignore.keys", _T.BOOLEAN, False, "Place records as if they had no key.", _PRODUCER
+    ),
     ConfigKey(
         "partitioner.max.skew.bytes",
         _T.LONG,
         -1,
-        "Under `late`: how far a broker may be behind its even part before records are kept for it; -1: batch.size, or 1 % of its "
-        "even part in ten seconds if that is more. A huge number: none are kept, and brokers take what they can.",
+        "Under `late`: how far a broker may be behind its even part before records are kept for it; -1: "
+        "batch.size, or 1 % of its "
+        "even part in ten seconds if that is more. A huge number: none are kept, and brokers take what they "
+        "can.",
         _PRODUCER,
         at_least(-1),
     ),
@@ -251,19 +313,28 @@ _KEYS = (
         "partitioner.skew.include.keyed",
         _T.BOOLEAN,
         False,
-        "Under `late`: count keyed and explicitly placed records too, so that unkeyed ones fill the valleys that keys leave.",
+        "Under `late`: count keyed and explicitly placed records too, so that unkeyed ones fill the valleys "
+        "that keys leave.",
         _PRODUCER,
     ),
     ConfigKey(
         "buffer.memory.per.broker.ratio",
         _T.DOUBLE,
         1.0,
-        "Share of buffer.memory that records bound to one broker by key or partition may hold while other brokers have traffic; beyond "
+        "Share of buffer.memory that records bound to one broker by key or partition may hold while other "
+        "brokers have traffic; beyond "
         "it they fail at once with BufferExhausted. 1: no bound.",
         _PRODUCER,
         above(0.0, 1.0),
     ),
-    ConfigKey("metadata.max.idle.ms", _T.LONG, 300_000, "Forget a topic not sent to for this long.", _PRODUCER, at_least(5_000)),
+    ConfigKey(
+        "metadata.max.idle.ms",
+        _T.LONG,
+        300_000,
+        "Forget a topic not sent to for this long.",
+        _PRODUCER,
+        at_least(5_000),
+    ),
     ConfigKey(
         "metrics.sample.window.ms",
         _T.LONG,
@@ -284,12 +355,22 @@ _KEYS = (
         "interceptor.classes",
         _T.ANY,
         None,
-        "Interceptors, called in this order: instances, classes or their dotted paths, in a list or separated by commas.",
+        "Interceptors, called in this order: instances, classes or their dotted paths, in a list or "
+        "separated by commas.",
         ("producer", "consumer"),
         nullable=True,
     ),
-    ConfigKey("fetch.min.bytes", _T.INT, 1, "A broker answers once it has this many bytes.", _CONSUMER, at_least(0)),
-    ConfigKey("fetch.max.bytes", _T.INT, 52_428_800, "Most bytes in one answer (a first batch may exceed it).", _CONSUMER, at_least(0)),
+    ConfigKey(
+        "fetch.min.bytes", _T.INT, 1, "A broker answers once it has this many bytes.", _CONSUMER, at_least(0)
+    ),
+    ConfigKey(
+        "fetch.max.bytes",
+        _T.INT,
+        52_428_800,
+        "Most bytes in one answer (a first batch may exceed it).",
+        _CONSUMER,
+        at_least(0),
+    ),
     ConfigKey(
         "fetch.max.wait.ms",
         _T.INT,
@@ -303,7 +384,8 @@ _KEYS = (
         "client.rack",
         _T.STRING,
         "",
-        "Where this client stands; brokers with replica.selector.class send it to a replica there (KIP-392). Empty: nowhere.",
+        "Where this client stands; brokers with replica.selector.class send it to a replica there (KIP-392). "
+        "Empty: nowhere.",
         _CONSUMER,
     ),
     ConfigKey(
@@ -315,7 +397,14 @@ _KEYS = (
         at_least(0),
         aliases=("fetch.message.max.bytes",),
     ),
-    ConfigKey("max.poll.records", _T.INT, 500, "Most records that one poll gives; poll_table is not bound by it.", _CONSUMER, at_least(1)),
+    ConfigKey(
+        "max.poll.records",
+        _T.INT,
+        500,
+        "Most records that one poll gives; poll_table is not bound by it.",
+        _CONSUMER,
+        at_least(1),
+    ),
     ConfigKey(
         "auto.offset.reset",
         _T.STRING,
@@ -328,30 +417,48 @@ _KEYS = (
         "isolation.level",
         _T.STRING,
         "read_uncommitted",
-        "read_committed: records of transactions come once these are committed, and never if they were aborted.",
+        "read_committed: records of transactions come once these are committed, and never if they were "
+        "aborted.",
         _CONSUMER,
         one_of("read_uncommitted", "read_committed"),
     ),
     ConfigKey("check.crcs", _T.BOOLEAN, True, "Check every batch's CRC-32C.", _CONSUMER),
-    ConfigKey("allow.auto.create.topics", _T.BOOLEAN, True, "Asking for a missing topic may create it, if the broker does.", _CONSUMER),
+    ConfigKey(
+        "allow.auto.create.topics",
+        _T.BOOLEAN,
+        True,
+        "Asking for a missing topic may create it, if the broker does.",
+        _CONSUMER,
+    ),
 )
 
-_LIBRDKAFKA = "it belongs to librdkafka's way of storing offsets; commit what was processed, or leave it to enable.auto.commit"
-_JAVA_CLASS = "plug-in classes are Java's; give a callable or its dotted path as sasl.oauthbearer.token.provider"
+_LIBRDKAFKA = (
+    "it belongs to librdkafka's way of storing offsets; commit what was processed, or leave it to "
+    "enable.auto.commit"
+)
+_JAVA_CLASS = (
+    "plug-in classes are Java's; give a callable or its dotted path as sasl.oauthbearer.token.provider"
+)
 
 CLIENT_CONFIGS = ConfigTable(
     (*_KEYS, *GROUP_KEYS, *SECURITY_KEYS),
     {
         "enable.auto.offset.store": _LIBRDKAFKA,
-        "partitioner": "it is partitioner.class here: null, late, adaptive ...; records with a key go where Java's murmur2 puts them",
+        "partitioner": "it is partitioner.class here: null, late, adaptive ...; records with a key go where "
+        "Java's murmur2 puts them",
         "on_delivery": "give a callback with each record: send(..., on_delivery=...)",
-        "error_cb": "errors are raised by the calls that meet them, and logged: logging.getLogger('fairlead_kafka')",
-        "enable.partition.eof": "poll gives nothing at the end of a partition; compare position() with end_offsets()",
+        "error_cb": "errors are raised by the calls that meet them, and logged: "
+        "logging.getLogger('fairlead_kafka')",
+        "enable.partition.eof": "poll gives nothing at the end of a partition; compare position() with "
+        "end_offsets()",
         "ssl.engine.": "TLS is Python's ssl; keys and certificates come from files or as text",
-        "ssl.crl.location": "revocation lists are not read; have the authority issue certificates of a short life",
+        "ssl.crl.location": "revocation lists are not read; have the authority issue certificates of a short "
+        "life",
         "sasl.oauthbearer.jwt.": _JAVA_CLASS,
-        "sasl.oauthbearer.assertion.": "tokens are asked for with id and secret; else there is sasl.oauthbearer.token.provider",
-        "group.remote.assignor": "groups use the classic protocol, in which members share among themselves: partition.assignment.strategy",
+        "sasl.oauthbearer.assertion.": "tokens are asked for with id and secret; else there is "
+        "sasl.oauthbearer.token.provider",
+        "group.remote.assignor": "groups use the classic protocol, in which members share among themselves: "
+        "partition.assignment.strategy",
         "key.serializer": "keys and values are bytes; serialize before sending",
         "value.serializer": "keys and values are bytes; serialize before sending",
         "key.deserializer": "keys and values are bytes; deserialize after polling",

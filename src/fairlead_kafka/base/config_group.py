@@ -18,7 +18,8 @@ GROUP_KEYS = (
         "group.id",
         _T.STRING,
         None,
-        "The group that shares the topics subscribed to, and in whose name offsets are committed; null: none.",
+        "The group that shares the topics subscribed to, and in whose name offsets are committed; null: "
+        "none.",
         _CONSUMER,
         name_on_the_wire,
         nullable=True,
@@ -27,7 +28,8 @@ GROUP_KEYS = (
         "group.instance.id",
         _T.STRING,
         None,
-        "A name of this member's own: it keeps its partitions over a restart within session.timeout.ms (KIP-345).",
+        "A name of this member's own: it keeps its partitions over a restart within session.timeout.ms "
+        "(KIP-345).",
         _CONSUMER,
         name_on_the_wire,
         nullable=True,
@@ -44,15 +46,28 @@ GROUP_KEYS = (
         "partition.assignment.strategy",
         _T.LIST,
         ("range", "cooperative-sticky"),
-        "How a group shares, in order of preference: range, roundrobin, sticky, cooperative-sticky, or Kafka's class names. Partitions "
+        "How a group shares, in order of preference: range, roundrobin, sticky, cooperative-sticky, or "
+        "Kafka's class names. Partitions "
         "are kept through a rebalance only if all of them are cooperative.",
         _CONSUMER,
         not_empty,
     ),
     ConfigKey(
-        "session.timeout.ms", _T.INT, 45_000, "A member that is not heard of for this long loses its partitions.", _CONSUMER, at_least(1)
+        "session.timeout.ms",
+        _T.INT,
+        45_000,
+        "A member that is not heard of for this long loses its partitions.",
+        _CONSUMER,
+        at_least(1),
     ),
-    ConfigKey("heartbeat.interval.ms", _T.INT, 3_000, "How often a member tells that it lives.", _CONSUMER, at_least(1)),
+    ConfigKey(
+        "heartbeat.interval.ms",
+        _T.INT,
+        3_000,
+        "How often a member tells that it lives.",
+        _CONSUMER,
+        at_least(1),
+    ),
     ConfigKey(
         "max.poll.interval.ms",
         _T.INT,
@@ -61,6 +76,19 @@ GROUP_KEYS = (
         _CONSUMER,
         at_least(1),
     ),
-    ConfigKey("enable.auto.commit", _T.BOOLEAN, True, "With a group, commit what earlier polls gave, in the background.", _CONSUMER),
-    ConfigKey("auto.commit.interval.ms", _T.INT, 5_000, "How often enable.auto.commit commits.", _CONSUMER, at_least(0)),
+    ConfigKey(
+        "enable.auto.commit",
+        _T.BOOLEAN,
+        True,
+        "With a group, commit what earlier polls gave, in the background.",
+        _CONSUMER,
+    ),
+    ConfigKey(
+        "auto.commit.interval.ms",
+        _T.INT,
+        5_000,
+        "How often enable.auto.commit commits.",
+        _CONSUMER,
+        at_least(0),
+    ),
 )

@@ -21,7 +21,7 @@ FairleadError
     ├── OffsetOutOfRange   the offset asked for is not in the partition's log; says what is
     ├── LogTruncated       records that were read are lost after an unclean leader election
     └── ItemsFailed        some items of one admin call failed; `.errors` says which and why, `.results` has the others
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ class BatchRefused(FairleadError):
 class DecodeError(FairleadError, ValueError):
     """Bytes that are not what the protocol says.
 
-    `offset` is the position, in bytes from the start of the buffer given to the decoder, where decoding failed.
+    `offset` is the position, in bytes from the start of the buffer given to the decoder, where
+    decoding failed.
     """
 
     def __init__(self, message: str, offset: int) -> None:
@@ -87,7 +88,8 @@ class ConnectionFailed(FairleadError, ConnectionError):
 
 
 class NoBrokerReached(ConnectionFailed):
-    """A client has never reached a broker: most often its `bootstrap.servers` are wrong, or nothing runs there.
+    """A client has never reached a broker: most often its `bootstrap.servers` are wrong, or nothing
+    runs there.
 
     Trying again helps only if a broker is about to start.
     """
@@ -97,11 +99,12 @@ class NoBrokerReached(ConnectionFailed):
 
 
 class AuthenticationFailed(FairleadError):
-    """One end of a connection does not accept who the other one is: a certificate, a password, a token, a mechanism.
+    """One end of a connection does not accept who the other one is: a certificate, a password, a
+    token, a mechanism.
 
-    Final for the call that it is raised from. The client goes on trying at its reconnect back-off, so that what is mended (a
-    certificate renewed on disk, a user added) works without a restart. (Kafka's SslAuthenticationException and
-    SaslAuthenticationException.)
+    Final for the call that it is raised from. The client goes on trying at its reconnect back-off,
+    so that what is mended (a certificate renewed on disk, a user added) works without a restart.
+    (Kafka's SslAuthenticationException and SaslAuthenticationException.)
     """
 
 
@@ -110,7 +113,8 @@ class UnsupportedVersion(FairleadError):
 
 
 class TransactionFailed(FairleadError):
-    """The open transaction can only be aborted, or was: nothing of it is committed. Abort it, and begin again.
+    """The open transaction can only be aborted, or was: nothing of it is committed. Abort it, and
+    begin again.
 
     `__cause__` is the error that brought it about; None if the application aborted.
     """
@@ -136,19 +140,24 @@ class ProducerFenced(BrokerError):
 
 
 class OffsetOutOfRange(BrokerError):
-    """The offset asked for is not in the partition's log: retention or deletion took it, or it was never written.
+    """The offset asked for is not in the partition's log: retention or deletion took it, or it was
+    never written.
 
-    `partition` and `offset` say what was asked for; `log_start_offset` and `log_end_offset` what is there (-1: not known).
+    `partition` and `offset` say what was asked for; `log_start_offset` and `log_end_offset` what is
+    there (-1: not known).
     """
 
-    def __init__(self, partition: TopicPartition, offset: int, log_start_offset: int, log_end_offset: int) -> None:
+    def __init__(
+        self, partition: TopicPartition, offset: int, log_start_offset: int, log_end_offset: int
+    ) -> None:
         self.partition = partition
         self.offset = offset
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         super().__init__(
             codes.ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"offset {offset} of {partition} was asked for, but its log holds {log_start_offset} to {log_end_offset} (end excluded); "
+            f"offset {offset} of {partition} was asked for, but its log holds {log_start_offset} to "
+            f"{log_end_offset} (end excluded); "
             "seek to an offset in that range, or set auto.offset.reset",
         )
 
@@ -157,9 +166,11 @@ class OffsetOutOfRange(BrokerError):
 
 
 class LogTruncated(BrokerError):
-    """Records that were read are not in the partition's log any more: a leader that did not have them was elected (KIP-320).
+    """Records that were read are not in the partition's log any more: a leader that did not have
+    them was elected (KIP-320).
 
-    The log and what was read are the same up to `diverging_offset` (excluded); `offset` is where reading was to go on.
+    The log and what was read are the same up to `diverging_offset` (excluded); `offset` is where
+    reading was to go on.
     """
 
     def __init__(self, partition: TopicPartition, offset: int, diverging_offset: int) -> None:
@@ -168,7 +179,8 @@ class LogTruncated(BrokerError):
         self.diverging_offset = diverging_offset
         super().__init__(
             codes.ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{partition} was read up to offset {offset}, and lost its records from {diverging_offset} on in an unclean election; "
+            f"{partition} was read up to offset {offset}, and lost its records from {diverging_offset} on in "
+            "an unclean election; "
             "seek to where reading should go on, or set auto.offset.reset",
         )
 
@@ -179,17 +191,22 @@ class LogTruncated(BrokerError):
 class ItemsFailed(BrokerError):
     """Some items of one call failed, each with an error of its own.
 
-    `errors` maps the name of every failed item to its error, `results` that of every other item to its result; `code` is that of
-    the first error, so that a call about one item reads like a plain `BrokerError`.
+    `errors` maps the name of every failed item to its error, `results` that of every other item to
+    its result; `code` is that of the first error, so that a call about one item reads like a plain
+    `BrokerError`.
     """
 
-    def __init__(self, what: str, errors: Mapping[Any, BrokerError], results: Mapping[Any, Any] | None = None) -> None:
+    def __init__(
+        self, what: str, errors: Mapping[Any, BrokerError], results: Mapping[Any, Any] | None = None
+    ) -> None:
         self.what = what
         self.errors = dict(errors)
         self.results = dict(results or {})
         details = "; ".join(f"{name}: {error}" for name, error in self.errors.items())
         of = len(self.errors) + len(self.results)
-        super().__init__(next(iter(self.errors.values())).code, f"{what} failed for {len(self.errors)} of {of}: {details}")
+        super().__init__(
+            next(iter(self.errors.values())).code, f"{what} failed for {len(self.errors)} of {of}: {details}"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.what, self.errors, self.results)

@@ -1,7 +1,8 @@
 """Named places in the code where the simulation may plant a bug, to see that it would notice one.
 
-A method marked with `@hook("what it decides")` is entered in HOOKS when its class is made, and stays the plain method that it is: a call
-costs nothing more. `Hook.replaced` puts another in its place for the time of a block.
+A method marked with `@hook("what it decides")` is entered in HOOKS when its class is made, and
+stays the plain method that it is: a call costs nothing more. `Hook.replaced` puts another in its
+place for the time of a block.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class _Marked:
 
     def __set_name__(self, owner: type, attribute: str) -> None:
         if self._name in HOOKS:
-            raise AssertionError(f"two hooks are named {self._name!r}: {HOOKS[self._name]} and {owner.__name__}.{attribute}")
+            raise AssertionError(
+                f"two hooks are named {self._name!r}: {HOOKS[self._name]} and {owner.__name__}.{attribute}"
+            )
         setattr(owner, attribute, self._function)
         HOOKS[self._name] = Hook(owner, attribute)

@@ -1,9 +1,10 @@
 """Kernels: functions over every record or key, in machine code, each with a reference in Python.
 
-A kernel takes flat arrays and integers and gives integers. It is written in C (`src/native`), compiled when the package is built, and
-loaded with the package as the module `_native`, which takes a millisecond. The reference
-implementation, written independently from the format, is the oracle of the tests. It serves users
-only where there is no machine code, some fifty times slower; a warning in the log says so once.
+A kernel takes flat arrays and integers and gives integers. It is written in C (`src/native`),
+compiled when the package is built, and loaded with the package as the module `_native`, which takes
+a millisecond. The reference implementation, written independently from the format, is the oracle of
+the tests. It serves users only where there is no machine code, some fifty times slower; a warning
+in the log says so once.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ def _load() -> Any:
         return importlib.import_module("fairlead_kafka.base._native")
     except ImportError as error:
         logging.getLogger("fairlead_kafka").warning(
-            "no machine code for this platform (%s): records are encoded and decoded in Python, some fifty times slower; "
-            "install a wheel of fairlead-kafka, or build it from source with `pip install --no-binary fairlead-kafka fairlead-kafka`",
+            "no machine code for this platform (%s): records are encoded and decoded in Python, some fifty "
+            "times slower; "
+            "install a wheel of fairlead-kafka, or build it from source with `pip install --no-binary "
+            "fairlead-kafka fairlead-kafka`",
             error,
         )
         return None
@@ -42,17 +45,21 @@ MACHINE_CODE: bool = _NATIVE is not None
 
 
 class Kernel(Generic[P, R]):
-    """A function over flat arrays, served by machine code; `reference` is its reference implementation.
+    """A function over flat arrays, served by machine code; `reference` is its reference
+    implementation.
 
-    Arrays are C-contiguous and of exactly the item size that the kernel is made for (TypeError if not); nothing else is checked of what
-    its docstring says it assumes. With more than 64 KiB of arrays it works without the GIL.
+    Arrays are C-contiguous and of exactly the item size that the kernel is made for (TypeError if
+    not); nothing else is checked of what its docstring says it assumes. With more than 64 KiB of
+    arrays it works without the GIL.
     """
 
     def __init__(self, reference: Callable[P, R]) -> None:
         self.reference = reference
         self.__name__ = reference.__name__
         self.__doc__ = reference.__doc__
-        self.machine_code: Callable[P, R] | None = getattr(_NATIVE, reference.__name__) if MACHINE_CODE else None
+        self.machine_code: Callable[P, R] | None = (
+            getattr(_NATIVE, reference.__name__) if MACHINE_CODE else None
+        )
         self.serve(self.machine_code)
 
     def serve(self, body: Callable[P, R] | None) -> None:

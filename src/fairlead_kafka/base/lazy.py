@@ -1,4 +1,5 @@
-"""Public names that are loaded when they are first used (PEP 562): a program pays at its start for what it uses."""
+"""Public names that are loaded when they are first used (PEP 562): a program pays at its start for
+what it uses."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from importlib import import_module
 from typing import Any
 
 
-def lazily(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazily(
+    package: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """A package's `__getattr__` and `__dir__`, by module: the names that are found there.
 
     A name, once found, is the package's own. AttributeError for a name that no module has.

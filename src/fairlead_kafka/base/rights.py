@@ -13,7 +13,8 @@ _WHERE = {
 }
 
 _NO_AUTHORIZER = (
-    "this cluster has no authorizer, so everyone may do everything: set authorizer.class.name in the configs of its brokers and "
+    "this cluster has no authorizer, so everyone may do everything: set authorizer.class.name in the configs "
+    "of its brokers and "
     "controllers (Apache Kafka's own is org.apache.kafka.metadata.authorizer.StandardAuthorizer)"
 )
 

@@ -9,7 +9,8 @@ HIDDEN = "[hidden]"
 
 
 class Secret:
-    """A text that `repr`, `str`, `format` and JSON encoders cannot show. Equal to another one of the same text; pickles whole."""
+    """A text that `repr`, `str`, `format` and JSON encoders cannot show. Equal to another one of
+    the same text; pickles whole."""
 
     __slots__ = ("_text",)
 

@@ -19,7 +19,9 @@ def wrong_topic_name(name: str) -> str:
     if name in (".", ".."):
         return f"a topic's name must not be {name!r}"
     if len(name) > TOPIC_NAME_MAX_LENGTH:
-        return f"a topic's name has at most {TOPIC_NAME_MAX_LENGTH} characters; this one has {len(name)}: {name}"
+        return (
+            f"a topic's name has at most {TOPIC_NAME_MAX_LENGTH} characters; this one has {len(name)}: {name}"
+        )
     if not _LEGAL.fullmatch(name):
         return f"a topic's name is made of ASCII letters, digits, '.', '_' and '-'; {name!r} is not"
     return ""

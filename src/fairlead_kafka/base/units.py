@@ -1,4 +1,5 @@
-"""Units: time is an integer of nanoseconds inside machines, milliseconds on the wire and in configs."""
+"""Units: time is an integer of nanoseconds inside machines, milliseconds on the wire and in
+configs."""
 
 from __future__ import annotations
 

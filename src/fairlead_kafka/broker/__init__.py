@@ -1,10 +1,11 @@
 """One Kafka broker as a machine: bytes of clients in, bytes of answers and file effects out.
 
-Theory of operation. `Broker` (`machine`) gets events from its host and hands them on: bytes of a connection to its `Session`, answers of
-the disk to `Files`, deadlines to `Timers`. A session cuts frames, looks up the API in the registry (`dispatch`), and calls the handler
-in `broker.api`: one file per API, its docstring saying which versions it serves. A handler replies when it can, at once or in a later
-step; the session sends answers in the order of the requests. At the end of a step everything that was appended in it, by all sessions
-to all partitions, is written together.
+Theory of operation. `Broker` (`machine`) gets events from its host and hands them on: bytes of a
+connection to its `Session`, answers of the disk to `Files`, deadlines to `Timers`. A session cuts
+frames, looks up the API in the registry (`dispatch`), and calls the handler in `broker.api`: one
+file per API, its docstring saying which versions it serves. A handler replies when it can, at once
+or in a later step; the session sends answers in the order of the requests. At the end of a step
+everything that was appended in it, by all sessions to all partitions, is written together.
 
     Received ─▶ Session ─▶ decode ─▶ handler ──reply──▶ Session ─▶ Write
                                         │  ▲
@@ -12,28 +13,43 @@ to all partitions, is written together.
                                         ▼  │
                                  Logs ─▶ FileAppend ─▶ FileDone ─▶ Replication ─▶ high watermark
 
-`clients` has all sessions and bounds what they hold together; `log` is the shared log; `partitions` decides what this broker leads;
-`produced` what it demands of a batch; `answers` are on their way out; `purgatory` holds fetches that wait; `internal` reads and writes
-without a client, for the `coordinator` of groups and that of `transactions`, both of which keep what they know in `shards` of internal
-topics. `replication` keeps the partitions that several brokers have, and says what is replicated; `links` carries requests to other
-brokers, for replication and for transactions. `controller` holds the cluster's metadata, and tells what changes: one object for all
-brokers of a thread, called directly; `control` is the way to it from another process. `lifecycle` is the life of a broker as a table.
+`clients` has all sessions and bounds what they hold together; `log` is the shared log; `partitions`
+decides what this broker leads; `produced` what it demands of a batch; `answers` are on their way
+out; `purgatory` holds fetches that wait; `internal` reads and writes without a client, for the
+`coordinator` of groups and that of `transactions`, both of which keep what they know in `shards` of
+internal topics. `replication` keeps the partitions that several brokers have, and says what is
+replicated; `links` carries requests to other brokers, for replication and for transactions.
+`controller` holds the cluster's metadata, and tells what changes: one object for all brokers of a
+thread, called directly; `control` is the way to it from another process. `lifecycle` is the life of
+a broker as a table.
 
-`listeners` is what the configs say of where the broker listens; each has its security protocol, and its clients are told its addresses.
-What TLS does to bytes is the host's, and so is the judgement of passwords and tokens; `login` is the order in which a client's log-in goes.
-`authorizer` says who may do what; every handler asks it (`Session.may`, `api.rights`) for the rights that Kafka's asks for, and its
-docstring names them. `quotas` is what one client may use of a broker.
+`listeners` is what the configs say of where the broker listens; each has its security protocol, and
+its clients are told its addresses. What TLS does to bytes is the host's, and so is the judgement of
+passwords and tokens; `login` is the order in which a client's log-in goes. `authorizer` says who
+may do what; every handler asks it (`Session.may`, `api.rights`) for the rights that Kafka's asks
+for, and its docstring names them. `quotas` is what one client may use of a broker.
 
-`clients` keeps the sessions and what all of them may hold together. `guard` says whose fault an exception is: what a request, a partition
-or a task leaves to be called later is called in its name, and fails nobody else. `Broker.check()` compares what its parts keep twice.
+`clients` keeps the sessions and what all of them may hold together. `guard` says whose fault an
+exception is: what a request, a partition or a task leaves to be called later is called in its name,
+and fails nobody else. `Broker.check()` compares what its parts keep twice.
 
-A broker has one life. Its restart is another machine over the same folder; whatever is not on disk is gone. Nothing is acknowledged
-before it is written (and synced, where the topic asks for it), and with acks=all before it is replicated.
-"""
+A broker has one life. Its restart is another machine over the same folder; whatever is not on disk
+is gone. Nothing is acknowledged before it is written (and synced, where the topic asks for it), and
+with acks=all before it is replicated.
+"""  # noqa: E501
 
 from fairlead_kafka.broker.controller import Controller
 from fairlead_kafka.broker.faults import Faults
 from fairlead_kafka.broker.lifecycle import BrokerState, KillBroker, SetFaults, StartBroker, StopBroker
 from fairlead_kafka.broker.machine import Broker
 
-__all__ = ["Broker", "BrokerState", "Controller", "Faults", "KillBroker", "SetFaults", "StartBroker", "StopBroker"]
+__all__ = [
+    "Broker",
+    "BrokerState",
+    "Controller",
+    "Faults",
+    "KillBroker",
+    "SetFaults",
+    "StartBroker",
+    "StopBroker",
+]

@@ -1,4 +1,5 @@
-"""Answers of one connection on their way out: written at once or with a delay, and counted until they have left."""
+"""Answers of one connection on their way out: written at once or with a delay, and counted until
+they have left."""
 
 from __future__ import annotations
 
@@ -70,7 +71,10 @@ class Answers:
     def check(self) -> None:
         """Check that the counts of bytes fit together, between two steps; CheckFailed if not."""
         holds(f"{self._owner}: more has left than was written", 0 <= self._sent_bytes <= self._written_bytes)
-        holds(f"{self._owner}: much waits to be sent, and it does not ask", self._awaits_sent == (self.unsent_bytes > OUTBOUND_MAX_BYTES))
+        holds(
+            f"{self._owner}: much waits to be sent, and it does not ask",
+            self._awaits_sent == (self.unsent_bytes > OUTBOUND_MAX_BYTES),
+        )
 
     def _delay(self, buffers: list[Buffer]) -> None:
         broker = self._broker

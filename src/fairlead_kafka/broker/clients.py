@@ -1,13 +1,17 @@
-"""The connections of clients to one broker: how many there may be, which are closed as idle, and what all of them hold together.
+"""The connections of clients to one broker: how many there may be, which are closed as idle, and
+what all of them hold together.
 
-Kafka's rules (`ConnectionQuotas`, `Selector.IdleExpiryManager`, `SimpleMemoryPool`), with its configs. Above `max.connections` nobody is
-accepted until somebody leaves: what was accepted meanwhile is neither read nor served. Above `max.connections.per.ip` a connection is
-closed at once, and above its address' `connection_creation_rate` after a while. One on which nothing happened for
-`connections.max.idle.ms` is closed, but never while a request waits for its answer, or the connection is to be still.
+Kafka's rules (`ConnectionQuotas`, `Selector.IdleExpiryManager`, `SimpleMemoryPool`), with its
+configs. Above `max.connections` nobody is accepted until somebody leaves: what was accepted
+meanwhile is neither read nor served. Above `max.connections.per.ip` a connection is closed at once,
+and above its address' `connection_creation_rate` after a while. One on which nothing happened for
+`connections.max.idle.ms` is closed, but never while a request waits for its answer, or the
+connection is to be still.
 
-Once all requests that were read and not answered take more than `queued.max.request.bytes`, nothing more is read until they take half of
-it. Excepted are brokers, for whom others wait; connections that have not said yet who they are; and one at a time that has sent part of a
-request, oldest first, so that all of them end in turn even if parts alone pass the bound.
+Once all requests that were read and not answered take more than `queued.max.request.bytes`, nothing
+more is read until they take half of it. Excepted are brokers, for whom others wait; connections
+that have not said yet who they are; and one at a time that has sent part of a request, oldest
+first, so that all of them end in turn even if parts alone pass the bound.
 """
 
 from __future__ import annotations
@@ -73,7 +77,11 @@ class Clients:
             self._close_later(event, wait_ms)
             return
         if self._by_address.get(address, 0) >= self._allowed(address):
-            _logger.info("broker %d refuses a connection from %s: its address has as many as it may", broker.node_id, event.peer)
+            _logger.info(
+                "broker %d refuses a connection from %s: its address has as many as it may",
+                broker.node_id,
+                event.peer,
+            )
             broker.emit(Close(event.connection))
             return
         session = Session(broker, event.connection, event.peer, broker.listener_by_number(event.listener))
@@ -87,9 +95,14 @@ class Clients:
         self._look_later()
 
     def _close_later(self, event: Accepted, wait_ms: int) -> None:
-        """A connection above its address' quota (KIP-612): closed at once, its client would only come again the sooner."""
+        """A connection above its address' quota (KIP-612): closed at once, its client would only
+        come again the sooner."""
         broker, connection = self._broker, event.connection
-        _logger.info("broker %d refuses a connection from %s: its address makes more than it may", broker.node_id, event.peer)
+        _logger.info(
+            "broker %d refuses a connection from %s: its address makes more than it may",
+            broker.node_id,
+            event.peer,
+        )
         if len(self._closing) >= DELAYED_CLOSES_MAX:
             broker.emit(Close(connection))
             return
@@ -149,9 +162,12 @@ class Clients:
         self._hold_listener()
 
     def configured(self) -> None:
-        """The configs have changed. Kafka closes those that were used longest ago if there are too many now."""
+        """The configs have changed. Kafka closes those that were used longest ago if there are too
+        many now."""
         self._unblock()
-        served = sorted((each for each in self.sessions.values() if not each.blocked), key=lambda each: each.active_ns)
+        served = sorted(
+            (each for each in self.sessions.values() if not each.blocked), key=lambda each: each.active_ns
+        )
         for session in served[: max(0, len(served) - self._broker.settings["max.connections"])]:
             session.close()
         self._hold_listener()
@@ -160,7 +176,9 @@ class Clients:
 
     def _allowed(self, address: str) -> int:
         settings = self._broker.settings
-        allowed: int = overrides(settings["max.connections.per.ip.overrides"]).get(address, settings["max.connections.per.ip"])
+        allowed: int = overrides(settings["max.connections.per.ip.overrides"]).get(
+            address, settings["max.connections.per.ip"]
+        )
         return allowed
 
     def _unblock(self) -> None:
@@ -196,7 +214,9 @@ class Clients:
             if session.waits_for_answer or session.muting.on:
                 continue
             if session.active_ns + idle_ns <= broker.now_ns:
-                _logger.info("broker %d closes the connection from %s: it was idle", broker.node_id, session.peer)
+                _logger.info(
+                    "broker %d closes the connection from %s: it was idle", broker.node_id, session.peer
+                )
                 session.close()
             else:
                 first_ns = min(first_ns, session.active_ns)
@@ -234,7 +254,9 @@ class Clients:
     def _set_full(self, full: bool) -> None:
         self.full = full
         self._going_on = None
-        self._unfinished = {session: None for session in self.sessions.values() if session.unfinished} if full else {}
+        self._unfinished = (
+            {session: None for session in self.sessions.values() if session.unfinished} if full else {}
+        )
         if full:
             self._go_on_with_next()
         for session in list(self.sessions.values()):
@@ -251,7 +273,9 @@ class Clients:
 
     def _go_on_with_next(self) -> None:
         before = self._going_on
-        self._going_on = next((each for each in self._unfinished if each.unfinished and not each.kept_waiting), None)
+        self._going_on = next(
+            (each for each in self._unfinished if each.unfinished and not each.kept_waiting), None
+        )
         for session in (before, self._going_on):
             if session is not None:
                 self.hold(session)
@@ -280,9 +304,17 @@ class Clients:
         """Check the counts against the sessions, between two steps; CheckFailed if not."""
         sessions = self.sessions.values()
         addresses = [address_of(session.peer) for session in sessions]
-        same("connections by address", self._by_address, {address: addresses.count(address) for address in set(addresses)})
+        same(
+            "connections by address",
+            self._by_address,
+            {address: addresses.count(address) for address in set(addresses)},
+        )
         same("bytes of queued requests", self.queued_bytes, sum(session.queued_bytes for session in sessions))
-        same("bytes of answers that have not left", self.outbound_bytes, sum(session.awaited_bytes for session in sessions))
+        same(
+            "bytes of answers that have not left",
+            self.outbound_bytes,
+            sum(session.awaited_bytes for session in sessions),
+        )
         same("blocked sessions", list(self._blocked), [session for session in sessions if session.blocked])
         for session in sessions:
             session.check()
@@ -294,6 +326,7 @@ def address_of(peer: str) -> str:
 
 
 def overrides(listed: tuple[str, ...]) -> dict[str, int]:
-    """Address → most connections, from `address:number` entries (`max.connections.per.ip.overrides`)."""
+    """Address → most connections, from `address:number` entries
+    (`max.connections.per.ip.overrides`)."""
     pairs = (entry.rpartition(":") for entry in listed)
     return {address.strip("[]"): int(number) for address, _colon, number in pairs}

@@ -1,10 +1,12 @@
-"""A broker whose disk fails says so, and others lead in its place until it works again (Kafka's LogDirFailureChannel).
+"""A broker whose disk fails says so, and others lead in its place until it works again (Kafka's
+LogDirFailureChannel).
 
     working ──appends fail──▶ telling ──controller──▶ failed ──the log is mended──▶ telling ──controller──▶ working
                                  └──not heard, or of another life──▶ told again, a little later
 
-Meanwhile it leads only what nobody else in sync can, answers KAFKA_STORAGE_ERROR to who writes there, and serves what was written before.
-"""
+Meanwhile it leads only what nobody else in sync can, answers KAFKA_STORAGE_ERROR to who writes
+there, and serves what was written before.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class DiskWatch:
         self._telling = False
 
     def look(self) -> None:
-        """Tell the controller if it knows it differently. Called in each step of a broker that takes part."""
+        """Tell the controller if it knows it differently. Called in each step of a broker that
+        takes part."""
         broker = self._broker
         known = broker.controller.image.brokers.get(broker.node_id)
         works = broker.logs.error is None

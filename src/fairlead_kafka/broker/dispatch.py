@@ -1,6 +1,7 @@
 """Which handler serves which API in which versions: one table, filled by the files in `broker/api`.
 
-What ApiVersions tells clients is derived from this table, so a handler that is not here cannot be advertised.
+What ApiVersions tells clients is derived from this table, so a handler that is not here cannot be
+advertised.
 """
 
 from __future__ import annotations
@@ -10,14 +11,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairlead_kafka.base.errors import DecodeError
-from fairlead_kafka.wire import ApiKey, ApiMessage, Message, PrivateApi, Request, RequestHeader, decode_request
+from fairlead_kafka.wire import (
+    ApiKey,
+    ApiMessage,
+    Message,
+    PrivateApi,
+    Request,
+    RequestHeader,
+    decode_request,
+)
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
 Reply = Callable[[ApiMessage | None], None]
-"""Answers a request: the response, or None for no answer (acks=0). May be called in a later step; the first call counts."""
+"""Answers a request: the response, or None for no answer (acks=0). May be called in a later step;
+the first call counts."""
 Handler = Callable[["Broker", Request[Any], "Session", Reply], None]
 
 
@@ -30,7 +40,8 @@ class Api:
     high: int
     advertised_low: int
     pipelined: bool
-    """Several of these may be under way on one connection: the next is begun before the one before is answered."""
+    """Several of these may be under way on one connection: the next is begun before the one before
+    is answered."""
 
 
 REGISTRY: dict[ApiKey, Api] = {}
@@ -44,21 +55,25 @@ def serves(
 ) -> Callable[[Handler], Handler]:
     """Enter a handler into the table.
 
-    `advertised_low` is what ApiVersions says instead of the lowest version served (Produce alone needs it: KAFKA-18659).
+    `advertised_low` is what ApiVersions says instead of the lowest version served (Produce alone
+    needs it: KAFKA-18659).
     """
 
     def enter(handler: Handler) -> Handler:
         if api_key in REGISTRY:
             raise AssertionError(f"two handlers for {api_key.name}")
         low, high = versions
-        REGISTRY[api_key] = Api(handler, low, high, low if advertised_low is None else advertised_low, pipelined)
+        REGISTRY[api_key] = Api(
+            handler, low, high, low if advertised_low is None else advertised_low, pipelined
+        )
         return handler
 
     return enter
 
 
 def serves_privately(api_key: PrivateApi) -> Callable[[Handler], Handler]:
-    """Enter a handler for what brokers ask each other; one version, 0, since all brokers of a cluster are of one release."""
+    """Enter a handler for what brokers ask each other; one version, 0, since all brokers of a
+    cluster are of one release."""
 
     def enter(handler: Handler) -> Handler:
         PRIVATE[api_key] = Api(handler, 0, 0, 0, pipelined=True)
@@ -74,10 +89,12 @@ def api_of(api_key: int) -> Api | None:
 
 
 def decode_served(frame: memoryview, header: RequestHeader) -> Request[Message]:
-    """The request in a frame; bytes behind it are let pass, as Kafka's `AbstractRequest.parseRequest` does.
+    """The request in a frame; bytes behind it are let pass, as Kafka's
+    `AbstractRequest.parseRequest` does.
 
-    librdkafka needs that: when it asks for all topics it writes a null array as four bytes where one is due (Metadata 9 and later), and
-    three zeros are left over at the end. The error says where the message ended; cut there, only a message that was whole decodes.
+    librdkafka needs that: when it asks for all topics it writes a null array as four bytes where
+    one is due (Metadata 9 and later), and three zeros are left over at the end. The error says
+    where the message ended; cut there, only a message that was whole decodes.
     """
     try:
         return decode_request(frame, header)

@@ -1,15 +1,19 @@
-"""Fetch sessions (KIP-227): a consumer names its partitions once, and then only what changes; the answers do the same.
+"""Fetch sessions (KIP-227): a consumer names its partitions once, and then only what changes; the
+answers do the same.
 
     epoch 0: a new session ──▶ every partition answered ──▶ epoch 1, 2, …: changes named, changes answered ──▶ epoch -1: the end
 
-A session knows of each partition what was told of it last, and which of them could have news: those that were never read to their end,
-had an error, or were heard of since (the session waits in the purgatory for all of its partitions). A fetch looks at these alone, so a
-partition in which nothing happens costs nothing, however many of them a consumer reads.
+A session knows of each partition what was told of it last, and which of them could have news: those
+that were never read to their end, had an error, or were heard of since (the session waits in the
+purgatory for all of its partitions). A fetch looks at these alone, so a partition in which nothing
+happens costs nothing, however many of them a consumer reads.
 
-Sessions belong to no connection, as in Kafka's `FetchManager`. There are `max.incremental.fetch.session.cache.slots` of them. With all
-in use the one that was not used for longest goes, if that is two minutes or more; else who asks for one gets none (id 0) and names
-everything each time. Simpler than Kafka's: no privilege for followers, which use a stream of their own here, nor for large sessions.
-"""
+Sessions belong to no connection, as in Kafka's `FetchManager`. There are
+`max.incremental.fetch.session.cache.slots` of them. With all in use the one that was not used for
+longest goes, if that is two minutes or more; else who asks for one gets none (id 0) and names
+everything each time. Simpler than Kafka's: no privilege for followers, which use a stream of their
+own here, nor for large sessions.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -31,7 +35,8 @@ SLOTS = "max.incremental.fetch.session.cache.slots"
 NO_SESSION = 0
 FULL_EPOCH, FINAL_EPOCH = 0, -1
 EVICTION_MS = 120_000
-"""How long a session is safe from eviction after each use (Kafka's `MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS`)."""
+"""How long a session is safe from eviction after each use (Kafka's
+`MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS`)."""
 _ID_MAX = _EPOCH_MAX = 2**31 - 1
 
 
@@ -46,7 +51,8 @@ class WaitingFetch(Protocol):
 
 
 class Wanted:
-    """One partition of a fetch. `data` is what the request says of it, `topic` the name or id by which it says so."""
+    """One partition of a fetch. `data` is what the request says of it, `topic` the name or id by
+    which it says so."""
 
     __slots__ = ("data", "key", "told", "topic", "watched")
 
@@ -153,7 +159,11 @@ class FetchSession:
         same(f"{what}: partitions wanted", list(self.wants), [want.key for want in self.wants.values()])
         wants = set(self.wants.values())
         holds(f"{what}: one that is not wanted may have news", wants.issuperset(self.ready))
-        same(f"{what}: partitions watched", self._watching, {want.watched: want for want in wants if want.watched is not None})
+        same(
+            f"{what}: partitions watched",
+            self._watching,
+            {want.watched: want for want in wants if want.watched is not None},
+        )
         if self.session_id != NO_SESSION:
             deaf = [want.key for want in wants if want not in self.ready and want.watched is None]
             holds(f"{what}: news of {deaf} would not be heard", not deaf)
@@ -189,8 +199,9 @@ class FetchSessions:
     def of(self, message: FetchRequest, by_id: bool) -> FetchSession:
         """The session of a request, with the changes that it names.
 
-        Raises BrokerError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or FETCH_SESSION_TOPIC_ID_ERROR if the session
-        was begun by topic names and goes on by ids, or the reverse.
+        Raises BrokerError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or
+        FETCH_SESSION_TOPIC_ID_ERROR if the session was begun by topic names and goes on by ids, or
+        the reverse.
         """
         if message.session_epoch in (FULL_EPOCH, FINAL_EPOCH):
             self.end(message.session_id)
@@ -201,12 +212,16 @@ class FetchSessions:
             return session
         known = self._sessions.get(message.session_id)
         if known is None:
-            raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {message.session_id}")
+            raise BrokerError(
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {message.session_id}"
+            )
         if message.session_epoch != known.epoch:
             text = f"fetch session {known.session_id} is at epoch {known.epoch}, not {message.session_epoch}"
             raise BrokerError(ErrorCode.INVALID_FETCH_SESSION_EPOCH, text)
         if by_id != known.by_id:
-            raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "a fetch session keeps to topic names, or to ids")
+            raise BrokerError(
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "a fetch session keeps to topic names, or to ids"
+            )
         self._sessions[known.session_id] = self._sessions.pop(known.session_id)
         known.go_on(message)
         return known
@@ -217,8 +232,13 @@ class FetchSessions:
             session.ready.update(dict.fromkeys(session.wants.values()))
 
     def check(self) -> None:
-        """Sessions and the purgatory agree on who waits for what, and nobody is left there; CheckFailed if not."""
-        same("ids of fetch sessions", list(self._sessions), [session.session_id for session in self._sessions.values()])
+        """Sessions and the purgatory agree on who waits for what, and nobody is left there;
+        CheckFailed if not."""
+        same(
+            "ids of fetch sessions",
+            list(self._sessions),
+            [session.session_id for session in self._sessions.values()],
+        )
         used_ns = [session.used_ns for session in self._sessions.values()]
         holds("fetch sessions are not in the order of their use", used_ns == sorted(used_ns))
         waiters = self._broker.purgatory.waiters()
@@ -230,11 +250,17 @@ class FetchSessions:
                 waiter.check()
                 holds(f"{partition} has a waiter that does not know it", waiter.watches(partition))
                 kept = self._sessions.get(waiter.session_id) is waiter
-                holds(f"a fetch session that has ended waits for {partition}", kept or waiter.waiting is not None)
+                holds(
+                    f"a fetch session that has ended waits for {partition}",
+                    kept or waiter.waiting is not None,
+                )
         for session in self._sessions.values():
             for want in session.wants.values():
                 if want.watched is not None:
-                    holds(f"{want.key} is watched by its session alone", session in waiters.get(want.watched, ()))
+                    holds(
+                        f"{want.key} is watched by its session alone",
+                        session in waiters.get(want.watched, ()),
+                    )
 
     def _free_id(self) -> int:
         """An id for a new session; NO_SESSION if there is no room."""

@@ -1,6 +1,8 @@
-"""File effects with the answer delivered to a function: the broker's log never sees tokens or events.
+"""File effects with the answer delivered to a function: the broker's log never sees tokens or
+events.
 
-What is read is read for somebody, who takes the blame if that fails (`guard`). Writing, syncing and deleting are the log's own affair.
+What is read is read for somebody, who takes the blame if that fails (`guard`). Writing, syncing and
+deleting are the log's own affair.
 """
 
 from __future__ import annotations
@@ -8,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fairlead_kafka.core.effects import Buffer, Effect, FileAppend, FileDelete, FileList, FileRead, FileReplace, FileSync, FileTruncate
+from fairlead_kafka.core.effects import (
+    Buffer,
+    Effect,
+    FileAppend,
+    FileDelete,
+    FileList,
+    FileRead,
+    FileReplace,
+    FileSync,
+    FileTruncate,
+)
 from fairlead_kafka.core.events import FileDone
 
 Done = Callable[[Any, OSError | None], None]
@@ -17,7 +29,9 @@ Done = Callable[[Any, OSError | None], None]
 class Files:
     """Hands file effects to `emit` and remembers who waits for each."""
 
-    def __init__(self, emit: Callable[[Effect], None], bind: Callable[[Done], Done] = lambda done: done) -> None:
+    def __init__(
+        self, emit: Callable[[Effect], None], bind: Callable[[Done], Done] = lambda done: done
+    ) -> None:
         self._emit = emit
         self._bind = bind
         self._waiting: dict[int, Done] = {}

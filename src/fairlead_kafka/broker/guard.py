@@ -12,10 +12,11 @@ what they raise is its owner's.
     stream of replicas, link          it begins again
     task                              it comes round again
 
-Every such exception is logged with its trace, once a minute for each place in the code, and counted in `errors`. SHARED names what all of a
-broker stands on. An exception there leaves in doubt what is in the log, or who leads, and nobody's answer could be trusted any more: it
-ends the broker (`SharedDamage`), and another life begins with what is on disk.
-"""
+Every such exception is logged with its trace, once a minute for each place in the code, and counted
+in `errors`. SHARED names what all of a broker stands on. An exception there leaves in doubt what is
+in the log, or who leads, and nobody's answer could be trusted any more: it ends the broker
+(`SharedDamage`), and another life begins with what is on disk.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ _SHARED_CODE: dict[CodeType, str] = {}
 
 
 def shared(name: str) -> Callable[[F], F]:
-    """Mark a function as part of something in SHARED: what comes out of it, other than a refusal (BrokerError), ends the broker.
+    """Mark a function as part of something in SHARED: what comes out of it, other than a refusal
+    (BrokerError), ends the broker.
 
     The function stays as it is: where an exception came from is looked up when there is one.
     """
@@ -94,7 +96,8 @@ class Owner(Protocol):
 
 
 class Task:
-    """Something that a broker does by itself, again and again: after an exception it comes round again."""
+    """Something that a broker does by itself, again and again: after an exception it comes round
+    again."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -153,7 +156,8 @@ class Guard:
             self.owner = before
 
     def blame(self, owner: Owner | None, error: Exception) -> None:
-        """`error` was raised in something done for `owner`. Raises SharedDamage if it came out of something in SHARED."""
+        """`error` was raised in something done for `owner`. Raises SharedDamage if it came out of
+        something in SHARED."""
         damage = damage_of(error)
         if damage is error:
             raise error

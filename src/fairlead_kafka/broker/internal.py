@@ -1,4 +1,5 @@
-"""Appending and reading without a client: how coordinators keep what they know in partitions of this broker's log, and end transactions."""
+"""Appending and reading without a client: how coordinators keep what they know in partitions of
+this broker's log, and end transactions."""
 
 from __future__ import annotations
 
@@ -46,11 +47,13 @@ def append_internal(
     done: Callable[[int, int], None],
     producer: ProducerIdentity = NO_PRODUCER,
 ) -> None:
-    """Append records to a partition led here; done(error_code, base_offset) once they are replicated (error 0) or refused.
+    """Append records to a partition led here; done(error_code, base_offset) once they are
+    replicated (error 0) or refused.
 
-    As acks=all: NOT_ENOUGH_REPLICAS with too few replicas in sync; NOT_LEADER_OR_FOLLOWER if leadership went while they were replicated,
-    and then nobody knows what becomes of them. There is no time-out, so that what is answered is what is in the log.
-    With a `producer` they belong to its transaction; an older epoch than the partition has seen is INVALID_PRODUCER_EPOCH.
+    As acks=all: NOT_ENOUGH_REPLICAS with too few replicas in sync; NOT_LEADER_OR_FOLLOWER if
+    leadership went while they were replicated, and then nobody knows what becomes of them. There is
+    no time-out, so that what is answered is what is in the log. With a `producer` they belong to
+    its transaction; an older epoch than the partition has seen is INVALID_PRODUCER_EPOCH.
     """
     transactional = producer.producer_id >= 0
     batch = encode(
@@ -58,7 +61,9 @@ def append_internal(
         create_time_ms=broker.wall_ms,
         producer_id=producer.producer_id,
         producer_epoch=producer.epoch,
-        base_sequence=0 if transactional else NO_SEQUENCE,  # as Kafka's coordinator: nobody checks these sequences
+        base_sequence=0
+        if transactional
+        else NO_SEQUENCE,  # as Kafka's coordinator: nobody checks these sequences
         transactional=transactional,
     ).buffer
     partition = broker.log_of(topic, number)
@@ -70,7 +75,9 @@ def append_internal(
             partition.producers.check_epoch(producer.producer_id, producer.epoch)
         led = broker.replication.leading(partition)
         led.check_in_sync()
-        base_offset = broker.logs.append(partition, memoryview(batch), scan(batch)[0], led.epoch, broker.wall_ms)
+        base_offset = broker.logs.append(
+            partition, memoryview(batch), scan(batch)[0], led.epoch, broker.wall_ms
+        )
     except BrokerError as error:
         done(error.code, -1)
         return
@@ -78,7 +85,8 @@ def append_internal(
 
 
 def _when_replicated(broker: Broker, led: Led, done: Callable[[int], None]) -> None:
-    """Call done(0) once all that was appended to a partition so far is replicated, or done(error), once."""
+    """Call done(0) once all that was appended to a partition so far is replicated, or done(error),
+    once."""
     told = False
 
     def tell(error: int) -> None:
@@ -98,9 +106,11 @@ def _when_replicated(broker: Broker, led: Led, done: Callable[[int], None]) -> N
 
 
 def append_marker(broker: Broker, of: TopicPartition, marker: Marker, done: Callable[[int], None]) -> None:
-    """End a transaction in a partition led here; done(error code) once the marker is replicated (0) or refused, as in `append_internal`.
+    """End a transaction in a partition led here; done(error code) once the marker is replicated (0)
+    or refused, as in `append_internal`.
 
-    The group coordinator hears of the end of transactions in the partitions of committed offsets before `done` is called.
+    The group coordinator hears of the end of transactions in the partitions of committed offsets
+    before `done` is called.
     """
     partition = broker.log_of(of.topic, of.partition)
     if isinstance(partition, int):
@@ -133,12 +143,18 @@ def append_marker(broker: Broker, of: TopicPartition, marker: Marker, done: Call
 
 
 def read_internal(
-    broker: Broker, topic: str, number: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None], max_bytes: int
+    broker: Broker,
+    topic: str,
+    number: int,
+    offset: int,
+    done: Callable[[int, Sequence[Buffer], int], None],
+    max_bytes: int,
 ) -> None:
-    """Read whole batches from `offset` on: done(error_code, batches, next_offset); no batches: the end was reached.
+    """Read whole batches from `offset` on: done(error_code, batches, next_offset); no batches: the
+    end was reached.
 
-    The end is the high watermark. After an election it may lie below what the leader before had acknowledged: reading waits until it has
-    come to where this leader began.
+    The end is the high watermark. After an election it may lie below what the leader before had
+    acknowledged: reading waits until it has come to where this leader began.
     """
     partition = broker.log_of(topic, number)
     if isinstance(partition, int):
@@ -158,7 +174,13 @@ def read_internal(
     led.when_replicated(led.former_end, broker.guard.bind(known))
 
 
-def _read(broker: Broker, partition: Partition, offset: int, done: Callable[[int, Sequence[Buffer], int], None], max_bytes: int) -> None:
+def _read(
+    broker: Broker,
+    partition: Partition,
+    offset: int,
+    done: Callable[[int, Sequence[Buffer], int], None],
+    max_bytes: int,
+) -> None:
     start = max(offset, partition.log_start)
     locations = partition.select(start, partition.high_watermark, max_bytes, at_least_one=True)
     index = partition.index

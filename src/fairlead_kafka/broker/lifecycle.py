@@ -1,4 +1,5 @@
-"""The life of a broker: a table, the operations its launcher submits, and what is done on the way from state to state."""
+"""The life of a broker: a table, the operations its launcher submits, and what is done on the way
+from state to state."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ TRANSITIONS: dict[BrokerState, tuple[BrokerState, ...]] = {
     BrokerState.STOPPING: (BrokerState.STOPPED,),
     BrokerState.STOPPED: (),
 }
-"""The cluster's image is there, the log is read, the port opened, the controller told, requests served, everything written and synced;
-a failed start or a kill ends it at once."""
+"""The cluster's image is there, the log is read, the port opened, the controller told, requests
+served, everything written and synced; a failed start or a kill ends it at once."""
 
 
 def check_transition(before: BrokerState, after: BrokerState) -> None:
@@ -105,7 +106,8 @@ class Life:
             raise AssertionError(f"a broker knows no operation {operation!r}")
 
     def crashed(self) -> Sequence[Any]:
-        """The machine is ended by its host: take no part any more. The operations that were begun and not resolved."""
+        """The machine is ended by its host: take no part any more. The operations that were begun
+        and not resolved."""
         broker = self._broker
         self.state = BrokerState.STOPPED
         broker.forget()
@@ -138,7 +140,8 @@ class Life:
         self._broker.controller.attach(self._broker, self._attached)
 
     def _attached(self, error: FairleadError | None) -> None:
-        """The image is up to date: now the log can be read. Or it is so again, after the link was lost: then this is another life."""
+        """The image is up to date: now the log can be read. Or it is so again, after the link was
+        lost: then this is another life."""
         if self.state is BrokerState.RUNNING:
             self._register(self._registered_again)
         if self.state is not BrokerState.ATTACHING:
@@ -180,9 +183,15 @@ class Life:
             where = f"{listener.host}:{listener.port}"
             instead = "another address" if "assign" in event.error else "another port, or 0 for any"
             self._stop_listening()
-            self._failed(ConnectionFailed(f"broker {broker.node_id} cannot listen on {where}: {event.error}; give {instead}"))
+            self._failed(
+                ConnectionFailed(
+                    f"broker {broker.node_id} cannot listen on {where}: {event.error}; give {instead}"
+                )
+            )
             return
-        broker.listeners = tuple(each._replace(port=event.port) if each is listener else each for each in broker.listeners)
+        broker.listeners = tuple(
+            each._replace(port=event.port) if each is listener else each for each in broker.listeners
+        )
         self._to_open.discard(event.listener)
         if not self._to_open:
             self._enter(BrokerState.JOINING)
@@ -194,7 +203,9 @@ class Life:
 
     def _register(self, done: DecisionDone) -> None:
         broker = self._broker
-        endpoints = {each.name: (each.advertised_host, each.advertised_port or each.port) for each in broker.listeners}
+        endpoints = {
+            each.name: (each.advertised_host, each.advertised_port or each.port) for each in broker.listeners
+        }
         node = Node(broker.node_id, *endpoints[broker.links.listener.name], broker.rack)
         broker.controller.decide(BrokerStarted(node, endpoints), done)
 
@@ -209,11 +220,15 @@ class Life:
         self._broker.begin()
         operation, self._starting = self._starting, None
         assert operation is not None
-        self._broker.emit(Resolve(operation.completion, {each.name: each.port for each in self._broker.listeners}))
+        self._broker.emit(
+            Resolve(operation.completion, {each.name: each.port for each in self._broker.listeners})
+        )
 
     def _registered_again(self, _epoch: int | None, error: BrokerError | None) -> None:
         if error is not None:
-            _logger.warning("broker %d could not join again, and waits for the next time: %s", self._broker.node_id, error)
+            _logger.warning(
+                "broker %d could not join again, and waits for the next time: %s", self._broker.node_id, error
+            )
 
     def _failed(self, error: Exception) -> None:
         self._enter(BrokerState.STOPPED)
@@ -233,7 +248,8 @@ class Life:
             return
         self._enter(BrokerState.STOPPING)
         self._stopping = operation
-        # What it leads goes to others while it still serves, so that no client is kept waiting (controlled shutdown).
+        # What it leads goes to others while it still serves, so that no client is kept waiting
+        # (controlled shutdown).
         broker.controller.decide(BrokerStopping(broker.node_id), self._handed_over)
 
     def _handed_over(self, _result: object, error: BrokerError | None) -> None:

@@ -3,10 +3,11 @@
     asked ──connection ready──▶ sent ──answer──▶ done(response)
       └──the broker is gone, or the connection was lost, or too late──▶ done(error)
 
-A broker asks another for what a transaction needs (WriteTxnMarkers, and AddPartitionsToTxn to verify), and for what it replicates.
-Each goes over a lane of its own, a connection to each broker, for an answer that waits for data holds back whatever comes behind it.
-Brokers of one cluster are of one release, so nothing is negotiated. Whom there is to ask the controller's image says. Nothing is tried
-twice here: who asks knows better what to do.
+A broker asks another for what a transaction needs (WriteTxnMarkers, and AddPartitionsToTxn to
+verify), and for what it replicates. Each goes over a lane of its own, a connection to each broker,
+for an answer that waits for data holds back whatever comes behind it. Brokers of one cluster are of
+one release, so nothing is negotiated. Whom there is to ask the controller's image says. Nothing is
+tried twice here: who asks knows better what to do.
 """
 
 from __future__ import annotations
@@ -48,15 +49,23 @@ _SETTINGS: dict[str, Any] = {
 
 
 def is_of_broker(session: Session) -> bool:
-    """Whether another broker is at the other end: it says so where brokers come in, and may do what brokers do.
+    """Whether another broker is at the other end: it says so where brokers come in, and may do what
+    brokers do.
 
-    Anybody can call himself a broker. Where there are log-ins it is a user who does, and where there is an authorizer one with
-    CLUSTER_ACTION; where there is neither, everybody may do everything.
+    Anybody can call himself a broker. Where there are log-ins it is a user who does, and where
+    there is an authorizer one with CLUSTER_ACTION; where there is neither, everybody may do
+    everything.
     """
-    if session.client_id is None or not session.client_id.startswith(CLIENT_ID) or session.listener != session.broker.links.listener.name:
+    if (
+        session.client_id is None
+        or not session.client_id.startswith(CLIENT_ID)
+        or session.listener != session.broker.links.listener.name
+    ):
         return False
     known = session.login is None or session.login.done
-    return known and session.may(AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME, quiet=True)
+    return known and session.may(
+        AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME, quiet=True
+    )
 
 
 class Lane(Enum):
@@ -76,7 +85,8 @@ class _Asked(NamedTuple):
 
 
 class Links:
-    """The connections of one broker to the others. `advance` is called in each step, after the events."""
+    """The connections of one broker to the others. `advance` is called in each step, after the
+    events."""
 
     def __init__(self, broker: Broker) -> None:
         numbers = itertools.count(1)
@@ -95,11 +105,15 @@ class Links:
         lane: Lane = Lane.REQUESTS,
         timeout_ms: float | None = None,
     ) -> None:
-        """Send a request to a broker; done(response, None) or done(None, error), once, in this step or a later one.
+        """Send a request to a broker; done(response, None) or done(None, error), once, in this step
+        or a later one.
 
-        Without an answer for `timeout_ms` (30 s if it is not given) the connection is taken for dead, and closed.
+        Without an answer for `timeout_ms` (30 s if it is not given) the connection is taken for
+        dead, and closed.
         """
-        self._lanes[lane].ask(node_id, _Asked(api_key, version, message, self._broker.guard.bind(done), timeout_ms))
+        self._lanes[lane].ask(
+            node_id, _Asked(api_key, version, message, self._broker.guard.bind(done), timeout_ms)
+        )
 
     def handle(self, event: ConnectionEvent) -> None:
         """Take an event of one of these connections."""
@@ -107,7 +121,8 @@ class Links:
             lane.handle(event)
 
     def brokers_changed(self) -> None:
-        """A broker came or went: what was asked of one that is gone is answered with an error in the next `advance`."""
+        """A broker came or went: what was asked of one that is gone is answered with an error in
+        the next `advance`."""
         for lane in self._lanes.values():
             lane.connections.changed = True
 
@@ -144,7 +159,9 @@ class _Lane:
             "security.protocol": listener.protocol,
             "sasl.mechanism": mechanism,
         }
-        unsaid = Reachability(settings["client.id"], settings["request.timeout.ms"], quiet=True)  # replication has a log of its own
+        unsaid = Reachability(
+            settings["client.id"], settings["request.timeout.ms"], quiet=True
+        )  # replication has a log of its own
         self.connections = Connections(
             settings,
             broker.rng,
@@ -170,13 +187,21 @@ class _Lane:
 
     def advance(self) -> None:
         connections, now_ns = self.connections, self._broker.now_ns
-        if not (self._asked or connections.changed or connections.finished or connections.effects) and now_ns < connections.next_ns:
+        if (
+            not (self._asked or connections.changed or connections.finished or connections.effects)
+            and now_ns < connections.next_ns
+        ):
             return
         connections.tick(now_ns)
         if now_ns >= connections.next_ns:
             connections.expire()
-        brokers, apart = self._broker.controller.image.brokers, {self._broker.node_id, *self._broker.faults.cut_from}
-        connections.sync({node_id: info.node for node_id, info in brokers.items() if info.alive and node_id not in apart})
+        brokers, apart = (
+            self._broker.controller.image.brokers,
+            {self._broker.node_id, *self._broker.faults.cut_from},
+        )
+        connections.sync(
+            {node_id: info.node for node_id, info in brokers.items() if info.alive and node_id not in apart}
+        )
         while connections.finished:
             finished, connections.finished = connections.finished, []
             for on_done, error in finished:
@@ -196,12 +221,23 @@ class _Lane:
         self.connections.connect(peer)
         while self._asked.get(node_id) and peer.connection is not None and peer.ready(IN_FLIGHT_MAX):
             asked = self._asked[node_id].pop(0)
-            self.connections.send(peer.connection, asked.api_key, asked.message, asked.done, asked.timeout_ms, True, asked.version)
+            self.connections.send(
+                peer.connection,
+                asked.api_key,
+                asked.message,
+                asked.done,
+                asked.timeout_ms,
+                True,
+                asked.version,
+            )
         if not self._asked.get(node_id):
             self._asked.pop(node_id, None)
 
     def _lost(self, peer: Peer, _refusal: AuthenticationFailed | None) -> None:
-        self._fail(peer.node_id, ConnectionFailed(f"{peer} cannot be reached ({self.connections.reachability.reason(peer)})"))
+        self._fail(
+            peer.node_id,
+            ConnectionFailed(f"{peer} cannot be reached ({self.connections.reachability.reason(peer)})"),
+        )
 
     def _fail(self, node_id: int, error: Exception) -> None:
         for asked in self._asked.pop(node_id, ()):

@@ -1,8 +1,8 @@
 """Listeners of a broker: address, security, and what clients are told of it. `listeners` and its
 relatives are read as Kafka reads them.
 
-All brokers of a cluster share one config, so a port that is given is the first broker's and the others' follow it: of
-`EXTERNAL://0.0.0.0:9092` broker 2 has 9094.
+All brokers of a cluster share one config, so a port that is given is the first broker's and the
+others' follow it: of `EXTERNAL://0.0.0.0:9092` broker 2 has 9094.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _ANY_HOST = ("", "0.0.0.0", "::")
 
 
 class Listener(NamedTuple):
-    """One listener of one broker. `advertised_port` 0: the one it listens on. `port` 0: any free one."""
+    """One listener of one broker. `advertised_port` 0: the one it listens on. `port` 0: any free
+    one."""
 
     number: int
     """Number by which the machine and its host know the listener."""
@@ -45,49 +46,77 @@ class Listener(NamedTuple):
         return self.protocol.startswith("SASL")
 
 
-def listeners_of(settings: Settings, node_id: int = 0, host: str = "127.0.0.1", port: int = 0) -> tuple[Listener, ...]:
-    """The listeners of a broker, the first one first; without the config `listeners` one in plaintext at `host`:`port`.
+def listeners_of(
+    settings: Settings, node_id: int = 0, host: str = "127.0.0.1", port: int = 0
+) -> tuple[Listener, ...]:
+    """The listeners of a broker, the first one first; without the config `listeners` one in
+    plaintext at `host`:`port`.
 
     ConfigError, with the key, for what cannot be.
     """
     protocols = _protocols(settings["listener.security.protocol.map"])
-    advertised = {name: (where, number) for name, where, number in _parsed("advertised.listeners", settings["advertised.listeners"] or ())}
+    advertised = {
+        name: (where, number)
+        for name, where, number in _parsed("advertised.listeners", settings["advertised.listeners"] or ())
+    }
     if settings["listeners"] is None:
         named = [(DEFAULT_LISTENER, host, port)]
     else:
-        named = [(name, where, number and number + node_id) for name, where, number in _parsed("listeners", settings["listeners"])]
-    stray = [key for key in settings if key.startswith(OWN_PREFIX) and key.split(".")[2].upper() not in {each[0] for each in named}]
+        named = [
+            (name, where, number and number + node_id)
+            for name, where, number in _parsed("listeners", settings["listeners"])
+        ]
+    stray = [
+        key
+        for key in settings
+        if key.startswith(OWN_PREFIX) and key.split(".")[2].upper() not in {each[0] for each in named}
+    ]
     if stray:
-        raise ConfigError(f"{stray[0]}: there is no such listener; `listeners` has {', '.join(each[0] for each in named)}")
+        raise ConfigError(
+            f"{stray[0]}: there is no such listener; `listeners` has {', '.join(each[0] for each in named)}"
+        )
     if not named:
         raise ConfigError("listeners: at least one is needed, such as PLAINTEXT://127.0.0.1:9092")
     unknown = sorted(set(advertised) - {name for name, _host, _port in named})
     if unknown:
         raise ConfigError(
-            f"advertised.listeners: there is no listener {unknown[0]}; `listeners` has {', '.join(each[0] for each in named)}"
+            f"advertised.listeners: there is no listener {unknown[0]}; `listeners` has "
+            f"{', '.join(each[0] for each in named)}"
         )
     found: list[Listener] = []
     for number, (name, where, own_port) in enumerate(named, start=1):
         if name not in protocols:
-            raise ConfigError(f"listener.security.protocol.map: gives {name} no protocol; add {name}:SASL_SSL, or another of {PROTOCOLS}")
+            raise ConfigError(
+                f"listener.security.protocol.map: gives {name} no protocol; add {name}:SASL_SSL, or another "
+                f"of {PROTOCOLS}"
+            )
         told_host, told_port = advertised.get(name, (where, 0))
         if told_host in _ANY_HOST:
             raise ConfigError(
-                f"advertised.listeners: clients of {name} are told to connect to it, so it must be an address they can reach, "
+                f"advertised.listeners: clients of {name} are told to connect to it, so it must be an "
+                "address they can reach, "
                 f"got {told_host!r}; add {name}://HOST:0"
             )
         if max(own_port, told_port and told_port + node_id) > PORT_MAX:
             raise ConfigError(f"listeners: {name}: broker {node_id} would listen above port {PORT_MAX}")
-        found.append(Listener(number, name, protocols[name], where, own_port, told_host, told_port and told_port + node_id))
+        found.append(
+            Listener(
+                number, name, protocols[name], where, own_port, told_host, told_port and told_port + node_id
+            )
+        )
     return tuple(found)
 
 
 def between_brokers(settings: Settings, listeners: Sequence[Listener]) -> Listener:
-    """The listener by which brokers reach each other. ConfigError if what the configs say is not there."""
+    """The listener by which brokers reach each other. ConfigError if what the configs say is not
+    there."""
     name, protocol = settings["inter.broker.listener.name"], settings["security.inter.broker.protocol"]
     if name is not None:
         if "security.inter.broker.protocol" in settings.given:
-            raise ConfigError("inter.broker.listener.name and security.inter.broker.protocol say the same; leave one of them out")
+            raise ConfigError(
+                "inter.broker.listener.name and security.inter.broker.protocol say the same; leave one of "
+                "them out"
+            )
         found = [each for each in listeners if each.name == name]
         if not found:
             raise ConfigError(f"inter.broker.listener.name: there is no listener {name}")
@@ -105,9 +134,15 @@ def mechanism_between_brokers(settings: Mapping[str, Any], listener: Listener) -
     named: str | None = settings["sasl.mechanism.inter.broker.protocol"]
     enabled: tuple[str, ...] = listener_value(settings, listener.name, "sasl.enabled.mechanisms")
     if not enabled:
-        raise ConfigError(f"sasl.enabled.mechanisms: listener {listener.name} has log-ins and no mechanism; name PLAIN, or SCRAM-SHA-512")
+        raise ConfigError(
+            f"sasl.enabled.mechanisms: listener {listener.name} has log-ins and no mechanism; name PLAIN, or "
+            "SCRAM-SHA-512"
+        )
     if named is not None and named not in enabled:
-        raise ConfigError(f"sasl.mechanism.inter.broker.protocol: {named} is not in sasl.enabled.mechanisms of listener {listener.name}")
+        raise ConfigError(
+            f"sasl.mechanism.inter.broker.protocol: {named} is not in sasl.enabled.mechanisms of listener "
+            f"{listener.name}"
+        )
     return named or enabled[0]
 
 
@@ -122,7 +157,10 @@ def _protocols(entries: Sequence[str]) -> dict[str, str]:
     for entry in entries:
         name, colon, protocol = entry.partition(":")
         if not colon or protocol.upper() not in PROTOCOLS:
-            raise ConfigError(f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL with a protocol of {', '.join(PROTOCOLS)}")
+            raise ConfigError(
+                f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL with a protocol of "
+                f"{', '.join(PROTOCOLS)}"
+            )
         found[name.upper()] = protocol.upper()
     return found
 
@@ -135,7 +173,9 @@ def _parsed(key: str, entries: Sequence[str]) -> list[tuple[str, str, int]]:
         name, colon, where = entry.partition("://")
         host, port_colon, port = where.rpartition(":")
         name = name.upper()
-        if not (name and colon and port_colon and port.isascii() and port.isdigit() and int(port) <= PORT_MAX):
+        if not (
+            name and colon and port_colon and port.isascii() and port.isdigit() and int(port) <= PORT_MAX
+        ):
             raise ConfigError(f"{key}: {entry!r} is not NAME://HOST:PORT")
         if name in found:
             raise ConfigError(f"{key}: {name} is named twice")

@@ -1,19 +1,21 @@
-"""The broker's end of a log-in on one connection, as Kafka's `SaslServerAuthenticator`: which request is taken when, and what follows.
+"""The broker's end of a log-in on one connection, as Kafka's `SaslServerAuthenticator`: which
+request is taken when, and what follows.
 
-What is in the messages is judged by the host (`effects.Authenticate`), which knows passwords and keys; here is only the order.
+What is in the messages is judged by the host (`effects.Authenticate`), which knows passwords and
+keys; here is only the order.
 
-| state | what is taken | then |
-|---|---|---|
-| VERSIONS | ApiVersions | HANDSHAKE; VERSIONS still, if its version was not served (KIP-511) |
-| VERSIONS, HANDSHAKE | SaslHandshake | TOKENS (version 1), RAW_TOKENS (version 0), or FAILED if there is no such mechanism |
-| TOKENS | SaslAuthenticate | TOKENS, DONE or FAILED |
-| RAW_TOKENS | frames that are tokens (KIP-43) | RAW_TOKENS, DONE or FAILED |
-| DONE | everything | RENEWING by SaslHandshake, if the log-in ends at all, a second after the last one at the soonest (KIP-368) |
-| RENEWING | SaslAuthenticate | RENEWING, DONE or FAILED |
-| FAILED | nothing | after `connection.failed.authentication.delay.ms` the refusal is told and the connection closed |
+| state | what is taken | then | |---|---|---| | VERSIONS | ApiVersions | HANDSHAKE; VERSIONS still,
+if its version was not served (KIP-511) | | VERSIONS, HANDSHAKE | SaslHandshake | TOKENS (version
+1), RAW_TOKENS (version 0), or FAILED if there is no such mechanism | | TOKENS | SaslAuthenticate |
+TOKENS, DONE or FAILED | | RAW_TOKENS | frames that are tokens (KIP-43) | RAW_TOKENS, DONE or FAILED
+| | DONE | everything | RENEWING by SaslHandshake, if the log-in ends at all, a second after the
+last one at the soonest (KIP-368) | | RENEWING | SaslAuthenticate | RENEWING, DONE or FAILED | |
+FAILED | nothing | after `connection.failed.authentication.delay.ms` the refusal is told and the
+connection closed |
 
-Anything else ends the connection, as does a request once the session is over. A refusal is held back for as long as the connection is, so
-that who tries passwords learns no sooner on another connection (`SaslServerAuthenticator.handleAuthenticationFailure`).
+Anything else ends the connection, as does a request once the session is over. A refusal is held
+back for as long as the connection is, so that who tries passwords learns no sooner on another
+connection (`SaslServerAuthenticator.handleAuthenticationFailure`).
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=ApiMessage)
 TokenReply = Callable[[SaslAuthenticateResponse], None]
 RENEWALS_APART_NS = NS_PER_S
-"""A session is renewed no sooner after the last time (Kafka's `MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS`)."""
+"""A session is renewed no sooner after the last time (Kafka's
+`MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS`)."""
 _SIZE = struct.Struct(">i")
 
 
@@ -104,8 +107,15 @@ class ServerLogin:
     def refuses(self, header: RequestHeader) -> str | None:
         """Why a request cannot be taken now; None: it can."""
         if self.state is LoginState.DONE:
-            if self._expires_ns is not None and self._session.broker.now_ns >= self._expires_ns and header.api_key != ApiKey.SASL_HANDSHAKE:
-                return "its log-in has expired and was not renewed (connections.max.reauth.ms, or its token's end)"
+            if (
+                self._expires_ns is not None
+                and self._session.broker.now_ns >= self._expires_ns
+                and header.api_key != ApiKey.SASL_HANDSHAKE
+            ):
+                return (
+                    "its log-in has expired and was not renewed (connections.max.reauth.ms, or its "
+                    "token's end)"
+                )
             return None
         if header.api_key in TAKEN[self.state]:
             return None
@@ -123,19 +133,27 @@ class ServerLogin:
         session, enabled = self._session, self._enabled()
         now_ns = session.broker.now_ns
         again = self.state is LoginState.DONE
-        if again and (self._expires_ns is None or (self._renewed_ns is not None and now_ns - self._renewed_ns < RENEWALS_APART_NS)):
+        if again and (
+            self._expires_ns is None
+            or (self._renewed_ns is not None and now_ns - self._renewed_ns < RENEWALS_APART_NS)
+        ):
             reply(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[]))
             return
         if mechanism not in enabled:
             code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
             refusal = SaslHandshakeResponse(error_code=code, mechanisms=list(enabled))
-            self._end(refusal, reply, f"it wants to log in by {mechanism[:40]!r}, and there is {', '.join(enabled)}")
+            self._end(
+                refusal, reply, f"it wants to log in by {mechanism[:40]!r}, and there is {', '.join(enabled)}"
+            )
             return
         self._refusal = ""
         if again:
             self._renewed_ns = now_ns
             if mechanism != self._mechanism:
-                self._refusal = f"SASL mechanism '{mechanism}' requested by client is not supported for re-authentication of mechanism "
+                self._refusal = (
+                    f"SASL mechanism '{mechanism}' requested by client is not supported for "
+                    "re-authentication of mechanism "
+                )
                 self._refusal += f"'{self._mechanism}'"
             self.state = LoginState.RENEWING
         else:
@@ -178,7 +196,9 @@ class ServerLogin:
         session = self._session
         principal = Principal(USER, event.user)
         if self.state is LoginState.RENEWING and principal != session.principal:
-            changed = f"Cannot change principals during re-authentication from {session.principal} to {principal}"
+            changed = (
+                f"Cannot change principals during re-authentication from {session.principal} to {principal}"
+            )
             self._failed(AuthenticationFailed(changed), reply)
             return
         lifetime_ms = self._lifetime_ms(event.expires_ms)
@@ -191,7 +211,9 @@ class ServerLogin:
         self._session.principal = ANONYMOUS
         said = str(error)
         code = ErrorCode.SASL_AUTHENTICATION_FAILED
-        refusal = SaslAuthenticateResponse(error_code=code, error_message=said, auth_bytes=b"", session_lifetime_ms=0)
+        refusal = SaslAuthenticateResponse(
+            error_code=code, error_message=said, auth_bytes=b"", session_lifetime_ms=0
+        )
         self._end(refusal, reply, f"its log-in by {self._mechanism} failed: {said}")
 
     def _end(self, refusal: R, reply: Callable[[R], None], reason: str) -> None:
@@ -201,30 +223,39 @@ class ServerLogin:
 
         def end() -> None:
             reply(refusal)
-            broker.call_later(broker.faults.latency_ms, lambda: session.close(reason, drain=True), session)  # behind the answer
+            broker.call_later(
+                broker.faults.latency_ms, lambda: session.close(reason, drain=True), session
+            )  # behind the answer
 
         broker.call_later(broker.settings["connection.failed.authentication.delay.ms"], end, session)
 
     def _enabled(self) -> tuple[str, ...]:
-        enabled: tuple[str, ...] = listener_value(self._session.broker.settings, self._listener.name, "sasl.enabled.mechanisms")
+        enabled: tuple[str, ...] = listener_value(
+            self._session.broker.settings, self._listener.name, "sasl.enabled.mechanisms"
+        )
         return enabled
 
     def _lifetime_ms(self, expires_ms: int | None) -> int:
         """Lifetime of the log-in: its token's, at most `connections.max.reauth.ms`; 0: for ever."""
         settings, name = self._session.broker.settings, self._listener.name
         own = f"listener.name.{name.lower()}.{self._mechanism.lower()}.connections.max.reauth.ms"
-        most_ms: int = settings[own] if own in settings else listener_value(settings, name, "connections.max.reauth.ms")
+        most_ms: int = (
+            settings[own] if own in settings else listener_value(settings, name, "connections.max.reauth.ms")
+        )
         return session_lifetime_ms(most_ms, expires_ms, self._session.broker.wall_ms)
 
 
 def _accepted(event: Authenticated, lifetime_ms: int) -> SaslAuthenticateResponse:
     """The answer to a token that was not refused."""
     token = event.message or b""
-    return SaslAuthenticateResponse(error_code=ErrorCode.NONE, error_message=None, auth_bytes=token, session_lifetime_ms=lifetime_ms)
+    return SaslAuthenticateResponse(
+        error_code=ErrorCode.NONE, error_message=None, auth_bytes=token, session_lifetime_ms=lifetime_ms
+    )
 
 
 def session_lifetime_ms(most_ms: int, expires_ms: int | None, now_ms: int) -> int:
-    """The shorter of `most_ms` (0: without end) and the time until `expires_ms` (None: without end); 0: without end.
+    """The shorter of `most_ms` (0: without end) and the time until `expires_ms` (None: without
+    end); 0: without end.
 
     What has expired by a little, as far as a clock may be off, counts for a millisecond.
     """

@@ -1,4 +1,5 @@
-"""One broker as a machine: events to sessions, timers, files and handlers; effects back to the host."""
+"""One broker as a machine: events to sessions, timers, files and handlers; effects back to the
+host."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ from fairlead_kafka.broker import api as _api  # noqa: F401  (fills the registry
 from fairlead_kafka.broker.authorizer import Authorizer
 from fairlead_kafka.broker.clients import Clients
 from fairlead_kafka.broker.control import FIRST_CONNECTION, ProducerIds
-from fairlead_kafka.broker.controller import AclsChanged, BrokerConfigsChanged, BrokersChanged, Change, ClientQuotasChanged, ClusterView
+from fairlead_kafka.broker.controller import (
+    AclsChanged,
+    BrokerConfigsChanged,
+    BrokersChanged,
+    Change,
+    ClientQuotasChanged,
+    ClusterView,
+)
 from fairlead_kafka.broker.coordinator import GroupCoordinator
 from fairlead_kafka.broker.disk_watch import DiskWatch
 from fairlead_kafka.broker.faults import Faults
@@ -57,14 +65,24 @@ DISK_FULL = "no space left on the device (as the script of faults has it)"
 
 
 class Broker:
-    """The machine of one broker, from one start to its stop or death. `folder` is where its log lives.
+    """The machine of one broker, from one start to its stop or death. `folder` is where its log
+    lives.
 
-    `host` and `port` are where it listens if its config has no `listeners`; port 0 takes any free one, and after the start `port` says
-    which. Hosted by any host. `controller` is the cluster as this broker sees it: the controller itself where all run on one thread, else a
-    copy that follows it.
+    `host` and `port` are where it listens if its config has no `listeners`; port 0 takes any free
+    one, and after the start `port` says which. Hosted by any host. `controller` is the cluster as
+    this broker sees it: the controller itself where all run on one thread, else a copy that follows
+    it.
     """
 
-    def __init__(self, node_id: int, controller: ClusterView, folder: str, rng: Rng, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        controller: ClusterView,
+        folder: str,
+        rng: Rng,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
         self.node_id = node_id
         self.controller = controller
         self.rng = rng
@@ -80,12 +98,14 @@ class Broker:
         self.faults = Faults()
         self.life = Life(self)
         self.authorizer: Authorizer | None = None
-        """Says who may do what, from the moment when the image is whole; None: everybody may do everything."""
+        """Says who may do what, from the moment when the image is whole; None: everybody may do
+        everything."""
         self.guard = Guard(f"broker {node_id}")
         self.bind = self.guard.bind
         self.files = Files(self._emit_file, self.guard.bind)
         self.handler_clock: Callable[[], int] = no_time
-        """Nanoseconds that the thread of this machine has worked; set by the launcher, for request_percentage."""
+        """Nanoseconds that the thread of this machine has worked; set by the launcher, for
+        request_percentage."""
         self.quotas = Quotas(self)
         self.clients = Clients(self)
         self.purgatory = Purgatory(self.guard)
@@ -93,7 +113,9 @@ class Broker:
         self.deadlines = Deadlines(self.call_at, self.guard.bind)
         self.partitions = HostedPartitions(self)
         log_settings = LogSettings.of(self.settings)
-        self.logs = Logs(self.files, f"{folder}/log", self.partitions.topic_of, self._written, self, log_settings)
+        self.logs = Logs(
+            self.files, f"{folder}/log", self.partitions.topic_of, self._written, self, log_settings
+        )
         self.disk_watch = DiskWatch(self)
         self.links = Links(self)
         self.replication = Replication(self)
@@ -108,7 +130,8 @@ class Broker:
         self._damage: Exception | None = None
         """Exception that ends this broker in its own next step; None: none."""
         self.wake: Callable[[], None] = lambda: None
-        """Set by the launcher: has the host step this machine soon. Needed when another broker's step changes something here."""
+        """Set by the launcher: has the host step this machine soon. Needed when another broker's
+        step changes something here."""
         self._unsubscribe: Callable[[], None] = lambda: None
 
     # --- The machine protocol
@@ -149,46 +172,67 @@ class Broker:
         return min(timer_ns, links_ns)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
-        """The host will not step this machine any more: give up leadership, and fail what the launcher waits for.
+        """The host will not step this machine any more: give up leadership, and fail what the
+        launcher waits for.
 
         Others that wait hear of it from the connections, which the host closes.
         """
-        operations = [*self.life.crashed(), *(event.operation for event in self._inbox if isinstance(event, Submitted))]
+        operations = [
+            *self.life.crashed(),
+            *(event.operation for event in self._inbox if isinstance(event, Submitted)),
+        ]
         return [Resolve(operation.completion, None, error) for operation in operations]
 
     # --- For handlers and the coordinator
 
     def call_at(self, deadline_ns: int, function: Callable[[], None], owner: Owner | None = None) -> Timer:
-        """Run `function` inside a step at `deadline_ns` or soon after, in the name of `owner`; `Timer.cancel()` prevents it."""
+        """Run `function` inside a step at `deadline_ns` or soon after, in the name of `owner`;
+        `Timer.cancel()` prevents it."""
         return self._timers.call_at(deadline_ns, self.guard.bind(function, owner))
 
-    def call_later(self, milliseconds: float, function: Callable[[], None], owner: Owner | None = None) -> Timer:
+    def call_later(
+        self, milliseconds: float, function: Callable[[], None], owner: Owner | None = None
+    ) -> Timer:
         """Run `function` inside a step `milliseconds` from now or soon after; see `call_at`."""
         return self.call_at(self.now_ns + ms_to_ns(milliseconds), function, owner)
 
     def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> Repeating:
-        """Run `function` every so many milliseconds, each time counted from its end, whatever it raises."""
+        """Run `function` every so many milliseconds, each time counted from its end, whatever it
+        raises."""
         return Repeating(self, name, wait_ms, function)
 
     def check(self) -> None:
         """Check that what is kept twice agrees, between two steps; CheckFailed if not. For tests
         and the simulator.
 
-        Until the log was read back, and once the broker has ended, what it keeps stands for nothing.
+        Until the log was read back, and once the broker has ended, what it keeps stands for
+        nothing.
         """
-        if self.state not in (BrokerState.OPENING, BrokerState.JOINING, BrokerState.RUNNING, BrokerState.STOPPING):
+        if self.state not in (
+            BrokerState.OPENING,
+            BrokerState.JOINING,
+            BrokerState.RUNNING,
+            BrokerState.STOPPING,
+        ):
             return
         self.logs.check()
         self.replication.check()
         self.clients.check()
-        for part in (self.coordinator, self.transactions, self.fetch_sessions, self.purgatory, self.deadlines):
+        for part in (
+            self.coordinator,
+            self.transactions,
+            self.fetch_sessions,
+            self.purgatory,
+            self.deadlines,
+        ):
             part.check()
         if self.authorizer is not None:
             self.authorizer.check(self.controller.image.acls)
 
     @property
     def errors(self) -> int:
-        """How many exceptions of requests, partitions and tasks this broker outlived (the metric `broker.errors`)."""
+        """How many exceptions of requests, partitions and tasks this broker outlived (the metric
+        `broker.errors`)."""
         return self.guard.errors
 
     def emit(self, effect: Effect) -> None:
@@ -209,7 +253,9 @@ class Broker:
 
     def take_ports(self, ports: Mapping[str, int]) -> None:
         """Before the start: the ports of listeners whose config leaves them free, by name."""
-        self.listeners = tuple(each._replace(port=each.port or ports.get(each.name, 0)) for each in self.listeners)
+        self.listeners = tuple(
+            each._replace(port=each.port or ports.get(each.name, 0)) for each in self.listeners
+        )
 
     def listener_by_number(self, number: int) -> Listener:
         """The listener with this number."""
@@ -223,13 +269,20 @@ class Broker:
         done: Callable[[int, int], None],
         producer: ProducerIdentity = NO_PRODUCER,
     ) -> None:
-        """Append records to a partition led here; done(error_code, base_offset) once they are replicated (error 0) or refused."""
+        """Append records to a partition led here; done(error_code, base_offset) once they are
+        replicated (error 0) or refused."""
         append_internal(self, topic, partition, columns, done, producer)
 
     def read_internal(
-        self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None], max_bytes: int = 1 << 20
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        done: Callable[[int, Sequence[Buffer], int], None],
+        max_bytes: int = 1 << 20,
     ) -> None:
-        """Read whole batches from `offset` on: done(error_code, batches, next_offset); no batches: the end was reached."""
+        """Read whole batches from `offset` on: done(error_code, batches, next_offset); no batches:
+        the end was reached."""
         read_internal(self, topic, partition, offset, done, max_bytes)
 
     # --- Connections
@@ -255,7 +308,8 @@ class Broker:
         self._unsubscribe = self.controller.subscribe(self._changed)
 
     def begin(self) -> None:
-        """The broker takes part: coordinate groups and transactions, and look after the log from time to time."""
+        """The broker takes part: coordinate groups and transactions, and look after the log from
+        time to time."""
         self.replication.start()
         self.coordinator.start()
         self.transactions.start()
@@ -281,7 +335,8 @@ class Broker:
         try:
             self._follow_change(change)
         except Exception as error:
-            # The controller calls in the step of whichever broker asked for the change: it is this one's end, not that one's.
+            # The controller calls in the step of whichever broker asked for the change: it is this
+            # one's end, not that one's.
             self._damage = SharedDamage(f"this broker's image of the cluster: {error!r}")
             self._damage.__cause__ = error
         if not self._stepping:
@@ -303,7 +358,8 @@ class Broker:
         self.replication.changed(change)
 
     def _tick(self) -> None:
-        """On the controller's own thread its clock is its brokers'. What raised there is tried again, a little later."""
+        """On the controller's own thread its clock is its brokers'. What raised there is tried
+        again, a little later."""
         soonest_ns = self.now_ns + NS_PER_S
         try:
             self.controller.tick(self.now_ns)
@@ -338,10 +394,16 @@ class Broker:
 _ON_EVENT: dict[type, Callable[[Broker, Any], None]] = {
     Accepted: lambda broker, event: broker.clients.accepted(event),
     Connected: Broker._outgoing,
-    Received: lambda broker, event: broker._outgoing(event) if event.connection > 0 else broker.clients.received(event),
-    Disconnected: lambda broker, event: broker._outgoing(event) if event.connection > 0 else broker.clients.disconnected(event),
+    Received: lambda broker, event: (
+        broker._outgoing(event) if event.connection > 0 else broker.clients.received(event)
+    ),
+    Disconnected: lambda broker, event: (
+        broker._outgoing(event) if event.connection > 0 else broker.clients.disconnected(event)
+    ),
     Secured: lambda broker, event: broker.clients.secured(event),
-    Authenticated: lambda broker, event: broker._outgoing(event) if event.connection > 0 else broker.clients.authenticated(event),
+    Authenticated: lambda broker, event: (
+        broker._outgoing(event) if event.connection > 0 else broker.clients.authenticated(event)
+    ),
     Sent: lambda broker, event: broker.clients.sent(event),
     Submitted: lambda broker, event: broker.life.submitted(event),
     Listening: lambda broker, event: broker.life.listening(event),

@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 class Outstanding:
     """One request between its beginning and its answer's departure."""
 
-    __slots__ = ("answered", "api", "buffers", "cost_bytes", "frame_bytes", "header", "release_ns", "session", "toll")
+    __slots__ = (
+        "answered",
+        "api",
+        "buffers",
+        "cost_bytes",
+        "frame_bytes",
+        "header",
+        "release_ns",
+        "session",
+        "toll",
+    )
 
     def __init__(self, session: Session, header: RequestHeader, api: Api, frame_bytes: int) -> None:
         self.session = session

@@ -1,4 +1,5 @@
-"""Which partitions this broker leads: requests name a topic and a number, here they become a partition of the log or an error."""
+"""Which partitions this broker leads: requests name a topic and a number, here they become a
+partition of the log or an error."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class HostedPartitions:
         self._offline: set[Partition] = set()
 
     def take_offline(self, partition: Partition) -> None:
-        """Serve nobody from a partition any more, in this life: something done for it raised, and what is known of it is in doubt."""
+        """Serve nobody from a partition any more, in this life: something done for it raised, and
+        what is known of it is in doubt."""
         if partition not in self._offline:
             self._offline.add(partition)
             _logger.error("%s: offline on broker %d until it starts again", partition, self._broker.node_id)
@@ -54,7 +56,8 @@ class HostedPartitions:
         return topic.name, limits
 
     def find(self, topic: TopicImage | None, number: int, claimed_epoch: int = -1) -> Partition | int:
-        """The partition if it is led here, else the error code that Kafka's `Partition.getLocalLog` gives.
+        """The partition if it is led here, else the error code that Kafka's `Partition.getLocalLog`
+        gives.
 
         `claimed_epoch` is the leader epoch the client believes in; -1: it does not say.
         """
@@ -62,7 +65,11 @@ class HostedPartitions:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         image = topic.partitions[number]
         if claimed_epoch >= 0 and claimed_epoch != image.leader_epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH if claimed_epoch < image.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+            return (
+                ErrorCode.FENCED_LEADER_EPOCH
+                if claimed_epoch < image.leader_epoch
+                else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
         if image.leader != self._broker.node_id:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         partition = self._broker.logs.partition(topic.topic_id, number)
@@ -72,7 +79,8 @@ class HostedPartitions:
         return partition
 
     def find_followed(self, topic: TopicImage, number: int) -> Partition | int:
-        """The partition if it is followed here, else NOT_LEADER_OR_FOLLOWER. `find` has looked at number and epoch."""
+        """The partition if it is followed here, else NOT_LEADER_OR_FOLLOWER. `find` has looked at
+        number and epoch."""
         if self._broker.node_id not in topic.partitions[number].replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         partition = self._broker.logs.partition(topic.topic_id, number)

@@ -1,4 +1,5 @@
-"""Requests that wait: fetches for data, found again by the partition that got some, and any request for its time to be over.
+"""Requests that wait: fetches for data, found again by the partition that got some, and any request
+for its time to be over.
 
 Kafka's `DelayedOperationPurgatory`.
 """
@@ -71,12 +72,18 @@ class Purgatory:
 
 
 class Deadlines:
-    """Times at which something is given up that nearly always is over long before: a dictionary, and one timer for the earliest.
+    """Times at which something is given up that nearly always is over long before: a dictionary,
+    and one timer for the earliest.
 
-    A timer of its own for each request would stay among the timers until its time, long after the request.
+    A timer of its own for each request would stay among the timers until its time, long after the
+    request.
     """
 
-    def __init__(self, call_at: Callable[[int, Callable[[], None]], Timer], bind: Callable[[Done], Done] = lambda done: done) -> None:
+    def __init__(
+        self,
+        call_at: Callable[[int, Callable[[], None]], Timer],
+        bind: Callable[[Done], Done] = lambda done: done,
+    ) -> None:
         self._call_at = call_at
         self._bind = bind
         self._due: dict[int, tuple[int, Callable[[], None]]] = {}
@@ -85,7 +92,8 @@ class Deadlines:
         """When the next look is due; None: nobody waits."""
 
     def add(self, deadline_ns: int, function: Callable[[], None]) -> int:
-        """Have `function` called at the deadline or soon after, unless `cancel` is called with the number returned."""
+        """Have `function` called at the deadline or soon after, unless `cancel` is called with the
+        number returned."""
         self._count += 1
         self._due[self._count] = deadline_ns, self._bind(function)
         self._look_at(deadline_ns)
@@ -98,7 +106,10 @@ class Deadlines:
     def check(self) -> None:
         """Somebody looks before the first of them is over; CheckFailed if not."""
         first = min((deadline_ns for deadline_ns, _ in self._due.values()), default=None)
-        holds(f"a deadline at {first}, the next look at {self._looking_ns}", first is None or first >= (self._looking_ns or first + 1))
+        holds(
+            f"a deadline at {first}, the next look at {self._looking_ns}",
+            first is None or first >= (self._looking_ns or first + 1),
+        )
 
     def _look_at(self, deadline_ns: int) -> None:
         if self._looking_ns is None or deadline_ns < self._looking_ns:

@@ -1,4 +1,5 @@
-"""Which replica a consumer had better read from: one in its own rack (KIP-392, Kafka's `RackAwareReplicaSelector`)."""
+"""Which replica a consumer had better read from: one in its own rack (KIP-392, Kafka's
+`RackAwareReplicaSelector`)."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ THIS_ONE = -1
 def preferred_replica(broker: Broker, partition: Partition, rack: str, offset: int) -> int:
     """The broker to fetch from `offset` at, for a consumer in `rack`; THIS_ONE: no other is better.
 
-    Asked of a leader that the config `replica.selector.class` lets send consumers away. A follower must be in sync, alive and in the
-    consumer's rack, and must have come to `offset`; the one that has come furthest is taken. A leader in that rack keeps its consumers.
+    Asked of a leader that the config `replica.selector.class` lets send consumers away. A follower
+    must be in sync, alive and in the consumer's rack, and must have come to `offset`; the one that
+    has come furthest is taken. A leader in that rack keeps its consumers.
     """
     led = broker.replication.led(partition)
     if not rack or led is None or broker.settings[SELECTOR] != RACK_AWARE:

@@ -1,10 +1,11 @@
 """APIs, versions and options that this cluster does not serve, and why: the other half of
 `dispatch.REGISTRY`.
 
-`REFUSED_APIS` and the registry together name every API of Kafka exactly once (a test holds them against each other), and the
-documentation prints both. A refused API is not in ApiVersions, and a request for it ends the connection, as in Kafka.
-`REFUSED_VERSIONS` are the versions of served APIs that a current Kafka (4.2) has and this cluster has not. `REFUSED_OPTIONS` are
-parts of served APIs that are answered with an error; configs have their own list (`base.config_broker.UNSUPPORTED`).
+`REFUSED_APIS` and the registry together name every API of Kafka exactly once (a test holds them
+against each other), and the documentation prints both. A refused API is not in ApiVersions, and a
+request for it ends the connection, as in Kafka. `REFUSED_VERSIONS` are the versions of served APIs
+that a current Kafka (4.2) has and this cluster has not. `REFUSED_OPTIONS` are parts of served APIs
+that are answered with an error; configs have their own list (`base.config_broker.UNSUPPORTED`).
 """
 
 from __future__ import annotations
@@ -113,12 +114,22 @@ class RefusedVersions(NamedTuple):
 
 REFUSED_VERSIONS: tuple[RefusedVersions, ...] = (
     RefusedVersions(ApiKey.PRODUCE, 13, 13, "topics are named by name when producing"),
-    RefusedVersions(ApiKey.LIST_OFFSETS, 11, 11, "it adds the earliest offset pending upload, and there is no tiered storage"),
+    RefusedVersions(
+        ApiKey.LIST_OFFSETS,
+        11,
+        11,
+        "it adds the earliest offset pending upload, and there is no tiered storage",
+    ),
     RefusedVersions(ApiKey.INIT_PRODUCER_ID, 6, 6, "two-phase commit (KIP-939) is not part of this release"),
     RefusedVersions(ApiKey.END_TXN, 5, 5, _TRANSACTION_VERSION),
     RefusedVersions(ApiKey.WRITE_TXN_MARKERS, 2, 2, _TRANSACTION_VERSION),
     RefusedVersions(ApiKey.TXN_OFFSET_COMMIT, 5, 5, _TRANSACTION_VERSION),
-    RefusedVersions(ApiKey.LIST_TRANSACTIONS, 2, 2, "its patterns are of a kind (RE2) that Python has not, and others may run for ever"),
+    RefusedVersions(
+        ApiKey.LIST_TRANSACTIONS,
+        2,
+        2,
+        "its patterns are of a kind (RE2) that Python has not, and others may run for ever",
+    ),
 )
 
 
@@ -132,17 +143,50 @@ class RefusedOption(NamedTuple):
 
 
 REFUSED_OPTIONS: tuple[RefusedOption, ...] = (
-    RefusedOption(ApiKey.PRODUCE, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "coordinators keep what they know there"),
-    RefusedOption(ApiKey.OFFSET_COMMIT, "retention_time_ms", ErrorCode.INVALID_REQUEST, "offsets are kept by offsets.retention.minutes"),
     RefusedOption(
-        ApiKey.FIND_COORDINATOR, "key type 2 (share group)", ErrorCode.INVALID_REQUEST, "share groups are not part of this release"
+        ApiKey.PRODUCE,
+        "internal topics",
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "coordinators keep what they know there",
     ),
-    RefusedOption(ApiKey.CREATE_TOPICS, "configs in UNSUPPORTED", ErrorCode.INVALID_CONFIG, "each with its own reason"),
-    RefusedOption(ApiKey.DELETE_TOPICS, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "groups would lose their offsets"),
-    RefusedOption(ApiKey.CREATE_PARTITIONS, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "groups would lose their home"),
-    RefusedOption(ApiKey.DELETE_RECORDS, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "groups would lose their offsets"),
     RefusedOption(
-        ApiKey.DESCRIBE_CONFIGS, "resources but topics and brokers", ErrorCode.INVALID_REQUEST, "nothing else has configs in this release"
+        ApiKey.OFFSET_COMMIT,
+        "retention_time_ms",
+        ErrorCode.INVALID_REQUEST,
+        "offsets are kept by offsets.retention.minutes",
+    ),
+    RefusedOption(
+        ApiKey.FIND_COORDINATOR,
+        "key type 2 (share group)",
+        ErrorCode.INVALID_REQUEST,
+        "share groups are not part of this release",
+    ),
+    RefusedOption(
+        ApiKey.CREATE_TOPICS, "configs in UNSUPPORTED", ErrorCode.INVALID_CONFIG, "each with its own reason"
+    ),
+    RefusedOption(
+        ApiKey.DELETE_TOPICS,
+        "internal topics",
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "groups would lose their offsets",
+    ),
+    RefusedOption(
+        ApiKey.CREATE_PARTITIONS,
+        "internal topics",
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "groups would lose their home",
+    ),
+    RefusedOption(
+        ApiKey.DELETE_RECORDS,
+        "internal topics",
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "groups would lose their offsets",
+    ),
+    RefusedOption(
+        ApiKey.DESCRIBE_CONFIGS,
+        "resources but topics and brokers",
+        ErrorCode.INVALID_REQUEST,
+        "nothing else has configs in this release",
     ),
     RefusedOption(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
@@ -156,6 +200,13 @@ REFUSED_OPTIONS: tuple[RefusedOption, ...] = (
         ErrorCode.INVALID_CONFIG,
         "they are read when a broker starts",
     ),
-    RefusedOption(ApiKey.CONSUMER_GROUP_HEARTBEAT, "all of it (group.protocol=consumer)", ErrorCode.UNSUPPORTED_VERSION, _GROUPS),
-    RefusedOption(ApiKey.DESCRIBE_CLUSTER, "endpoint type 2 (controllers)", ErrorCode.MISMATCHED_ENDPOINT_TYPE, _QUORUM),
+    RefusedOption(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        "all of it (group.protocol=consumer)",
+        ErrorCode.UNSUPPORTED_VERSION,
+        _GROUPS,
+    ),
+    RefusedOption(
+        ApiKey.DESCRIBE_CLUSTER, "endpoint type 2 (controllers)", ErrorCode.MISMATCHED_ENDPOINT_TYPE, _QUORUM
+    ),
 )

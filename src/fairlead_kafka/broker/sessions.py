@@ -1,20 +1,25 @@
-"""The server side of one connection: frames in, handlers called, answers out in the order of the requests.
+"""The server side of one connection: frames in, handlers called, answers out in the order of the
+requests.
 
-Kafka serves one request of a connection at a time: the next is begun when the one before is answered, so a fetch that waits for
-data holds what comes behind it. Here it is the same, except that handlers marked `pipelined` (Produce) may be begun while others
-of their kind still wait for the disk; they still append, and are answered, in order.
+Kafka serves one request of a connection at a time: the next is begun when the one before is
+answered, so a fetch that waits for data holds what comes behind it. Here it is the same, except
+that handlers marked `pipelined` (Produce) may be begun while others of their kind still wait for
+the disk; they still append, and are answered, in order.
 
     waiting frame --begin--> outstanding --reply--> answered --(first in order, fault's service time over)--> written --> sent
 
-What a connection costs is bounded (`base.limits`). While more than OUTBOUND_MAX_BYTES of its answers have not left, because its peer reads
-too slowly, nothing more is begun. Requests that are begun and not answered are counted by what they cost, and there is a bound on that.
-What can not be begun waits, and once much waits nothing more is read from the connection; nor, with a few exceptions, from any
-(`clients`) while all that was read and not answered passes `queued.max.request.bytes`. A client that has used up a quota is
-answered at once, and then nothing of its connection is begun or read for a while (`quotas`).
+What a connection costs is bounded (`base.limits`). While more than OUTBOUND_MAX_BYTES of its
+answers have not left, because its peer reads too slowly, nothing more is begun. Requests that are
+begun and not answered are counted by what they cost, and there is a bound on that. What can not be
+begun waits, and once much waits nothing more is read from the connection; nor, with a few
+exceptions, from any (`clients`) while all that was read and not answered passes
+`queued.max.request.bytes`. A client that has used up a quota is answered at once, and then nothing
+of its connection is begun or read for a while (`quotas`).
 
-Two faults (`broker.faults`) act here: `produce_service_time_ms` keeps the answer of a Produce back and with it everything behind it on
-this connection (KIP-794's "20 ms sleep injected for each produce response"); `latency_ms` delays answers on their way, all alike.
-"""
+Two faults (`broker.faults`) act here: `produce_service_time_ms` keeps the answer of a Produce back
+and with it everything behind it on this connection (KIP-794's "20 ms sleep injected for each
+produce response"); `latency_ms` delays answers on their way, all alike.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -109,7 +114,9 @@ class Session:
         `api.rights` asks of more at once.
         """
         authorizer = self.broker.authorizer
-        return authorizer is None or authorizer.allows(self.principal, self.host, operation, kind, name, quiet)
+        return authorizer is None or authorizer.allows(
+            self.principal, self.host, operation, kind, name, quiet
+        )
 
     @property
     def of_broker(self) -> bool:
@@ -172,7 +179,8 @@ class Session:
         for frame in frames:
             self._waiting.append(frame)
             self._waiting_bytes += len(frame)
-        # Small requests that are served at once (acks=0) are no flood, however many come in one piece: what waits is counted after it.
+        # Small requests that are served at once (acks=0) are no flood, however many come in one
+        # piece: what waits is counted after it.
         self._work()
         if frames and self.broker.clients.full and not self.closed:
             self.broker.clients.finished_one(self)
@@ -205,7 +213,9 @@ class Session:
         if self.closed:
             return
         if reason is not None:
-            _logger.warning("broker %d closes the connection from %s: %s", self.broker.node_id, self.peer, reason)
+            _logger.warning(
+                "broker %d closes the connection from %s: %s", self.broker.node_id, self.peer, reason
+            )
         self.broker.emit(Close(self.connection, drain))
         self.ended()
         self.broker.clients.forget(self)
@@ -222,7 +232,8 @@ class Session:
             self.broker.guard.call(None, function)
 
     def _work(self) -> None:
-        """Send what is answered, begin what may begin, until neither is possible. A reply from within a handler ends up here too."""
+        """Send what is answered, begin what may begin, until neither is possible. A reply from
+        within a handler ends up here too."""
         if self._working:
             return
         self._working = True
@@ -238,7 +249,9 @@ class Session:
         """Tell what the connection costs now, and whether too much waits."""
         count, waiting_bytes, much = len(self._waiting), self._waiting_bytes, self._much_waits
         if much:
-            self._much_waits = count > PENDING_REQUESTS_MAX // 2 or waiting_bytes > PENDING_REQUESTS_MAX_BYTES // 2
+            self._much_waits = (
+                count > PENDING_REQUESTS_MAX // 2 or waiting_bytes > PENDING_REQUESTS_MAX_BYTES // 2
+            )
         else:
             self._much_waits = count > PENDING_REQUESTS_MAX or waiting_bytes > PENDING_REQUESTS_MAX_BYTES
         difference_bytes = self._frames.held_bytes + waiting_bytes + self._begun_bytes - self._counted_bytes
@@ -340,17 +353,22 @@ class Session:
             if outstanding.toll is not None:
                 self.broker.quotas.answered(outstanding.toll, message)
             if message is not None:
-                outstanding.buffers = encode_response(header.api_key, header.version, header.correlation_id, message)
+                outstanding.buffers = encode_response(
+                    header.api_key, header.version, header.correlation_id, message
+                )
             self._work()
         except Exception as error:
             self.broker.guard.blame(outstanding, error)
 
     def _refuse(self, header: RequestHeader) -> None:
-        """Answer what is not served as Kafka does: ApiVersions in version 0 (KIP-511), anything else by hanging up."""
+        """Answer what is not served as Kafka does: ApiVersions in version 0 (KIP-511), anything
+        else by hanging up."""
         if header.api_key == ApiKey.API_VERSIONS:
             api = REGISTRY[ApiKey.API_VERSIONS]
             key = int(ApiKey.API_VERSIONS)
-            row = ApiVersionsResponse.ApiVersion(api_key=key, min_version=api.advertised_low, max_version=api.high)
+            row = ApiVersionsResponse.ApiVersion(
+                api_key=key, min_version=api.advertised_low, max_version=api.high
+            )
             message = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[row])
             self._answers.depart(encode_response(ApiKey.API_VERSIONS, 0, header.correlation_id, message))
             return
@@ -363,7 +381,9 @@ class Session:
         first, broker = self._outstanding[0], self.broker
         if first.release_ns is None:
             slow = first.header.api_key == ApiKey.PRODUCE and broker.faults.produce_service_time_ms > 0
-            first.release_ns = broker.now_ns + (ms_to_ns(broker.faults.produce_service_time_ms) if slow else 0)
+            first.release_ns = broker.now_ns + (
+                ms_to_ns(broker.faults.produce_service_time_ms) if slow else 0
+            )
             if slow:
                 broker.call_at(first.release_ns, self._work, self)
         if first.release_ns > broker.now_ns:

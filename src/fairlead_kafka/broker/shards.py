@@ -1,13 +1,14 @@
-"""The partitions of an internal topic that a broker leads: each is read into a shard when its leadership comes, and dropped when it goes.
+"""The partitions of an internal topic that a broker leads: each is read into a shard when its
+leadership comes, and dropped when it goes.
 
     led ──read to its end──▶ loaded ──led no more, or for another epoch, or the broker stops──▶ dropped
       └──a read failed──▶ begun again, a little later
 
-A shard belongs to one reign: a topic id and a leader epoch. A broker that loses a partition and gets it back may hear of both at once,
-and what others wrote in between is in the log alone.
+A shard belongs to one reign: a topic id and a leader epoch. A broker that loses a partition and
+gets it back may hear of both at once, and what others wrote in between is in the log alone.
 
-What a shard is, and what its records mean, is its owner's affair: the group coordinator keeps offsets in them, the transaction
-coordinator transactions.
+What a shard is, and what its records mean, is its owner's affair: the group coordinator keeps
+offsets in them, the transaction coordinator transactions.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class ShardHost(Protocol):
     def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> Repeating:
         """Run `function` every so many milliseconds."""
 
-    def read_internal(self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None]) -> None:
+    def read_internal(
+        self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None]
+    ) -> None:
         """Read batches; done(error_code, batches, next_offset)."""
 
 
@@ -126,14 +129,17 @@ class Shards(Generic[AnyShard]):
 
     def start(self) -> None:
         """Begin: read what is led here."""
-        self._unsubscribe = self._host.controller.subscribe(partial(self._host.guard.call, self, self._changed))
+        self._unsubscribe = self._host.controller.subscribe(
+            partial(self._host.guard.call, self, self._changed)
+        )
         self._follow(fresh=False)
 
     def __str__(self) -> str:
         return f"the shards of {self.topic}"
 
     def failed(self, _error: Exception) -> None:
-        """Following the controller raised: what is led here is compared with what is kept, a little later."""
+        """Following the controller raised: what is led here is compared with what is kept, a little
+        later."""
         self._host.call_at(self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._follow(fresh=False))
 
     def stop(self) -> None:
@@ -151,13 +157,19 @@ class Shards(Generic[AnyShard]):
         return self._led.get(shard.partition) is shard
 
     def of(self, key: str) -> AnyShard:
-        """The shard that `key` is at home in. BrokerError: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS while it is being read."""
+        """The shard that `key` is at home in. BrokerError: NOT_COORDINATOR, or
+        COORDINATOR_LOAD_IN_PROGRESS while it is being read."""
         topic = self._host.controller.image.topics.get(self.topic)
         shard = None if topic is None else self._led.get(home_partition(key, len(topic.partitions)))
         if shard is None:
-            raise BrokerError(ErrorCode.NOT_COORDINATOR, f"{self._what} {key!r} is not at home on broker {self._host.node_id}")
+            raise BrokerError(
+                ErrorCode.NOT_COORDINATOR,
+                f"{self._what} {key!r} is not at home on broker {self._host.node_id}",
+            )
         if not shard.loaded:
-            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"what is known of {self._what} {key!r} is being read")
+            raise BrokerError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"what is known of {self._what} {key!r} is being read"
+            )
         return shard
 
     def owner(self, shard: AnyShard) -> Owner:
@@ -168,7 +180,9 @@ class Shards(Generic[AnyShard]):
         """Forget a shard whose state is in doubt, and read its log again, a little later."""
         if self.holds(shard):
             self._drop(shard.partition)
-            self._host.call_at(self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._follow(fresh=False))
+            self._host.call_at(
+                self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._follow(fresh=False)
+            )
 
     def check(self) -> None:
         """Each shard is of the partition and the reign that it is kept for; CheckFailed if not."""
@@ -176,7 +190,8 @@ class Shards(Generic[AnyShard]):
         same(f"{self.topic}: shards", list(self._led), [shard.partition for shard in self._led.values()])
 
     def _changed(self, change: Change) -> None:
-        """Follow the controller. It calls in the step of the broker that asked for the change: files are for a step of our own."""
+        """Follow the controller. It calls in the step of the broker that asked for the change:
+        files are for a step of our own."""
         if isinstance(change, TopicCreated) and change.topic.name == self.topic:
             self._follow(fresh=True)
         elif _concerns(change, self.topic):
@@ -186,7 +201,11 @@ class Shards(Generic[AnyShard]):
         topic = self._host.controller.image.topics.get(self.topic)
         reigns: dict[int, tuple[UUID, int]] = {}
         if topic is not None:
-            mine = ((number, one) for number, one in enumerate(topic.partitions) if one.leader == self._host.node_id)
+            mine = (
+                (number, one)
+                for number, one in enumerate(topic.partitions)
+                if one.leader == self._host.node_id
+            )
             reigns = {number: (topic.topic_id, one.leader_epoch) for number, one in mine}
         for number in [number for number, reign in self._reigns.items() if reigns.get(number) != reign]:
             self._drop(number)
@@ -203,7 +222,9 @@ class Shards(Generic[AnyShard]):
             if not self.holds(shard):
                 return
             if error:
-                self._host.call_at(self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._load_again(shard))
+                self._host.call_at(
+                    self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._load_again(shard)
+                )
             elif batches:
                 self._keeper.replay(shard, b"".join(batches), offset)
                 self._load(shard, next_offset)
@@ -232,6 +253,7 @@ def _concerns(change: Change, topic: str) -> bool:
 
 
 def epoch_of(controller: ClusterView, topic: str, partition: int) -> int:
-    """The leader epoch of a partition, which is its coordinator's epoch; -1 if there is no such partition."""
+    """The leader epoch of a partition, which is its coordinator's epoch; -1 if there is no such
+    partition."""
     image = controller.image.partition(topic, partition)
     return NO_LEADER_EPOCH if image is None else image.leader_epoch

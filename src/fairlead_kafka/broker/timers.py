@@ -39,9 +39,12 @@ class TimerHost(Protocol):
 
 
 class Repeating:
-    """A task that comes round every so many milliseconds, counted from its end; it does so again although it raised."""
+    """A task that comes round every so many milliseconds, counted from its end; it does so again
+    although it raised."""
 
-    def __init__(self, host: TimerHost, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> None:
+    def __init__(
+        self, host: TimerHost, name: str, wait_ms: Callable[[], float], function: Callable[[], object]
+    ) -> None:
         self._host = host
         self._task = Task(name)
         self._wait_ms = wait_ms

@@ -1,4 +1,5 @@
-"""Which entries of access control lists the options of `fairlead acls` mean, as Kafka's AclCommand has them."""
+"""Which entries of access control lists the options of `fairlead acls` mean, as Kafka's AclCommand
+has them."""
 
 from __future__ import annotations
 
@@ -78,7 +79,10 @@ class Entries:
     def __post_init__(self) -> None:
         principals("--allow-principal", self.allowed)
         principals("--deny-principal", self.denied)
-        for option, hosts, who in (("allow", self.allow_hosts, self.allowed), ("deny", self.deny_hosts, self.denied)):
+        for option, hosts, who in (
+            ("allow", self.allow_hosts, self.allowed),
+            ("deny", self.deny_hosts, self.denied),
+        ):
             if hosts and not who:
                 raise UsageError(f"--{option}-host says from where for --{option}-principal: give both")
         if self.producer or self.consumer:
@@ -87,7 +91,9 @@ class Entries:
     def to_add(self) -> list[AclBinding]:
         """The entries to add. UsageError if nobody is named, or nothing."""
         if not (self.allowed or self.denied):
-            raise UsageError("say for whom: --allow-principal or --deny-principal, such as --allow-principal User:alice")
+            raise UsageError(
+                "say for whom: --allow-principal or --deny-principal, such as --allow-principal User:alice"
+            )
         if not list(self.resources.of(AclPatternType.LITERAL)):
             raise UsageError("say on what: --topic, --group, --transactional-id or --cluster")
         found = [
@@ -105,10 +111,18 @@ class Entries:
         of = list(self.resources.of(AclPatternType.LITERAL))
         people: list[tuple[str | None, str | None, AclPermission]] = list(self._people())
         if not of and not people:
-            raise UsageError("say which: --topic, --group, --transactional-id, --cluster, --allow-principal or --deny-principal")
-        what: list[tuple[AclResourceType, str | None, AclPatternType, AclOperation | None]] = list(self._operations())
+            raise UsageError(
+                "say which: --topic, --group, --transactional-id, --cluster, --allow-principal or "
+                "--deny-principal"
+            )
+        what: list[tuple[AclResourceType, str | None, AclPatternType, AclOperation | None]] = list(
+            self._operations()
+        )
         if not of:
-            what = [(AclResourceType.ANY, None, AclPatternType.ANY, operation) for operation in self._named_operations() or [None]]
+            what = [
+                (AclResourceType.ANY, None, AclPatternType.ANY, operation)
+                for operation in self._named_operations() or [None]
+            ]
         return [
             AclFilter(kind, name, pattern, who, host, operation or AclOperation.ANY, permission)
             for kind, name, pattern, operation in what
@@ -120,14 +134,25 @@ class Entries:
         roles = [role for role, wanted in ((_PRODUCER, self.producer), (_CONSUMER, self.consumer)) if wanted]
         for kind, name, pattern in self.resources.of(AclPatternType.LITERAL):
             if roles:
-                yield from ((kind, name, pattern, operation) for role in roles for operation in role.get(kind, ()))
+                yield from (
+                    (kind, name, pattern, operation) for role in roles for operation in role.get(kind, ())
+                )
             else:
-                yield from ((kind, name, pattern, operation) for operation in self._named_operations() or [None])
+                yield from (
+                    (kind, name, pattern, operation) for operation in self._named_operations() or [None]
+                )
 
     def _people(self) -> Iterator[tuple[str, str | None, AclPermission]]:
-        """Each principal with each host, None where none was said, and whether it is allowed or denied."""
-        yield from ((who, host, AclPermission.ALLOW) for who, host in product(self.allowed, self.allow_hosts or _ANYWHERE))
-        yield from ((who, host, AclPermission.DENY) for who, host in product(self.denied, self.deny_hosts or _ANYWHERE))
+        """Each principal with each host, None where none was said, and whether it is allowed or
+        denied."""
+        yield from (
+            (who, host, AclPermission.ALLOW)
+            for who, host in product(self.allowed, self.allow_hosts or _ANYWHERE)
+        )
+        yield from (
+            (who, host, AclPermission.DENY)
+            for who, host in product(self.denied, self.deny_hosts or _ANYWHERE)
+        )
 
     def _named_operations(self) -> list[AclOperation | None]:
         return [operation_of(name) for name in self.operations]
@@ -148,7 +173,10 @@ class Entries:
         if of.groups and not self.consumer:
             raise UsageError("--producer needs no right on a group: leave --group out, or add --consumer")
         if of.transactional_ids and not self.producer:
-            raise UsageError("--consumer needs no right on a transactional id: leave --transactional-id out, or add --producer")
+            raise UsageError(
+                "--consumer needs no right on a transactional id: leave --transactional-id out, or add "
+                "--producer"
+            )
 
 
 def principals(option: str, texts: Sequence[str]) -> Sequence[str]:
@@ -162,10 +190,14 @@ def principals(option: str, texts: Sequence[str]) -> Sequence[str]:
 
 
 def operation_of(text: str) -> AclOperation:
-    """The operation of a name: DescribeConfigs, describe_configs, describe-configs. ConfigError if there is none."""
+    """The operation of a name: DescribeConfigs, describe_configs, describe-configs. ConfigError if
+    there is none."""
     plain = re.sub("[-_]", "", text).lower()
     for name, operation in _OPERATIONS.items():
         if name.lower() == plain:
             return operation
     near = nearest(text, _OPERATIONS)
-    raise ConfigError(f"--operation {text}: is none of {', '.join(_OPERATIONS)}" + (f"; did you mean {near}?" if near else ""))
+    raise ConfigError(
+        f"--operation {text}: is none of {', '.join(_OPERATIONS)}"
+        + (f"; did you mean {near}?" if near else "")
+    )

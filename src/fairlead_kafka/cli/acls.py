@@ -25,19 +25,44 @@ from fairlead_kafka.cli.terminal import (
 
 app = typer.Typer(no_args_is_help=True, help="List, add and remove rights (access control lists).")
 
-Topics = Annotated[list[str] | None, typer.Option("--topic", help="On this topic; * is every topic. May be repeated.")]
-Groups = Annotated[list[str] | None, typer.Option("--group", help="On this group; * is every group. May be repeated.")]
-Ids = Annotated[list[str] | None, typer.Option("--transactional-id", help="On this transactional id, or * for every one. May be repeated.")]
-Cluster = Annotated[bool, typer.Option("--cluster", help="On the cluster itself.")]
-Prefixed = Annotated[bool, typer.Option("--prefixed", help="The names are prefixes: orders means orders, orders-eu, orders2.")]
-Allowed = Annotated[list[str] | None, typer.Option("--allow-principal", help="Allowed: User:alice, or User:* for all. May be repeated.")]
-Denied = Annotated[list[str] | None, typer.Option("--deny-principal", help="Denied, whatever allows it. May be repeated.")]
-AllowHosts = Annotated[list[str] | None, typer.Option("--allow-host", help="Allowed from this IP address; none given: from all.")]
-DenyHosts = Annotated[list[str] | None, typer.Option("--deny-host", help="Denied from this IP address; none given: from all.")]
-Producer = Annotated[
-    bool, typer.Option("--producer", help="What a producer needs: Write, Describe, Create on topics; Write, Describe on transactional ids.")
+Topics = Annotated[
+    list[str] | None, typer.Option("--topic", help="On this topic; * is every topic. May be repeated.")
 ]
-Consumer = Annotated[bool, typer.Option("--consumer", help="What a consumer needs: Read, Describe on topics; Read on groups.")]
+Groups = Annotated[
+    list[str] | None, typer.Option("--group", help="On this group; * is every group. May be repeated.")
+]
+Ids = Annotated[
+    list[str] | None,
+    typer.Option("--transactional-id", help="On this transactional id, or * for every one. May be repeated."),
+]
+Cluster = Annotated[bool, typer.Option("--cluster", help="On the cluster itself.")]
+Prefixed = Annotated[
+    bool, typer.Option("--prefixed", help="The names are prefixes: orders means orders, orders-eu, orders2.")
+]
+Allowed = Annotated[
+    list[str] | None,
+    typer.Option("--allow-principal", help="Allowed: User:alice, or User:* for all. May be repeated."),
+]
+Denied = Annotated[
+    list[str] | None, typer.Option("--deny-principal", help="Denied, whatever allows it. May be repeated.")
+]
+AllowHosts = Annotated[
+    list[str] | None, typer.Option("--allow-host", help="Allowed from this IP address; none given: from all.")
+]
+DenyHosts = Annotated[
+    list[str] | None, typer.Option("--deny-host", help="Denied from this IP address; none given: from all.")
+]
+Producer = Annotated[
+    bool,
+    typer.Option(
+        "--producer",
+        help="What a producer needs: Write, Describe, Create on topics; Write, Describe on transactional "
+        "ids.",
+    ),
+]
+Consumer = Annotated[
+    bool, typer.Option("--consumer", help="What a consumer needs: Read, Describe on topics; Read on groups.")
+]
 
 
 @app.command(name="list")
@@ -47,18 +72,23 @@ def list_acls(
     transactional_id: Ids = None,
     cluster: Cluster = False,
     prefixed: Prefixed = False,
-    principal: Annotated[list[str] | None, typer.Option("--principal", help="Only of this one: User:alice. May be repeated.")] = None,
+    principal: Annotated[
+        list[str] | None, typer.Option("--principal", help="Only of this one: User:alice. May be repeated.")
+    ] = None,
     json_file: JsonFile = None,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:
     """List rights.
 
-    Of a name, all that apply to it: its own, those of * and of its prefixes; with --prefixed, those of exactly this prefix.
+    Of a name, all that apply to it: its own, those of * and of its prefixes; with --prefixed, those
+    of exactly this prefix.
     """
     resources = Resources(topic or (), group or (), transactional_id or (), cluster, prefixed)
     who: Sequence[str | None] = principals("--principal", principal or ()) or (None,)
-    filters = [one._replace(principal=name) for one in resources.filters(AclPatternType.MATCH) for name in who]
+    filters = [
+        one._replace(principal=name) for one in resources.filters(AclPatternType.MATCH) for name in who
+    ]
     with open_admin(client_settings(bootstrap_servers, properties)) as admin:
         found = sorted({binding for one in filters for binding in admin.describe_acls(one)})
     if json_file != "-" and found:
@@ -87,7 +117,10 @@ def add(
     allow_host: AllowHosts = None,
     deny_host: DenyHosts = None,
     operation: Annotated[
-        list[str] | None, typer.Option("--operation", help="Read, Write, DescribeConfigs, ...; none given: All. May be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--operation", help="Read, Write, DescribeConfigs, ...; none given: All. May be repeated."
+        ),
     ] = None,
     topic: Topics = None,
     group: Groups = None,
@@ -105,7 +138,14 @@ def add(
     """
     resources = Resources(topic or (), group or (), transactional_id or (), cluster, prefixed)
     entries = Entries(
-        resources, allow_principal or (), deny_principal or (), allow_host or (), deny_host or (), operation or (), producer, consumer
+        resources,
+        allow_principal or (),
+        deny_principal or (),
+        allow_host or (),
+        deny_host or (),
+        operation or (),
+        producer,
+        consumer,
     ).to_add()
     failed: ItemsFailed | None = None
     with open_admin(client_settings(bootstrap_servers, properties)) as admin:
@@ -126,7 +166,10 @@ def remove(
     allow_host: AllowHosts = None,
     deny_host: DenyHosts = None,
     operation: Annotated[
-        list[str] | None, typer.Option("--operation", help="Only rights to Read, Write, ...; none given: to anything. May be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--operation", help="Only rights to Read, Write, ...; none given: to anything. May be repeated."
+        ),
     ] = None,
     topic: Topics = None,
     group: Groups = None,
@@ -140,11 +183,19 @@ def remove(
 ) -> None:
     """Take rights back, and denials.
 
-    All entries that fit what is said; what is not said fits anything. A name means its own entries alone, or those of exactly this prefix.
+    All entries that fit what is said; what is not said fits anything. A name means its own entries
+    alone, or those of exactly this prefix.
     """
     resources = Resources(topic or (), group or (), transactional_id or (), cluster, prefixed)
     filters = Entries(
-        resources, allow_principal or (), deny_principal or (), allow_host or (), deny_host or (), operation or (), producer, consumer
+        resources,
+        allow_principal or (),
+        deny_principal or (),
+        allow_host or (),
+        deny_host or (),
+        operation or (),
+        producer,
+        consumer,
     ).to_remove()
     failed: ItemsFailed | None = None
     with open_admin(client_settings(bootstrap_servers, properties)) as admin:
@@ -158,7 +209,10 @@ def remove(
     if failed is not None:
         raise failed
     if not gone:
-        errors.print("nothing was removed: there is no such entry; `fairlead acls list` shows what there is", markup=False)
+        errors.print(
+            "nothing was removed: there is no such entry; `fairlead acls list` shows what there is",
+            markup=False,
+        )
 
 
 def _row(binding: AclBinding) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """The application: commands put together, and errors as lines.
 
-Only the command that is called is imported: `pipeline check` answers in less time than it takes to load a client. Help is plain text, for
-rich, which would draw it in boxes, takes longer to load than Python itself and all of the rest.
+Only the command that is called is imported: `pipeline check` answers in less time than it takes to
+load a client. Help is plain text, for rich, which would draw it in boxes, takes longer to load than
+Python itself and all of the rest.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ _CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 def _application(arguments: list[str]) -> typer.Typer:
-    """The command that the arguments name; where they name none that there is, all of them, for their names and help alone."""
+    """The command that the arguments name; where they name none that there is, all of them, for
+    their names and help alone."""
     app = typer.Typer(
         name="fairlead",
         no_args_is_help=True,
@@ -95,7 +97,8 @@ def _root(
 
 
 def invoke(arguments: list[str]) -> int:
-    """Runs a command; the exit code. KeyboardInterrupt and BrokenPipeError come out of it, every other error is said in one line."""
+    """Runs a command; the exit code. KeyboardInterrupt and BrokenPipeError come out of it, every
+    other error is said in one line."""
     command = typer.main.get_command(_application(arguments))
     _take_settings(command)
     try:
@@ -135,11 +138,17 @@ def _take_settings(command: Any) -> None:
                 each.params += _settings_options(profiles.take_file, profiles.take_profile)
 
 
-def _settings_options(take_file: Callable[[str | None], None], take_profile: Callable[[str | None], None]) -> list[Any]:
+def _settings_options(
+    take_file: Callable[[str | None], None], take_profile: Callable[[str | None], None]
+) -> list[Any]:
     config_help = "A Java properties file of client configs, as for Kafka's own tools."
-    config = typer.Option(None, "--command-config", metavar="FILE", help=config_help, callback=take_file, expose_value=False)
+    config = typer.Option(
+        None, "--command-config", metavar="FILE", help=config_help, callback=take_file, expose_value=False
+    )
     profile_help = "Settings that `fairlead profile add` has kept."
-    profile = typer.Option(None, "--profile", metavar="NAME", help=profile_help, callback=take_profile, expose_value=False)
+    profile = typer.Option(
+        None, "--profile", metavar="NAME", help=profile_help, callback=take_profile, expose_value=False
+    )
 
     def carrier(command_config: str | None = config, profile: str | None = profile) -> None:
         """Only its options are of use."""

@@ -38,32 +38,62 @@ LOOK_S = 0.25
 def up(
     brokers: Annotated[int, typer.Option(min=1, help="How many brokers.")] = 1,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65_535, help="Port of the first broker, the others follow it (9092); 0: any free ports.")
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            help="Port of the first broker, the others follow it (9092); 0: any free ports.",
+        ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on, and to tell clients.")] = "127.0.0.1",
-    data_dir: Annotated[Path | None, typer.Option(help="Keep topics and records here; without it they go when the cluster stops.")] = None,
-    processes: Annotated[bool, typer.Option("--processes", help="A process of its own for each broker: all cores, and `kill -9`.")] = False,
-    racks: Annotated[str, typer.Option(help="Racks, separated by commas, in which the brokers stand in turn.")] = "",
-    tls: Annotated[bool, typer.Option("--tls", help="Connections are in TLS, with certificates made on the spot.")] = False,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Keep topics and records here; without it they go when the cluster stops."),
+    ] = None,
+    processes: Annotated[
+        bool,
+        typer.Option("--processes", help="A process of its own for each broker: all cores, and `kill -9`."),
+    ] = False,
+    racks: Annotated[
+        str, typer.Option(help="Racks, separated by commas, in which the brokers stand in turn.")
+    ] = "",
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Connections are in TLS, with certificates made on the spot.")
+    ] = False,
     sasl: Annotated[
-        LogIn | None, typer.Option(help="Clients log in; the files of settings that are written say by what, the others are there, too.")
+        LogIn | None,
+        typer.Option(
+            help="Clients log in; the files of settings that are written say by what, the others are there, "
+            "too."
+        ),
     ] = None,
     users: Annotated[
         list[str] | None,
-        typer.Option("--user", metavar="NAME[:PASSWORD]", help="A user; may be repeated. Without a password one is made up."),
+        typer.Option(
+            "--user",
+            metavar="NAME[:PASSWORD]",
+            help="A user; may be repeated. Without a password one is made up.",
+        ),
     ] = None,
-    acls: Annotated[bool, typer.Option("--acls", help="Users may do what `fairlead acls` says, the user admin everything.")] = False,
+    acls: Annotated[
+        bool,
+        typer.Option("--acls", help="Users may do what `fairlead acls` says, the user admin everything."),
+    ] = False,
     properties: Annotated[
-        list[str] | None, typer.Option("--property", "-X", metavar="KEY=VALUE", help="A broker config; may be repeated.")
+        list[str] | None,
+        typer.Option("--property", "-X", metavar="KEY=VALUE", help="A broker config; may be repeated."),
     ] = None,
 ) -> None:
     """Start an embedded cluster and serve it until Ctrl-C.
 
-    Any Kafka client may use it. With --tls or --sasl there is a file of settings for each user, for --command-config and Java's tools.
+    Any Kafka client may use it. With --tls or --sasl there is a file of settings for each user, for
+    --command-config and Java's tools.
     """
     named, security = _users(users), _security(tls, sasl)
     if security is None and (named or acls):
-        raise UsageError(f"{'--user' if named else '--acls'} needs users who log in: add --sasl scram, or --tls")
+        raise UsageError(
+            f"{'--user' if named else '--acls'} needs users who log in: add --sasl scram, or --tls"
+        )
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -77,17 +107,39 @@ def up(
         port = 0 if "listeners" in config else PORT
     if acls:
         config.setdefault("authorizer.class.name", STANDARD_AUTHORIZER)
-    with Cluster(brokers, data_dir, config, port, host, processes, standing, security, named or ("alice", "bob")) as cluster:
-        output.print(f"{brokers} {'broker' if brokers == 1 else 'brokers'} up: bootstrap.servers={cluster.bootstrap_servers}", markup=False)
+    with Cluster(
+        brokers, data_dir, config, port, host, processes, standing, security, named or ("alice", "bob")
+    ) as cluster:
+        output.print(
+            f"{brokers} {'broker' if brokers == 1 else 'brokers'} up: "
+            f"bootstrap.servers={cluster.bootstrap_servers}",
+            markup=False,
+        )
         for listener in cluster.listeners[1:]:
-            output.print(f"listener {listener}: bootstrap.servers={cluster.bootstrap_servers_of(listener)}", markup=False, soft_wrap=True)
+            output.print(
+                f"listener {listener}: bootstrap.servers={cluster.bootstrap_servers_of(listener)}",
+                markup=False,
+                soft_wrap=True,
+            )
         if processes:
-            output.print("processes: " + ", ".join(f"broker {broker.node_id} is {broker.pid}" for broker in cluster.brokers), markup=False)
-        kept = f"data in {data_dir}" if data_dir else "data in a temporary folder, removed at the end (--data-dir keeps it)"
+            output.print(
+                "processes: "
+                + ", ".join(f"broker {broker.node_id} is {broker.pid}" for broker in cluster.brokers),
+                markup=False,
+            )
+        kept = (
+            f"data in {data_dir}"
+            if data_dir
+            else "data in a temporary folder, removed at the end (--data-dir keeps it)"
+        )
         output.print(kept, markup=False)
         for user in cluster.users:
             mechanism = None if sasl is None else _MECHANISMS[sasl]
-            output.print(f"{user}: --command-config {cluster.settings_file(user, mechanism=mechanism)}", markup=False, soft_wrap=True)
+            output.print(
+                f"{user}: --command-config {cluster.settings_file(user, mechanism=mechanism)}",
+                markup=False,
+                soft_wrap=True,
+            )
         output.print("Ctrl-C stops it")
         _serve(cluster, stop)
         output.print("stopping")
@@ -107,7 +159,8 @@ def _users(given: list[str] | None) -> dict[str, str]:
 
 
 def _serve(cluster: Cluster, stop: threading.Event) -> None:
-    """Wait for `stop`. Says which brokers' processes have ended, and starts those again when it is told to."""
+    """Wait for `stop`. Says which brokers' processes have ended, and starts those again when it is
+    told to."""
     again = threading.Event()
     signal.signal(signal.SIGUSR1, lambda *_: again.set())
     running = dict.fromkeys(cluster.brokers, True)
@@ -122,4 +175,6 @@ def _serve(cluster: Cluster, stop: threading.Event) -> None:
             running[broker] = broker.running
             if ran and not broker.running:
                 ended = f"broker {broker.node_id} has ended; others lead its partitions where they can."
-                output.print(f"{ended} To start it again: kill -USR1 {os.getpid()}", markup=False, soft_wrap=True)
+                output.print(
+                    f"{ended} To start it again: kill -USR1 {os.getpid()}", markup=False, soft_wrap=True
+                )

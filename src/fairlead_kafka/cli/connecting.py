@@ -1,4 +1,5 @@
-"""Clients for commands: an unreachable cluster is said within seconds, and Ctrl-C never waits for it."""
+"""Clients for commands: an unreachable cluster is said within seconds, and Ctrl-C never waits for
+it."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def open_admin(config: Mapping[str, Any]) -> Iterator[Admin]:
 
 @contextmanager
 def open_consumer(config: Mapping[str, Any]) -> Iterator[Consumer]:
-    """A consumer of a cluster that answers. It creates no topics: who asks for a missing one has most often misspelt it."""
+    """A consumer of a cluster that answers. It creates no topics: who asks for a missing one has
+    most often misspelt it."""
     NETWORK_LOG.disabled = True
     with client.Consumer({"allow.auto.create.topics": "false", **config}) as consumer:
         _reach(consumer, config)
@@ -44,7 +46,8 @@ def open_consumer(config: Mapping[str, Any]) -> Iterator[Consumer]:
 
 @contextmanager
 def open_producer(config: Mapping[str, Any]) -> Iterator[Producer]:
-    """A producer to a cluster that answers. It delivers all it was given at the end, but after Ctrl-C gives up what is not sent."""
+    """A producer to a cluster that answers. It delivers all it was given at the end, but after
+    Ctrl-C gives up what is not sent."""
     NETWORK_LOG.disabled = True
     producer = client.Producer(config)
     try:
@@ -58,7 +61,8 @@ def open_producer(config: Mapping[str, Any]) -> Iterator[Producer]:
 
 
 def _reach(opened: Admin | Consumer | Producer, config: Mapping[str, Any]) -> None:
-    """ConnectionFailed if no broker can be reached; what takes long is told once, by us and not by the log."""
+    """ConnectionFailed if no broker can be reached; what takes long is told once, by us and not by
+    the log."""
     NETWORK_LOG.disabled = True
     try:
         try:
@@ -68,6 +72,8 @@ def _reach(opened: Admin | Consumer | Producer, config: Mapping[str, Any]) -> No
             opened.connect(PATIENCE_S)
     except NoBrokerReached as error:
         reason = str(error).removesuffix(NoBrokerReached.HINT)
-        raise ConnectionFailed(f"{reason}; `fairlead up` starts a cluster, --bootstrap-server names another") from None
+        raise ConnectionFailed(
+            f"{reason}; `fairlead up` starts a cluster, --bootstrap-server names another"
+        ) from None
     finally:
         NETWORK_LOG.disabled = False

@@ -17,7 +17,9 @@ def demo(
     input_path: Annotated[
         Path | None,
         typer.Option(
-            "--input", help=f"An access log: common, combined or JSON lines; may be compressed. Fields of a JSON line: {JSON_FIELDS}."
+            "--input",
+            help="An access log: common, combined or JSON lines; may be compressed. Fields of a JSON line: "
+            f"{JSON_FIELDS}.",
         ),
     ] = None,
     rows: Annotated[int, typer.Option(min=1, help="Lines to generate when there is no --input.")] = 100_000,

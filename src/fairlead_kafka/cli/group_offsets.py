@@ -23,7 +23,8 @@ _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One way to choose offsets; `value` is what goes with it: an offset, a distance, a time in ms since 1970."""
+    """One way to choose offsets; `value` is what goes with it: an offset, a distance, a time in ms
+    since 1970."""
 
     way: str
     value: int = 0
@@ -51,7 +52,10 @@ class Target:
         }
         chosen = {way: value for way, value in given.items() if value is not None}
         if len(chosen) != 1:
-            raise UsageError(f"say where to: one of {', '.join(given)}" + (f", not {' and '.join(chosen)}" if chosen else ""))
+            raise UsageError(
+                f"say where to: one of {', '.join(given)}"
+                + (f", not {' and '.join(chosen)}" if chosen else "")
+            )
         ((way, value),) = chosen.items()
         if way == "--to-datetime":
             return cls("time", _time_ms(value))
@@ -76,8 +80,11 @@ def _duration(text: str) -> timedelta:
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 
-def chosen_partitions(admin: Admin, topics: Sequence[str], committed: Mapping[TopicPartition, OffsetAndMetadata]) -> list[TopicPartition]:
-    """The partitions that `TOPIC` and `TOPIC:0,1` name; none named: those of all topics with an offset. UsageError for one that is not."""
+def chosen_partitions(
+    admin: Admin, topics: Sequence[str], committed: Mapping[TopicPartition, OffsetAndMetadata]
+) -> list[TopicPartition]:
+    """The partitions that `TOPIC` and `TOPIC:0,1` name; none named: those of all topics with an
+    offset. UsageError for one that is not."""
     wanted: dict[str, list[int] | None] = {}
     for text in topics:
         name, colon, numbers = text.partition(":")
@@ -92,19 +99,33 @@ def chosen_partitions(admin: Admin, topics: Sequence[str], committed: Mapping[To
         count = len(described[name].partitions)
         absent = [number for number in only or () if number >= count]
         if absent:
-            raise UsageError(f"topic {name} has partitions 0 to {count - 1}, and no {', '.join(map(str, absent))}")
+            raise UsageError(
+                f"topic {name} has partitions 0 to {count - 1}, and no {', '.join(map(str, absent))}"
+            )
         found += [TopicPartition(name, number) for number in (range(count) if only is None else only)]
     return sorted(found)
 
 
 def new_offsets(
-    admin: Admin, target: Target, partitions: Sequence[TopicPartition], committed: Mapping[TopicPartition, OffsetAndMetadata]
+    admin: Admin,
+    target: Target,
+    partitions: Sequence[TopicPartition],
+    committed: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> dict[TopicPartition, int]:
-    """{partition: offset to go on from}. What would lie outside of a log is moved to its nearer end, and that is said."""
+    """{partition: offset to go on from}. What would lie outside of a log is moved to its nearer
+    end, and that is said."""
     if not partitions:
         return {}
-    first = {of: one.offset for of, one in admin.list_offsets(dict.fromkeys(partitions, EARLIEST)).items() if one is not None}
-    end = {of: one.offset for of, one in admin.list_offsets(dict.fromkeys(partitions, LATEST)).items() if one is not None}
+    first = {
+        of: one.offset
+        for of, one in admin.list_offsets(dict.fromkeys(partitions, EARLIEST)).items()
+        if one is not None
+    }
+    end = {
+        of: one.offset
+        for of, one in admin.list_offsets(dict.fromkeys(partitions, LATEST)).items()
+        if one is not None
+    }
     present = {of: committed[of].offset for of in partitions if of in committed}
     if target.way == "to-earliest":
         return first
@@ -126,5 +147,7 @@ def new_offsets(
 def _within(of: TopicPartition, offset: int, first: int, end: int) -> int:
     nearest = min(max(offset, first), end)
     if nearest != offset:
-        errors.print(f"{of}: offset {offset} is outside of its log, {first} to {end}; taking {nearest}", markup=False)
+        errors.print(
+            f"{of}: offset {offset} is outside of its log, {first} to {end}; taking {nearest}", markup=False
+        )
     return nearest

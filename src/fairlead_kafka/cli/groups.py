@@ -29,13 +29,26 @@ from fairlead_kafka.client.group_lag import group_lags
 app = typer.Typer(no_args_is_help=True, help="List, describe, reset and delete consumer groups.")
 
 _INACTIVE = ("Empty", "Dead")
-_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling", "NotReady", "Unknown")
+_STATES = (
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Dead",
+    "Empty",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+    "Unknown",
+)
 """Kafka's `GroupState`, of all protocols."""
 
 
 @app.command(name="list")
 def list_groups(
-    state: Annotated[list[str] | None, typer.Option("--state", help="Only groups in this state, such as Stable; may be repeated.")] = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option("--state", help="Only groups in this state, such as Stable; may be repeated."),
+    ] = None,
     json_file: JsonFile = None,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
@@ -44,10 +57,16 @@ def list_groups(
     for name in state or ():
         if name.lower() not in map(str.lower, _STATES):
             near = nearest(name, _STATES)
-            raise ConfigError(f"--state {name}: is none of {', '.join(_STATES)}" + (f"; did you mean {near}?" if near else ""))
+            raise ConfigError(
+                f"--state {name}: is none of {', '.join(_STATES)}"
+                + (f"; did you mean {near}?" if near else "")
+            )
     with open_admin(client_settings(bootstrap_servers, properties)) as admin:
         listed = admin.list_groups(states=state or ())
-    rows = [{"group": one.group_id, "state": one.state, "type": one.type, "protocol_type": one.protocol_type} for one in listed.values()]
+    rows = [
+        {"group": one.group_id, "state": one.state, "type": one.type, "protocol_type": one.protocol_type}
+        for one in listed.values()
+    ]
     if json_file != "-" and rows:
         output.print(rows_table(rows))
     write_json(rows, json_file)
@@ -71,7 +90,9 @@ def describe(
         for group in report:
             coordinator = "unknown" if group["coordinator"] is None else group["coordinator"]
             protocol = f", {group['protocol']}" if group["protocol"] else ""
-            output.print(f"{group['group']}: {group['state']}{protocol}, coordinator {coordinator}", markup=False)
+            output.print(
+                f"{group['group']}: {group['state']}{protocol}, coordinator {coordinator}", markup=False
+            )
             rows = group["members"] if members else group["partitions"]
             if rows:
                 output.print(rows_table([{key: _plain(value) for key, value in row.items()} for row in rows]))
@@ -79,24 +100,45 @@ def describe(
 
 
 def _plain(value: Any) -> Any:
-    return ", ".join(f"{topic}: {' '.join(map(str, numbers))}" for topic, numbers in value.items()) if isinstance(value, dict) else value
+    return (
+        ", ".join(f"{topic}: {' '.join(map(str, numbers))}" for topic, numbers in value.items())
+        if isinstance(value, dict)
+        else value
+    )
 
 
 @app.command(name="reset-offsets")
 def reset_offsets(
     group: Annotated[str, typer.Argument(help="The group; it must have no members.")],
-    topic: Annotated[list[str] | None, typer.Option("--topic", help="TOPIC, or TOPIC:0,1 for single partitions; may be repeated.")] = None,
-    all_topics: Annotated[bool, typer.Option("--all-topics", help="Every topic that the group has offsets of.")] = False,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", help="TOPIC, or TOPIC:0,1 for single partitions; may be repeated."),
+    ] = None,
+    all_topics: Annotated[
+        bool, typer.Option("--all-topics", help="Every topic that the group has offsets of.")
+    ] = False,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first offset there is.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
-    to_current: Annotated[bool, typer.Option("--to-current", help="To the present offset, or the end where there is none.")] = False,
+    to_current: Annotated[
+        bool, typer.Option("--to-current", help="To the present offset, or the end where there is none.")
+    ] = False,
     to_offset: Annotated[int | None, typer.Option("--to-offset", help="To this offset.")] = None,
-    shift_by: Annotated[int | None, typer.Option("--shift-by", help="By so many offsets; a negative number goes back.")] = None,
-    to_datetime: Annotated[
-        str | None, typer.Option("--to-datetime", help="To the first record of 2026-01-31T10:00:00.000 (UTC, or with its zone) or later.")
+    shift_by: Annotated[
+        int | None, typer.Option("--shift-by", help="By so many offsets; a negative number goes back.")
     ] = None,
-    by_duration: Annotated[str | None, typer.Option("--by-duration", help="To the first record of so long ago: PT30M, P1DT12H.")] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only show what would be done.")] = False,
+    to_datetime: Annotated[
+        str | None,
+        typer.Option(
+            "--to-datetime",
+            help="To the first record of 2026-01-31T10:00:00.000 (UTC, or with its zone) or later.",
+        ),
+    ] = None,
+    by_duration: Annotated[
+        str | None, typer.Option("--by-duration", help="To the first record of so long ago: PT30M, P1DT12H.")
+    ] = None,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Do it; without this, only show what would be done.")
+    ] = False,
     json_file: JsonFile = None,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
@@ -112,7 +154,8 @@ def reset_offsets(
         state = _state(admin, group)
         if state not in _INACTIVE:
             raise UsageError(
-                f"the offsets of a group can only be reset while it has no members; {group} is {state}: stop its consumers first"
+                f"the offsets of a group can only be reset while it has no members; {group} is {state}: stop "
+                "its consumers first"
             )
         committed = admin.list_group_offsets([group])[group]
         partitions = chosen_partitions(admin, topic or (), committed)
@@ -139,7 +182,10 @@ def reset_offsets(
 @app.command()
 def delete(
     groups: Annotated[list[str], typer.Argument(help="Groups; they must have no members.")],
-    topic: Annotated[list[str] | None, typer.Option("--topic", help="Take back only the offsets of this topic; may be repeated.")] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", help="Take back only the offsets of this topic; may be repeated."),
+    ] = None,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:

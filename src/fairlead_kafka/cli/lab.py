@@ -11,7 +11,17 @@ from fairlead_kafka.cli.lab_cluster import kip578, replication
 from fairlead_kafka.cli.lab_exactly_once import exactly_once
 from fairlead_kafka.cli.lab_killstorm import killstorm
 from fairlead_kafka.cli.lab_latency import kip480, kip794, scenarios
-from fairlead_kafka.cli.lab_options import JsonFile, Peers, PlotFile, Profile, Target, chosen, chosen_all, chosen_profile, run_experiment
+from fairlead_kafka.cli.lab_options import (
+    JsonFile,
+    Peers,
+    PlotFile,
+    Profile,
+    Target,
+    chosen,
+    chosen_all,
+    chosen_profile,
+    run_experiment,
+)
 from fairlead_kafka.cli.lab_soak import soak
 from fairlead_kafka.cli.lab_spark import bounded, spark
 from fairlead_kafka.cli.lab_transcript import transcript
@@ -69,11 +79,20 @@ def throughput(
     profile: Profile = "quick",
     target: Target = "apache-kafka,fairlead",
     peers: Peers = None,
-    records: Annotated[int | None, typer.Option(min=1000, help="Records for the fast systems; the slow ones send a share of it.")] = None,
-    record_size: Annotated[list[int] | None, typer.Option(min=1, help="Bytes of a value; may be repeated.")] = None,
+    records: Annotated[
+        int | None,
+        typer.Option(min=1000, help="Records for the fast systems; the slow ones send a share of it."),
+    ] = None,
+    record_size: Annotated[
+        list[int] | None, typer.Option(min=1, help="Bytes of a value; may be repeated.")
+    ] = None,
     key: Annotated[str | None, typer.Option(help="unkeyed, keyed, or both separated by a comma.")] = None,
-    compression: Annotated[str | None, typer.Option(help="Separated by commas: none, gzip, snappy, lz4, zstd.")] = None,
-    security: Annotated[str, typer.Option(help="plaintext, ssl, or both separated by a comma.")] = "plaintext",
+    compression: Annotated[
+        str | None, typer.Option(help="Separated by commas: none, gzip, snappy, lz4, zstd.")
+    ] = None,
+    security: Annotated[
+        str, typer.Option(help="plaintext, ssl, or both separated by a comma.")
+    ] = "plaintext",
     rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of which the median counts.")] = None,
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
@@ -103,19 +122,35 @@ def consume(
     profile: Profile = "quick",
     target: Target = "apache-kafka,fairlead",
     peers: Peers = None,
-    records: Annotated[int | None, typer.Option(min=50_000, help="Records of 100 bytes; of larger ones as many as take no more.")] = None,
-    record_size: Annotated[list[int] | None, typer.Option(min=1, help="Bytes of a value; may be repeated.")] = None,
-    partitions: Annotated[list[int] | None, typer.Option(min=1, help="Partitions of the topic; may be repeated.")] = None,
-    compression: Annotated[str | None, typer.Option(help="Separated by commas: none, gzip, snappy, lz4, zstd.")] = None,
+    records: Annotated[
+        int | None,
+        typer.Option(min=50_000, help="Records of 100 bytes; of larger ones as many as take no more."),
+    ] = None,
+    record_size: Annotated[
+        list[int] | None, typer.Option(min=1, help="Bytes of a value; may be repeated.")
+    ] = None,
+    partitions: Annotated[
+        list[int] | None, typer.Option(min=1, help="Partitions of the topic; may be repeated.")
+    ] = None,
+    compression: Annotated[
+        str | None, typer.Option(help="Separated by commas: none, gzip, snappy, lz4, zstd.")
+    ] = None,
     how: Annotated[str | None, typer.Option(help="assigned, group, or both separated by a comma.")] = None,
-    delay: Annotated[int, typer.Option(min=0, help="ms that each answer of the broker takes: a client far away.")] = 0,
-    isolation: Annotated[str, typer.Option(help="read_uncommitted, or read_committed of transactions.")] = "read_uncommitted",
-    security: Annotated[str, typer.Option(help="plaintext, ssl, or both separated by a comma.")] = "plaintext",
+    delay: Annotated[
+        int, typer.Option(min=0, help="ms that each answer of the broker takes: a client far away.")
+    ] = 0,
+    isolation: Annotated[
+        str, typer.Option(help="read_uncommitted, or read_committed of transactions.")
+    ] = "read_uncommitted",
+    security: Annotated[
+        str, typer.Option(help="plaintext, ssl, or both separated by a comma.")
+    ] = "plaintext",
     latency: Annotated[bool, typer.Option(help="Measure latency from send to poll too.")] = True,
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """Records read per second, cold and warm, beside the peers. Without options that say what is read: all that the profile has."""
+    """Records read per second, cold and warm, beside the peers. Without options that say what is
+    read: all that the profile has."""
     from fairlead_kafka.lab.consume import COMPRESSIONS, HOWS, ISOLATIONS, PLAIN, SYSTEMS, Cell
     from fairlead_kafka.lab.targets import SECURITIES, TARGETS
 
@@ -125,7 +160,9 @@ def consume(
         Cell(size, count, codec, way, delay, chosen("--isolation", isolation, ISOLATIONS), each)
         for size in record_size or [PLAIN.record_size]
         for count in partitions or [PLAIN.partitions]
-        for codec in (chosen_all("--compression", compression, COMPRESSIONS) if compression else [PLAIN.compression])
+        for codec in (
+            chosen_all("--compression", compression, COMPRESSIONS) if compression else [PLAIN.compression]
+        )
         for way in (chosen_all("--how", how, HOWS) if how else [PLAIN.how])
         for each in chosen_all("--security", security, SECURITIES)
     ]
@@ -147,9 +184,16 @@ def isolation(
     profile: Profile = "quick",
     target: Target = "fairlead",
     peers: Peers = None,
-    load: Annotated[str | None, typer.Option(help="keyed, unkeyed, or both separated by a comma; default: both.")] = None,
-    fault: Annotated[str | None, typer.Option(help="slow, dead, or both separated by a comma; default: both.")] = None,
-    rate: Annotated[int, typer.Option(min=0, help="Records per second that are offered; 0: as fast as the client takes them.")] = 0,
+    load: Annotated[
+        str | None, typer.Option(help="keyed, unkeyed, or both separated by a comma; default: both.")
+    ] = None,
+    fault: Annotated[
+        str | None, typer.Option(help="slow, dead, or both separated by a comma; default: both.")
+    ] = None,
+    rate: Annotated[
+        int,
+        typer.Option(min=0, help="Records per second that are offered; 0: as fast as the client takes them."),
+    ] = 0,
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
@@ -176,7 +220,9 @@ def batching(
     target: Target = "fairlead",
     batch_size: Annotated[list[int] | None, typer.Option(min=0, help="batch.size; may be repeated.")] = None,
     linger: Annotated[list[int] | None, typer.Option(min=0, help="linger.ms; may be repeated.")] = None,
-    compression: Annotated[str | None, typer.Option(help="Separated by commas: none, gzip, snappy, lz4, zstd, or 'zstd 9'.")] = None,
+    compression: Annotated[
+        str | None, typer.Option(help="Separated by commas: none, gzip, snappy, lz4, zstd, or 'zstd 9'.")
+    ] = None,
     records: Annotated[int | None, typer.Option(min=100, help="Records of a row.")] = None,
     rate: Annotated[int | None, typer.Option(min=1, help="Records per second.")] = None,
     limits: Annotated[bool, typer.Option(help="Try the limits too.")] = True,

@@ -7,22 +7,39 @@ from typing import Annotated
 import typer
 
 from fairlead_kafka.base.errors import ConfigError
-from fairlead_kafka.cli.lab_options import JsonFile, PlotFile, Profile, Target, chosen, chosen_all, chosen_profile, run_experiment
+from fairlead_kafka.cli.lab_options import (
+    JsonFile,
+    PlotFile,
+    Profile,
+    Target,
+    chosen,
+    chosen_all,
+    chosen_profile,
+    run_experiment,
+)
 from fairlead_kafka.cli.terminal import output, progress, write_json
 
 
 def kip578(
     profile: Profile = "quick",
     target: Target = "apache-kafka,fairlead",
-    experiment: Annotated[str | None, typer.Option(help="A1, A2, A3, separated by commas; default: all.")] = None,
+    experiment: Annotated[
+        str | None, typer.Option(help="A1, A2, A3, separated by commas; default: all.")
+    ] = None,
     generator: Annotated[
-        str | None, typer.Option(help="Who produces: java, fairlead, or both separated by a comma; default: both.")
+        str | None,
+        typer.Option(help="Who produces: java, fairlead, or both separated by a comma; default: both."),
     ] = None,
     partitions: Annotated[
-        list[int] | None, typer.Option(min=1, help="Partitions of the topic; may be repeated; default: by profile.")
+        list[int] | None,
+        typer.Option(min=1, help="Partitions of the topic; may be repeated; default: by profile."),
     ] = None,
-    records: Annotated[int | None, typer.Option(min=1000, help="Records of 512 bytes of one load; default: by profile.")] = None,
-    hosting: Annotated[str, typer.Option(help="Our brokers: thread (all in one) or processes (one each).")] = "thread",
+    records: Annotated[
+        int | None, typer.Option(min=1000, help="Records of 512 bytes of one load; default: by profile.")
+    ] = None,
+    hosting: Annotated[
+        str, typer.Option(help="Our brokers: thread (all in one) or processes (one each).")
+    ] = "thread",
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
@@ -50,7 +67,9 @@ def kip578(
 
 
 def replication(
-    scenario: Annotated[list[int] | None, typer.Option(help="1, 2 or 3; may be repeated; default: all.")] = None,
+    scenario: Annotated[
+        list[int] | None, typer.Option(help="1, 2 or 3; may be repeated; default: all.")
+    ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Replication when brokers fail, step by step.

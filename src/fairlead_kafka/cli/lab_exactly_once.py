@@ -1,4 +1,5 @@
-"""`fairlead lab exactly-once`: whether each row is there once when drivers and tasks are killed over and over."""
+"""`fairlead lab exactly-once`: whether each row is there once when drivers and tasks are killed
+over and over."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ def exactly_once(
     kills: Annotated[int, typer.Option(min=1, help="How often a driver or a task is killed.")] = 50,
     target: Target = "apache-kafka,fairlead",
     engine: Annotated[
-        str, typer.Option(help="spark (the real one), or processes (the same code without Spark, many times faster).")
+        str,
+        typer.Option(
+            help="spark (the real one), or processes (the same code without Spark, many times faster)."
+        ),
     ] = "spark",
     seed: Annotated[int, typer.Option(help="Draws who is killed, and where.")] = 1,
     json_file: JsonFile = None,

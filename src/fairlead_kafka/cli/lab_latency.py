@@ -22,10 +22,20 @@ from fairlead_kafka.cli.lab_options import (
 from fairlead_kafka.cli.terminal import numbers, settings
 
 AllClocks = Annotated[
-    str, typer.Option(help="real (sockets), virtual (simulated time, ours alone, the same figures for a seed), or both, compared.")
+    str,
+    typer.Option(
+        help="real (sockets), virtual (simulated time, ours alone, the same figures for a seed), or both, "
+        "compared."
+    ),
 ]
-Policies = Annotated[str | None, typer.Option(help="Our policies, separated by commas, `default` among them; by default all of them.")]
-Records = Annotated[int | None, typer.Option(min=100, help="Measured records of a row, after the warm-up; default: by profile.")]
+Policies = Annotated[
+    str | None,
+    typer.Option(help="Our policies, separated by commas, `default` among them; by default all of them."),
+]
+Records = Annotated[
+    int | None,
+    typer.Option(min=100, help="Measured records of a row, after the warm-up; default: by profile."),
+]
 Seed = Annotated[int, typer.Option(help="Of what is left to chance in virtual time.")]
 
 
@@ -35,20 +45,32 @@ def kip794(
     target: Target = "apache-kafka",
     peers: Peers = None,
     policy: Policies = None,
-    fault: Annotated[str, typer.Option(help="What broker 0 does: none, serial, latency or dead; several separated by commas.")] = "serial",
+    fault: Annotated[
+        str,
+        typer.Option(help="What broker 0 does: none, serial, latency or dead; several separated by commas."),
+    ] = "serial",
     brokers: Annotated[int, typer.Option(min=1, help="Brokers.")] = 3,
-    partitions: Annotated[int, typer.Option(min=1, help="Partitions; partition i is led by broker i modulo the brokers.")] = 3,
+    partitions: Annotated[
+        int, typer.Option(min=1, help="Partitions; partition i is led by broker i modulo the brokers.")
+    ] = 3,
     delay_ms: Annotated[float, typer.Option(min=0, help="How late broker 0 answers.")] = 20.0,
-    rate: Annotated[int | None, typer.Option(min=1, help="Records per second; default: series 1 (2,048) and 2 (4,096).")] = None,
+    rate: Annotated[
+        int | None, typer.Option(min=1, help="Records per second; default: series 1 (2,048) and 2 (4,096).")
+    ] = None,
     records: Records = None,
     linger: Annotated[str, typer.Option(help="linger.ms, several separated by commas.")] = "0,5",
     properties: Annotated[
-        list[str] | None, typer.Option("--property", "-X", metavar="KEY=VALUE", help="A further config of our producer; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--property", "-X", metavar="KEY=VALUE", help="A further config of our producer; may be repeated."
+        ),
     ] = None,
     rounds: Annotated[
         int,
         typer.Option(
-            min=1, help="On sockets: so often all is measured, each time in another order; of undisturbed runs the median counts."
+            min=1,
+            help="On sockets: so often all is measured, each time in another order; of undisturbed runs the "
+            "median counts.",
         ),
     ] = 1,
     seed: Seed = 1,
@@ -89,11 +111,18 @@ def kip480(
     clock: AllClocks = "real",
     target: Target = "apache-kafka",
     peers: Annotated[
-        str, typer.Option(help="Systems, separated by commas; also java, confluent-kafka, kafka-python, aiokafka.")
+        str,
+        typer.Option(
+            help="Systems, separated by commas; also java, confluent-kafka, kafka-python, aiokafka."
+        ),
     ] = "fairlead",
     policy: Policies = None,
-    partitions: Annotated[str | None, typer.Option(help="Numbers of partitions, separated by commas; default: by profile.")] = None,
-    rate: Annotated[str | None, typer.Option(help="Records per second, several separated by commas; default: 1000,10000.")] = None,
+    partitions: Annotated[
+        str | None, typer.Option(help="Numbers of partitions, separated by commas; default: by profile.")
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option(help="Records per second, several separated by commas; default: 1000,10000.")
+    ] = None,
     records: Records = None,
     seed: Seed = 1,
     json_file: JsonFile = None,
@@ -124,9 +153,14 @@ def kip480(
 
 def scenarios(
     profile: Profile = "quick",
-    policy: Annotated[str, typer.Option(help="Our policies, separated by commas, or all.")] = "adaptive.coalesced,late",
+    policy: Annotated[
+        str, typer.Option(help="Our policies, separated by commas, or all.")
+    ] = "adaptive.coalesced,late",
     scenario: Annotated[
-        list[str] | None, typer.Option(help="Those whose name has this in it, as: keyed, stalls, middle; may be repeated; default: all.")
+        list[str] | None,
+        typer.Option(
+            help="Those whose name has this in it, as: keyed, stalls, middle; may be repeated; default: all."
+        ),
     ] = None,
     seed: Seed = 1,
     json_file: JsonFile = None,
@@ -134,13 +168,17 @@ def scenarios(
 ) -> None:
     """Policies under loads and faults unlike KIP-794's.
 
-    Keys, stalls, bursts, brokers that change, rates beyond a broker's limit; in virtual time. Profile full: the mean of four seeds.
+    Keys, stalls, bursts, brokers that change, rates beyond a broker's limit; in virtual time.
+    Profile full: the mean of four seeds.
     """
     from fairlead_kafka.lab.scenarios import SCENARIOS
 
     wanted = [name for name in SCENARIOS if any(part in name for part in scenario or [""])]
     if not wanted:
-        raise ConfigError(f"--scenario {', '.join(scenario or [])}: no scenario has this in its name; there are: {'; '.join(SCENARIOS)}")
+        raise ConfigError(
+            f"--scenario {', '.join(scenario or [])}: no scenario has this in its name; there are: "
+            f"{'; '.join(SCENARIOS)}"
+        )
     run_experiment(
         "scenarios",
         json_file,
@@ -165,12 +203,16 @@ def _systems(peers: str | None, policy: str | None) -> list[str]:
 
     systems = chosen_all("--peers", peers, tuple(MODULES))
     if policy is not None and "fairlead" not in systems:
-        raise ConfigError(f"--policy {policy}: these are fairlead's, which --peers leaves out; add it: --peers fairlead,{peers}")
+        raise ConfigError(
+            f"--policy {policy}: these are fairlead's, which --peers leaves out; add it: --peers "
+            f"fairlead,{peers}"
+        )
     return list(systems)
 
 
 def _properties(pairs: list[str] | None) -> dict[str, str]:
-    """Configs of ours for every policy; ConfigError for those that have an option or a policy of their own."""
+    """Configs of ours for every policy; ConfigError for those that have an option or a policy of
+    their own."""
     given = settings(pairs)
     for key, option in (("linger.ms", "--linger"), ("partitioner.class", "--policy")):
         if key in given:

@@ -39,7 +39,9 @@ def _check_plot_file(target: str | None) -> str | None:
     if target is not None:
         check_suffix(Path(target))
         if not Path(target).absolute().parent.is_dir():
-            raise ConfigError(f"--plot {target}: there is no such folder; name a file in a folder that exists")
+            raise ConfigError(
+                f"--plot {target}: there is no such folder; name a file in a folder that exists"
+            )
     return target
 
 
@@ -62,7 +64,8 @@ def chosen(option: str, value: str, allowed: tuple[str, ...]) -> str:
 
 
 def chosen_all(option: str, values: str | None, allowed: tuple[str, ...]) -> list[str]:
-    """`values`, separated by commas, each once; all that are allowed if None. ConfigError for one that is not allowed."""
+    """`values`, separated by commas, each once; all that are allowed if None. ConfigError for one
+    that is not allowed."""
     if values is None:
         return list(allowed)
     return list(dict.fromkeys(chosen(option, value.strip(), allowed) for value in values.split(",")))
@@ -74,14 +77,17 @@ def chosen_profile(value: str) -> str:
 
 
 def run_experiment(name: str, json_file: str | None, plot_file: str | None, **parameters: Any) -> list[Row]:
-    """Run it, print its rows unless the report goes to standard output, write the report and draw the plot; the rows.
+    """Run it, print its rows unless the report goes to standard output, write the report and draw
+    the plot; the rows.
 
     A plot that cannot be drawn is said in a line and is no failure: the rows are what counts.
     """
     experiment = EXPERIMENTS[name]
     plot_file = plot_file or plot_beside(json_file)
     if plot_file and json_file and Path(plot_file).absolute() == Path(json_file).absolute():
-        raise ConfigError(f"--json {json_file}: the plot would be written over it; name another file with --plot")
+        raise ConfigError(
+            f"--json {json_file}: the plot would be written over it; name another file with --plot"
+        )
     with progress(f"lab {name}") as status:
         rows = experiment.run(status, **parameters)
     if json_file != "-":

@@ -1,4 +1,5 @@
-"""`fairlead lab soak`: whether anything rises, or is lost, in a cluster that is used for a long time."""
+"""`fairlead lab soak`: whether anything rises, or is lost, in a cluster that is used for a long
+time."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ DEFAULT_RATE = 4_000
 def soak(
     minutes: Annotated[float, typer.Option(min=0.1, help="How long.")] = 10.0,
     rate: Annotated[
-        int, typer.Option(min=0, help="Records per second of all that produce; the default is far below what two cores can do; 0: unpaced.")
+        int,
+        typer.Option(
+            min=0,
+            help="Records per second of all that produce; the default is far below what two cores can do; 0: "
+            "unpaced.",
+        ),
     ] = DEFAULT_RATE,
     kills: Annotated[bool, typer.Option(help="Kill a broker every minute, and start it again.")] = True,
     json_file: JsonFile = None,

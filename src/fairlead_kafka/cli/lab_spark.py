@@ -1,4 +1,5 @@
-"""`fairlead lab spark` and `fairlead lab bounded`: Spark with our source and sink, beside its own connector and in little memory."""
+"""`fairlead lab spark` and `fairlead lab bounded`: Spark with our source and sink, beside its own
+connector and in little memory."""
 
 from __future__ import annotations
 
@@ -7,7 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from fairlead_kafka.base.errors import ConfigError
-from fairlead_kafka.cli.lab_options import JsonFile, Peers, PlotFile, Profile, Target, chosen_all, chosen_profile, run_experiment
+from fairlead_kafka.cli.lab_options import (
+    JsonFile,
+    Peers,
+    PlotFile,
+    Profile,
+    Target,
+    chosen_all,
+    chosen_profile,
+    run_experiment,
+)
 from fairlead_kafka.cli.terminal import output, progress, rows_table, write_json
 
 
@@ -15,12 +25,20 @@ def spark(
     profile: Profile = "quick",
     target: Target = "apache-kafka,fairlead",
     peers: Peers = None,
-    job: Annotated[str | None, typer.Option(help="read, read_value, write, copy, latency, separated by commas; default: all.")] = None,
+    job: Annotated[
+        str | None,
+        typer.Option(help="read, read_value, write, copy, latency, separated by commas; default: all."),
+    ] = None,
     rows: Annotated[int | None, typer.Option(min=1000, help="Rows of a job; default: by profile.")] = None,
-    record_size: Annotated[list[int] | None, typer.Option(min=8, help="Bytes of a value; may be repeated.")] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of which the median counts, after one that warms up.")] = None,
+    record_size: Annotated[
+        list[int] | None, typer.Option(min=8, help="Bytes of a value; may be repeated.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Rounds of which the median counts, after one that warms up.")
+    ] = None,
     option: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE for our source and sink, such as kafka.linger.ms=5; may be repeated.")
+        list[str] | None,
+        typer.Option(help="NAME=VALUE for our source and sink, such as kafka.linger.ms=5; may be repeated."),
     ] = None,
     heap: Annotated[str, typer.Option(help="Memory of Spark's driver, of each system.")] = "1g",
     json_file: JsonFile = None,
@@ -52,10 +70,14 @@ def spark(
 
 def bounded(
     target: Target = "apache-kafka,fairlead",
-    gigabytes: Annotated[float, typer.Option(min=0.001, help="How much is streamed, 10^9 bytes of values.")] = 5.0,
+    gigabytes: Annotated[
+        float, typer.Option(min=0.001, help="How much is streamed, 10^9 bytes of values.")
+    ] = 5.0,
     record_size: Annotated[int, typer.Option(min=16, help="Bytes of a value.")] = 512,
     heap: Annotated[str, typer.Option(help="Memory of Spark's driver.")] = "1g",
-    worker_limit_mb: Annotated[int, typer.Option(min=100, help="Memory of each Python process, 2**20 bytes.")] = 600,
+    worker_limit_mb: Annotated[
+        int, typer.Option(min=100, help="Memory of each Python process, 2**20 bytes.")
+    ] = 600,
     json_file: JsonFile = None,
 ) -> None:
     """Gigabytes through Spark's read and write with little memory.

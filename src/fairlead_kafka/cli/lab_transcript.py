@@ -14,14 +14,24 @@ def transcript(
     apache_kafka: Annotated[
         str | None,
         typer.Option(
-            "--apache-kafka", metavar="HOST:PORT", help="An Apache Kafka of one broker that never saw the transcript; default: start one."
+            "--apache-kafka",
+            metavar="HOST:PORT",
+            help="An Apache Kafka of one broker that never saw the transcript; default: start one.",
         ),
     ] = None,
     replicated: Annotated[
-        bool, typer.Option("--replicated", help="Three brokers on both sides instead of one: leaders and followers, moves, brokers killed.")
+        bool,
+        typer.Option(
+            "--replicated",
+            help="Three brokers on both sides instead of one: leaders and followers, moves, brokers killed.",
+        ),
     ] = False,
     secured: Annotated[
-        bool, typer.Option("--secured", help="With log-ins and an authorizer: every API asked by users with this right, that, and none.")
+        bool,
+        typer.Option(
+            "--secured",
+            help="With log-ins and an authorizer: every API asked by users with this right, that, and none.",
+        ),
     ] = False,
     json_file: JsonFile = None,
 ) -> None:
@@ -33,9 +43,14 @@ def transcript(
     from fairlead_kafka.lab.transcript import run_replicated, run_secured, run_transcript
 
     if replicated and apache_kafka is not None:
-        raise ConfigError("--replicated starts its own Apache Kafka, for it kills brokers: leave --apache-kafka away")
+        raise ConfigError(
+            "--replicated starts its own Apache Kafka, for it kills brokers: leave --apache-kafka away"
+        )
     if secured and (replicated or apache_kafka is not None):
-        raise ConfigError("--secured starts its own Apache Kafka, of one broker with users: leave --apache-kafka and --replicated away")
+        raise ConfigError(
+            "--secured starts its own Apache Kafka, of one broker with users: leave --apache-kafka and "
+            "--replicated away"
+        )
     try:
         with progress("lab transcript") as status:
             if secured:
@@ -52,6 +67,9 @@ def transcript(
     for line in result.unexplained:
         errors.print(line, markup=False)
     for entry in result.unused:
-        errors.print(f"a data file explains what does not differ: {entry.api} {entry.where} in {entry.step}", markup=False)
+        errors.print(
+            f"a data file explains what does not differ: {entry.api} {entry.where} in {entry.step}",
+            markup=False,
+        )
     if result.unexplained:
         raise typer.Exit(1)

@@ -1,7 +1,9 @@
-"""Counting latencies and throttling as kafka-producer-perf-test does, so that its output can be compared line by line.
+"""Counting latencies and throttling as kafka-producer-perf-test does, so that its output can be
+compared line by line.
 
-Latency runs from before `send` to the delivery report, so it includes waiting in the accumulator and for memory; only successes
-count. Percentiles are taken without interpolation from a sample of at most 500,000 records (Kafka's `ProducerPerformance`).
+Latency runs from before `send` to the delivery report, so it includes waiting in the accumulator
+and for memory; only successes count. Percentiles are taken without interpolation from a sample of
+at most 500,000 records (Kafka's `ProducerPerformance`).
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ PERCENTILES = (0.5, 0.95, 0.99, 0.999)
 
 
 def percentile(ordered: list[int], share: float) -> int:
-    """The value that `share` of the ordered values lie below, by Kafka's rule: the element at floor(share x size)."""
+    """The value that `share` of the ordered values lie below, by Kafka's rule: the element at
+    floor(share x size)."""
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0
 
 
 def pause_s(sent: int, elapsed_s: float, records_per_s: float) -> float:
-    """How long to sleep after `sent` records so as to keep the rate: 0 if they are late, if the pause is short, or without a limit."""
+    """How long to sleep after `sent` records so as to keep the rate: 0 if they are late, if the
+    pause is short, or without a limit."""
     if records_per_s < 0:
         return 0.0
     ahead_s = sent / records_per_s - elapsed_s
@@ -35,7 +39,8 @@ def pause_s(sent: int, elapsed_s: float, records_per_s: float) -> float:
 class Latencies:
     """Counts, sizes and latencies of delivered records; `say` gets a line every `interval_s`.
 
-    `records`: how many are expected, which decides the sampling. `kind` goes into the summary (" steady state", as Kafka has it).
+    `records`: how many are expected, which decides the sampling. `kind` goes into the summary ("
+    steady state", as Kafka has it).
     """
 
     def __init__(
@@ -70,7 +75,8 @@ class Latencies:
         self._started_s = self._window_s = self._clock()
 
     def be_quiet(self) -> None:
-        """Go on counting, without a line every few seconds: none comes once this has returned, though reports come on another thread."""
+        """Go on counting, without a line every few seconds: none comes once this has returned,
+        though reports come on another thread."""
         with self._saying:
             self._say = None
 
@@ -106,7 +112,8 @@ class Latencies:
                 if self._first_window and self._kind:
                     self._say("In steady state.")
                 self._say(
-                    f"{records} records sent, {records / elapsed_s:.1f} records/sec ({size_bytes / elapsed_s / MIB:.2f} MB/sec), "
+                    f"{records} records sent, {records / elapsed_s:.1f} records/sec "
+                    f"({size_bytes / elapsed_s / MIB:.2f} MB/sec), "
                     f"{total_ms / records:.1f} ms avg latency, {most_ms:.1f} ms max latency."
                 )
             except BrokenPipeError:
@@ -121,7 +128,8 @@ class Latencies:
         return (
             f"{self._count}{self._kind} records sent, {self._count / elapsed_s:.6f} records/sec "
             f"({self._size_bytes / elapsed_s / MIB:.2f} MB/sec), "
-            f"{self._total_ms / max(1, self._count):.2f} ms avg latency, {self._most_ms:.2f} ms max latency, {shown}."
+            f"{self._total_ms / max(1, self._count):.2f} ms avg latency, {self._most_ms:.2f} ms max latency, "
+            f"{shown}."
         )
 
 

@@ -1,4 +1,5 @@
-"""`fairlead perf produce | consume`: the options and output lines of kafka-producer-perf-test and kafka-consumer-perf-test."""
+"""`fairlead perf produce | consume`: the options and output lines of kafka-producer-perf-test and
+kafka-consumer-perf-test."""
 
 from __future__ import annotations
 

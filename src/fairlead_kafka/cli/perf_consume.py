@@ -18,7 +18,14 @@ from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import MIB
 from fairlead_kafka.cli.connecting import TOPIC_S, open_consumer
-from fairlead_kafka.cli.perf_options import BootstrapServer, date_formatter, metric_lines, property_file, say, servers
+from fairlead_kafka.cli.perf_options import (
+    BootstrapServer,
+    date_formatter,
+    metric_lines,
+    property_file,
+    say,
+    servers,
+)
 from fairlead_kafka.cli.terminal import settings
 from fairlead_kafka.client import Consumer, RebalanceListener
 
@@ -51,16 +58,28 @@ class Count:
     def add(self, table: pa.Table) -> None:
         """Counts the records of a table, and bytes of their keys and values."""
         self.records += table.num_rows
-        self.size_bytes += sum(pc.sum(pc.binary_length(table[name])).as_py() or 0 for name in ("key", "value"))
+        self.size_bytes += sum(
+            pc.sum(pc.binary_length(table[name])).as_py() or 0 for name in ("key", "value")
+        )
 
     def figures(self, since: Count) -> str:
-        """Totals with rates since then, then the time that went into sharing, and that of fetching with the rates by it."""
+        """Totals with rates since then, then the time that went into sharing, and that of fetching
+        with the rates by it."""
         seconds = max(self.at_s - since.at_s, 1e-9)
         sharing_s = self.sharing_s - since.sharing_s
         fetching_s = max(seconds - sharing_s, 1e-9)
         size_mib, records = (self.size_bytes - since.size_bytes) / MIB, self.records - since.records
-        totals = f"{self.size_bytes / MIB:.4f}", f"{size_mib / seconds:.4f}", str(self.records), f"{records / seconds:.4f}"
-        fetching = str(round(fetching_s * 1000)), f"{size_mib / fetching_s:.4f}", f"{records / fetching_s:.4f}"
+        totals = (
+            f"{self.size_bytes / MIB:.4f}",
+            f"{size_mib / seconds:.4f}",
+            str(self.records),
+            f"{records / seconds:.4f}",
+        )
+        fetching = (
+            str(round(fetching_s * 1000)),
+            f"{size_mib / fetching_s:.4f}",
+            f"{records / fetching_s:.4f}",
+        )
         return ", ".join((*totals, str(round(sharing_s * 1000)), *fetching))
 
 
@@ -87,22 +106,48 @@ class Sharing(RebalanceListener):
 def consume(
     num_records: Annotated[int, typer.Option("--num-records", "--messages", min=1, help="How many records.")],
     topic: Annotated[str | None, typer.Option(help="Topic to read.")] = None,
-    include: Annotated[str | None, typer.Option(help="A regular expression: read all topics whose whole name it fits.")] = None,
+    include: Annotated[
+        str | None, typer.Option(help="A regular expression: read all topics whose whole name it fits.")
+    ] = None,
     bootstrap_server: BootstrapServer = None,
-    fetch_size: Annotated[int, typer.Option(min=1, help="Bytes to fetch of a partition in one request.")] = MIB,
-    from_latest: Annotated[bool, typer.Option("--from-latest", help="Start at the end instead of the first record.")] = False,
-    timeout: Annotated[int, typer.Option(min=1, help="Give up when nothing came for so many milliseconds.")] = 10_000,
-    reporting_interval: Annotated[int, typer.Option(min=1, help="Milliseconds between detailed lines.")] = 5_000,
-    show_detailed_stats: Annotated[bool, typer.Option("--show-detailed-stats", help="A line per interval, not only in the end.")] = False,
+    fetch_size: Annotated[
+        int, typer.Option(min=1, help="Bytes to fetch of a partition in one request.")
+    ] = MIB,
+    from_latest: Annotated[
+        bool, typer.Option("--from-latest", help="Start at the end instead of the first record.")
+    ] = False,
+    timeout: Annotated[
+        int, typer.Option(min=1, help="Give up when nothing came for so many milliseconds.")
+    ] = 10_000,
+    reporting_interval: Annotated[
+        int, typer.Option(min=1, help="Milliseconds between detailed lines.")
+    ] = 5_000,
+    show_detailed_stats: Annotated[
+        bool, typer.Option("--show-detailed-stats", help="A line per interval, not only in the end.")
+    ] = False,
     hide_header: Annotated[bool, typer.Option("--hide-header", help="Leave the header line out.")] = False,
-    date_format: Annotated[str, typer.Option(help="How times are shown, as Java's SimpleDateFormat has it.")] = "yyyy-MM-dd HH:mm:ss:SSS",
-    print_metrics: Annotated[bool, typer.Option("--print-metrics", help="Print the consumer's metrics at the end.")] = False,
-    config_file: Annotated[Path | None, typer.Option("--command-config", "--consumer.config", help="A file of consumer configs.")] = None,
+    date_format: Annotated[
+        str, typer.Option(help="How times are shown, as Java's SimpleDateFormat has it.")
+    ] = "yyyy-MM-dd HH:mm:ss:SSS",
+    print_metrics: Annotated[
+        bool, typer.Option("--print-metrics", help="Print the consumer's metrics at the end.")
+    ] = False,
+    config_file: Annotated[
+        Path | None, typer.Option("--command-config", "--consumer.config", help="A file of consumer configs.")
+    ] = None,
     properties: Annotated[
         list[str] | None,
-        typer.Option("--command-property", "--property", "-X", metavar="KEY=VALUE …", help="Consumer configs, one or several."),
+        typer.Option(
+            "--command-property",
+            "--property",
+            "-X",
+            metavar="KEY=VALUE …",
+            help="Consumer configs, one or several.",
+        ),
     ] = None,
-    group: Annotated[str | None, typer.Option(help="Read as a member of this group, which shares the partitions.")] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Read as a member of this group, which shares the partitions.")
+    ] = None,
 ) -> None:
     """Read records, as tables, and print throughput."""
     if (topic is None) == (include is None):
@@ -139,21 +184,33 @@ def consume(
 
 def _partitions(consumer: Consumer, topic: str | None, include: str | None) -> list[TopicPartition]:
     if topic is not None:
-        return [TopicPartition(topic, each.partition) for each in consumer.partitions_for(topic, timeout_s=TOPIC_S)]
+        return [
+            TopicPartition(topic, each.partition)
+            for each in consumer.partitions_for(topic, timeout_s=TOPIC_S)
+        ]
     try:
         wanted = re.compile(include or "")
     except re.error as error:
         raise ConfigError(f"--include {include!r}: not a regular expression ({error})") from None
-    topics = {name: entries for name, entries in sorted(consumer.list_topics().items()) if wanted.fullmatch(name)}
+    topics = {
+        name: entries for name, entries in sorted(consumer.list_topics().items()) if wanted.fullmatch(name)
+    }
     if not topics:
         raise ConfigError(f"--include {include!r}: the cluster has no topic of such a name")
     return [TopicPartition(name, entry.partition) for name, entries in topics.items() for entry in entries]
 
 
 def _read(
-    consumer: Consumer, records: int, timeout_s: float, start: Count, interval_s: float | None, clock: Any, sharing: Sharing | None
+    consumer: Consumer,
+    records: int,
+    timeout_s: float,
+    start: Count,
+    interval_s: float | None,
+    clock: Any,
+    sharing: Sharing | None,
 ) -> Count:
-    """Reads until there are `records`, or nothing came for `timeout_s`, saying every `interval_s` how it goes."""
+    """Reads until there are `records`, or nothing came for `timeout_s`, saying every `interval_s`
+    how it goes."""
     count, last, heard_s = Count(start.at_s), start, start.at_s
     while count.records < records:
         table = consumer.poll_table(POLL_S)
@@ -163,7 +220,11 @@ def _read(
             heard_s = count.at_s
             count.add(table)
         elif count.at_s - heard_s > timeout_s:
-            typer.echo(f"nothing came for {timeout_s:g} s; {count.records} of {records} records were read (see --timeout)", err=True)
+            typer.echo(
+                f"nothing came for {timeout_s:g} s; {count.records} of {records} records were read (see "
+                "--timeout)",
+                err=True,
+            )
             break
         if interval_s is not None and count.at_s - last.at_s >= interval_s:
             say(f"{clock(datetime.now())}, 0, {count.figures(last)}")

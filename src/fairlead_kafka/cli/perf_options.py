@@ -24,7 +24,9 @@ PAYLOAD_SEED = 0
 PAYLOADS_BYTES_MAX = 8 * MIB
 """Bytes of random payloads at most; they are made before the clock starts, and records take from
 them."""
-BootstrapServer = Annotated[str | None, typer.Option("--bootstrap-server", "--bootstrap-servers", "-b", help="host:port of brokers.")]
+BootstrapServer = Annotated[
+    str | None, typer.Option("--bootstrap-server", "--bootstrap-servers", "-b", help="host:port of brokers.")
+]
 _LETTERS = bytes(ord("A") + number % 26 for number in range(256))
 SEVERAL_VALUES = ("--producer-props", "--command-property")
 _DATE_FIELDS = {"y": "%Y", "M": "%m", "d": "%d", "H": "%H", "m": "%M", "s": "%S"}
@@ -32,7 +34,8 @@ _DATE_PARTS = re.compile(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']+")
 
 
 class SeveralValuesCommand(TyperCommand):
-    """A command whose options of `SEVERAL_VALUES` take all the values that follow, as those of Kafka's own tools do."""
+    """A command whose options of `SEVERAL_VALUES` take all the values that follow, as those of
+    Kafka's own tools do."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, each value with an option of its own."""
@@ -40,7 +43,8 @@ class SeveralValuesCommand(TyperCommand):
 
 
 def one_value_each(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
-    """`--x a=1 b=2` as `--x a=1 --x b=2`, for each of `options`; a text with spaces between properties counts as several."""
+    """`--x a=1 b=2` as `--x a=1 --x b=2`, for each of `options`; a text with spaces between
+    properties counts as several."""
     spread: list[str] = []
     option: str | None = None
     for argument in arguments:
@@ -60,7 +64,8 @@ def one_value_each(arguments: Sequence[str], options: Sequence[str]) -> list[str
 
 
 def servers(given: str | None, config: Mapping[str, Any]) -> dict[str, Any]:
-    """`bootstrap.servers`: that of the option, else that of the configs, else the environment's, else this machine's."""
+    """`bootstrap.servers`: that of the option, else that of the configs, else the environment's,
+    else this machine's."""
     default = os.environ.get("FAIRLEAD_BOOTSTRAP_SERVERS", DEFAULT_BOOTSTRAP_SERVERS)
     return {"bootstrap.servers": given or config.get("bootstrap.servers", default)}
 
@@ -72,21 +77,36 @@ def property_file(path: Path | None, option: str) -> dict[str, str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{option} {path}: cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8'})") from None
-    return settings([line for line in map(str.strip, lines) if line and not line.startswith(("#", "!"))], f"{option} {path}:")
+        raise ConfigError(
+            f"{option} {path}: cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8'})"
+        ) from None
+    return settings(
+        [line for line in map(str.strip, lines) if line and not line.startswith(("#", "!"))],
+        f"{option} {path}:",
+    )
 
 
 def payloads(
-    record_size: int | None, payload_file: Path | None, delimiter: str, monotonic: bool, records: int, rng: random.Random
+    record_size: int | None,
+    payload_file: Path | None,
+    delimiter: str,
+    monotonic: bool,
+    records: int,
+    rng: random.Random,
 ) -> list[bytes] | None:
-    """The values to choose from: letters A to Z, or those of the file; None: each value is the record's number. ConfigError if unclear."""
+    """The values to choose from: letters A to Z, or those of the file; None: each value is the
+    record's number. ConfigError if unclear."""
     if (record_size is not None) + (payload_file is not None) + monotonic != 1:
-        raise ConfigError("exactly one of --record-size, --payload-file and --payload-monotonic must be given")
+        raise ConfigError(
+            "exactly one of --record-size, --payload-file and --payload-monotonic must be given"
+        )
     if monotonic:
         return None
     if payload_file is not None:
         try:
-            parts = payload_file.read_bytes().split(delimiter.replace("\\n", "\n").replace("\\t", "\t").encode())
+            parts = payload_file.read_bytes().split(
+                delimiter.replace("\\n", "\n").replace("\\t", "\t").encode()
+            )
         except OSError as error:
             raise ConfigError(f"--payload-file {payload_file}: cannot be read ({error.strerror})") from None
         found = [part for part in parts if part]
@@ -100,10 +120,13 @@ def payloads(
 
 
 def date_formatter(pattern: str) -> Callable[[datetime], str]:
-    """A pattern of Java's SimpleDateFormat, of the letters y M d H m s S and quoted text, as a function. ConfigError for others."""
+    """A pattern of Java's SimpleDateFormat, of the letters y M d H m s S and quoted text, as a
+    function. ConfigError for others."""
     for letter in re.sub(r"'[^']*'", "", pattern):
         if (letter.isalpha() and letter not in "yMdHmsS") or letter == "'":
-            raise ConfigError(f"--date-format {pattern!r}: made of y M d H m s S and text in quotes, not {letter!r}")
+            raise ConfigError(
+                f"--date-format {pattern!r}: made of y M d H m s S and text in quotes, not {letter!r}"
+            )
 
     def format_date(when: datetime) -> str:
         def shown(found: re.Match[str]) -> str:
@@ -120,7 +143,8 @@ def date_formatter(pattern: str) -> Callable[[datetime], str]:
 
 
 def metric_lines(client_id: str, groups: dict[str, dict[str, Any]]) -> list[str]:
-    """Groups of metrics as `--print-metrics` shows them: aligned, sorted, `group:name:{client-id=…} : value`."""
+    """Groups of metrics as `--print-metrics` shows them: aligned, sorted, `group:name:{client-id=…}
+    : value`."""
     names: dict[str, float] = {}
     for group, metrics in groups.items():
         tag = "node-id" if group == "producer-node-metrics" else "topic"
@@ -128,9 +152,16 @@ def metric_lines(client_id: str, groups: dict[str, dict[str, Any]]) -> list[str]
             if isinstance(value, int | float):
                 names[f"{group}:{name.replace('_', '-')}:{{client-id={client_id}}}"] = value
             elif group.startswith("producer-"):
-                names |= {f"{group}:{inner}:{{client-id={client_id}, {tag}={name}}}": each for inner, each in value.items()}
+                names |= {
+                    f"{group}:{inner}:{{client-id={client_id}, {tag}={name}}}": each
+                    for inner, each in value.items()
+                }
     width = max(map(len, names), default=0)
-    return ["", f"{'Metric Name':<{width}}   Value", *(f"{name:<{width}} : {value:.3f}" for name, value in sorted(names.items()))]
+    return [
+        "",
+        f"{'Metric Name':<{width}}   Value",
+        *(f"{name:<{width}} : {value:.3f}" for name, value in sorted(names.items())),
+    ]
 
 
 def say(line: str) -> None:

@@ -13,7 +13,15 @@ import typer
 from fairlead_kafka.base.errors import ConfigError, TimedOut
 from fairlead_kafka.cli.connecting import open_producer
 from fairlead_kafka.cli.latencies import WINDOW_S, Latencies, Throttle
-from fairlead_kafka.cli.perf_options import PAYLOAD_SEED, BootstrapServer, metric_lines, payloads, property_file, say, servers
+from fairlead_kafka.cli.perf_options import (
+    PAYLOAD_SEED,
+    BootstrapServer,
+    metric_lines,
+    payloads,
+    property_file,
+    say,
+    servers,
+)
 from fairlead_kafka.cli.terminal import settings
 from fairlead_kafka.client import Producer
 
@@ -44,7 +52,12 @@ class Transactions:
 
 Properties = Annotated[
     list[str] | None,
-    typer.Option("--command-property", "--producer-props", metavar="KEY=VALUE …", help="Producer configs, one or several."),
+    typer.Option(
+        "--command-property",
+        "--producer-props",
+        metavar="KEY=VALUE …",
+        help="Producer configs, one or several.",
+    ),
 ]
 
 
@@ -54,24 +67,43 @@ def produce(
     throughput: Annotated[float, typer.Option(help="Records per second at most; -1: no limit.")],
     bootstrap_server: BootstrapServer = None,
     record_size: Annotated[int | None, typer.Option(min=1, help="Bytes of each value.")] = None,
-    payload_file: Annotated[Path | None, typer.Option(help="A file of values, of which each record takes one by chance.")] = None,
-    payload_delimiter: Annotated[str, typer.Option(help="What stands between the values of the file.")] = "\\n",
-    payload_monotonic: Annotated[bool, typer.Option("--payload-monotonic", help="The values are 0, 1, 2 …")] = False,
+    payload_file: Annotated[
+        Path | None, typer.Option(help="A file of values, of which each record takes one by chance.")
+    ] = None,
+    payload_delimiter: Annotated[
+        str, typer.Option(help="What stands between the values of the file.")
+    ] = "\\n",
+    payload_monotonic: Annotated[
+        bool, typer.Option("--payload-monotonic", help="The values are 0, 1, 2 …")
+    ] = False,
     properties: Properties = None,
-    config_file: Annotated[Path | None, typer.Option("--command-config", "--producer.config", help="A file of producer configs.")] = None,
-    print_metrics: Annotated[bool, typer.Option("--print-metrics", help="Print the producer's metrics at the end.")] = False,
-    warmup_records: Annotated[int, typer.Option(min=0, help="Leave the first so many out of a second summary (KIP-1052).")] = 0,
-    reporting_interval: Annotated[int, typer.Option(min=1, help="Milliseconds between two lines of progress.")] = int(WINDOW_S * 1000),
+    config_file: Annotated[
+        Path | None, typer.Option("--command-config", "--producer.config", help="A file of producer configs.")
+    ] = None,
+    print_metrics: Annotated[
+        bool, typer.Option("--print-metrics", help="Print the producer's metrics at the end.")
+    ] = False,
+    warmup_records: Annotated[
+        int, typer.Option(min=0, help="Leave the first so many out of a second summary (KIP-1052).")
+    ] = 0,
+    reporting_interval: Annotated[
+        int, typer.Option(min=1, help="Milliseconds between two lines of progress.")
+    ] = int(WINDOW_S * 1000),
     transactional_id: Annotated[str | None, typer.Option(help="Send in transactions, under this id.")] = None,
     transaction_duration_ms: Annotated[
-        int | None, typer.Option(min=1, help="Commit after so many milliseconds and begin another; 3000 with an id alone.")
+        int | None,
+        typer.Option(
+            min=1, help="Commit after so many milliseconds and begin another; 3000 with an id alone."
+        ),
     ] = None,
 ) -> None:
     """Send records and print latency and throughput."""
     if throughput == 0 or throughput < -1:
         raise ConfigError(f"--throughput {throughput:g}: records per second, more than 0, or -1 for no limit")
     if warmup_records >= num_records:
-        raise ConfigError(f"--warmup-records {warmup_records}: must be fewer than --num-records {num_records}")
+        raise ConfigError(
+            f"--warmup-records {warmup_records}: must be fewer than --num-records {num_records}"
+        )
     rng = random.Random(PAYLOAD_SEED)
     values = payloads(record_size, payload_file, payload_delimiter, payload_monotonic, num_records, rng)
     config: dict[str, Any] = {
@@ -81,19 +113,42 @@ def produce(
     }
     config |= servers(bootstrap_server, config)
     if transactional_id is not None or transaction_duration_ms is not None:
-        config["transactional.id"] = transactional_id or config.get("transactional.id") or f"performance-producer-{uuid.uuid4()}"
+        config["transactional.id"] = (
+            transactional_id or config.get("transactional.id") or f"performance-producer-{uuid.uuid4()}"
+        )
     interval_s = reporting_interval / 1000
     everything = Latencies(num_records, say, interval_s=interval_s)
-    steady = Latencies(num_records - warmup_records, say, interval_s=interval_s, kind=" steady state") if warmup_records else None
+    steady = (
+        Latencies(num_records - warmup_records, say, interval_s=interval_s, kind=" steady state")
+        if warmup_records
+        else None
+    )
     if steady is not None:
-        say(f"Warmup first {warmup_records} records. Steady state results will print after the complete test summary.")
+        say(
+            f"Warmup first {warmup_records} records. Steady state results will print after the complete test "
+            "summary."
+        )
     with open_producer(config) as producer:
-        transactions = Transactions(producer, transaction_duration_ms) if config.get("transactional.id") else None
+        transactions = (
+            Transactions(producer, transaction_duration_ms) if config.get("transactional.id") else None
+        )
         try:
-            _send(producer, topic, values, rng, num_records, warmup_records, throughput, everything, steady, transactions)
+            _send(
+                producer,
+                topic,
+                values,
+                rng,
+                num_records,
+                warmup_records,
+                throughput,
+                everything,
+                steady,
+                transactions,
+            )
             producer.flush()
         finally:
-            everything.be_quiet()  # after Ctrl-C records are still delivered, and the summary is the last to be said
+            # After Ctrl-C records are still delivered, and the summary is the last to be said.
+            everything.be_quiet()
             if steady is not None:
                 steady.be_quiet()
             say(everything.summary())
@@ -134,7 +189,11 @@ def _send(
             transactions.turn(sent_s)
 
         def delivered(
-            _: object, error: Exception | None, sent_s: float = sent_s, size: int = len(value), counted: tuple[Latencies, ...] = counted
+            _: object,
+            error: Exception | None,
+            sent_s: float = sent_s,
+            size: int = len(value),
+            counted: tuple[Latencies, ...] = counted,
         ) -> None:
             for one in counted:
                 one.record(sent_s, size, error)

@@ -1,6 +1,7 @@
 """`fairlead pipeline init | check | run | watch`.
 
-`check` has to answer within a second, so nothing here imports a client or pyspark before it is needed.
+`check` has to answer within a second, so nothing here imports a client or pyspark before it is
+needed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ import typer
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.cli.pipeline_extra import need_spark
 from fairlead_kafka.cli.pipeline_report import print_findings, print_flows, summed
-from fairlead_kafka.cli.terminal import DEFAULT_BOOTSTRAP_SERVERS, JsonFile, counted, errors, output, progress, settings, write_json
+from fairlead_kafka.cli.terminal import (
+    DEFAULT_BOOTSTRAP_SERVERS,
+    JsonFile,
+    counted,
+    errors,
+    output,
+    progress,
+    settings,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from fairlead_kafka.spark.pipelines.definitions import Definitions
@@ -29,27 +39,51 @@ app = typer.Typer(no_args_is_help=True, help="Spark pipelines over topics: write
 SAMPLE_LINES = 2_000
 SAMPLE_LINES_PER_S = 0.05
 """So the sample is a log of eleven hours: ten of them are over, and are written in the first run."""
-ProjectPath = Annotated[Path, typer.Argument(metavar="PROJECT", help="A project's folder, or its spark-pipeline.yml.")]
+ProjectPath = Annotated[
+    Path, typer.Argument(metavar="PROJECT", help="A project's folder, or its spark-pipeline.yml.")
+]
 Servers = Annotated[
     str | None,
-    typer.Option("--bootstrap-server", "--bootstrap-servers", "-b", help="Brokers, instead of the specification's; host:port."),
+    typer.Option(
+        "--bootstrap-server",
+        "--bootstrap-servers",
+        "-b",
+        help="Brokers, instead of the specification's; host:port.",
+    ),
 ]
 Configuration = Annotated[
-    list[str] | None, typer.Option("--conf", "-c", metavar="KEY=VALUE", help="Over the specification's configuration; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--conf", "-c", metavar="KEY=VALUE", help="Over the specification's configuration; may be repeated."
+    ),
 ]
-Master = Annotated[str | None, typer.Option(help="Where Spark runs: local[*] (the default), spark://host:7077, yarn, k8s://….")]
+Master = Annotated[
+    str | None,
+    typer.Option(help="Where Spark runs: local[*] (the default), spark://host:7077, yarn, k8s://…."),
+]
 Remote = Annotated[str | None, typer.Option(help="A Spark Connect server that is there: sc://host:15002.")]
 Unchecked = Annotated[bool, typer.Option("--unchecked", help="Run although the check finds mistakes.")]
 
 
 @app.command()
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="NAME", help="The folder to make; its name is the pipeline's.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="NAME", help="The folder to make; its name is the pipeline's.")
+    ],
     bootstrap_servers: Annotated[
         str,
-        typer.Option("--bootstrap-server", "--bootstrap-servers", "-b", envvar="FAIRLEAD_BOOTSTRAP_SERVERS", help="host:port of brokers."),
+        typer.Option(
+            "--bootstrap-server",
+            "--bootstrap-servers",
+            "-b",
+            envvar="FAIRLEAD_BOOTSTRAP_SERVERS",
+            help="host:port of brokers.",
+        ),
     ] = DEFAULT_BOOTSTRAP_SERVERS,
-    sample: Annotated[bool, typer.Option("--sample/--no-sample", help="Make the topics and fill an empty one with lines to try.")] = True,
+    sample: Annotated[
+        bool,
+        typer.Option("--sample/--no-sample", help="Make the topics and fill an empty one with lines to try."),
+    ] = True,
 ) -> None:
     """Write a project that runs.
 
@@ -68,7 +102,9 @@ def init(
 @app.command()
 def check(
     path: ProjectPath = Path("."),
-    cluster: Annotated[bool, typer.Option("--cluster/--no-cluster", help="Ask the brokers for their topics.")] = True,
+    cluster: Annotated[
+        bool, typer.Option("--cluster/--no-cluster", help="Ask the brokers for their topics.")
+    ] = True,
     bootstrap_servers: Servers = None,
     configuration: Configuration = None,
     json_file: JsonFile = None,
@@ -83,8 +119,13 @@ def check(
     seconds = time.perf_counter() - started_s
     if json_file != "-":
         print_findings(findings)
-        output.print(f"{project.name or path}: {_told(definitions, findings)} ({seconds:.2f} s)", markup=False)
-    rows = [{name: getattr(one, name) for name in ("file", "line", "rule", "severity", "what", "fix")} for one in findings]
+        output.print(
+            f"{project.name or path}: {_told(definitions, findings)} ({seconds:.2f} s)", markup=False
+        )
+    rows = [
+        {name: getattr(one, name) for name in ("file", "line", "rule", "severity", "what", "fix")}
+        for one in findings
+    ]
     write_json({"pipeline": project.name, "findings": rows, "seconds": round(seconds, 3)}, json_file)
     _refuse_errors(findings)
 
@@ -93,10 +134,17 @@ def check(
 def run(
     path: ProjectPath = Path("."),
     full_refresh: Annotated[
-        list[str] | None, typer.Option("--full-refresh", metavar="DATASET", help="Compute it again from all there is; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--full-refresh", metavar="DATASET", help="Compute it again from all there is; may be repeated."
+        ),
     ] = None,
-    full_refresh_all: Annotated[bool, typer.Option("--full-refresh-all", help="Compute everything from scratch.")] = False,
-    refresh: Annotated[list[str] | None, typer.Option(metavar="DATASET", help="Run only what fills these; may be repeated.")] = None,
+    full_refresh_all: Annotated[
+        bool, typer.Option("--full-refresh-all", help="Compute everything from scratch.")
+    ] = False,
+    refresh: Annotated[
+        list[str] | None, typer.Option(metavar="DATASET", help="Run only what fills these; may be repeated.")
+    ] = None,
     master: Master = None,
     remote: Remote = None,
     bootstrap_servers: Servers = None,
@@ -127,7 +175,9 @@ def run(
 def watch(
     path: ProjectPath = Path("."),
     every: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Pause between two runs.")] = 1.0,
-    runs: Annotated[int | None, typer.Option(min=1, help="Stop after so many runs; default: at Ctrl-C.")] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many runs; default: at Ctrl-C.")
+    ] = None,
     master: Master = None,
     remote: Remote = None,
     bootstrap_servers: Servers = None,
@@ -143,7 +193,10 @@ def watch(
     overrides = _overrides(bootstrap_servers, configuration)
     project, definitions = _runnable(path, overrides, unchecked)
     so_far: RunResult | None = None
-    with suppress(KeyboardInterrupt), _runner(project, definitions, _where(master, remote, overrides)) as (runner, status):
+    with (
+        suppress(KeyboardInterrupt),
+        _runner(project, definitions, _where(master, remote, overrides)) as (runner, status),
+    ):
         so_far = _watch(runner, status, every, runs)
     if so_far is not None:
         _report(project, so_far, json_file)
@@ -193,7 +246,9 @@ def _overrides(bootstrap_servers: str | None, configuration: list[str] | None) -
     typed = {key: f"--conf {key}={value}" for key, value in values.items()}
     if bootstrap_servers is None:
         return Overrides(values, typed)
-    return Overrides({SERVERS_KEY: bootstrap_servers, **values}, {SERVERS_KEY: f"-b {bootstrap_servers}", **typed})
+    return Overrides(
+        {SERVERS_KEY: bootstrap_servers, **values}, {SERVERS_KEY: f"-b {bootstrap_servers}", **typed}
+    )
 
 
 def _checked(path: Path, overrides: Overrides, ask: bool) -> tuple[Project, Definitions, list[Finding]]:
@@ -245,7 +300,11 @@ def _runner(project: Project, definitions: Definitions, where: Where) -> Iterato
     from fairlead_kafka.cli.spark_end import spark_ended
     from fairlead_kafka.spark.pipelines.running import open_runner
 
-    with spark_ended(), progress("starting Spark") as status, open_runner(project, definitions, where) as runner:
+    with (
+        spark_ended(),
+        progress("starting Spark") as status,
+        open_runner(project, definitions, where) as runner,
+    ):
         status("running the pipeline")
         yield runner, status
 
@@ -259,7 +318,8 @@ def _report(project: Project, result: RunResult, json_file: str | None) -> None:
 
 
 def _make_sample(bootstrap_servers: str) -> None:
-    """The project's topics, and lines in `access` if it is new; what to do by hand if no cluster answers."""
+    """The project's topics, and lines in `access` if it is new; what to do by hand if no cluster
+    answers."""
     from fairlead_kafka.base.errors import ConnectionFailed
     from fairlead_kafka.spark.pipelines.cluster import look_at
     from fairlead_kafka.spark.pipelines.template import TOPICS
@@ -267,10 +327,18 @@ def _make_sample(bootstrap_servers: str) -> None:
     try:
         there = look_at(bootstrap_servers).partitions
     except ConnectionFailed as error:
-        output.print(f"no cluster answers yet ({error}): start one with `fairlead up`, and then make the topics with", markup=False)
+        output.print(
+            f"no cluster answers yet ({error}): start one with `fairlead up`, and then make the topics with",
+            markup=False,
+        )
         for topic, partitions in TOPICS.items():
-            output.print(f"  fairlead topics create {topic} --partitions {partitions} -b {bootstrap_servers}", markup=False)
-        output.print(f"and fill them: fairlead produce access -b {bootstrap_servers} < access.log", markup=False)
+            output.print(
+                f"  fairlead topics create {topic} --partitions {partitions} -b {bootstrap_servers}",
+                markup=False,
+            )
+        output.print(
+            f"and fill them: fairlead produce access -b {bootstrap_servers} < access.log", markup=False
+        )
         return
     missing = {topic: partitions for topic, partitions in TOPICS.items() if topic not in there}
     if not missing:
@@ -284,6 +352,9 @@ def _make_sample(bootstrap_servers: str) -> None:
     output.print(f"made {', '.join(missing)} at {bootstrap_servers}", markup=False)
     if "access" in missing:
         with Producer(config) as producer:
-            sent = [producer.send_table("access", table) for table in access_log.generated(SAMPLE_LINES, lines_per_s=SAMPLE_LINES_PER_S)]
+            sent = [
+                producer.send_table("access", table)
+                for table in access_log.generated(SAMPLE_LINES, lines_per_s=SAMPLE_LINES_PER_S)
+            ]
             total = sum(one.result().num_rows for one in sent)
         output.print(f"put {counted(total)} of an access log into access", markup=False)

@@ -21,7 +21,10 @@ _COLORS = {"error": "red", "warning": "yellow"}
 def print_findings(findings: list[Finding], to: Console = output) -> None:
     """Each finding as two lines: where and what, as compilers write it, and what to do."""
     for one in findings:
-        to.print(f"{escape(one.place)}: [{_COLORS[one.severity]}]{one.severity}[/] {one.rule}: {escape(one.what)}", soft_wrap=True)
+        to.print(
+            f"{escape(one.place)}: [{_COLORS[one.severity]}]{one.severity}[/] {one.rule}: {escape(one.what)}",
+            soft_wrap=True,
+        )
         to.print(f"    {escape(one.fix)}", soft_wrap=True)
 
 
@@ -50,14 +53,18 @@ def print_flows(to: Console, result: RunResult) -> None:
     for flow in result.flows:
         for name, count in flow.failed_expectations.items():
             if count:
-                to.print(f"{flow.flow}: {count:,} {'row fails' if count == 1 else 'rows fail'} “{name}”", markup=False)
+                to.print(
+                    f"{flow.flow}: {count:,} {'row fails' if count == 1 else 'rows fail'} “{name}”",
+                    markup=False,
+                )
         if flow.waiting:
             to.print(f"{flow.flow}: {_open_windows(flow)}", markup=False, soft_wrap=True)
     to.print(f"{'failed' if result.failure else 'completed'} in {result.seconds:.1f} s; lost: {result.lost}")
 
 
 def _open_windows(flow: FlowCounters) -> str:
-    """How many rows wait in windows, and until when: it is later records that close them, not the clock."""
+    """How many rows wait in windows, and until when: it is later records that close them, not the
+    clock."""
     rows = f"{flow.waiting:,} {'row waits' if flow.waiting == 1 else 'rows wait'} in open windows"
     if flow.watermark is None:
         return f"{rows}, until records have brought a watermark"

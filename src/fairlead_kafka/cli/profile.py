@@ -16,10 +16,17 @@ Name = Annotated[str, typer.Argument(help="The profile's name, such as prod.")]
 @app.command()
 def add(
     name: Name,
-    bootstrap_servers: Annotated[str, typer.Option("--bootstrap-server", "--bootstrap-servers", "-b", help="host:port of brokers.")],
+    bootstrap_servers: Annotated[
+        str, typer.Option("--bootstrap-server", "--bootstrap-servers", "-b", help="host:port of brokers.")
+    ],
     properties: Annotated[
         list[str] | None,
-        typer.Option("--property", "-X", metavar="KEY=VALUE", help="A client config; secrets as ${env:NAME} or ${file:PATH:KEY}."),
+        typer.Option(
+            "--property",
+            "-X",
+            metavar="KEY=VALUE",
+            help="A client config; secrets as ${env:NAME} or ${file:PATH:KEY}.",
+        ),
     ] = None,
 ) -> None:
     """Keep settings under a name, in place of what was kept there."""

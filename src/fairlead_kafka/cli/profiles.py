@@ -1,7 +1,8 @@
 """Client settings of a command besides its own options: a properties file, or a kept profile.
 
-`--command-config FILE` is that of Kafka's own tools: a Java properties file. A profile is such a file under a name, in the user's folder of
-settings. Values may hold `${env:NAME}` and `${file:PATH:KEY}`, and in a profile secrets must: nothing secret is kept here.
+`--command-config FILE` is that of Kafka's own tools: a Java properties file. A profile is such a
+file under a name, in the user's folder of settings. Values may hold `${env:NAME}` and
+`${file:PATH:KEY}`, and in a profile secrets must: nothing secret is kept here.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ def names() -> list[str]:
 def checked(name: str) -> str:
     """`name`, if a profile may be called so. ConfigError if not."""
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"profile {name!r}: a name is letters, digits, '.', '_' and '-', and begins with a letter or a digit")
+        raise ConfigError(
+            f"profile {name!r}: a name is letters, digits, '.', '_' and '-', and begins with a letter or a "
+            "digit"
+        )
     return name
 
 
@@ -84,7 +88,10 @@ def write(name: str, settings: Mapping[str, Any]) -> Path:
             near = nearest(key, [*CLIENT_CONFIGS.keys, *CLIENT_CONFIGS.aliases])
             raise ConfigError(f"{key}: unknown" + (f"; did you mean {near}?" if near else ""))
         if own.type is ConfigType.PASSWORD and not references(value):
-            raise ConfigError(f"{key}: a profile keeps no secrets; give ${{env:NAME}} or ${{file:PATH:KEY}}, looked up when used")
+            raise ConfigError(
+                f"{key}: a profile keeps no secrets; give ${{env:NAME}} or ${{file:PATH:KEY}}, looked up "
+                "when used"
+            )
         if "\n" in value:
             raise ConfigError(f"{key}: must be one line")
     path = folder() / f"{checked(name)}.properties"
@@ -107,9 +114,13 @@ def _read(path: Path, option: str) -> dict[str, str]:
         with path.open("rb") as file:
             data = file.read(FILE_MAX_BYTES + 1)
         if len(data) > FILE_MAX_BYTES:
-            raise ConfigError(f"{option} {path}: is larger than {FILE_MAX_BYTES >> 20} MiB; that is no file of settings")
+            raise ConfigError(
+                f"{option} {path}: is larger than {FILE_MAX_BYTES >> 20} MiB; that is no file of settings"
+            )
         return parse_properties(data.decode())
     except OSError as error:
-        raise ConfigError(f"{option} {path}: cannot be read ({(error.strerror or str(error)).lower()})") from None
+        raise ConfigError(
+            f"{option} {path}: cannot be read ({(error.strerror or str(error)).lower()})"
+        ) from None
     except ValueError as error:
         raise ConfigError(f"{option} {path}: is no Java properties file ({error})") from None

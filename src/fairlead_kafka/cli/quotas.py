@@ -26,7 +26,9 @@ app = typer.Typer(no_args_is_help=True, help="List, set and remove quotas of use
 User = Annotated[str | None, typer.Option("--user", help="This user.")]
 UserDefault = Annotated[bool, typer.Option("--user-default", help="Each user who has none of their own.")]
 ClientId = Annotated[str | None, typer.Option("--client-id", help="This client.id; with --user, theirs.")]
-ClientIdDefault = Annotated[bool, typer.Option("--client-id-default", help="Each client.id that has none of its own.")]
+ClientIdDefault = Annotated[
+    bool, typer.Option("--client-id-default", help="Each client.id that has none of its own.")
+]
 Ip = Annotated[str | None, typer.Option("--ip", help="This IP address.")]
 IpDefault = Annotated[bool, typer.Option("--ip-default", help="Each IP address that has none of its own.")]
 
@@ -47,7 +49,11 @@ def list_quotas(
     wanted = _entity(user, user_default, client_id, client_id_default, ip, ip_default)
     with open_admin(client_settings(bootstrap_servers, properties)) as admin:
         found = admin.describe_client_quotas(_exactly(wanted, strict=False))
-    rows = [{"of": str(entity), "quota": key, "value": value} for entity, own in found.items() for key, value in sorted(own.items())]
+    rows = [
+        {"of": str(entity), "quota": key, "value": value}
+        for entity, own in found.items()
+        for key, value in sorted(own.items())
+    ]
     if json_file != "-" and rows:
         output.print(rows_table(rows))
     write_json([{"entity": dict(entity.entries), "quotas": own} for entity, own in found.items()], json_file)
@@ -61,11 +67,21 @@ def set_quotas(
     client_id_default: ClientIdDefault = False,
     ip: Ip = None,
     ip_default: IpDefault = False,
-    producer_byte_rate: Annotated[int | None, typer.Option(help="Bytes/s that may be written, at each broker.")] = None,
-    consumer_byte_rate: Annotated[int | None, typer.Option(help="Bytes/s that may be read, at each broker.")] = None,
-    request_percentage: Annotated[float | None, typer.Option(help="Time of request threads, 100 is one thread, at each broker.")] = None,
-    controller_mutation_rate: Annotated[float | None, typer.Option(help="Partitions/s that may be created or deleted.")] = None,
-    connection_creation_rate: Annotated[int | None, typer.Option(help="Connections/s of an address, at each broker.")] = None,
+    producer_byte_rate: Annotated[
+        int | None, typer.Option(help="Bytes/s that may be written, at each broker.")
+    ] = None,
+    consumer_byte_rate: Annotated[
+        int | None, typer.Option(help="Bytes/s that may be read, at each broker.")
+    ] = None,
+    request_percentage: Annotated[
+        float | None, typer.Option(help="Time of request threads, 100 is one thread, at each broker.")
+    ] = None,
+    controller_mutation_rate: Annotated[
+        float | None, typer.Option(help="Partitions/s that may be created or deleted.")
+    ] = None,
+    connection_creation_rate: Annotated[
+        int | None, typer.Option(help="Connections/s of an address, at each broker.")
+    ] = None,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:
@@ -95,7 +111,10 @@ def remove(
     client_id_default: ClientIdDefault = False,
     ip: Ip = None,
     ip_default: IpDefault = False,
-    quota: Annotated[list[str] | None, typer.Option("--quota", help="Only this one, such as producer_byte_rate. May be repeated.")] = None,
+    quota: Annotated[
+        list[str] | None,
+        typer.Option("--quota", help="Only this one, such as producer_byte_rate. May be repeated."),
+    ] = None,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:
@@ -114,11 +133,20 @@ def remove(
 
 
 def _entity(
-    user: str | None, user_default: bool, client_id: str | None, client_id_default: bool, ip: str | None, ip_default: bool
+    user: str | None,
+    user_default: bool,
+    client_id: str | None,
+    client_id_default: bool,
+    ip: str | None,
+    ip_default: bool,
 ) -> ClientQuotaEntity:
     """The entity that the options name. UsageError for a name and the default of the same kind."""
     entries: dict[str, str | None] = {}
-    for kind, name, default in (("user", user, user_default), ("client-id", client_id, client_id_default), ("ip", ip, ip_default)):
+    for kind, name, default in (
+        ("user", user, user_default),
+        ("client-id", client_id, client_id_default),
+        ("ip", ip, ip_default),
+    ):
         if name is not None and default:
             raise UsageError(f"either --{kind} or --{kind}-default")
         if name is not None or default:
@@ -128,7 +156,10 @@ def _entity(
 
 def _said(entity: ClientQuotaEntity) -> ClientQuotaEntity:
     if not entity.entries:
-        raise UsageError("say whose: --user, --client-id, both of them, or --ip; or --user-default, --client-id-default, --ip-default")
+        raise UsageError(
+            "say whose: --user, --client-id, both of them, or --ip; or --user-default, --client-id-default, "
+            "--ip-default"
+        )
     return entity
 
 

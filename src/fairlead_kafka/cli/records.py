@@ -13,13 +13,23 @@ import typer
 from fairlead_kafka.base.errors import ConfigError, FairleadError, InvalidRecord, TimedOut
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.connecting import TOPIC_S, open_consumer, open_producer
-from fairlead_kafka.cli.terminal import DEFAULT_BOOTSTRAP_SERVERS, BootstrapServers, ClientProperties, client_settings, counted, errors
+from fairlead_kafka.cli.terminal import (
+    DEFAULT_BOOTSTRAP_SERVERS,
+    BootstrapServers,
+    ClientProperties,
+    client_settings,
+    counted,
+    errors,
+)
 
 if TYPE_CHECKING:
     from fairlead_kafka.client import Consumer, Producer, Record
 
 Topic = Annotated[str, typer.Argument(help="The topic.")]
-KeySeparator = Annotated[str | None, typer.Option("--key-separator", "-k", help="What stands between key and value; \\t for a tab.")]
+KeySeparator = Annotated[
+    str | None,
+    typer.Option("--key-separator", "-k", help="What stands between key and value; \\t for a tab."),
+]
 
 POLL_S = 0.2
 """How long one poll waits; Ctrl-C is heard in between."""
@@ -68,7 +78,8 @@ def produce(
             _end_soon(producer)
             raise
         finally:
-            errors.print(f"{counted(max(0, sent - len(failed) - producer.metrics()['producer-metrics']['records-open']))} acknowledged")
+            still_open = producer.metrics()["producer-metrics"]["records-open"]
+            errors.print(f"{counted(max(0, sent - len(failed) - still_open))} acknowledged")
     if failed:
         raise failed[0]
 
@@ -79,7 +90,9 @@ def _key_and_value(line: bytes, separator: bytes | None, number: int) -> tuple[b
     key, found, value = line.partition(separator)
     if not found:
         shown = line[:60].decode(errors="replace")
-        raise ConfigError(f"line {number} of standard input has no key separator {separator.decode()!r}: {shown!r}")
+        raise ConfigError(
+            f"line {number} of standard input has no key separator {separator.decode()!r}: {shown!r}"
+        )
     return key, value
 
 
@@ -97,13 +110,23 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 def consume(
     topic: Topic,
-    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Start at the first record; otherwise only new ones.")] = False,
-    max_records: Annotated[int | None, typer.Option("--max-records", "-n", min=1, help="Stop after so many.")] = None,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Start at the first record; otherwise only new ones.")
+    ] = False,
+    max_records: Annotated[
+        int | None, typer.Option("--max-records", "-n", min=1, help="Stop after so many.")
+    ] = None,
     until_end: Annotated[bool, typer.Option("--until-end", help="Stop at what is the end now.")] = False,
-    partition: Annotated[list[int] | None, typer.Option("--partition", help="Only this partition; may be repeated.")] = None,
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", help="Only this partition; may be repeated.")
+    ] = None,
     group: Annotated[
         str | None,
-        typer.Option("--group", "-g", help="Read as a member of this group: go on where it committed, and commit what was printed."),
+        typer.Option(
+            "--group",
+            "-g",
+            help="Read as a member of this group: go on where it committed, and commit what was printed.",
+        ),
     ] = None,
     key_separator: KeySeparator = None,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
@@ -118,16 +141,24 @@ def consume(
     if group is not None:
         if partition:
             raise ConfigError("--group shares out the partitions by itself: leave --partition away")
-        settings = {"auto.offset.reset": "earliest" if from_beginning else "latest", **settings, "group.id": group}
+        settings = {
+            "auto.offset.reset": "earliest" if from_beginning else "latest",
+            **settings,
+            "group.id": group,
+        }
     with open_consumer(settings) as consumer:
         partitions = _chosen(consumer, topic, partition)
         if group is not None:
             consumer.subscribe([topic])
-            records = _polled(consumer, max_records, _group_at_end(consumer, partitions) if until_end else _never)
+            records = _polled(
+                consumer, max_records, _group_at_end(consumer, partitions) if until_end else _never
+            )
         else:
             consumer.assign(partitions)
             (consumer.seek_to_beginning if from_beginning else consumer.seek_to_end)(partitions)
-            records = _until_end(consumer, partitions) if until_end else _polled(consumer, max_records, _never)
+            records = (
+                _until_end(consumer, partitions) if until_end else _polled(consumer, max_records, _never)
+            )
         shown = 0
         try:
             for record in itertools.islice(records, max_records):
@@ -144,12 +175,15 @@ def _chosen(consumer: Consumer, topic: str, numbers: list[int] | None) -> list[T
     existing = [each.partition for each in consumer.partitions_for(topic, timeout_s=TOPIC_S)]
     unknown = sorted(set(numbers or ()) - set(existing))
     if unknown:
-        raise ConfigError(f"--partition {unknown[0]}: topic {topic} has partitions {min(existing)} to {max(existing)}")
+        raise ConfigError(
+            f"--partition {unknown[0]}: topic {topic} has partitions {min(existing)} to {max(existing)}"
+        )
     return [TopicPartition(topic, number) for number in numbers or existing]
 
 
 def _polled(consumer: Consumer, max_records: int | None, over: Callable[[], bool]) -> Iterator[Record]:
-    """Records until so many, or `over`. No more are polled than are wanted: a group counts what was polled as read."""
+    """Records until so many, or `over`. No more are polled than are wanted: a group counts what was
+    polled as read."""
     left = max_records
     while left != 0 and not over():
         records = consumer.poll(POLL_S, left)
@@ -173,7 +207,8 @@ def _until_end(consumer: Consumer, partitions: list[TopicPartition]) -> Iterator
 
 
 def _group_at_end(consumer: Consumer, partitions: list[TopicPartition]) -> Callable[[], bool]:
-    """Whether the group has read everything that there is now: this member what is its share, the others what they committed."""
+    """Whether the group has read everything that there is now: this member what is its share, the
+    others what they committed."""
     ends = consumer.end_offsets(partitions)
 
     def over() -> bool:

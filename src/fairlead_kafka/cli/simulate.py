@@ -1,4 +1,5 @@
-"""`fairlead simulate`: worlds of machines in virtual time, with faults by seed, and planted bugs that have to be noticed."""
+"""`fairlead simulate`: worlds of machines in virtual time, with faults by seed, and planted bugs
+that have to be noticed."""
 
 from __future__ import annotations
 
@@ -16,19 +17,25 @@ _COUNTED = ("world", "seeds", "steps", "faults", "violations", "canaries_caught"
 
 
 def simulate(
-    world: Annotated[str | None, typer.Option(help="producer, cluster or readers; default: all, one after the other.")] = None,
+    world: Annotated[
+        str | None, typer.Option(help="producer, cluster or readers; default: all, one after the other.")
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds of each world.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes to use; default: one for each core.")] = None,
-    canaries: Annotated[bool, typer.Option("--canaries", help="Also plant bugs, each of which has to be noticed.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes to use; default: one for each core.")
+    ] = None,
+    canaries: Annotated[
+        bool, typer.Option("--canaries", help="Also plant bugs, each of which has to be noticed.")
+    ] = False,
     json_file: JsonFile = None,
 ) -> None:
     """Run real machines in virtual time on a network that fails.
 
     Brokers and network fail by seed; what machines did is compared with a model.
 
-    A violation is printed with its seed, its fault plan and the command that replays it. Exit code 1 if there is one, or if a planted bug
-    went unnoticed.
+    A violation is printed with its seed, its fault plan and the command that replays it. Exit code
+    1 if there is one, or if a planted bug went unnoticed.
     """
     from fairlead_kafka.simulation.run import WORLDS
     from fairlead_kafka.simulation.run import simulate as run
@@ -38,14 +45,20 @@ def simulate(
     with progress("simulate") as status:
         worlds = [world] if world is not None else list(WORLDS)
         processes, tell = jobs or os.cpu_count() or 1, _every_so_often(status)
-        reports = [run(name, seeds, seed, jobs=processes, canaries=canaries, progress=tell) for name in worlds]
+        reports = [
+            run(name, seeds, seed, jobs=processes, canaries=canaries, progress=tell) for name in worlds
+        ]
     if json_file != "-":
         output.print(rows_table([{key: report[key] for key in _COUNTED} for report in reports]))
     for report in reports:
         for story in report["failures"]:
             errors.print(escape(story), soft_wrap=True)
         for missed in report["missed"]:
-            errors.print(f"world {report['world']}: the planted bug {missed!r} went unnoticed", soft_wrap=True, markup=False)
+            errors.print(
+                f"world {report['world']}: the planted bug {missed!r} went unnoticed",
+                soft_wrap=True,
+                markup=False,
+            )
     if json_file != "-":
         output.print(f"[bold]{_verdict(reports)}[/]")
     write_json(reports[0] if len(reports) == 1 else _together(reports), json_file)
@@ -55,9 +68,19 @@ def simulate(
 
 def _verdict(reports: list[dict[str, Any]]) -> str:
     """All of it in a sentence."""
-    seeds, violated = sum(report["seeds"] for report in reports), sum(report["violations"] for report in reports)
-    planted, missed = sum(report["canaries"] for report in reports), sum(len(report["missed"]) for report in reports)
-    held = "all held" if not violated else f"{violated} did not hold: their stories are above, with the commands that replay them"
+    seeds, violated = (
+        sum(report["seeds"] for report in reports),
+        sum(report["violations"] for report in reports),
+    )
+    planted, missed = (
+        sum(report["canaries"] for report in reports),
+        sum(len(report["missed"]) for report in reports),
+    )
+    held = (
+        "all held"
+        if not violated
+        else f"{violated} did not hold: their stories are above, with the commands that replay them"
+    )
     noticed = f"; of {planted} planted bugs {planted - missed} were noticed" if planted else ""
     return f"{seeds} world{'' if seeds == 1 else 's'} simulated, {held}{noticed}"
 

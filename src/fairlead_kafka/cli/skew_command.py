@@ -25,26 +25,44 @@ from fairlead_kafka.cli.terminal import (
 
 def skew(
     topic: Annotated[str, typer.Argument(help="The topic.")],
-    max_records: Annotated[int, typer.Option(min=0, help="Look at the newest so many records only; 0: at all.")] = 1_000_000,
-    replay_records: Annotated[int, typer.Option(min=0, help="Try other settings on the newest so many of them; 0: don't.")] = 10_000,
-    policy: Annotated[str | None, typer.Option(help="Policies to try, separated by commas; default: all.")] = None,
+    max_records: Annotated[
+        int, typer.Option(min=0, help="Look at the newest so many records only; 0: at all.")
+    ] = 1_000_000,
+    replay_records: Annotated[
+        int, typer.Option(min=0, help="Try other settings on the newest so many of them; 0: don't.")
+    ] = 10_000,
+    policy: Annotated[
+        str | None, typer.Option(help="Policies to try, separated by commas; default: all.")
+    ] = None,
     batch_size: Annotated[
-        str, typer.Option(help="Values of batch.size to try; the first is also what a full batch of the topic is.")
+        str,
+        typer.Option(
+            help="Values of batch.size to try; the first is also what a full batch of the topic is."
+        ),
     ] = "16384,65536",
     linger_ms: Annotated[str, typer.Option(help="Values of linger.ms to try.")] = "5,0,50",
     rate: Annotated[
         float | None,
-        typer.Option(min=0.001, help="Try them at so many records a second, and fill by --input so; default: as timestamps say."),
+        typer.Option(
+            min=0.001,
+            help="Try them at so many records a second, and fill by --input so; default: as timestamps say.",
+        ),
     ] = None,
     top: Annotated[int, typer.Option(min=0, help="Hot keys to show.")] = 10,
     seed: Annotated[int, typer.Option(help="Of what the policies leave to chance.")] = 1,
     input_file: Annotated[
         Path | None,
-        typer.Option("--input", metavar="FILE", help="Fill the topic first, in an embedded cluster: lines, keyed by their first field."),
+        typer.Option(
+            "--input",
+            metavar="FILE",
+            help="Fill the topic first, in an embedded cluster: lines, keyed by their first field.",
+        ),
     ] = None,
     partitions: Annotated[int, typer.Option(min=1, help="Partitions of the topic filled by --input.")] = 12,
     json_file: JsonFile = None,
-    plot_file: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the report as .svg or .png.")] = None,
+    plot_file: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the report as .svg or .png.")
+    ] = None,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:
@@ -88,7 +106,9 @@ def skew(
 
 
 @contextmanager
-def _cluster(path: Path | None, topic: str, partitions: int, rate: float | None, bootstrap_servers: str) -> Iterator[str]:
+def _cluster(
+    path: Path | None, topic: str, partitions: int, rate: float | None, bootstrap_servers: str
+) -> Iterator[str]:
     """The cluster that has the topic: the one named, or an embedded one that is filled now."""
     if path is None:
         yield bootstrap_servers

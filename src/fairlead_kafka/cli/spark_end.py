@@ -1,7 +1,8 @@
 """Seeing to it that Spark's JVM ends with the command that started it, whatever interrupts it.
 
-PySpark starts the JVM and leaves it to end by itself once its standard input closes. It does not if Python was interrupted while the JVM
-was starting: the folder that the JVM reports its port in is gone by then, its main thread fails, and the others keep it alive for good.
+PySpark starts the JVM and leaves it to end by itself once its standard input closes. It does not if
+Python was interrupted while the JVM was starting: the folder that the JVM reports its port in is
+gone by then, its main thread fails, and the others keep it alive for good.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ LOOK_EVERY_S = 0.05
 
 @contextmanager
 def spark_ended() -> Iterator[None]:
-    """Ends, on the way out, the processes that this one has started inside the block, and waits for them."""
+    """Ends, on the way out, the processes that this one has started inside the block, and waits for
+    them."""
     before = _children()
     root = logging.getLogger()
     root.addFilter(_not_of_py4j)
@@ -34,14 +36,18 @@ def spark_ended() -> Iterator[None]:
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Py4J logs a traceback through the root logger when Ctrl-C meets it in a call; the caller is told by KeyboardInterrupt anyway."""
+    """Py4J logs a traceback through the root logger when Ctrl-C meets it in a call; the caller is
+    told by KeyboardInterrupt anyway."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 
 def _children() -> set[int]:
-    """The process ids of this process's children; none where the system has neither /proc nor ps to tell them."""
+    """The process ids of this process's children; none where the system has neither /proc nor ps to
+    tell them."""
     if os.path.exists("/proc/self/stat"):
-        return {int(name) for name in os.listdir("/proc") if name.isdecimal() and _parent(name) == os.getpid()}
+        return {
+            int(name) for name in os.listdir("/proc") if name.isdecimal() and _parent(name) == os.getpid()
+        }
     try:
         listing = subprocess.Popen(["ps", "-A", "-o", "pid=,ppid="], stdout=subprocess.PIPE, text=True)
     except OSError:

@@ -1,4 +1,5 @@
-"""Tables that cut no word: what is too wide for the terminal is told row by row, as names and values."""
+"""Tables that cut no word: what is too wide for the terminal is told row by row, as names and
+values."""
 
 from __future__ import annotations
 
@@ -16,13 +17,17 @@ _BETWEEN = "  "
 
 
 class FittingTable(Table):
-    """A table without lines. Its columns wrap between words; if that does not fit, each row is a block of its own.
+    """A table without lines. Its columns wrap between words; if that does not fit, each row is a
+    block of its own.
 
-    A block is the row's first cell and below it, indented, each column's name and value, as many to a line as fit.
+    A block is the row's first cell and below it, indented, each column's name and value, as many to
+    a line as fit.
     """
 
     def __init__(self, *headers: str, title: str | None = None) -> None:
-        super().__init__(*headers, box=None, pad_edge=False, title=title, title_justify="left", title_style="bold")
+        super().__init__(
+            *headers, box=None, pad_edge=False, title=title, title_justify="left", title_style="bold"
+        )
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """As rich asks for it."""
@@ -44,7 +49,10 @@ class FittingTable(Table):
         """
         unbounded = options.update(max_width=_UNBOUNDED_WIDTH)
         measured = [
-            [Measurement.get(console, unbounded, _text(cell)) for cell in (str(column.header), *map(str, column.cells))]
+            [
+                Measurement.get(console, unbounded, _text(cell))
+                for cell in (str(column.header), *map(str, column.cells))
+            ]
             for column in self.columns
         ]
         least = [max(cell.minimum for cell in cells) for cells in measured]
@@ -53,7 +61,10 @@ class FittingTable(Table):
         if spare < 0:
             return None
         missing = max(sum(wanted) - sum(least), 1)
-        return [low + min(high - low, spare * (high - low) // missing) for low, high in zip(least, wanted, strict=True)]
+        return [
+            low + min(high - low, spare * (high - low) // missing)
+            for low, high in zip(least, wanted, strict=True)
+        ]
 
     def _block(self, row: tuple[str, ...], width: int) -> Iterator[Text]:
         names = [str(column.header) for column in self.columns]

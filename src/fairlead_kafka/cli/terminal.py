@@ -52,7 +52,8 @@ errors = cast("Console", _FirstUse(stderr=True))
 
 
 def _check_json_file(target: str | None) -> str | None:
-    """Said before the work starts: nobody wants to hear after ten minutes that the report cannot be written."""
+    """Said before the work starts: nobody wants to hear after ten minutes that the report cannot be
+    written."""
     if target is None or target == "-":
         return target
     path = Path(target)
@@ -69,20 +70,34 @@ def _check_json_file(target: str | None) -> str | None:
 
 def _unwritable(target: str, error: OSError) -> ConfigError:
     return ConfigError(
-        f"--json {target}: cannot be written ({error.strerror}); name a file in a folder that exists, or - for standard output"
+        f"--json {target}: cannot be written ({error.strerror}); name a file in a folder that exists, or - "
+        "for standard output"
     )
 
 
 SERVERS_VARIABLE = "FAIRLEAD_BOOTSTRAP_SERVERS"
 BootstrapServers = Annotated[
-    str, typer.Option("--bootstrap-server", "--bootstrap-servers", "-b", envvar=SERVERS_VARIABLE, help="host:port of brokers.")
+    str,
+    typer.Option(
+        "--bootstrap-server",
+        "--bootstrap-servers",
+        "-b",
+        envvar=SERVERS_VARIABLE,
+        help="host:port of brokers.",
+    ),
 ]
 ClientProperties = Annotated[
-    list[str] | None, typer.Option("--property", "-X", metavar="KEY=VALUE", help="A client config; may be repeated.")
+    list[str] | None,
+    typer.Option("--property", "-X", metavar="KEY=VALUE", help="A client config; may be repeated."),
 ]
 JsonFile = Annotated[
     str | None,
-    typer.Option("--json", metavar="FILE", callback=_check_json_file, help="Write the report as JSON to this file; - for standard output."),
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        callback=_check_json_file,
+        help="Write the report as JSON to this file; - for standard output.",
+    ),
 ]
 
 DEFAULT_BOOTSTRAP_SERVERS = "127.0.0.1:9092"
@@ -100,7 +115,8 @@ def settings(pairs: list[str] | None, option: str = "--property") -> dict[str, s
 
 
 def client_settings(bootstrap_servers: str, properties: list[str] | None) -> dict[str, Any]:
-    """The settings of a client: those of `--profile` and `--command-config`, then the address and the properties that were given."""
+    """The settings of a client: those of `--profile` and `--command-config`, then the address and
+    the properties that were given."""
     from fairlead_kafka.cli import profiles
 
     kept = dict(profiles.given())
@@ -111,7 +127,8 @@ def client_settings(bootstrap_servers: str, properties: list[str] | None) -> dic
 
 
 def write_json(report: Any, target: str | None) -> None:
-    """The report to a file, or to standard output for `-`. ConfigError if the file cannot be written."""
+    """The report to a file, or to standard output for `-`. ConfigError if the file cannot be
+    written."""
     if target is None:
         return
     text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
@@ -125,11 +142,15 @@ def write_json(report: Any, target: str | None) -> None:
 
 
 def numbers(option: str, values: str | None, least: int = 0) -> list[int]:
-    """Integers separated by commas, each once; none of None. ConfigError for anything else, and below `least`."""
+    """Integers separated by commas, each once; none of None. ConfigError for anything else, and
+    below `least`."""
     parts = [] if values is None else [value.strip() for value in values.split(",")]
     wrong = [part for part in parts if not part.isdecimal() or int(part) < least]
     if wrong:
-        raise ConfigError(f"{option} {values}: must be whole numbers from {least} on, separated by commas, such as {option} 16,128")
+        raise ConfigError(
+            f"{option} {values}: must be whole numbers from {least} on, separated by commas, such as "
+            f"{option} 16,128"
+        )
     return list(dict.fromkeys(int(part) for part in parts))
 
 
@@ -163,7 +184,8 @@ def _shown(value: Any) -> str:
 
 @contextmanager
 def progress(text: str) -> Iterator[Any]:
-    """Shows what is going on, on standard error; call the value with a new text. Plain lines where there is no terminal."""
+    """Shows what is going on, on standard error; call the value with a new text. Plain lines where
+    there is no terminal."""
     from rich.markup import escape
 
     if errors.is_terminal:

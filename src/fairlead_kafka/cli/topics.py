@@ -30,19 +30,38 @@ Names = Annotated[list[str], typer.Argument(help="Topics.")]
 @app.command()
 def create(
     names: Names,
-    partitions: Annotated[int, typer.Option("--partitions", "-p", help="Partitions of each topic; -1: the broker's num.partitions.")] = -1,
-    replication_factor: Annotated[int, typer.Option("--replication-factor", "-r", help="Replicas; -1: the broker's default.")] = -1,
-    config: Annotated[list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="A topic config; may be repeated.")] = None,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Say what would happen, and create nothing.")] = False,
+    partitions: Annotated[
+        int,
+        typer.Option("--partitions", "-p", help="Partitions of each topic; -1: the broker's num.partitions."),
+    ] = -1,
+    replication_factor: Annotated[
+        int, typer.Option("--replication-factor", "-r", help="Replicas; -1: the broker's default.")
+    ] = -1,
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", metavar="KEY=VALUE", help="A topic config; may be repeated."),
+    ] = None,
+    validate_only: Annotated[
+        bool, typer.Option("--validate-only", help="Say what would happen, and create nothing.")
+    ] = False,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:
     """Create topics."""
     new = [
-        NewTopic(name, partitions=partitions, replication_factor=replication_factor, configs=settings(config, "--config")) for name in names
+        NewTopic(
+            name,
+            partitions=partitions,
+            replication_factor=replication_factor,
+            configs=settings(config, "--config"),
+        )
+        for name in names
     ]
     with open_admin(client_settings(bootstrap_servers, properties)) as admin:
-        _each("could be created" if validate_only else "created", lambda: admin.create_topics(new, validate_only=validate_only))
+        _each(
+            "could be created" if validate_only else "created",
+            lambda: admin.create_topics(new, validate_only=validate_only),
+        )
 
 
 @app.command(name="list")
@@ -76,14 +95,21 @@ def describe(
         for name, topic in sorted(described.items()):
             for one in topic.partitions:
                 replicas, in_sync = (", ".join(map(str, nodes)) for nodes in (one.replicas, one.isr))
-                table.add_row(name, str(one.partition), "none" if one.leader < 0 else str(one.leader), replicas, in_sync)
+                table.add_row(
+                    name, str(one.partition), "none" if one.leader < 0 else str(one.leader), replicas, in_sync
+                )
         output.print(table)
     write_json(
         {
             name: {
                 "topic_id": str(topic.topic_id),
                 "partitions": [
-                    {"partition": one.partition, "leader": one.leader, "replicas": list(one.replicas), "isr": list(one.isr)}
+                    {
+                        "partition": one.partition,
+                        "leader": one.leader,
+                        "replicas": list(one.replicas),
+                        "isr": list(one.isr),
+                    }
                     for one in topic.partitions
                 ],
             }

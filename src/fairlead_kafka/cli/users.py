@@ -1,4 +1,5 @@
-"""`fairlead users list | set | remove`: SCRAM users. A password is never an argument of the process, which others could see."""
+"""`fairlead users list | set | remove`: SCRAM users. A password is never an argument of the
+process, which others could see."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def list_users(
         except ItemsFailed as error:
             failed, found = error, error.results
     rows = [
-        {"user": user, "mechanism": info.mechanism.mechanism, "iterations": info.iterations} for user, own in found.items() for info in own
+        {"user": user, "mechanism": info.mechanism.mechanism, "iterations": info.iterations}
+        for user, own in found.items()
+        for info in own
     ]
     if json_file != "-" and rows:
         output.print(rows_table(rows))
@@ -62,28 +65,43 @@ def list_users(
 def set_password(
     user: Annotated[str, typer.Argument(help="The user, who need not be there yet.")],
     mechanism: Annotated[
-        list[str] | None, typer.Option("--mechanism", help=f"{' or '.join(_MECHANISMS)}; none given: {_USUAL.mechanism}. May be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--mechanism",
+            help=f"{' or '.join(_MECHANISMS)}; none given: {_USUAL.mechanism}. May be repeated.",
+        ),
     ] = None,
     iterations: Annotated[
-        int | None, typer.Option("--iterations", min=4096, max=16_384, help="How often it is hashed; none given: 8192.")
+        int | None,
+        typer.Option("--iterations", min=4096, max=16_384, help="How often it is hashed; none given: 8192."),
     ] = None,
     password: Annotated[
         str | None,
-        typer.Option("--password", metavar="REFERENCE", help="${env:NAME}, ${file:PATH} or ${file:PATH:KEY}; none given: it is asked for."),
+        typer.Option(
+            "--password",
+            metavar="REFERENCE",
+            help="${env:NAME}, ${file:PATH} or ${file:PATH:KEY}; none given: it is asked for.",
+        ),
     ] = None,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:
     """Set a user's password.
 
-    It is asked for without being shown, or is the first line of standard input, or what --password refers to.
+    It is asked for without being shown, or is the first line of standard input, or what --password
+    refers to.
     """
     mechanisms = _mechanisms(mechanism) or [_USUAL]
     secret = None if password is None else _referred(password)
     with open_admin(client_settings(bootstrap_servers, properties)) as admin:
         secret = secret or _asked(user)
-        infos = [ScramCredentialInfo(each) if iterations is None else ScramCredentialInfo(each, iterations) for each in mechanisms]
-        admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, info, secret) for info in infos])
+        infos = [
+            ScramCredentialInfo(each) if iterations is None else ScramCredentialInfo(each, iterations)
+            for each in mechanisms
+        ]
+        admin.alter_user_scram_credentials(
+            [UserScramCredentialUpsertion(user, info, secret) for info in infos]
+        )
     for info in infos:
         output.print(f"set: {user}, {info}", markup=False)
 
@@ -92,7 +110,10 @@ def set_password(
 def remove(
     users: Annotated[list[str], typer.Argument(help="Users.")],
     mechanism: Annotated[
-        list[str] | None, typer.Option("--mechanism", help="Only the password for this mechanism; none given: all. May be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--mechanism", help="Only the password for this mechanism; none given: all. May be repeated."
+        ),
     ] = None,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
@@ -112,7 +133,8 @@ def remove(
 
 
 def _remove(admin: Admin, users: list[str], chosen: list[ScramMechanism]) -> dict[str, None]:
-    """ItemsFailed names those who have no password to take back, and has who else had one in its results."""
+    """ItemsFailed names those who have no password to take back, and has who else had one in its
+    results."""
     missing: ItemsFailed | None = None
     wanted = [UserScramCredentialDeletion(user, each) for user in users for each in chosen]
     if not chosen:
@@ -120,7 +142,9 @@ def _remove(admin: Admin, users: list[str], chosen: list[ScramMechanism]) -> dic
             found = admin.describe_user_scram_credentials(users)
         except ItemsFailed as error:
             missing, found = error, error.results
-        wanted = [UserScramCredentialDeletion(user, info.mechanism) for user, own in found.items() for info in own]
+        wanted = [
+            UserScramCredentialDeletion(user, info.mechanism) for user, own in found.items() for info in own
+        ]
     done = admin.alter_user_scram_credentials(wanted) if wanted else {}
     if missing is not None:
         raise ItemsFailed(missing.what, missing.errors, done)
@@ -154,7 +178,10 @@ def _asked(user: str) -> Secret:
     if not sys.stdin.isatty():
         line = sys.stdin.readline().rstrip("\r\n")
         if not line:
-            raise UsageError("no password: standard input has no first line; pipe it in, or name it with --password '${env:NAME}'")
+            raise UsageError(
+                "no password: standard input has no first line; pipe it in, or name it with --password "
+                "'${env:NAME}'"
+            )
         return Secret(line)
     from getpass import getpass
 

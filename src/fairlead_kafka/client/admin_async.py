@@ -82,7 +82,10 @@ class AsyncAdmin:
         return await run_async(self._calls.delete_topics(names, timeout_s))
 
     async def create_partitions(
-        self, changes: Mapping[str, NewPartitions], validate_only: bool = False, timeout_s: Seconds | None = None
+        self,
+        changes: Mapping[str, NewPartitions],
+        validate_only: bool = False,
+        timeout_s: Seconds | None = None,
     ) -> dict[str, None]:
         """Add partitions: {topic: NewPartitions(total)}. Returns once every partition has a leader.
 
@@ -90,12 +93,17 @@ class AsyncAdmin:
         """
         return await run_async(self._calls.create_partitions(changes, validate_only, timeout_s))
 
-    async def list_topics(self, include_internal: bool = False, timeout_s: Seconds | None = None) -> dict[str, TopicListing]:
+    async def list_topics(
+        self, include_internal: bool = False, timeout_s: Seconds | None = None
+    ) -> dict[str, TopicListing]:
         """List all topics, by name. `include_internal`: Kafka's internal topics too."""
         return await run_async(self._calls.list_topics(include_internal, timeout_s))
 
     async def describe_topics(
-        self, names: Iterable[str], timeout_s: Seconds | None = None, include_authorized_operations: bool = False
+        self,
+        names: Iterable[str],
+        timeout_s: Seconds | None = None,
+        include_authorized_operations: bool = False,
     ) -> dict[str, TopicDescription]:
         """Describe topics: leader, replicas and in-sync replicas of each partition, by topic name.
 
@@ -104,7 +112,9 @@ class AsyncAdmin:
         """
         return await run_async(self._calls.describe_topics(names, timeout_s, include_authorized_operations))
 
-    async def describe_cluster(self, timeout_s: Seconds | None = None, include_authorized_operations: bool = False) -> ClusterDescription:
+    async def describe_cluster(
+        self, timeout_s: Seconds | None = None, include_authorized_operations: bool = False
+    ) -> ClusterDescription:
         """Describe the cluster: its id, live brokers and controller.
 
         `include_authorized_operations`: also what this client's user may do with the cluster, which
@@ -122,7 +132,10 @@ class AsyncAdmin:
         return await run_async(self._calls.describe_configs(resources, timeout_s))
 
     async def alter_configs(
-        self, changes: Mapping[ConfigResource, Sequence[ConfigChange]], validate_only: bool = False, timeout_s: Seconds | None = None
+        self,
+        changes: Mapping[ConfigResource, Sequence[ConfigChange]],
+        validate_only: bool = False,
+        timeout_s: Seconds | None = None,
     ) -> dict[ConfigResource, None]:
         """Change some configs of each resource and leave its others alone (KIP-339).
 
@@ -141,12 +154,17 @@ class AsyncAdmin:
         """
         return await run_async(self._calls.list_offsets(targets, timeout_s))
 
-    async def delete_records(self, before: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None) -> dict[TopicPartition, int]:
+    async def delete_records(
+        self, before: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
+    ) -> dict[TopicPartition, int]:
         """Delete records before an offset (-1: all); {partition: its log start offset now}."""
         return await run_async(self._calls.delete_records(before, timeout_s))
 
     async def describe_log_dirs(
-        self, node_ids: Iterable[Int32] = (), partitions: Iterable[TopicPartition] | None = None, timeout_s: Seconds | None = None
+        self,
+        node_ids: Iterable[Int32] = (),
+        partitions: Iterable[TopicPartition] | None = None,
+        timeout_s: Seconds | None = None,
     ) -> dict[int, dict[str, LogDirDescription]]:
         """Describe log directories: {node id: {directory: description}}.
 
@@ -166,16 +184,23 @@ class AsyncAdmin:
         return await run_async(self._calls.list_groups(states, types, timeout_s))
 
     async def describe_groups(
-        self, group_ids: Iterable[str], timeout_s: Seconds | None = None, include_authorized_operations: bool = False
+        self,
+        group_ids: Iterable[str],
+        timeout_s: Seconds | None = None,
+        include_authorized_operations: bool = False,
     ) -> dict[str, GroupDescription]:
         """Describe groups, by name: state, coordinator, and members with their partitions.
 
         `include_authorized_operations`: also what this client's user may do. ItemsFailed names
         groups that are missing.
         """
-        return await run_async(self._calls.describe_groups(group_ids, timeout_s, include_authorized_operations))
+        return await run_async(
+            self._calls.describe_groups(group_ids, timeout_s, include_authorized_operations)
+        )
 
-    async def delete_groups(self, group_ids: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, None]:
+    async def delete_groups(
+        self, group_ids: Iterable[str], timeout_s: Seconds | None = None
+    ) -> dict[str, None]:
         """Delete groups that have no members, with their committed offsets."""
         return await run_async(self._calls.delete_groups(group_ids, timeout_s))
 
@@ -189,7 +214,10 @@ class AsyncAdmin:
         return await run_async(self._calls.list_group_offsets(group_ids, require_stable, timeout_s))
 
     async def alter_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, Offset | OffsetAndMetadata], timeout_s: Seconds | None = None
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, Offset | OffsetAndMetadata],
+        timeout_s: Seconds | None = None,
     ) -> dict[TopicPartition, None]:
         """Set committed offsets of a group that has no members: where it will go on reading.
 
@@ -207,7 +235,9 @@ class AsyncAdmin:
         """
         return await run_async(self._calls.delete_group_offsets(group_id, partitions, timeout_s))
 
-    async def list_transactions(self, states: Iterable[str] = (), timeout_s: Seconds | None = None) -> dict[str, TransactionListing]:
+    async def list_transactions(
+        self, states: Iterable[str] = (), timeout_s: Seconds | None = None
+    ) -> dict[str, TransactionListing]:
         """List transactional ids of all brokers, with producer id and state (KIP-664, Kafka 3.0).
 
         `states` ("Ongoing", "Empty", ...): only ids in one of them; empty: all.
@@ -237,7 +267,9 @@ class AsyncAdmin:
         """
         return await run_async(self._calls.end_transactions(transactions, commit, timeout_s))
 
-    async def create_acls(self, bindings: Iterable[AclBinding], timeout_s: Seconds | None = None) -> dict[AclBinding, None]:
+    async def create_acls(
+        self, bindings: Iterable[AclBinding], timeout_s: Seconds | None = None
+    ) -> dict[AclBinding, None]:
         """Create ACL entries; one that is there already is no error (KIP-140).
 
         Brokers apply them within moments. BrokerError SECURITY_DISABLED from a cluster that has no
@@ -245,7 +277,9 @@ class AsyncAdmin:
         """
         return await run_async(self._calls.create_acls(bindings, timeout_s))
 
-    async def describe_acls(self, filter: AclFilter = ALL_ENTRIES, timeout_s: Seconds | None = None) -> list[AclBinding]:
+    async def describe_acls(
+        self, filter: AclFilter = ALL_ENTRIES, timeout_s: Seconds | None = None
+    ) -> list[AclBinding]:
         """ACL entries that match the filter.
 
         With AclPatternType.MATCH those that apply to a resource name, by prefix and `*` too
@@ -253,7 +287,9 @@ class AsyncAdmin:
         """
         return await run_async(self._calls.describe_acls(filter, timeout_s))
 
-    async def delete_acls(self, filters: Iterable[AclFilter], timeout_s: Seconds | None = None) -> dict[AclFilter, list[AclBinding]]:
+    async def delete_acls(
+        self, filters: Iterable[AclFilter], timeout_s: Seconds | None = None
+    ) -> dict[AclFilter, list[AclBinding]]:
         """Delete ACL entries that match filters: {filter: entries deleted}.
 
         Entries that an earlier request deleted, whose answer was lost, are not in it.
@@ -270,7 +306,9 @@ class AsyncAdmin:
         return await run_async(self._calls.describe_user_scram_credentials(users, timeout_s))
 
     async def alter_user_scram_credentials(
-        self, alterations: Iterable[UserScramCredentialUpsertion | UserScramCredentialDeletion], timeout_s: Seconds | None = None
+        self,
+        alterations: Iterable[UserScramCredentialUpsertion | UserScramCredentialDeletion],
+        timeout_s: Seconds | None = None,
     ) -> dict[str, None]:
         """Set or delete users' SCRAM passwords; {user: None} (KIP-554).
 
@@ -319,5 +357,7 @@ class AsyncAdmin:
         self._calls.check()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         await self.close()

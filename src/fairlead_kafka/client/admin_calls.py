@@ -43,7 +43,16 @@ from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import s_to_ns
-from fairlead_kafka.client.hosting import LONGEST_S, Steps, Wait, abandon, closed, connect, connect_first, open_host
+from fairlead_kafka.client.hosting import (
+    LONGEST_S,
+    Steps,
+    Wait,
+    abandon,
+    closed,
+    connect,
+    connect_first,
+    open_host,
+)
 from fairlead_kafka.client.offsets import as_offsets
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.metadata import Metadata
@@ -57,17 +66,25 @@ _CLOSE_S = 5.0
 class AdminCalls:
     """Steps of each call, for any number of threads or tasks. `offload` runs work on a thread."""
 
-    def __init__(self, config: Mapping[str, Any], offload: Callable[[Callable[[], Any]], Completion] | None = None) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], offload: Callable[[Callable[[], Any]], Completion] | None = None
+    ) -> None:
         self.settings = CLIENT_CONFIGS.parse("admin", config)
         self.closed = False
         self._offload = offload
-        self._hosted = open_host(lambda rng: AdminMachine(self.settings, rng), self.settings, "fairlead-admin")
+        self._hosted = open_host(
+            lambda rng: AdminMachine(self.settings, rng), self.settings, "fairlead-admin"
+        )
 
-    def create_topics(self, topics: Iterable[NewTopic], validate_only: bool, timeout_s: float | None) -> Steps[dict[str, uuid.UUID]]:
+    def create_topics(
+        self, topics: Iterable[NewTopic], validate_only: bool, timeout_s: float | None
+    ) -> Steps[dict[str, uuid.UUID]]:
         """Create topics."""
         wanted = list(topics)
         names = _distinct("create_topics", [topic.name for topic in wanted])
-        script = admin.create_topics(wanted, validate_only=validate_only, timeout_ms=self._timeout_ms(timeout_s))
+        script = admin.create_topics(
+            wanted, validate_only=validate_only, timeout_ms=self._timeout_ms(timeout_s)
+        )
         return self._perform("creating topics", names, lambda _: script, timeout_s)
 
     def delete_topics(self, names: Iterable[str], timeout_s: float | None) -> Steps[dict[str, None]]:
@@ -80,14 +97,20 @@ class AdminCalls:
         self, changes: Mapping[str, NewPartitions], validate_only: bool, timeout_s: float | None
     ) -> Steps[dict[str, None]]:
         """Add partitions."""
-        script = admin.create_partitions(changes, validate_only=validate_only, timeout_ms=self._timeout_ms(timeout_s))
+        script = admin.create_partitions(
+            changes, validate_only=validate_only, timeout_ms=self._timeout_ms(timeout_s)
+        )
         return self._perform("adding partitions to", changes, lambda _: script, timeout_s)
 
     def list_topics(self, include_internal: bool, timeout_s: float | None) -> Steps[dict[str, TopicListing]]:
         """List topics."""
-        return self._perform("listing topics", (), lambda _: admin.list_topics(include_internal=include_internal), timeout_s)
+        return self._perform(
+            "listing topics", (), lambda _: admin.list_topics(include_internal=include_internal), timeout_s
+        )
 
-    def describe_topics(self, names: Iterable[str], timeout_s: float | None, operations: bool) -> Steps[dict[str, TopicDescription]]:
+    def describe_topics(
+        self, names: Iterable[str], timeout_s: float | None, operations: bool
+    ) -> Steps[dict[str, TopicDescription]]:
         """Describe topics."""
         wanted = _distinct("describe_topics", names)
         script = admin.describe_topics(wanted, include_authorized_operations=operations)
@@ -103,10 +126,15 @@ class AdminCalls:
     ) -> Steps[dict[ConfigResource, dict[str, ConfigEntry]]]:
         """Describe configs."""
         wanted = [ConfigResource(*each) for each in resources]
-        return self._perform("describing configs of", wanted, lambda _: admin.describe_configs(wanted), timeout_s)
+        return self._perform(
+            "describing configs of", wanted, lambda _: admin.describe_configs(wanted), timeout_s
+        )
 
     def alter_configs(
-        self, changes: Mapping[ConfigResource, Sequence[ConfigChange]], validate_only: bool, timeout_s: float | None
+        self,
+        changes: Mapping[ConfigResource, Sequence[ConfigChange]],
+        validate_only: bool,
+        timeout_s: float | None,
     ) -> Steps[dict[ConfigResource, None]]:
         """Alter configs."""
         wanted = {ConfigResource(*of): [ConfigChange(*each) for each in some] for of, some in changes.items()}
@@ -119,10 +147,16 @@ class AdminCalls:
         """List offsets."""
         wanted = {TopicPartition(*of): target for of, target in targets.items()}
         return self._perform(
-            "listing offsets of", wanted, lambda metadata: admin.list_offsets(metadata, wanted), timeout_s, _topics(wanted)
+            "listing offsets of",
+            wanted,
+            lambda metadata: admin.list_offsets(metadata, wanted),
+            timeout_s,
+            _topics(wanted),
         )
 
-    def delete_records(self, before: Mapping[TopicPartition, int], timeout_s: float | None) -> Steps[dict[TopicPartition, int]]:
+    def delete_records(
+        self, before: Mapping[TopicPartition, int], timeout_s: float | None
+    ) -> Steps[dict[TopicPartition, int]]:
         """Delete records."""
         wanted = {TopicPartition(*of): offset for of, offset in before.items()}
         timeout_ms = self._timeout_ms(timeout_s)
@@ -136,15 +170,27 @@ class AdminCalls:
         self, node_ids: Iterable[int], partitions: Iterable[TopicPartition] | None, timeout_s: float | None
     ) -> Steps[dict[int, dict[str, LogDirDescription]]]:
         """Describe log directories."""
-        nodes, wanted = list(node_ids), None if partitions is None else [TopicPartition(*each) for each in partitions]
-        return self._perform("describing log directories of", nodes, lambda _: admin.describe_log_dirs(nodes, wanted), timeout_s)
+        nodes, wanted = (
+            list(node_ids),
+            None if partitions is None else [TopicPartition(*each) for each in partitions],
+        )
+        return self._perform(
+            "describing log directories of",
+            nodes,
+            lambda _: admin.describe_log_dirs(nodes, wanted),
+            timeout_s,
+        )
 
-    def list_groups(self, states: Iterable[str], types: Iterable[str], timeout_s: float | None) -> Steps[dict[str, GroupListing]]:
+    def list_groups(
+        self, states: Iterable[str], types: Iterable[str], timeout_s: float | None
+    ) -> Steps[dict[str, GroupListing]]:
         """List groups."""
         script = admin.list_groups(_distinct("list_groups", states), _distinct("list_groups", types))
         return self._perform("listing groups", (), lambda _: script, timeout_s)
 
-    def describe_groups(self, group_ids: Iterable[str], timeout_s: float | None, operations: bool) -> Steps[dict[str, GroupDescription]]:
+    def describe_groups(
+        self, group_ids: Iterable[str], timeout_s: float | None, operations: bool
+    ) -> Steps[dict[str, GroupDescription]]:
         """Describe groups."""
         wanted = _distinct("describe_groups", group_ids)
 
@@ -156,7 +202,9 @@ class AdminCalls:
     def delete_groups(self, group_ids: Iterable[str], timeout_s: float | None) -> Steps[dict[str, None]]:
         """Delete groups."""
         wanted = _distinct("delete_groups", group_ids)
-        return self._perform("deleting groups", wanted, lambda metadata: admin.delete_groups(metadata, wanted), timeout_s)
+        return self._perform(
+            "deleting groups", wanted, lambda metadata: admin.delete_groups(metadata, wanted), timeout_s
+        )
 
     def list_group_offsets(
         self, group_ids: Iterable[str], require_stable: bool, timeout_s: float | None
@@ -171,12 +219,18 @@ class AdminCalls:
         )
 
     def alter_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], timeout_s: float | None
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        timeout_s: float | None,
     ) -> Steps[dict[TopicPartition, None]]:
         """Set committed offsets."""
         wanted = as_offsets("alter_group_offsets", offsets)
         return self._perform(
-            f"setting offsets of group {group_id}", (), lambda metadata: admin.alter_group_offsets(metadata, group_id, wanted), timeout_s
+            f"setting offsets of group {group_id}",
+            (),
+            lambda metadata: admin.alter_group_offsets(metadata, group_id, wanted),
+            timeout_s,
         )
 
     def delete_group_offsets(
@@ -185,18 +239,30 @@ class AdminCalls:
         """Delete committed offsets."""
         wanted = [TopicPartition(*each) for each in partitions]
         return self._perform(
-            f"deleting offsets of group {group_id}", (), lambda metadata: admin.delete_group_offsets(metadata, group_id, wanted), timeout_s
+            f"deleting offsets of group {group_id}",
+            (),
+            lambda metadata: admin.delete_group_offsets(metadata, group_id, wanted),
+            timeout_s,
         )
 
-    def list_transactions(self, states: Iterable[str], timeout_s: float | None) -> Steps[dict[str, TransactionListing]]:
+    def list_transactions(
+        self, states: Iterable[str], timeout_s: float | None
+    ) -> Steps[dict[str, TransactionListing]]:
         """List transactional ids."""
         script = admin.list_transactions(_distinct("list_transactions", states))
         return self._perform("listing transactions", (), lambda _: script, timeout_s)
 
-    def describe_transactions(self, transactional_ids: Iterable[str], timeout_s: float | None) -> Steps[dict[str, TransactionDescription]]:
+    def describe_transactions(
+        self, transactional_ids: Iterable[str], timeout_s: float | None
+    ) -> Steps[dict[str, TransactionDescription]]:
         """Describe transactional ids."""
         wanted = _distinct("describe_transactions", transactional_ids)
-        return self._perform("describing transactions", wanted, lambda metadata: admin.describe_transactions(metadata, wanted), timeout_s)
+        return self._perform(
+            "describing transactions",
+            wanted,
+            lambda metadata: admin.describe_transactions(metadata, wanted),
+            timeout_s,
+        )
 
     def end_transactions(
         self, transactions: Iterable[PreparedTransaction], commit: bool, timeout_s: float | None
@@ -204,9 +270,13 @@ class AdminCalls:
         """End prepared transactions."""
         wanted = _one_of_each_id("end_transactions", transactions)
         what = f"{'committing' if commit else 'aborting'} transactions"
-        return self._perform(what, wanted, lambda metadata: admin.end_transactions(metadata, wanted, commit=commit), timeout_s)
+        return self._perform(
+            what, wanted, lambda metadata: admin.end_transactions(metadata, wanted, commit=commit), timeout_s
+        )
 
-    def create_acls(self, bindings: Iterable[AclBinding], timeout_s: float | None) -> Steps[dict[AclBinding, None]]:
+    def create_acls(
+        self, bindings: Iterable[AclBinding], timeout_s: float | None
+    ) -> Steps[dict[AclBinding, None]]:
         """Add entries of access control lists."""
         wanted = [AclBinding(*each) for each in bindings]
         for number, one in enumerate(wanted):
@@ -219,28 +289,36 @@ class AdminCalls:
         check_filter("describe_acls: filter", wanted)
         return self._perform("describing ACLs:", [wanted], lambda _: admin.describe_acls(wanted), timeout_s)
 
-    def delete_acls(self, filters: Iterable[AclFilter], timeout_s: float | None) -> Steps[dict[AclFilter, list[AclBinding]]]:
+    def delete_acls(
+        self, filters: Iterable[AclFilter], timeout_s: float | None
+    ) -> Steps[dict[AclFilter, list[AclBinding]]]:
         """Delete entries of access control lists."""
         wanted = [AclFilter(*each) for each in filters]
         for number, one in enumerate(wanted):
             check_filter(f"delete_acls: filters[{number}]", one)
         return self._perform("deleting ACLs:", wanted, lambda _: admin.delete_acls(wanted), timeout_s)
 
-    def describe_user_scram_credentials(self, users: Iterable[str], timeout_s: float | None) -> Steps[dict[str, list[ScramCredentialInfo]]]:
+    def describe_user_scram_credentials(
+        self, users: Iterable[str], timeout_s: float | None
+    ) -> Steps[dict[str, list[ScramCredentialInfo]]]:
         """Describe users' SCRAM credentials."""
         wanted = _distinct("describe_user_scram_credentials", users)
         script = admin.describe_user_scram_credentials(wanted)
         return self._perform("describing credentials of users", wanted, lambda _: script, timeout_s)
 
     def alter_user_scram_credentials(
-        self, alterations: Iterable[UserScramCredentialUpsertion | UserScramCredentialDeletion], timeout_s: float | None
+        self,
+        alterations: Iterable[UserScramCredentialUpsertion | UserScramCredentialDeletion],
+        timeout_s: float | None,
     ) -> Steps[dict[str, None]]:
         """Set and delete SCRAM passwords. An async client hashes them on a thread."""
         self.check()
         wanted = list(alterations)
         for number, one in enumerate(wanted):
             check_alteration(f"alter_user_scram_credentials: alterations[{number}]", one)
-        _distinct("alter_user_scram_credentials", [f"{one.mechanism.mechanism} of {one.user}" for one in wanted])
+        _distinct(
+            "alter_user_scram_credentials", [f"{one.mechanism.mechanism} of {one.user}" for one in wanted]
+        )
         ready: list[SaltedPassword | UserScramCredentialDeletion] = []
         for one in wanted:
             if isinstance(one, UserScramCredentialUpsertion):
@@ -248,8 +326,13 @@ class AdminCalls:
                 ready.append(hashing() if self._offload is None else (yield Wait(self._offload(hashing))))
             else:
                 ready.append(one)
-        script, users = admin.alter_user_scram_credentials(ready), list(dict.fromkeys(one.user for one in wanted))
-        done: dict[str, None] = yield from self._perform("altering credentials of users", users, lambda _: script, timeout_s)
+        script, users = (
+            admin.alter_user_scram_credentials(ready),
+            list(dict.fromkeys(one.user for one in wanted)),
+        )
+        done: dict[str, None] = yield from self._perform(
+            "altering credentials of users", users, lambda _: script, timeout_s
+        )
         return done
 
     def describe_client_quotas(
@@ -257,10 +340,15 @@ class AdminCalls:
     ) -> Steps[dict[ClientQuotaEntity, dict[str, float]]]:
         """Describe client quotas."""
         wanted = checked_quota_filter("describe_client_quotas: filter", filter)
-        return self._perform("describing client quotas", (), lambda _: admin.describe_client_quotas(wanted), timeout_s)
+        return self._perform(
+            "describing client quotas", (), lambda _: admin.describe_client_quotas(wanted), timeout_s
+        )
 
     def alter_client_quotas(
-        self, changes: Mapping[ClientQuotaEntity, Mapping[str, float | None]], validate_only: bool, timeout_s: float | None
+        self,
+        changes: Mapping[ClientQuotaEntity, Mapping[str, float | None]],
+        validate_only: bool,
+        timeout_s: float | None,
     ) -> Steps[dict[ClientQuotaEntity, None]]:
         """Set and delete client quotas."""
         for entity, quotas in changes.items():
@@ -300,7 +388,9 @@ class AdminCalls:
         abandon(self._hosted, self.end, Shut)
 
     def _seconds(self, timeout_s: float | None) -> float:
-        return min(self.settings["default.api.timeout.ms"] / 1000 if timeout_s is None else timeout_s, LONGEST_S)
+        return min(
+            self.settings["default.api.timeout.ms"] / 1000 if timeout_s is None else timeout_s, LONGEST_S
+        )
 
     def _timeout_ms(self, timeout_s: float | None) -> int:
         """Ms that a broker may take: as the caller allows, at most request.timeout.ms.
@@ -331,7 +421,9 @@ def _distinct(call: str, names: Iterable[str]) -> list[str]:
     if isinstance(names, str):
         raise UsageError(f"{call}: expected several names, got the text {names!r}; put it into a list")
     wanted = list(names)
-    twice = sorted({name for name in wanted if wanted.count(name) > 1}) if len(set(wanted)) < len(wanted) else []
+    twice = (
+        sorted({name for name in wanted if wanted.count(name) > 1}) if len(set(wanted)) < len(wanted) else []
+    )
     if twice:
         raise UsageError(f"{call}: named twice: {', '.join(twice)}")
     return wanted

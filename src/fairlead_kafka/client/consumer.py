@@ -52,7 +52,9 @@ class Consumer:
         """
         run_blocking(self._calls.assign(partitions))
 
-    def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None) -> None:
+    def subscribe(
+        self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None
+    ) -> None:
         """Subscribe to topics: the group `group.id` assigns partitions of them to this consumer.
 
         `topics`: names, or a compiled pattern for all topics whose whole name it matches.
@@ -74,7 +76,11 @@ class Consumer:
         """The topics subscribed to; for a pattern those found so far."""
         return run_blocking(self._calls.subscription())
 
-    def commit(self, offsets: Mapping[TopicPartition, Offset | OffsetAndMetadata] | None = None, timeout_s: Seconds | None = None) -> None:
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, Offset | OffsetAndMetadata] | None = None,
+        timeout_s: Seconds | None = None,
+    ) -> None:
         """Commit offsets for the group (None: all positions); returns once its log has them.
 
         An offset is that of the next record to read: where the group goes on reading. BrokerError
@@ -99,15 +105,18 @@ class Consumer:
         return self._calls.assignment()
 
     def seek(self, partition: TopicPartition, offset: Int64) -> None:
-        """Read on from `offset`; what was fetched of the partition is dropped. An offset out of range shows at the next poll."""
+        """Read on from `offset`; what was fetched of the partition is dropped. An offset out of
+        range shows at the next poll."""
         run_blocking(self._calls.seek_offset(partition, offset))
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Read on from the first offset there is, looked up at the next poll; None: of all assigned partitions."""
+        """Read on from the first offset there is, looked up at the next poll; None: of all assigned
+        partitions."""
         run_blocking(self._calls.seek_to(partitions, EARLIEST))
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Read on from the end, looked up at the next poll, so that only what is written later comes; None: all assigned."""
+        """Read on from the end, looked up at the next poll, so that only what is written later
+        comes; None: all assigned."""
         run_blocking(self._calls.seek_to(partitions, LATEST))
 
     def position(self, partition: TopicPartition, timeout_s: Seconds | None = None) -> int:
@@ -130,14 +139,18 @@ class Consumer:
         return self._calls.paused()
 
     def poll(self, timeout_s: Seconds = 1.0, max_records: int | None = None) -> list[Record]:
-        """Records as soon as there are any, at most `max_records` (None: `max.poll.records`); empty if none came in time.
+        """Records as soon as there are any, at most `max_records` (None: `max.poll.records`); empty
+        if none came in time.
 
-        Records of one partition come in offset order. Raises OffsetOutOfRange if the position is gone and `auto.offset.reset` is
-        none, DecodeError for damaged batches (again at every poll, until a seek), and BrokerError for a topic that is still missing.
+        Records of one partition come in offset order. Raises OffsetOutOfRange if the position is
+        gone and `auto.offset.reset` is none, DecodeError for damaged batches (again at every poll,
+        until a seek), and BrokerError for a topic that is still missing.
         """
         return run_blocking(self._calls.poll(timeout_s, max_records))
 
-    def poll_table(self, timeout_s: Seconds = 1.0, max_records: int | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+    def poll_table(
+        self, timeout_s: Seconds = 1.0, max_records: int | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
         """Fetched records as a `pyarrow.Table`, as soon as there are any; else no rows.
 
         Columns: topic string, partition int32, offset int64, timestamp timestamp[us, UTC],
@@ -149,22 +162,37 @@ class Consumer:
         return run_blocking(self._calls.poll_table(timeout_s, max_records, columns))
 
     def read_range(
-        self, partition: TopicPartition, start: Offset, end: Offset, columns: Sequence[str] | None = None, timeout_s: Seconds | None = None
+        self,
+        partition: TopicPartition,
+        start: Offset,
+        end: Offset,
+        columns: Sequence[str] | None = None,
+        timeout_s: Seconds | None = None,
     ) -> Iterator[pa.Table]:
-        """Tables of the records of one partition with offsets `start` to `end` (excluded). Replaces the assignment.
+        """Tables of the records of one partition with offsets `start` to `end` (excluded). Replaces
+        the assignment.
 
-        Ends when the position reaches `end`, also if the last offsets hold no records (compaction, control records). Raises
-        OffsetOutOfRange if an offset asked for is not there, whatever `auto.offset.reset` says, and TimedOut if nothing came for
-        `timeout_s` (None: `default.api.timeout.ms`).
+        Ends when the position reaches `end`, also if the last offsets hold no records (compaction,
+        control records). Raises OffsetOutOfRange if an offset asked for is not there, whatever
+        `auto.offset.reset` says, and TimedOut if nothing came for `timeout_s` (None:
+        `default.api.timeout.ms`).
         """
         names = run_blocking(self._calls.range_begins(partition, start, end, columns))
-        while (table := run_blocking(self._calls.range_goes_on(partition, end, names, timeout_s))) is not None:
+        while (
+            table := run_blocking(self._calls.range_goes_on(partition, end, names, timeout_s))
+        ) is not None:
             yield table
 
     def read_batches(
-        self, partition: TopicPartition, start: Offset, end: Offset, timeout_s: Seconds | None = None, measure_ratio: bool = False
+        self,
+        partition: TopicPartition,
+        start: Offset,
+        end: Offset,
+        timeout_s: Seconds | None = None,
+        measure_ratio: bool = False,
     ) -> Iterator[pa.Table]:
-        """Tables with a row per record batch of one partition, by what its header says; no record is decoded. Replaces the assignment.
+        """Tables with a row per record batch of one partition, by what its header says; no record
+        is decoded. Replaces the assignment.
 
         Of the batches whose last offset is `start` to `end` (excluded), so that ranges side by side
         give each batch once. Columns: topic, partition, base_offset, last_offset, records (after
@@ -176,13 +204,16 @@ class Consumer:
         `read_range`.
         """
         run_blocking(self._calls.batches_begin(partition, start, end))
-        while (table := run_blocking(self._calls.batches_go_on(partition, end, measure_ratio, timeout_s))) is not None:
+        while (
+            table := run_blocking(self._calls.batches_go_on(partition, end, measure_ratio, timeout_s))
+        ) is not None:
             yield table
 
     def __iter__(self) -> Iterator[Record]:
         """Records, one by one, without end, until the consumer is closed.
 
-        Positions move with each record; with interceptors, with each block of up to max.poll.records.
+        Positions move with each record; with interceptors, with each block of up to
+        max.poll.records.
         """
         while not self._calls.closed:
             try:
@@ -197,18 +228,24 @@ class Consumer:
             if block is not None:
                 yield from self._calls.hand_over(block)
 
-    def beginning_offsets(self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None) -> dict[TopicPartition, int]:
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
+    ) -> dict[TopicPartition, int]:
         """The first offset of each partition; they need not be assigned."""
         return run_blocking(self._calls.end_of_logs(partitions, EARLIEST, timeout_s))
 
-    def end_offsets(self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None) -> dict[TopicPartition, int]:
-        """The offset after the last record of each partition (its high watermark); they need not be assigned."""
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last record of each partition (its high watermark); they need not be
+        assigned."""
         return run_blocking(self._calls.end_of_logs(partitions, LATEST, timeout_s))
 
     def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first offset whose timestamp is the one given (ms since 1970) or later; None where there is none."""
+        """The first offset whose timestamp is the one given (ms since 1970) or later; None where
+        there is none."""
         return run_blocking(self._calls.offsets_for_times(times_ms, timeout_s))
 
     def connect(self, timeout_s: Seconds | None = None) -> None:
@@ -221,11 +258,13 @@ class Consumer:
         run_blocking(self._calls.connect(timeout_s))
 
     def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
-        """The topic's partitions, by number, with leader and replicas. A topic missing until the time is up: BrokerError."""
+        """The topic's partitions, by number, with leader and replicas. A topic missing until the
+        time is up: BrokerError."""
         return run_blocking(self._calls.partitions_for(topic, timeout_s))
 
     def list_topics(self, timeout_s: Seconds | None = None) -> dict[str, list[PartitionMetadata]]:
-        """Every topic of the cluster with its partitions (leader, replicas, in-sync replicas), by number."""
+        """Every topic of the cluster with its partitions (leader, replicas, in-sync replicas), by
+        number."""
         return run_blocking(self._calls.topics(None, timeout_s))
 
     def metrics(self) -> dict[str, Any]:
@@ -239,9 +278,11 @@ class Consumer:
         return run_blocking(self._calls.metrics())
 
     def close(self) -> None:
-        """Leave the group, after a last commit where `enable.auto.commit` says so, stop fetching and close all connections.
+        """Leave the group, after a last commit where `enable.auto.commit` says so, stop fetching
+        and close all connections.
 
-        A poll in another thread ends with UsageError; the group is then not told. Closing again does nothing.
+        A poll in another thread ends with UsageError; the group is then not told. Closing again
+        does nothing.
         """
         try:
             run_blocking(self._calls.close())
@@ -252,5 +293,7 @@ class Consumer:
         self._calls.check()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()

@@ -75,7 +75,9 @@ class AsyncConsumer:
         """
         await run_async(self._calls.assign(partitions))
 
-    async def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None) -> None:
+    async def subscribe(
+        self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None
+    ) -> None:
         """Subscribe to topics: the group `group.id` assigns partitions of them to this consumer.
 
         `topics`: names, or a compiled pattern for all topics whose whole name it matches.
@@ -98,7 +100,9 @@ class AsyncConsumer:
         return await run_async(self._calls.subscription())
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, Offset | OffsetAndMetadata] | None = None, timeout_s: Seconds | None = None
+        self,
+        offsets: Mapping[TopicPartition, Offset | OffsetAndMetadata] | None = None,
+        timeout_s: Seconds | None = None,
     ) -> None:
         """Commit offsets for the group (None: all positions); returns once its log has them.
 
@@ -124,15 +128,18 @@ class AsyncConsumer:
         return self._calls.assignment()
 
     async def seek(self, partition: TopicPartition, offset: Int64) -> None:
-        """Read on from `offset`; what was fetched of the partition is dropped. An offset out of range shows at the next poll."""
+        """Read on from `offset`; what was fetched of the partition is dropped. An offset out of
+        range shows at the next poll."""
         await run_async(self._calls.seek_offset(partition, offset))
 
     async def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Read on from the first offset there is, looked up at the next poll; None: of all assigned partitions."""
+        """Read on from the first offset there is, looked up at the next poll; None: of all assigned
+        partitions."""
         await run_async(self._calls.seek_to(partitions, EARLIEST))
 
     async def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Read on from the end, looked up at the next poll, so that only what is written later comes; None: all assigned."""
+        """Read on from the end, looked up at the next poll, so that only what is written later
+        comes; None: all assigned."""
         await run_async(self._calls.seek_to(partitions, LATEST))
 
     async def position(self, partition: TopicPartition, timeout_s: Seconds | None = None) -> int:
@@ -155,14 +162,18 @@ class AsyncConsumer:
         return self._calls.paused()
 
     async def poll(self, timeout_s: Seconds = 1.0, max_records: int | None = None) -> list[Record]:
-        """Records as soon as there are any, at most `max_records` (None: `max.poll.records`); empty if none came in time.
+        """Records as soon as there are any, at most `max_records` (None: `max.poll.records`); empty
+        if none came in time.
 
-        Records of one partition come in offset order. Raises OffsetOutOfRange if the position is gone and `auto.offset.reset` is
-        none, DecodeError for damaged batches (again at every poll, until a seek), and BrokerError for a topic that is still missing.
+        Records of one partition come in offset order. Raises OffsetOutOfRange if the position is
+        gone and `auto.offset.reset` is none, DecodeError for damaged batches (again at every poll,
+        until a seek), and BrokerError for a topic that is still missing.
         """
         return await run_async(self._calls.poll(timeout_s, max_records))
 
-    async def poll_table(self, timeout_s: Seconds = 1.0, max_records: int | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+    async def poll_table(
+        self, timeout_s: Seconds = 1.0, max_records: int | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
         """Fetched records as a `pyarrow.Table`, as soon as there are any; else no rows.
 
         Columns: topic string, partition int32, offset int64, timestamp timestamp[us, UTC],
@@ -174,22 +185,37 @@ class AsyncConsumer:
         return await run_async(self._calls.poll_table(timeout_s, max_records, columns))
 
     async def read_range(
-        self, partition: TopicPartition, start: Offset, end: Offset, columns: Sequence[str] | None = None, timeout_s: Seconds | None = None
+        self,
+        partition: TopicPartition,
+        start: Offset,
+        end: Offset,
+        columns: Sequence[str] | None = None,
+        timeout_s: Seconds | None = None,
     ) -> AsyncIterator[pa.Table]:
-        """Tables of the records of one partition with offsets `start` to `end` (excluded). Replaces the assignment.
+        """Tables of the records of one partition with offsets `start` to `end` (excluded). Replaces
+        the assignment.
 
-        Ends when the position reaches `end`, also if the last offsets hold no records (compaction, control records). Raises
-        OffsetOutOfRange if an offset asked for is not there, whatever `auto.offset.reset` says, and TimedOut if nothing came for
-        `timeout_s` (None: `default.api.timeout.ms`).
+        Ends when the position reaches `end`, also if the last offsets hold no records (compaction,
+        control records). Raises OffsetOutOfRange if an offset asked for is not there, whatever
+        `auto.offset.reset` says, and TimedOut if nothing came for `timeout_s` (None:
+        `default.api.timeout.ms`).
         """
         names = await run_async(self._calls.range_begins(partition, start, end, columns))
-        while (table := await run_async(self._calls.range_goes_on(partition, end, names, timeout_s))) is not None:
+        while (
+            table := await run_async(self._calls.range_goes_on(partition, end, names, timeout_s))
+        ) is not None:
             yield table
 
     async def read_batches(
-        self, partition: TopicPartition, start: Offset, end: Offset, timeout_s: Seconds | None = None, measure_ratio: bool = False
+        self,
+        partition: TopicPartition,
+        start: Offset,
+        end: Offset,
+        timeout_s: Seconds | None = None,
+        measure_ratio: bool = False,
     ) -> AsyncIterator[pa.Table]:
-        """Tables with a row per record batch of one partition, by what its header says; no record is decoded. Replaces the assignment.
+        """Tables with a row per record batch of one partition, by what its header says; no record
+        is decoded. Replaces the assignment.
 
         Of the batches whose last offset is `start` to `end` (excluded), so that ranges side by side
         give each batch once. Columns: topic, partition, base_offset, last_offset, records (after
@@ -201,13 +227,16 @@ class AsyncConsumer:
         `read_range`.
         """
         await run_async(self._calls.batches_begin(partition, start, end))
-        while (table := await run_async(self._calls.batches_go_on(partition, end, measure_ratio, timeout_s))) is not None:
+        while (
+            table := await run_async(self._calls.batches_go_on(partition, end, measure_ratio, timeout_s))
+        ) is not None:
             yield table
 
     async def __aiter__(self) -> AsyncIterator[Record]:
         """Records, one by one, without end, until the consumer is closed.
 
-        Positions move with each record; with interceptors, with each block of up to max.poll.records.
+        Positions move with each record; with interceptors, with each block of up to
+        max.poll.records.
         """
         while not self._calls.closed:
             try:
@@ -224,18 +253,24 @@ class AsyncConsumer:
                 for record in self._calls.hand_over(block):
                     yield record
 
-    async def beginning_offsets(self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None) -> dict[TopicPartition, int]:
+    async def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
+    ) -> dict[TopicPartition, int]:
         """The first offset of each partition; they need not be assigned."""
         return await run_async(self._calls.end_of_logs(partitions, EARLIEST, timeout_s))
 
-    async def end_offsets(self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None) -> dict[TopicPartition, int]:
-        """The offset after the last record of each partition (its high watermark); they need not be assigned."""
+    async def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last record of each partition (its high watermark); they need not be
+        assigned."""
         return await run_async(self._calls.end_of_logs(partitions, LATEST, timeout_s))
 
     async def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first offset whose timestamp is the one given (ms since 1970) or later; None where there is none."""
+        """The first offset whose timestamp is the one given (ms since 1970) or later; None where
+        there is none."""
         return await run_async(self._calls.offsets_for_times(times_ms, timeout_s))
 
     async def connect(self, timeout_s: Seconds | None = None) -> None:
@@ -248,11 +283,13 @@ class AsyncConsumer:
         await run_async(self._calls.connect(timeout_s))
 
     async def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
-        """The topic's partitions, by number, with leader and replicas. A topic missing until the time is up: BrokerError."""
+        """The topic's partitions, by number, with leader and replicas. A topic missing until the
+        time is up: BrokerError."""
         return await run_async(self._calls.partitions_for(topic, timeout_s))
 
     async def list_topics(self, timeout_s: Seconds | None = None) -> dict[str, list[PartitionMetadata]]:
-        """Every topic of the cluster with its partitions (leader, replicas, in-sync replicas), by number."""
+        """Every topic of the cluster with its partitions (leader, replicas, in-sync replicas), by
+        number."""
         return await run_async(self._calls.topics(None, timeout_s))
 
     async def metrics(self) -> dict[str, Any]:
@@ -266,9 +303,11 @@ class AsyncConsumer:
         return await run_async(self._calls.metrics())
 
     async def close(self) -> None:
-        """Leave the group, after a last commit where `enable.auto.commit` says so, stop fetching and close all connections.
+        """Leave the group, after a last commit where `enable.auto.commit` says so, stop fetching
+        and close all connections.
 
-        A poll in another thread ends with UsageError; the group is then not told. Closing again does nothing.
+        A poll in another thread ends with UsageError; the group is then not told. Closing again
+        does nothing.
         """
         try:
             await run_async(self._calls.close())
@@ -279,5 +318,7 @@ class AsyncConsumer:
         self._calls.check()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         await self.close()

@@ -12,7 +12,16 @@ from fairlead_kafka.base.kernel import MACHINE_CODE
 from fairlead_kafka.client.consumer_ranges import ConsumerRanges
 from fairlead_kafka.client.consumer_reading import CLOSE_S
 from fairlead_kafka.client.hosting import Steps, Wait, abandon, connect
-from fairlead_kafka.consumer import Assign, DescribeTopics, FindOffsets, OffsetAndTimestamp, Seek, SetPaused, Shut, TellMetrics
+from fairlead_kafka.consumer import (
+    Assign,
+    DescribeTopics,
+    FindOffsets,
+    OffsetAndTimestamp,
+    Seek,
+    SetPaused,
+    Shut,
+    TellMetrics,
+)
 from fairlead_kafka.consumer.groups import Unsubscribe
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.runtime import Completion
@@ -44,7 +53,10 @@ class ConsumerCalls(ConsumerRanges):
     def seek_offset(self, partition: TopicPartition, offset: int) -> Steps[None]:
         """Move one position; UsageError below 0."""
         if offset < 0:
-            raise UsageError(f"seek {partition} to offset {offset}: offsets begin at 0; use seek_to_beginning or seek_to_end")
+            raise UsageError(
+                f"seek {partition} to offset {offset}: offsets begin at 0; use seek_to_beginning or "
+                "seek_to_end"
+            )
         return self.seek({partition: offset})
 
     def pause(self, partitions: Iterable[TopicPartition], paused: bool) -> Steps[None]:
@@ -65,17 +77,23 @@ class ConsumerCalls(ConsumerRanges):
 
     # Looking up
 
-    def find_offsets(self, targets: Mapping[TopicPartition, int], timeout_s: float | None) -> Steps[dict[TopicPartition, Any]]:
+    def find_offsets(
+        self, targets: Mapping[TopicPartition, int], timeout_s: float | None
+    ) -> Steps[dict[TopicPartition, Any]]:
         """Offsets for timestamps (ms since 1970), EARLIEST or LATEST."""
         wanted = {TopicPartition(*partition): target for partition, target in targets.items()}
         if not wanted:
             return {}
         deadline_ns = self._deadline_ns(timeout_s)
         yield from self._connect_first(timeout_s)
-        found: dict[TopicPartition, Any] = yield from self._ask(lambda completion: FindOffsets(completion, deadline_ns, wanted))
+        found: dict[TopicPartition, Any] = yield from self._ask(
+            lambda completion: FindOffsets(completion, deadline_ns, wanted)
+        )
         return found
 
-    def end_of_logs(self, partitions: Iterable[TopicPartition], target: int, timeout_s: float | None) -> Steps[dict[TopicPartition, int]]:
+    def end_of_logs(
+        self, partitions: Iterable[TopicPartition], target: int, timeout_s: float | None
+    ) -> Steps[dict[TopicPartition, int]]:
         """First offset (EARLIEST) or end offset (LATEST) of each partition."""
         found = yield from self.find_offsets(dict.fromkeys(partitions, target), timeout_s)
         return {partition: entry.offset for partition, entry in found.items()}
@@ -86,14 +104,21 @@ class ConsumerCalls(ConsumerRanges):
         """First offset at or after each time (ms since 1970). UsageError for a negative time."""
         for partition, time_ms in times_ms.items():
             if time_ms < 0:
-                raise UsageError(f"offsets_for_times: {partition} has time {time_ms}; milliseconds since 1970 are not negative")
+                raise UsageError(
+                    f"offsets_for_times: {partition} has time {time_ms}; milliseconds since 1970 are not "
+                    "negative"
+                )
         return self.find_offsets(times_ms, timeout_s)
 
-    def topics(self, names: Sequence[str] | None, timeout_s: float | None) -> Steps[dict[str, list[PartitionMetadata]]]:
+    def topics(
+        self, names: Sequence[str] | None, timeout_s: float | None
+    ) -> Steps[dict[str, list[PartitionMetadata]]]:
         """Partitions of the topics named; None: of every topic."""
         deadline_ns = self._deadline_ns(timeout_s)
         yield from self._connect_first(timeout_s)
-        found: dict[str, list[PartitionMetadata]] = yield from self._ask(lambda completion: DescribeTopics(completion, deadline_ns, names))
+        found: dict[str, list[PartitionMetadata]] = yield from self._ask(
+            lambda completion: DescribeTopics(completion, deadline_ns, names)
+        )
         return found
 
     def partitions_for(self, topic: str, timeout_s: float | None) -> Steps[list[PartitionMetadata]]:

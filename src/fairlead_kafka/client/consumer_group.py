@@ -74,7 +74,9 @@ class GroupSteps(ABC):
     _hosted: Hosted[ConsumerMachine]
     _assigned: dict[TopicPartition, int]
 
-    def _begin_group(self, settings: Settings, await_user: Callable[[Awaitable[Any]], Completion] | None) -> None:
+    def _begin_group(
+        self, settings: Settings, await_user: Callable[[Awaitable[Any]], Completion] | None
+    ) -> None:
         self._gate = Gate()
         check_group_settings(settings)
         self._has_group = settings["group.id"] is not None
@@ -117,12 +119,15 @@ class GroupSteps(ABC):
 
     # Calls
 
-    def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None) -> Steps[None]:
+    def subscribe(
+        self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None
+    ) -> Steps[None]:
         """Subscribe to topics, so that the group assigns partitions."""
         self._check_group("subscribe", ", or assign partitions by hand")
         if isinstance(topics, str):
             raise UsageError(
-                f"subscribe: expected several topics, got the text {topics!r}; put it into a list, or compile it for a pattern"
+                f"subscribe: expected several topics, got the text {topics!r}; put it into a list, or "
+                "compile it for a pattern"
             )
         pattern = topics if isinstance(topics, re.Pattern) else None
         names = [] if isinstance(topics, re.Pattern) else list(topics)
@@ -142,7 +147,9 @@ class GroupSteps(ABC):
         """The topics subscribed to."""
         return list((yield from self._ask(TellSubscription)))
 
-    def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None, timeout_s: float | None) -> Steps[None]:
+    def commit(
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None, timeout_s: float | None
+    ) -> Steps[None]:
         """Commit offsets, or all positions."""
         self._check_group("commit")
         given = None if offsets is None else as_offsets("commit", offsets)
@@ -226,7 +233,9 @@ class GroupSteps(ABC):
         if failure is not None:
             raise failure
 
-    def _tell(self, heard: Callable[[Sequence[TopicPartition]], Any], partitions: Sequence[TopicPartition]) -> Steps[Exception | None]:
+    def _tell(
+        self, heard: Callable[[Sequence[TopicPartition]], Any], partitions: Sequence[TopicPartition]
+    ) -> Steps[Exception | None]:
         """Call a method of the listener; returns what it raised, or None."""
         try:
             result = heard(partitions)
@@ -246,7 +255,9 @@ class GroupSteps(ABC):
     def _news(self) -> Steps[dict[TopicPartition, OffsetAndMetadata]]:
         """Positions that are not committed yet."""
         positions = yield from self._positions()
-        return {of: one.to_commit() for of, one in positions.items() if self._last_committed.get(of) != one.offset}
+        return {
+            of: one.to_commit() for of, one in positions.items() if self._last_committed.get(of) != one.offset
+        }
 
     def _commit_in_background(self) -> Steps[None]:
         if self._auto_committing is not None and not self._auto_committing.done():
@@ -258,7 +269,9 @@ class GroupSteps(ABC):
         completion.add_done_callback(lambda done: self._auto_committed(wanted, done.error()))
         self._hosted.submit(Commit(completion, self._deadline_ns(None), wanted))
 
-    def _auto_committed(self, wanted: Mapping[TopicPartition, OffsetAndMetadata], error: Exception | None) -> None:
+    def _auto_committed(
+        self, wanted: Mapping[TopicPartition, OffsetAndMetadata], error: Exception | None
+    ) -> None:
         if error is None:
             self._last_committed.update((of, one.offset) for of, one in wanted.items())
         elif not isinstance(error, UsageError):

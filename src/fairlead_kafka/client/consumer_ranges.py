@@ -23,28 +23,45 @@ if TYPE_CHECKING:
 class ConsumerRanges(ConsumerReading):
     """Steps of reads that end: a range is assigned, and read table by table."""
 
-    def range_begins(self, partition: TopicPartition, start: int, end: int, columns: Sequence[str] | None) -> Steps[tuple[str, ...]]:
+    def range_begins(
+        self, partition: TopicPartition, start: int, end: int, columns: Sequence[str] | None
+    ) -> Steps[tuple[str, ...]]:
         """Assign a range of one partition. Returns the names of the columns, checked."""
         names = check_columns(columns)
         yield from self.batches_begin(partition, start, end)
         return names
 
-    def range_goes_on(self, partition: TopicPartition, end: int, names: Sequence[str], timeout_s: float | None) -> Steps[pa.Table | None]:
+    def range_goes_on(
+        self, partition: TopicPartition, end: int, names: Sequence[str], timeout_s: float | None
+    ) -> Steps[pa.Table | None]:
         """The next table of the range; None at its end."""
-        return self._goes_on(partition, end, timeout_s, lambda remaining_s: self.poll_table(remaining_s, None, names))
+        return self._goes_on(
+            partition, end, timeout_s, lambda remaining_s: self.poll_table(remaining_s, None, names)
+        )
 
     def batches_begin(self, partition: TopicPartition, start: int, end: int) -> Steps[None]:
         """Assign a range of one partition."""
         partition = TopicPartition(*partition)
         self._paused.clear()  # a range is a new assignment of its own, which nobody has paused
-        self._moved((yield from self._ask(lambda completion: AssignRange(completion, partition, start, end))), replaces=True)
+        self._moved(
+            (yield from self._ask(lambda completion: AssignRange(completion, partition, start, end))),
+            replaces=True,
+        )
 
-    def batches_go_on(self, partition: TopicPartition, end: int, measure: bool, timeout_s: float | None) -> Steps[pa.Table | None]:
+    def batches_go_on(
+        self, partition: TopicPartition, end: int, measure: bool, timeout_s: float | None
+    ) -> Steps[pa.Table | None]:
         """The next table of headers of the range's batches; None at its end."""
-        return self._goes_on(partition, end, timeout_s, lambda remaining_s: self._poll_batches(remaining_s, measure))
+        return self._goes_on(
+            partition, end, timeout_s, lambda remaining_s: self._poll_batches(remaining_s, measure)
+        )
 
     def _goes_on(
-        self, partition: TopicPartition, end: int, timeout_s: float | None, poll: Callable[[float], Steps[pa.Table]]
+        self,
+        partition: TopicPartition,
+        end: int,
+        timeout_s: float | None,
+        poll: Callable[[float], Steps[pa.Table]],
     ) -> Steps[pa.Table | None]:
         partition = TopicPartition(*partition)
         yield from self._connect_first(timeout_s)
@@ -58,7 +75,8 @@ class ConsumerRanges(ConsumerReading):
             table = (yield from poll(remaining_s)) if remaining_s > 0 else None
             if table is None or (not table.num_rows and self._hosted.now_ns() >= deadline_ns):
                 raise TimedOut(
-                    f"reading {partition} up to offset {end}: nothing came for {timeout_s} s at offset {position}; "
+                    f"reading {partition} up to offset {end}: nothing came for {timeout_s} s at offset "
+                    f"{position}; "
                     "if the log ends before the range does, ask end_offsets first"
                 )
             if table.num_rows:
@@ -76,4 +94,7 @@ class ConsumerRanges(ConsumerReading):
         return consumer.headers_table(batches)
 
     def _headers_of(self, chunk: Chunk, measure: bool) -> ChunkWork:
-        return lambda: (consumer.chunk_headers(chunk, measure=measure, check_crcs=self._check_crcs), chunk.next_offset)
+        return lambda: (
+            consumer.chunk_headers(chunk, measure=measure, check_crcs=self._check_crcs),
+            chunk.next_offset,
+        )

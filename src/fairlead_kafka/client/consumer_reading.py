@@ -16,7 +16,9 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fairlead_kafka import consumer  # what makes tables of chunks, and loads Arrow, is found in it when it is first used
+from fairlead_kafka import (
+    consumer,
+)  # what makes tables of chunks, and loads Arrow, is found in it when it is first used
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
@@ -47,8 +49,8 @@ ChunkWork = Callable[[], "tuple[pa.RecordBatch, int]"]
 """Makes a record batch of a chunk; returns it with the offset after the records in it."""
 
 TABLE_MAX_BYTES = 8 * MIB
-"""Fetched bytes that one table is made of at most (a single chunk may exceed it): large enough that fixed costs vanish, small enough
-that the next fetch overlaps with the work on this one."""
+"""Fetched bytes that one table is made of at most (a single chunk may exceed it): large enough that
+fixed costs vanish, small enough that the next fetch overlaps with the work on this one."""
 POLL_MAX_BYTES = MIB
 """Fetched bytes taken at once for polls of records."""
 OFFLOAD_BYTES = 64 * 1024
@@ -75,7 +77,9 @@ class ConsumerReading(GroupSteps):
         self.closed = False
         self.interceptors = consumer_interceptors(self.settings["interceptor.classes"], config)
         self._offload = offload
-        self._hosted = open_host(lambda rng: ConsumerMachine(self.settings, rng, self._gate), self.settings, "fairlead-consumer")
+        self._hosted = open_host(
+            lambda rng: ConsumerMachine(self.settings, rng, self._gate), self.settings, "fairlead-consumer"
+        )
         self._check_crcs: bool = self.settings["check.crcs"]
         self._max_poll_records: int = self.settings["max.poll.records"]
         self._default_timeout_s: float = self.settings["default.api.timeout.ms"] / 1000
@@ -98,7 +102,9 @@ class ConsumerReading(GroupSteps):
             return held.offset
         deadline_ns = self._deadline_ns(timeout_s)
         yield from self._connect_first(timeout_s)
-        position: int = yield from self._ask(lambda completion: TellPosition(completion, deadline_ns, partition))
+        position: int = yield from self._ask(
+            lambda completion: TellPosition(completion, deadline_ns, partition)
+        )
         return position
 
     def _held(self) -> dict[TopicPartition, Position]:
@@ -157,7 +163,9 @@ class ConsumerReading(GroupSteps):
             self._records += 1
             yield record
 
-    def poll_table(self, timeout_s: float, max_records: int | None, columns: Sequence[str] | None) -> Steps[pa.Table]:
+    def poll_table(
+        self, timeout_s: float, max_records: int | None, columns: Sequence[str] | None
+    ) -> Steps[pa.Table]:
         """A table of fetched records, as soon as there are any; no rows if none came in time."""
         names = check_columns(columns)
         if max_records is not None and max_records < 1:
@@ -191,7 +199,9 @@ class ConsumerReading(GroupSteps):
 
     def _deadline_ns(self, timeout_s: float | None) -> int:
         self.check()
-        return self._hosted.now_ns() + s_to_ns(min(self._default_timeout_s if timeout_s is None else timeout_s, LONGEST_S))
+        return self._hosted.now_ns() + s_to_ns(
+            min(self._default_timeout_s if timeout_s is None else timeout_s, LONGEST_S)
+        )
 
     def _connect_first(self, timeout_s: float | None) -> Steps[None]:
         return connect_first(self._hosted, self.settings, timeout_s, "default.api.timeout.ms")
@@ -227,7 +237,8 @@ class ConsumerReading(GroupSteps):
     def _take(self, deadline_ns: int, max_bytes: int) -> Steps[bool]:
         """Get chunks from the machine into `_pending`. False if none came in time.
 
-        A poll that is cancelled leaves its question behind, and the machine may answer it: the next poll waits for that answer first.
+        A poll that is cancelled leaves its question behind, and the machine may answer it: the next
+        poll waits for that answer first.
         """
         if self._asked is None:
             self._asked = Completion()
@@ -288,7 +299,9 @@ class ConsumerReading(GroupSteps):
         for opened in self._open:
             stop = min(opened.stop, opened.index + room)
             if not opened.held and stop > opened.index:
-                batches.append(consumer.to_batch(opened.chunk.partition, opened.decoded, names, opened.index, stop))
+                batches.append(
+                    consumer.to_batch(opened.chunk.partition, opened.decoded, names, opened.index, stop)
+                )
                 room -= stop - opened.index
                 opened.index = stop
         return batches
@@ -312,7 +325,11 @@ class ConsumerReading(GroupSteps):
             done.append((chunk, batch, next_offset))
             size_bytes += len(chunk.data)
         # Chunks are struck off only now, when nothing can cancel this call any more.
-        return [batch for chunk, batch, next_offset in done if self._decoded(chunk, next_offset) and batch.num_rows]
+        return [
+            batch
+            for chunk, batch, next_offset in done
+            if self._decoded(chunk, next_offset) and batch.num_rows
+        ]
 
     def _batch_of(self, chunk: Chunk, names: Sequence[str]) -> ChunkWork:
         return lambda: consumer.chunk_batch(chunk, names, check_crcs=self._check_crcs)
@@ -321,7 +338,8 @@ class ConsumerReading(GroupSteps):
         return decode_chunk(chunk, check_crcs=self._check_crcs)
 
     def _decoded(self, chunk: Chunk, next_offset: int) -> bool:
-        """Strike a decoded chunk off `_pending`, or its decoded part; False if it was dropped meanwhile."""
+        """Strike a decoded chunk off `_pending`, or its decoded part; False if it was dropped
+        meanwhile."""
         for index, pending in enumerate(self._pending):
             if pending is chunk:
                 if chunk.start < next_offset < min(chunk.next_offset, chunk.end):

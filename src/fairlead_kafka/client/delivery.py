@@ -46,7 +46,8 @@ _make_metadata = partial(tuple.__new__, RecordMetadata)
 
 
 class Owner(Protocol):
-    """The producer that a delivery belongs to, as far as waiting for results goes (`client.intake.Intake`)."""
+    """The producer that a delivery belongs to, as far as waiting for results goes
+    (`client.intake.Intake`)."""
 
     def check_process(self) -> None:
         """UsageError in a forked process, where results never come."""
@@ -55,7 +56,8 @@ class Owner(Protocol):
         """UsageError where a wait for a result would never end."""
 
     def why(self, topic: str, within_s: float) -> Steps[str]:
-        """Why records of a topic are not delivered yet, as the end of a sentence; empty if that cannot be told."""
+        """Why records of a topic are not delivered yet, as the end of a sentence; empty if that
+        cannot be told."""
 
 
 class Results:
@@ -75,15 +77,21 @@ class Results:
     def note(self, settled: Settled) -> None:
         """Enter the results of some rows."""
         first_row, start, stop, order, partition, base_offset, log_append_ms, error = settled
-        rows: Any = slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
+        rows: Any = (
+            slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
+        )
         self.states[rows] = _DELIVERED if error is None else _FAILED
         self.partitions[rows] = partition
         if base_offset >= 0:
-            self.offsets[rows] = np.arange(stop - start, dtype=np.int64) + base_offset  # wraps if a broker gives the largest there is
+            self.offsets[rows] = (
+                np.arange(stop - start, dtype=np.int64) + base_offset
+            )  # wraps if a broker gives the largest there is
         if log_append_ms >= 0:
             self.timestamps[rows] = log_append_ms
         if error is not None:
-            self.errors.update(dict.fromkeys(range(rows.start, rows.stop) if order is None else rows.tolist(), error))
+            self.errors.update(
+                dict.fromkeys(range(rows.start, rows.stop) if order is None else rows.tolist(), error)
+            )
 
 
 def fresh(error: Exception) -> Exception:
@@ -104,7 +112,17 @@ def fresh(error: Exception) -> Exception:
 class Delivery:
     """Results of one chunk of records or table; implements `producer.submission.Delivery`."""
 
-    __slots__ = ("_completions", "_lock", "_results", "_unread", "callbacks", "owner", "pending", "timestamps", "topic")
+    __slots__ = (
+        "_completions",
+        "_lock",
+        "_results",
+        "_unread",
+        "callbacks",
+        "owner",
+        "pending",
+        "timestamps",
+        "topic",
+    )
 
     def __init__(self, topic: str, count: int = 0, timestamps: Int64 | None = None) -> None:
         self.topic = topic
@@ -155,7 +173,9 @@ class Delivery:
     def completion(self, row: int) -> Completion | None:
         """Completion, done when the row (-1: every row) has its result; None if it has."""
         with self._lock:
-            if self.timestamps is not None and (not self.pending if row == ALL_ROWS else self._read().states[row]):
+            if self.timestamps is not None and (
+                not self.pending if row == ALL_ROWS else self._read().states[row]
+            ):
                 return None
             completion = Completion()
             self._completions.append((row, completion))
@@ -167,7 +187,8 @@ class Delivery:
             self._completions = [each for each in self._completions if each[1] is not completion]
 
     def metadata(self, row: int) -> RecordMetadata | None:
-        """The row's result, None if it has none yet; raises its error. UsageError in a forked process."""
+        """The row's result, None if it has none yet; raises its error. UsageError in a forked
+        process."""
         if self.owner is not None:
             self.owner.check_process()
         if self.timestamps is None:
@@ -200,7 +221,9 @@ class Delivery:
         """Call callbacks of completed rows, on the host's thread, outside the machine's step."""
         first_row, start, stop, order, partition, base_offset, log_append_ms, error = settled
         assert self.timestamps is not None, "rows are completed after they were submitted"
-        rows: Any = slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
+        rows: Any = (
+            slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
+        )
         count, callbacks = stop - start, self.callbacks
         if order is None:
             called: list[OnDelivery | None] = callbacks[rows]
@@ -214,12 +237,16 @@ class Delivery:
         offsets = repeat(-1) if base_offset < 0 else range(base_offset, base_offset + count)
         results: Iterator[RecordMetadata | None] = repeat(None)
         if error is None:
-            results = map(_make_metadata, zip(repeat(self.topic), repeat(partition), offsets, stamps, strict=False))
+            results = map(
+                _make_metadata, zip(repeat(self.topic), repeat(partition), offsets, stamps, strict=False)
+            )
         for callback, metadata in zip(called, results, strict=False):
             if callback is None:
                 continue
             if error is not None:
-                error.__traceback__ = None  # the rows of a batch share one error, and each may have been raised
+                error.__traceback__ = (
+                    None  # the rows of a batch share one error, and each may have been raised
+                )
             try:
                 callback(metadata, error)
             except BaseException:  # whatever it is, the callbacks of the other rows are due

@@ -31,7 +31,8 @@ class PartitionLag:
         return None if self.committed is None or self.end is None else max(0, self.end - self.committed)
 
     def as_row(self) -> dict[str, Any]:
-        """{topic, partition, committed, end, lag, member_id, host, client_id}, None where there is nothing: for reports."""
+        """{topic, partition, committed, end, lag, member_id, host, client_id}, None where there is
+        nothing: for reports."""
         member = self.member
         return {
             "topic": self.partition.topic,
@@ -46,17 +47,21 @@ class PartitionLag:
 
 
 def group_lags(admin: Admin, members: Mapping[str, Sequence[GroupMember]]) -> dict[str, list[PartitionLag]]:
-    """{group: lags}, by partition, of groups given with their members. Raises as `Admin.list_group_offsets`."""
+    """{group: lags}, by partition, of groups given with their members. Raises as
+    `Admin.list_group_offsets`."""
     if not members:
         return {}
     committed = admin.list_group_offsets(members)
-    readers = {name: {of: member for member in mine for of in member.assignment} for name, mine in members.items()}
+    readers = {
+        name: {of: member for member in mine for of in member.assignment} for name, mine in members.items()
+    }
     ends = _ends(admin, {of for name in readers for of in (*committed[name], *readers[name])})
     found: dict[str, list[PartitionLag]] = {}
     for name, reading in readers.items():
         mine = committed[name]
         found[name] = [
-            PartitionLag(of, mine[of].offset if of in mine else None, ends.get(of), reading.get(of)) for of in sorted({*mine, *reading})
+            PartitionLag(of, mine[of].offset if of in mine else None, ends.get(of), reading.get(of))
+            for of in sorted({*mine, *reading})
         ]
     return found
 

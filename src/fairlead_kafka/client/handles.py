@@ -116,7 +116,10 @@ class _TableHandle:
         return not self._delivery.pending
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of topic {self._delivery.topic!r}, {self._delivery.pending} rows pending>"
+        return (
+            f"<{type(self).__name__} of topic {self._delivery.topic!r}, {self._delivery.pending} rows "
+            "pending>"
+        )
 
     def _steps(self, timeout_s: float | None, raise_on_error: bool) -> Steps[Any]:
         yield from _wait(self._delivery, ALL_ROWS, timeout_s, "rows")

@@ -32,7 +32,8 @@ T = TypeVar("T")
 
 
 class Hosted(Generic[M]):
-    """A machine on a host of its own. `submit` may be called from any thread; `close` ends the thread."""
+    """A machine on a host of its own. `submit` may be called from any thread; `close` ends the
+    thread."""
 
     def __init__(self, machine: M, name: str, transport: Transport | None = None) -> None:
         self.machine = machine
@@ -65,7 +66,8 @@ class Hosted(Generic[M]):
         return self._host.now_ms()
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Stop the thread and close what it holds open; waits for the thread's end for `timeout_s` at most (None: 5 s)."""
+        """Stop the thread and close what it holds open; waits for the thread's end for `timeout_s`
+        at most (None: 5 s)."""
         self._host.close(5.0 if timeout_s is None else timeout_s)
 
 
@@ -83,7 +85,9 @@ def end_with(face: object, abandon: Callable[[], None]) -> None:
     finalize(face, abandon).atexit = False  # the interpreter's end is the hosts' own affair
 
 
-def abandon(hosted: Hosted[Any], end: Callable[[], None], *operations: Callable[[Completion], object]) -> None:
+def abandon(
+    hosted: Hosted[Any], end: Callable[[], None], *operations: Callable[[Completion], object]
+) -> None:
     """Submit operations one after the other, whatever each answers, then call `end`; nobody waits.
 
     `end` is called on the machine's thread, or, without operations, at once.
@@ -127,11 +131,18 @@ Steps = Generator[Wait, Any, T]
 """Steps of a call: yields what to wait for, is sent the results, returns the answer."""
 
 
-def ask(hosted: Hosted[Any], operation: Callable[[Completion], object], timeout_s: float | None = None, what: str = "") -> Steps[Any]:
+def ask(
+    hosted: Hosted[Any],
+    operation: Callable[[Completion], object],
+    timeout_s: float | None = None,
+    what: str = "",
+) -> Steps[Any]:
     """Submit an operation and wait for its answer; TimedOut naming `what` after `timeout_s`."""
     completion = Completion()
     hosted.submit(operation(completion))
-    answer = yield Wait(completion, timeout_s, lambda: TimedOut(f"{what or 'the call'} had no answer within {timeout_s} s"))
+    answer = yield Wait(
+        completion, timeout_s, lambda: TimedOut(f"{what or 'the call'} had no answer within {timeout_s} s")
+    )
     return answer
 
 
@@ -142,11 +153,15 @@ def connect(hosted: Hosted[Any], settings: Settings, timeout_s: float | None) ->
     """
     if not hosted.reached:
         seconds = settings[FIRST_CONNECTION] / 1000 if timeout_s is None else min(timeout_s, LONGEST_S)
-        yield from ask(hosted, lambda completion: AwaitConnection(completion, hosted.now_ns() + s_to_ns(seconds)))
+        yield from ask(
+            hosted, lambda completion: AwaitConnection(completion, hosted.now_ns() + s_to_ns(seconds))
+        )
         hosted.reached = True
 
 
-def connect_first(hosted: Hosted[Any], settings: Settings, timeout_s: float | None, default: str) -> Steps[None]:
+def connect_first(
+    hosted: Hosted[Any], settings: Settings, timeout_s: float | None, default: str
+) -> Steps[None]:
     """Wait for a first connection before a call that was given no time-out.
 
     So NoBrokerReached comes within `bootstrap.connection.timeout.ms`, not when the time of
@@ -157,7 +172,8 @@ def connect_first(hosted: Hosted[Any], settings: Settings, timeout_s: float | No
 
 
 def run_blocking(steps: Steps[T]) -> T:
-    """Drive `steps` on the calling thread. KeyboardInterrupt comes through at once, and ends the steps."""
+    """Drive `steps` on the calling thread. KeyboardInterrupt comes through at once, and ends the
+    steps."""
     try:
         wait = next(steps)
         while True:

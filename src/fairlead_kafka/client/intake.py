@@ -130,7 +130,13 @@ class Intake(Generic[H]):
 
         `refused` counts records refused; `check_waiting` and `why` call `outside` and `why`.
         """
-        self._wake, self._now_ns, self._now_ms, self._refused, self._outside = wake, now_ns, now_ms, refused, outside
+        self._wake, self._now_ns, self._now_ms, self._refused, self._outside = (
+            wake,
+            now_ns,
+            now_ms,
+            refused,
+            outside,
+        )
         self._why = why
 
     def detach(self) -> None:
@@ -161,7 +167,12 @@ class Intake(Generic[H]):
         Nearly all records go by machine code (`SingleSend`); what follows here does the same for
         every record, whatever it needs.
         """
-        memory, handle, largest_bytes, open_buffers = self._memory, self._handle, self.largest_bytes, self._open
+        memory, handle, largest_bytes, open_buffers = (
+            self._memory,
+            self._handle,
+            self.largest_bytes,
+            self._open,
+        )
 
         def send(
             topic: str,
@@ -176,7 +187,10 @@ class Intake(Generic[H]):
         ) -> Any:
             """See `Producer.send`."""
             if beyond:
-                raise UsageError("send: only topic and value go without their names; write send(topic, value, key=..., headers=...)")
+                raise UsageError(
+                    "send: only topic and value go without their names; write send(topic, value, key=..., "
+                    "headers=...)"
+                )
             if on_delivery is not None:
                 check_callback(on_delivery)
             if value is not None and type(value) is not bytes:
@@ -209,7 +223,14 @@ class Intake(Generic[H]):
 
         send.__qualname__ = "Producer.send"  # Python's own errors name it
         by_machine_code = SingleSend(
-            memory, memory.waiters, open_buffers, handle, send, largest_bytes, CHUNK_MAX_BYTES, RECORD_OVERHEAD_MAX_BYTES
+            memory,
+            memory.waiters,
+            open_buffers,
+            handle,
+            send,
+            largest_bytes,
+            CHUNK_MAX_BYTES,
+            RECORD_OVERHEAD_MAX_BYTES,
         )
         return by_machine_code.send
 
@@ -243,7 +264,8 @@ class Intake(Generic[H]):
         if self._memory.total_bytes < limit - BATCH_OVERHEAD_BYTES:
             name, limit = "buffer.memory", self._memory.total_bytes
         return RecordTooLarge(
-            f"{what} for topic {topic!r} takes up to {size_bytes} bytes; {name}={limit} allows {self.largest_bytes}: raise {name}, "
+            f"{what} for topic {topic!r} takes up to {size_bytes} bytes; {name}={limit} allows "
+            f"{self.largest_bytes}: raise {name}, "
             "and max.message.bytes of the topic if need be, or send less in one record"
         )
 
@@ -259,8 +281,14 @@ class Intake(Generic[H]):
         """
         with self._memory.lock:
             taken = [id(item.buffer) for item in self._items if isinstance(item, Chunk)]
-            holds("a buffer is open that nobody takes", all(id(buffer) in taken for buffer in self._open.values()))
-            return sum(item.buffer.size_bytes if isinstance(item, Chunk) else item.reserved_bytes for item in self._items)
+            holds(
+                "a buffer is open that nobody takes",
+                all(id(buffer) in taken for buffer in self._open.values()),
+            )
+            return sum(
+                item.buffer.size_bytes if isinstance(item, Chunk) else item.reserved_bytes
+                for item in self._items
+            )
 
     def close(self, error: Exception) -> None:
         """Refuse records from now on and fail waits for memory, with what `error` says."""
@@ -360,7 +388,9 @@ def checked_headers(headers: Headers | None) -> tuple[list[tuple[str, bytes | No
     elif isinstance(headers, Iterable):
         pairs = headers.items() if isinstance(headers, Mapping) else headers
     else:
-        raise InvalidRecord(f"headers must be pairs of a text and bytes or None, or a mapping, not {headers!r}")
+        raise InvalidRecord(
+            f"headers must be pairs of a text and bytes or None, or a mapping, not {headers!r}"
+        )
     checked: list[tuple[str, bytes | None]] = []
     size = 0
     for pair in pairs:
@@ -381,7 +411,10 @@ def checked_headers(headers: Headers | None) -> tuple[list[tuple[str, bytes | No
 def check_callback(on_delivery: Any) -> None:
     """InvalidRecord for a callback that cannot be called."""
     if not callable(on_delivery):
-        raise InvalidRecord(f"on_delivery must be callable with a RecordMetadata or None, and an error or None, not {on_delivery!r}")
+        raise InvalidRecord(
+            "on_delivery must be callable with a RecordMetadata or None, and an error or None, not "
+            f"{on_delivery!r}"
+        )
 
 
 def check_numbers(partition: int | None, timestamp_ms: int | None) -> None:
@@ -389,4 +422,6 @@ def check_numbers(partition: int | None, timestamp_ms: int | None) -> None:
     if partition is not None and (type(partition) is not int or not 0 <= partition <= INT_MAX):
         raise InvalidRecord(f"partition must be an int of 0 or more, or None for none, not {partition!r}")
     if timestamp_ms is not None and (type(timestamp_ms) is not int or not 0 <= timestamp_ms <= LONG_MAX):
-        raise InvalidRecord(f"timestamp_ms must be an int of milliseconds since 1970, or None for now, not {timestamp_ms!r}")
+        raise InvalidRecord(
+            f"timestamp_ms must be an int of milliseconds since 1970, or None for now, not {timestamp_ms!r}"
+        )

@@ -45,10 +45,14 @@ class Chain(Generic[I]):
             try:
                 found = apply(interceptor, item)
                 if not isinstance(found, kind):
-                    raise TypeError(f"it returned {found!r} instead of what it was given, or something like it")
+                    raise TypeError(
+                        f"it returned {found!r} instead of what it was given, or something like it"
+                    )
                 item = cast(T, found)
             except Exception:
-                LOGGER.exception("an interceptor (%r) raised; what it was given goes on as it was", interceptor)
+                LOGGER.exception(
+                    "an interceptor (%r) raised; what it was given goes on as it was", interceptor
+                )
         return item
 
     def told(self, tell: Callable[[I], object]) -> None:

@@ -42,7 +42,11 @@ class ConsumerInterceptors(Chain[ConsumerInterceptor]):
 
     def on_consume_table(self, table: pa.Table) -> pa.Table:
         """The table as the interceptors leave it."""
-        return self.changed(table, lambda each, item: each.on_consume_table(item), type(table)) if table.num_rows else table
+        return (
+            self.changed(table, lambda each, item: each.on_consume_table(item), type(table))
+            if table.num_rows
+            else table
+        )
 
 
 def consumer_interceptors(given: Any, config: Mapping[str, Any]) -> ConsumerInterceptors | None:

@@ -150,7 +150,12 @@ class ProducerInterceptors(Chain[ProducerInterceptor]):
 
 def producer_interceptors(given: Any, config: Mapping[str, Any]) -> ProducerInterceptors | None:
     """Interceptors of `interceptor.classes`; None for none. ConfigError if one cannot be had."""
-    found = made_of(given, config, ("on_send", "on_send_table", "on_acknowledgement", "on_acknowledgement_table"), ProducerInterceptor)
+    found = made_of(
+        given,
+        config,
+        ("on_send", "on_send_table", "on_acknowledgement", "on_acknowledgement_table"),
+        ProducerInterceptor,
+    )
     return ProducerInterceptors(found) if found else None
 
 

@@ -41,7 +41,8 @@ class MemoryPool(ByteCounter):
             return completion
 
     def withdraw(self, size_bytes: int, completion: Completion) -> None:
-        """Give up a reservation that was in line; one that was granted at the last moment is given back."""
+        """Give up a reservation that was in line; one that was granted at the last moment is given
+        back."""
         with self.lock:
             waiting = (size_bytes, completion) in self.waiters
             if waiting:
@@ -71,7 +72,10 @@ class MemoryPool(ByteCounter):
         with self.lock:
             same("bytes of buffer.memory taken", self.total_bytes - self.free_bytes, held_bytes)
             fits = bool(self.waiters) and self.waiters[0][0] <= self.free_bytes
-            holds(f"{self.waiters[0][0] if fits else 0} bytes are waited for, and {self.free_bytes} are free", not fits)
+            holds(
+                f"{self.waiters[0][0] if fits else 0} bytes are waited for, and {self.free_bytes} are free",
+                not fits,
+            )
 
     def close(self, error: Exception) -> None:
         """Fail everyone in line."""

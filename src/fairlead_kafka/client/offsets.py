@@ -18,7 +18,8 @@ def as_offsets(call: str, offsets: Offsets) -> dict[TopicPartition, OffsetAndMet
     Their types are checked before, where the call comes in (`base.checked`).
     """
     wanted = {
-        TopicPartition(*of): OffsetAndMetadata(*one) if isinstance(one, tuple) else OffsetAndMetadata(one) for of, one in offsets.items()
+        TopicPartition(*of): OffsetAndMetadata(*one) if isinstance(one, tuple) else OffsetAndMetadata(one)
+        for of, one in offsets.items()
     }
     for of, one in wanted.items():
         check(call, f"offsets[{of}].offset", one.offset, Offset)

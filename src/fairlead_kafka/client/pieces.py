@@ -17,7 +17,8 @@ _PIECES_IN_MEMORY = 8
 
 
 class Part(NamedTuple):
-    """One set of columns over Arrow's own memory, each record with a timestamp, and its partitions (-1: none) or None."""
+    """One set of columns over Arrow's own memory, each record with a timestamp, and its partitions
+    (-1: none) or None."""
 
     columns: RecordColumns
     partitions: Int32 | None
@@ -41,10 +42,16 @@ def piece_of(columns: RecordColumns, start: int, stop: int) -> RecordColumns:
     if headers is not None:
         headers = HeaderColumns(headers.offsets[start : stop + 1], headers.keys, headers.values)
     stamps = None if columns.timestamps_ms is None else columns.timestamps_ms[start:stop]
-    return RecordColumns(stop - start, _piece(columns.keys, start, stop), _piece(columns.values, start, stop), headers, stamps)
+    return RecordColumns(
+        stop - start, _piece(columns.keys, start, stop), _piece(columns.values, start, stop), headers, stamps
+    )
 
 
 def _piece(column: BinaryColumn | None, start: int, stop: int) -> BinaryColumn | None:
     if column is None:
         return None
-    return BinaryColumn(column.data, column.offsets[start : stop + 1], None if column.valid is None else column.valid[start:stop])
+    return BinaryColumn(
+        column.data,
+        column.offsets[start : stop + 1],
+        None if column.valid is None else column.valid[start:stop],
+    )

@@ -64,9 +64,11 @@ class Producer:
     ) -> Ack:
         """Send one record; returns before it is delivered.
 
-        `headers`: pairs of a text and bytes or None, or a mapping. `partition`: None lets the key or the partitioner decide.
-        `timestamp_ms`: ms since 1970, None for now. `on_delivery(metadata, error)` is called once, on the producer's thread (of an
-        AsyncProducer: in its event loop), with a `RecordMetadata` or with what it failed with; the other one is None.
+        `headers`: pairs of a text and bytes or None, or a mapping. `partition`: None lets the key
+        or the partitioner decide. `timestamp_ms`: ms since 1970, None for now.
+        `on_delivery(metadata, error)` is called once, on the producer's thread (of an
+        AsyncProducer: in its event loop), with a `RecordMetadata` or with what it failed with; the
+        other one is None.
 
         Waits only if `buffer.memory` is used up: BufferExhausted after max.block.ms. InvalidRecord
         for a key or value that is not bytes (or bytearray, or memoryview), and for other arguments
@@ -75,18 +77,26 @@ class Producer:
         through the handle returned.
         """
         handle: Ack = self._send(
-            topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms, on_delivery=on_delivery
+            topic,
+            value,
+            key=key,
+            headers=headers,
+            partition=partition,
+            timestamp_ms=timestamp_ms,
+            on_delivery=on_delivery,
         )
         return handle
 
     def send_table(self, topic: str, table: Any) -> TableAck:
         """Send a table, a record for each row; returns before it is delivered.
 
-        `table`: a `pyarrow.Table` or `RecordBatch`, or a stream of batches: a `RecordBatchReader`, or whatever has `__arrow_c_stream__`
-        (Polars, DuckDB, ...). Rows are sent from Arrow's own memory, which must not change until they are delivered.
+        `table`: a `pyarrow.Table` or `RecordBatch`, or a stream of batches: a `RecordBatchReader`,
+        or whatever has `__arrow_c_stream__` (Polars, DuckDB, ...). Rows are sent from Arrow's own
+        memory, which must not change until they are delivered.
 
-        Columns: `value` and optional `key` (binary or string, null allowed), optional `headers` (list of structs of key and value),
-        `timestamp` (null or missing: now) and `partition` (int32; null or missing: the key or the partitioner decides).
+        Columns: `value` and optional `key` (binary or string, null allowed), optional `headers`
+        (list of structs of key and value), `timestamp` (null or missing: now) and `partition`
+        (int32; null or missing: the key or the partitioner decides).
 
         A table larger than `buffer.memory` goes as room comes: BufferExhausted if none comes for
         max.block.ms, with the rows before on their way. InvalidRecord for columns that do not fit,
@@ -159,8 +169,9 @@ class Producer:
         GroupMetadata with member id and generation, so that a member that the group has replaced
         cannot commit any more (KIP-447).
 
-        TransactionFailed if they were refused (its `__cause__` says why, such as ILLEGAL_GENERATION): abort then. TimedOut after
-        max.block.ms; they may still be taken, so abort or commit as you like. UsageError if no transaction is open.
+        TransactionFailed if they were refused (its `__cause__` says why, such as
+        ILLEGAL_GENERATION): abort then. TimedOut after max.block.ms; they may still be taken, so
+        abort or commit as you like. UsageError if no transaction is open.
         """
         run_blocking(self._core.transactions.send_offsets(offsets, group))
 
@@ -190,7 +201,8 @@ class Producer:
         run_blocking(self._core.transactions.end(True, timeout_s))
 
     def abort_transaction(self, timeout_s: Seconds | None = None) -> None:
-        """Undo everything sent in the transaction. What was not sent yet fails with TransactionFailed.
+        """Undo everything sent in the transaction. What was not sent yet fails with
+        TransactionFailed.
 
         TimedOut after `timeout_s` seconds (None: max.block.ms); it goes on, call it again to wait
         for the end. ProducerFenced if a newer producer has the transactional id. UsageError if no
@@ -225,5 +237,7 @@ class Producer:
         self._core.check_open()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         run_blocking(self._core.leave_steps(kind))

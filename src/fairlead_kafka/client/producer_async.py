@@ -79,7 +79,13 @@ class AsyncProducer:
                 check_callback(on_delivery)
                 on_delivery = _in_loop(asyncio.get_running_loop(), on_delivery)
             found = self._offer(
-                topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms, on_delivery=on_delivery
+                topic,
+                value,
+                key=key,
+                headers=headers,
+                partition=partition,
+                timestamp_ms=timestamp_ms,
+                on_delivery=on_delivery,
             )
         if type(found) is tuple:
             return await run_async(self._core.offer_steps(*found))
@@ -147,7 +153,9 @@ class AsyncProducer:
         self._core.check_open()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await run_async(self._core.leave_steps(kind))
 
 
@@ -156,6 +164,9 @@ def _in_loop(loop: asyncio.AbstractEventLoop, on_delivery: OnDelivery) -> OnDeli
         try:
             loop.call_soon_threadsafe(on_delivery, metadata, error)
         except RuntimeError:
-            LOGGER.warning("a delivery callback was not called: its event loop is closed; close the producer before its loop")
+            LOGGER.warning(
+                "a delivery callback was not called: its event loop is closed; close the producer before its "
+                "loop"
+            )
 
     return pass_on

@@ -19,7 +19,18 @@ from fairlead_kafka.base.kernel import MACHINE_CODE
 from fairlead_kafka.base.units import NS_PER_S, s_to_ns
 from fairlead_kafka.client.delivery import LOGGER, Delivery, Int64
 from fairlead_kafka.client.handles import H
-from fairlead_kafka.client.hosting import LONGEST_S, Steps, Wait, ask, closed, connect, connect_first, end_with, open_host, run_blocking
+from fairlead_kafka.client.hosting import (
+    LONGEST_S,
+    Steps,
+    Wait,
+    ask,
+    closed,
+    connect,
+    connect_first,
+    end_with,
+    open_host,
+    run_blocking,
+)
 from fairlead_kafka.client.intake import Intake, Record, check_topic
 from fairlead_kafka.client.interceptors_producer import producer_interceptors
 from fairlead_kafka.client.memory import MemoryPool
@@ -56,18 +67,29 @@ class ProducerCore(Generic[H]):
         self._given_up: dict[str, int] = {}
         self.client_id: str = settings["client.id"]
         self.interceptors = producer_interceptors(settings["interceptor.classes"], config)
-        self._hosted = open_host(lambda rng: ProducerMachine(settings, rng, self._intake, self._memory), settings, "fairlead-producer")
+        self._hosted = open_host(
+            lambda rng: ProducerMachine(settings, rng, self._intake, self._memory),
+            settings,
+            "fairlead-producer",
+        )
         for warning in self._hosted.machine.settings.warnings:
             LOGGER.warning(warning)
         self._meter = ProducerMeter(self._hosted.machine.recorder.sampling)
         """Metrics counted on the callers' side, under the memory's lock."""
         self._intake.attach(
-            self._wake, self._hosted.now_ns, self._hosted.now_ms, self._refused, self._check_outside, partial(why_waiting, self._hosted)
+            self._wake,
+            self._hosted.now_ns,
+            self._hosted.now_ms,
+            self._refused,
+            self._check_outside,
+            partial(why_waiting, self._hosted),
         )
         self.offering = self._intake.offering
         self.offer = self.offering(lambda *without_room: without_room)
         """Takes a record and returns its handle; without room, a plain tuple for `offer_steps`."""
-        self.transactions = TransactionSteps(self._hosted, self._intake, settings, self._check_outside, self.timed)
+        self.transactions = TransactionSteps(
+            self._hosted, self._intake, settings, self._check_outside, self.timed
+        )
         _cores.add(self)
 
     def check_open(self) -> None:
@@ -176,12 +198,21 @@ class ProducerCore(Generic[H]):
         try:
             if first:
                 yield from self.transactions.leave(timeout_s if patience_s is None else patience_s)
-                yield from (self._flush_at_close(timeout_s) if patience_s is None else self._flush_patiently(patience_s))
+                yield from (
+                    self._flush_at_close(timeout_s)
+                    if patience_s is None
+                    else self._flush_patiently(patience_s)
+                )
             else:  # somebody is at it already, and this caller can only cut the time short
                 yield Wait(self._ended, timeout_s, lambda: None)
         finally:
-            # Also when the wait was interrupted or cancelled: then nobody looks on, and the thread ends all the same.
-            waited = f"close waited for {timeout_s} s" if patience_s is None else f"interrupted, and then nothing came for {patience_s:g} s"
+            # Also when the wait was interrupted or cancelled: then nobody looks on, and the thread
+            # ends all the same.
+            waited = (
+                f"close waited for {timeout_s} s"
+                if patience_s is None
+                else f"interrupted, and then nothing came for {patience_s:g} s"
+            )
             self._stop(f"the producer was closed before the records were delivered ({waited})")
         yield Wait(self._ended)
         if self._closer.ident is not None:
@@ -201,7 +232,9 @@ class ProducerCore(Generic[H]):
         yield from connect_first(self._hosted, self._settings, timeout_s, "max.block.ms")
         timeout_ns = None if timeout_s is None else s_to_ns(min(timeout_s, LONGEST_S))
         with self.timed("metadata_wait_ns"):
-            answer: list[PartitionMetadata] = yield from ask(self._hosted, lambda completion: PartitionsFor(completion, topic, timeout_ns))
+            answer: list[PartitionMetadata] = yield from ask(
+                self._hosted, lambda completion: PartitionsFor(completion, topic, timeout_ns)
+            )
         return answer
 
     def metrics(self) -> Metrics:
@@ -252,12 +285,18 @@ class ProducerCore(Generic[H]):
             return
         if left := self._left():
             what = "1 record gets" if left == 1 else f"{left} records get"
-            LOGGER.warning("a producer was not closed; %s %g s at exit to be delivered: close it, or use `with`", what, EXIT_S)
+            LOGGER.warning(
+                "a producer was not closed; %s %g s at exit to be delivered: close it, or use `with`",
+                what,
+                EXIT_S,
+            )
         remaining_s = max(deadline_ns - self._hosted.now_ns(), 0) / NS_PER_S
         with suppress(UsageError):
             run_blocking(self.transactions.leave(remaining_s))
             run_blocking(self._wait_for(self._flushed("exit"), remaining_s))
-        self._stop(f"the interpreter ended, and nobody had closed the producer (its records had {EXIT_S:g} s)")
+        self._stop(
+            f"the interpreter ended, and nobody had closed the producer (its records had {EXIT_S:g} s)"
+        )
         with suppress(TimedOut):
             self._ended.result(_PATIENCE_S)
 
@@ -305,7 +344,9 @@ class ProducerCore(Generic[H]):
         if not completion.done() and (timeout_s is None or timeout_s > QUIET_S):
             longest_s = self._delivery_timeout_ms / 1000 if timeout_s is None else timeout_s
             remaining_s = max(longest_s - (self._hosted.now_ns() - begun_ns) / NS_PER_S, 0)
-            yield from tell_waiting(self._hosted, logging.INFO if self._left() < before else logging.WARNING, remaining_s)
+            yield from tell_waiting(
+                self._hosted, logging.INFO if self._left() < before else logging.WARNING, remaining_s
+            )
             yield Wait(completion, None if timeout_s is None else remaining_s, lambda: None)
 
     def _flush_patiently(self, patience_s: float) -> Steps[None]:
@@ -319,7 +360,9 @@ class ProducerCore(Generic[H]):
     def _check_outside(self, what: str) -> None:
         """UsageError on the machine's own thread, where a wait for the machine would never end."""
         if self._hosted.inside:
-            raise UsageError(f"{what} within a delivery callback would wait for itself; call it on another thread")
+            raise UsageError(
+                f"{what} within a delivery callback would wait for itself; call it on another thread"
+            )
 
     def _refused(self) -> None:
         self._count("records_failed", 1)
@@ -333,7 +376,8 @@ class ProducerCore(Generic[H]):
         self._count("records_failed", records)
         return BufferExhausted(
             f"no room for {what} within max.block.ms={self._max_block_ms}: {self._memory.free_bytes} of "
-            f"buffer.memory={self._memory.total_bytes} bytes are free; brokers take records more slowly than they are sent"
+            f"buffer.memory={self._memory.total_bytes} bytes are free; brokers take records more slowly than "
+            "they are sent"
         )
 
     def _check_sizes(self, topic: str, parts: Sequence[Part], first_row: int) -> None:

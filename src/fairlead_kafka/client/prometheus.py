@@ -15,7 +15,9 @@ try:
     from prometheus_client.metrics_core import Metric as Family
     from prometheus_client.registry import Collector
 except ImportError as error:
-    raise ImportError("PrometheusCollector needs prometheus-client: pip install 'fairlead-kafka[metrics]'") from error
+    raise ImportError(
+        "PrometheusCollector needs prometheus-client: pip install 'fairlead-kafka[metrics]'"
+    ) from error
 
 _PREFIXES = {
     "producer-metrics": ("kafka_producer", ()),
@@ -68,7 +70,9 @@ class PrometheusCollector(Collector):
     def remove(self, producer: _Producer) -> None:
         """Stop exporting the metrics of `producer`; one that is not known is no error."""
         with self._lock:
-            self._producers = {name: each for name, each in self._producers.items() if each() not in (None, producer)}
+            self._producers = {
+                name: each for name, each in self._producers.items() if each() not in (None, producer)
+            }
 
     def collect(self) -> Iterator[Family]:
         """Metric families of all producers; prometheus-client calls it at a scrape."""
@@ -82,7 +86,9 @@ class PrometheusCollector(Collector):
             for row in rows:
                 family = _family(f"{prefix}_{row.name.replace('-', '_')}", row, ["client_id", *labels])
                 for client_id, metrics in read:
-                    found: Mapping[str, Mapping[str, float]] = metrics[group] if labels else {"": metrics[group]}
+                    found: Mapping[str, Mapping[str, float]] = (
+                        metrics[group] if labels else {"": metrics[group]}
+                    )
                     for label, values in found.items():
                         family.add_metric([client_id, label] if labels else [client_id], values[row.name])
                 yield family
@@ -91,5 +97,7 @@ class PrometheusCollector(Collector):
 def _family(name: str, row: Metric, labels: list[str]) -> CounterMetricFamily | GaugeMetricFamily:
     meaning = f"{row.meaning} ({row.unit})"
     if row.counts:
-        return CounterMetricFamily(name, meaning, labels=labels)  # which takes _total off the name, and puts it back
+        return CounterMetricFamily(
+            name, meaning, labels=labels
+        )  # which takes _total off the name, and puts it back
     return GaugeMetricFamily(name, meaning, labels=labels)

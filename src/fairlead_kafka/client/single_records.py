@@ -19,7 +19,8 @@ from fairlead_kafka.base.kernel import native_type
 Column = tuple["bytes | bytearray", "bytes | bytearray", "bytes | bytearray | None"]
 """Data, int64 offsets (one more than there are items), and bools: which are not null (None: all)."""
 Columns = tuple["Column | None", "Column | None", "bytes | bytearray | None", "bytes | bytearray | None"]
-"""Values, keys (None: all null), int32 partitions, int64 timestamps (None: none given; -1: not given)."""
+"""Values, keys (None: all null), int32 partitions, int64 timestamps (None: none given; -1: not
+given)."""
 NO_ROOM = -1
 
 
@@ -44,8 +45,8 @@ class PythonByteCounter:
 class PythonRecordBuffer:
     """Records of one topic, one after the other, until their columns are taken.
 
-    `callbacks` and `headers` are lists that get an item for each record, as far as any record has one. `most_bytes`: beyond this, memory
-    for data is not doubled any more.
+    `callbacks` and `headers` are lists that get an item for each record, as far as any record has
+    one. `most_bytes`: beyond this, memory for data is not doubled any more.
     """
 
     def __init__(self, delivery: Any, callbacks: list[Any], headers: list[Any], most_bytes: int) -> None:
@@ -71,7 +72,8 @@ class PythonRecordBuffer:
         size_bytes: int,
         pool: ByteCounter | None,
     ) -> int:
-        """Append a record, -1 for no partition or timestamp, and take its size from `pool` (None: it was taken before).
+        """Append a record, -1 for no partition or timestamp, and take its size from `pool` (None:
+        it was taken before).
 
         Returns its row; NO_ROOM, and nothing done, if the pool has too little. ValueError once the
         columns were taken.
@@ -95,8 +97,16 @@ class PythonRecordBuffer:
         """The columns; from now on nothing can be appended. ValueError the second time."""
         self._check()
         self._taken = True
-        partitions = array("i", self._partitions).tobytes() if max(self._partitions, default=NO_PARTITION) != NO_PARTITION else None
-        timestamps = array("q", self._timestamps).tobytes() if max(self._timestamps, default=NO_TIMESTAMP) != NO_TIMESTAMP else None
+        partitions = (
+            array("i", self._partitions).tobytes()
+            if max(self._partitions, default=NO_PARTITION) != NO_PARTITION
+            else None
+        )
+        timestamps = (
+            array("q", self._timestamps).tobytes()
+            if max(self._timestamps, default=NO_TIMESTAMP) != NO_TIMESTAMP
+            else None
+        )
         return _column(self._values), _column(self._keys), partitions, timestamps
 
     def _check(self) -> None:

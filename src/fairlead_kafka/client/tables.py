@@ -45,14 +45,19 @@ def groups_of(table: Any) -> Iterator[pa.Table]:
             reader = pa.RecordBatchReader.from_stream(table)
         except (pa.ArrowException, TypeError) as error:
             raise _no_stream(table, error) from None
-        columns_from_arrow(pa.Table.from_batches([], reader.schema))  # a schema that does not fit is refused before the first batch is read
+        columns_from_arrow(
+            pa.Table.from_batches([], reader.schema)
+        )  # a schema that does not fit is refused before the first batch is read
         for batch in reader:
             yield pa.Table.from_batches([batch])
     elif hasattr(table, "__arrow_c_array__"):
         yield from groups_of(pa.record_batch(table))
     else:
         name = type(table).__name__
-        raise InvalidRecord(f"expected a pyarrow.Table, a RecordBatch, or anything with __arrow_c_stream__, not {name}{_hint(table)}")
+        raise InvalidRecord(
+            "expected a pyarrow.Table, a RecordBatch, or anything with __arrow_c_stream__, not "
+            f"{name}{_hint(table)}"
+        )
 
 
 def _hint(table: Any) -> str:
@@ -70,7 +75,10 @@ def _no_stream(table: Any, error: Exception) -> InvalidRecord:
         *reasons, where = map(str, error.args)
         column = re.search(r"column (.*) with type", where)
         named = where if column is None else f"column {column[1]!r}"
-        why = f"{named} has values of several types, or of one that Arrow has not ({'; '.join(reasons)}): make all of them bytes, or texts"
+        why = (
+            f"{named} has values of several types, or of one that Arrow has not ({'; '.join(reasons)}): "
+            "make all of them bytes, or texts"
+        )
     return InvalidRecord(f"{name} is not a stream of record batches: {why}")
 
 
@@ -84,5 +92,9 @@ def parts_of(group: pa.Table, now_ms: int) -> list[Part]:
 
 def _stamped(columns: RecordColumns, now_ms: int) -> RecordColumns:
     given = columns.timestamps_ms
-    stamps = np.full(columns.count, now_ms, np.int64) if given is None else np.where(given == NO_TIMESTAMP, now_ms, given)
+    stamps = (
+        np.full(columns.count, now_ms, np.int64)
+        if given is None
+        else np.where(given == NO_TIMESTAMP, now_ms, given)
+    )
     return RecordColumns(columns.count, columns.keys, columns.values, columns.headers, stamps)

@@ -17,7 +17,15 @@ from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import FairleadError, TimedOut, TransactionFailed, UsageError
 from fairlead_kafka.base.units import ms_to_ns, s_to_ns
 from fairlead_kafka.client.delivery import LOGGER
-from fairlead_kafka.client.hosting import LONGEST_S, Hosted, Steps, Wait, connect_first, run_async, run_blocking
+from fairlead_kafka.client.hosting import (
+    LONGEST_S,
+    Hosted,
+    Steps,
+    Wait,
+    connect_first,
+    run_async,
+    run_blocking,
+)
 from fairlead_kafka.client.intake import Intake
 from fairlead_kafka.client.offsets import Offsets, as_offsets
 from fairlead_kafka.core.group_offsets import GroupMetadata
@@ -43,7 +51,9 @@ _TIMES = {
     "abort_transaction": "txn_abort_ns",
 }
 """Call → the total of `ProducerMeter` that its time is added to."""
-_NONE_OPEN = "no transaction is open: call begin_transaction before sending (and init_transactions once before that)"
+_NONE_OPEN = (
+    "no transaction is open: call begin_transaction before sending (and init_transactions once before that)"
+)
 
 
 class TransactionSteps:
@@ -79,12 +89,17 @@ class TransactionSteps:
         if self._transactional:
             self._check_thread(name)
             yield from connect_first(self._hosted, self._settings, timeout_s, "max.block.ms")
-        yield from self._ask(name, lambda completion: InitTransactions(completion, deadline_ns, again), ends=True)
+        yield from self._ask(
+            name, lambda completion: InitTransactions(completion, deadline_ns, again), ends=True
+        )
 
     def begin(self) -> Steps[None]:
         """Begin a transaction, and open the intake."""
         if self._unheard is not None:
-            raise UsageError(f"begin_transaction cannot be called now: {self._unheard} was not waited for; call it again to learn its end")
+            raise UsageError(
+                f"begin_transaction cannot be called now: {self._unheard} was not waited for; call it again "
+                "to learn its end"
+            )
         yield from self._ask("begin_transaction", BeginTransaction)
         self._intake.admit()
 
@@ -108,7 +123,9 @@ class TransactionSteps:
         self._check_thread(name)
         if self._transactional:
             self._intake.shut(_NONE_OPEN)
-        yield from self._ask(name, lambda completion: EndTransaction(completion, deadline_ns, commit, again), ends=True)
+        yield from self._ask(
+            name, lambda completion: EndTransaction(completion, deadline_ns, commit, again), ends=True
+        )
 
     def prepare(self, timeout_s: float | None) -> Steps[PreparedTransaction | None]:
         """Have everything delivered and leave the transaction open.
@@ -121,7 +138,9 @@ class TransactionSteps:
         if self._transactional:
             self._intake.shut(_NONE_OPEN)
         prepared: PreparedTransaction | None
-        prepared = yield from self._ask(name, lambda completion: PrepareTransaction(completion, deadline_ns, again), ends=True)
+        prepared = yield from self._ask(
+            name, lambda completion: PrepareTransaction(completion, deadline_ns, again), ends=True
+        )
         return prepared
 
     def end_block(self, error: BaseException | None) -> Steps[None]:
@@ -185,7 +204,9 @@ class Transaction:
     def __enter__(self) -> None:
         run_blocking(self._steps.begin())
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         run_blocking(self._steps.end_block(error))
 
 
@@ -198,7 +219,9 @@ class AsyncTransaction:
     async def __aenter__(self) -> None:
         await run_async(self._steps.begin())
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await run_async(self._steps.end_block(error))
 
 

@@ -28,8 +28,16 @@ def tell_waiting(hosted: Hosted[ProducerMachine], level: int, remaining_s: float
     """Log what a close waits for, and for how long it may."""
     undelivered = yield from _ask(hosted, None, EXPLAIN_S)
     if undelivered is not None and undelivered.counts:
-        counts = ", ".join(f"{count} of topic {topic!r}" for topic, count in sorted(undelivered.counts.items()))
-        LOGGER.log(level, "closing waits for records (%s), for at most %d s more: %s", counts, ceil(remaining_s), undelivered.why)
+        counts = ", ".join(
+            f"{count} of topic {topic!r}" for topic, count in sorted(undelivered.counts.items())
+        )
+        LOGGER.log(
+            level,
+            "closing waits for records (%s), for at most %d s more: %s",
+            counts,
+            ceil(remaining_s),
+            undelivered.why,
+        )
 
 
 def _ask(hosted: Hosted[ProducerMachine], topic: str | None, within_s: float) -> Steps[Undelivered | None]:

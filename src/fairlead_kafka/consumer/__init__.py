@@ -1,9 +1,11 @@
 """The consumer: reads partitions, assigned by hand or by a group (`groups`), ahead of polls.
 
-Theory of operation. `ConsumerMachine` keeps one `PartitionState` per assigned partition: a phase (`partition.TRANSITIONS` is the
-table) and the next offset to fetch. A partition without a position gets one (`placing`): what its group has committed, else what its
-leader says to ListOffsets, as the reset policy or a seek to an end asks. Partitions with a position are fetched (`fetcher`): one request
-under way per node, for all fetchable partitions that are read there, sent again as soon as the answer is in, whether or not anybody polls.
+Theory of operation. `ConsumerMachine` keeps one `PartitionState` per assigned partition: a phase
+(`partition.TRANSITIONS` is the table) and the next offset to fetch. A partition without a position
+gets one (`placing`): what its group has committed, else what its leader says to ListOffsets, as the
+reset policy or a seek to an end asks. Partitions with a position are fetched (`fetcher`): one
+request under way per node, for all fetchable partitions that are read there, sent again as soon as
+the answer is in, whether or not anybody polls.
 
 Back-pressure is one number per node: while more than three quarters of `fetch.max.bytes` of fetched
 data wait for a poll there, no request goes out, and a request never asks for more than what is left
@@ -21,9 +23,10 @@ seek or a new assignment gives the partition a new generation, and whatever was 
 older one is dropped wherever it is met: as an answer under way, in the machine, in the client
 class.
 
-Isolation. With `isolation.level=read_committed` a broker answers up to its last stable offset only, which is then also what `latest`,
-the end of a log and the lag mean, and names the aborted transactions among what it sends; their records, and all markers, are left
-out when a chunk is decoded, and positions go over them (KIP-98).
+Isolation. With `isolation.level=read_committed` a broker answers up to its last stable offset only,
+which is then also what `latest`, the end of a log and the lag mean, and names the aborted
+transactions among what it sends; their records, and all markers, are left out when a chunk is
+decoded, and positions go over them (KIP-98).
 
 Errors. Where the leader moved, or is not known, metadata is asked for and the partition rests for a
 back-off that grows; polls just go on. OFFSET_OUT_OF_RANGE resets the position by policy; without a
@@ -32,12 +35,13 @@ policy, and for a range, the bounds of the log are looked up (a new leader may o
 it, once the data before it are returned, and until a seek by every poll to which no other partition
 gives anything. A topic missing for a second is told to a poll that found nothing.
 
-Logs that were cut. Each fetch names the leader epoch of the last record read. A leader elected uncleanly, which does not have that record,
-answers with where the two logs part (KIP-320): reading goes on there, with a warning, or ends with `LogTruncated` where positions are
-not reset.
+Logs that were cut. Each fetch names the leader epoch of the last record read. A leader elected
+uncleanly, which does not have that record, answers with where the two logs part (KIP-320): reading
+goes on there, with a warning, or ends with `LogTruncated` where positions are not reset.
 
-Sources: KIP-74 (a whole batch at least), KIP-227 (fetch sessions), KIP-320, KIP-392 (replicas in the rack), KIP-516 (topic ids), KIP-951
-(new leaders in answers), Kafka's `FetchCollector`, `OffsetFetcher` and `SubscriptionState`.
+Sources: KIP-74 (a whole batch at least), KIP-227 (fetch sessions), KIP-320, KIP-392 (replicas in
+the rack), KIP-516 (topic ids), KIP-951 (new leaders in answers), Kafka's `FetchCollector`,
+`OffsetFetcher` and `SubscriptionState`.
 """
 
 from __future__ import annotations
@@ -69,7 +73,14 @@ if TYPE_CHECKING:
     )
     from fairlead_kafka.consumer.partition import TRANSITIONS, Chunk, Phase, Signal
     from fairlead_kafka.consumer.record import Record
-    from fairlead_kafka.consumer.tables import BATCH_SCHEMA, chunk_batch, chunk_headers, headers_table, table_of, to_batch
+    from fairlead_kafka.consumer.tables import (
+        BATCH_SCHEMA,
+        chunk_batch,
+        chunk_headers,
+        headers_table,
+        table_of,
+        to_batch,
+    )
     from fairlead_kafka.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp
 
 __all__ = [

@@ -24,14 +24,23 @@ class AbsentTopics:
         if topic in self._told:
             return
         self._told.add(topic)
-        then = "the cluster is asked to create it (allow.auto.create.topics=true)" if self.creates else "nothing can be read of it"
+        then = (
+            "the cluster is asked to create it (allow.auto.create.topics=true)"
+            if self.creates
+            else "nothing can be read of it"
+        )
         LOGGER.warning("topic %r does not exist; %s: check its name", topic, then)
 
     def there(self, topic: str, partitions: int) -> None:
         """Log that the cluster has a topic that was missing."""
         if topic in self._told:
             self._told.discard(topic)
-            LOGGER.warning("topic %r was created just now, with %d partition%s", topic, partitions, "" if partitions == 1 else "s")
+            LOGGER.warning(
+                "topic %r was created just now, with %d partition%s",
+                topic,
+                partitions,
+                "" if partitions == 1 else "s",
+            )
 
     def keep(self, topics: Iterable[str]) -> None:
         """Forget topics that are not read any more."""

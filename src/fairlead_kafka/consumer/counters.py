@@ -12,7 +12,9 @@ from fairlead_kafka.core.group_offsets import Position
 
 
 def counters(
-    fetcher: Fetcher, partitions: Mapping[TopicPartition, PartitionState], positions: Mapping[TopicPartition, Position]
+    fetcher: Fetcher,
+    partitions: Mapping[TopicPartition, PartitionState],
+    positions: Mapping[TopicPartition, Position],
 ) -> dict[str, Any]:
     """Counters since the start, and what waits now, by name.
 

@@ -17,7 +17,8 @@ from fairlead_kafka.consumer.record import Record
 from fairlead_kafka.records import MESSAGE_COLUMNS, DecodedRecords, Room, decode
 
 _RECORD = partial(tuple.__new__, Record)
-"""`Record._make` without its check of the length: a third faster, and it is all of the work per record."""
+"""`Record._make` without its check of the length: a third faster, and it is all of the work per
+record."""
 ALL_COLUMNS: tuple[str, ...] = MESSAGE_COLUMNS
 
 
@@ -32,8 +33,11 @@ def check_columns(columns: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def decode_chunk(chunk: Chunk, columns: Sequence[str] = ALL_COLUMNS, *, check_crcs: bool, room: Room | None = None) -> DecodedRecords:
-    """The wanted records of a chunk, and the position after them; only what `columns` need. DecodeError names partition and offset.
+def decode_chunk(
+    chunk: Chunk, columns: Sequence[str] = ALL_COLUMNS, *, check_crcs: bool, room: Room | None = None
+) -> DecodedRecords:
+    """The wanted records of a chunk, and the position after them; only what `columns` need.
+    DecodeError names partition and offset.
 
     `room`: see `records.decode`.
     """
@@ -54,7 +58,9 @@ def decode_chunk(chunk: Chunk, columns: Sequence[str] = ALL_COLUMNS, *, check_cr
 
 def named(error: DecodeError, chunk: Chunk) -> DecodeError:
     """The error, with the partition and the offset where it was met."""
-    return DecodeError(f"{chunk.partition} from offset {chunk.start}: {error}; seek past it to go on", error.offset)
+    return DecodeError(
+        f"{chunk.partition} from offset {chunk.start}: {error}; seek past it to go on", error.offset
+    )
 
 
 def wanted_count(chunk: Chunk, decoded: DecodedRecords) -> int:
@@ -87,7 +93,11 @@ class OpenChunk:
         """Offset of the next record to return."""
         if self.index < self.stop:
             return int(self.decoded.offsets[self.index])
-        return min(self.decoded.next_offset, self.chunk.end) if self.stop < self.decoded.count else self.decoded.next_offset
+        return (
+            min(self.decoded.next_offset, self.chunk.end)
+            if self.stop < self.decoded.count
+            else self.decoded.next_offset
+        )
 
     def records(self, limit: int) -> list[Record]:
         """Up to `limit` records from `index` on, which stays where it is."""

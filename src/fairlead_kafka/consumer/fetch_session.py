@@ -1,10 +1,12 @@
-"""The consumer's end of a fetch session with one broker (KIP-227, Kafka's `FetchSessionHandler`): what the broker knows already.
+"""The consumer's end of a fetch session with one broker (KIP-227, Kafka's `FetchSessionHandler`):
+what the broker knows already.
 
     FULL ──answer with a session id──▶ INCREMENTAL: each fetch names what changed ──error, or no answer──▶ FULL, closing the old session
 
-A fetch without a session names every partition and is answered for every one. A consumer of a single partition gains nothing by a session
-and does without, so that the many who read one and go leave the broker's slots to others.
-"""
+A fetch without a session names every partition and is answered for every one. A consumer of a
+single partition gains nothing by a session and does without, so that the many who read one and go
+leave the broker's slots to others.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ FULL_EPOCH, FINAL_EPOCH = 0, -1
 PARTITIONS_MIN = 2
 """Fewest partitions for which a session is begun."""
 SESSION_ERRORS = frozenset(
-    {ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR}
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
 )
 """Errors that a full fetch puts right."""
 _EPOCH_MAX = 2**31 - 1
@@ -35,7 +41,8 @@ class Asked(NamedTuple):
     position: int
     generation: int
     last_epoch: int = NO_LEADER_EPOCH
-    """The leader epoch of the last record read, by which a log that was cut is known (KIP-320); it changes with the position alone."""
+    """The leader epoch of the last record read, by which a log that was cut is known (KIP-320); it
+    changes with the position alone."""
 
 
 class Turn(NamedTuple):
@@ -79,14 +86,22 @@ class FetchSession:
         self.asked = wanted
         return turn
 
-    def _changes(self, wanted: Mapping[TopicPartition, Asked]) -> tuple[list[TopicPartition], list[tuple[TopicPartition, UUID]]]:
+    def _changes(
+        self, wanted: Mapping[TopicPartition, Asked]
+    ) -> tuple[list[TopicPartition], list[tuple[TopicPartition, UUID]]]:
         known = self.asked
         pairs = ((partition, known.get(partition), now) for partition, now in wanted.items())
         changed = [pair for pair in pairs if pair[1] is not pair[2]]
         named = [partition for partition, before, now in changed if before is None or before[:3] != now[:3]]
-        forgotten = [(partition, before.topic_id) for partition, before, now in changed if before and before.topic_id != now.topic_id]
+        forgotten = [
+            (partition, before.topic_id)
+            for partition, before, now in changed
+            if before and before.topic_id != now.topic_id
+        ]
         if len(known) + sum(before is None for _, before, _ in changed) > len(wanted):
-            forgotten += [(partition, before.topic_id) for partition, before in known.items() if partition not in wanted]
+            forgotten += [
+                (partition, before.topic_id) for partition, before in known.items() if partition not in wanted
+            ]
         return named, forgotten
 
     def answered(self, session_id: int) -> None:
@@ -99,10 +114,14 @@ class FetchSession:
 
     def check(self) -> None:
         """CheckFailed if a session that goes on has no id."""
-        holds(f"fetch session {self._id} is at epoch {self._epoch}", self._epoch == FULL_EPOCH or (self._epoch > 0 and self._id > 0))
+        holds(
+            f"fetch session {self._id} is at epoch {self._epoch}",
+            self._epoch == FULL_EPOCH or (self._epoch > 0 and self._id > 0),
+        )
 
     def failed(self, code: int = ErrorCode.NONE) -> None:
-        """The request got no answer, or an error for the whole of it: the next one is full, and closes what the broker may still have."""
+        """The request got no answer, or an error for the whole of it: the next one is full, and
+        closes what the broker may still have."""
         self._epoch = FULL_EPOCH
         if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._id = NO_SESSION

@@ -6,8 +6,8 @@ In a fetch session it names only what changed (`fetch_session`). A partition tha
 the end of the line, as in Kafka's `SubscriptionState.movePartitionToEnd`, so a broker that fills
 its answer from the front serves everyone in turn.
 
-Partitions are read at their leader, or at the replica that the leader prefers for `client.rack` (KIP-392): for `metadata.max.age.ms`,
-and only as long as that one answers.
+Partitions are read at their leader, or at the replica that the leader prefers for `client.rack`
+(KIP-392): for `metadata.max.age.ms`, and only as long as that one answers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ to know."""
 
 
 class Fetcher:
-    """Sends fetch requests and gathers chunks. Part of the consumer machine; all calls come from within its step."""
+    """Sends fetch requests and gathers chunks. Part of the consumer machine; all calls come from
+    within its step."""
 
     def __init__(
         self,
@@ -85,7 +86,9 @@ class Fetcher:
 
     def set_partitions(self, partitions: dict[TopicPartition, PartitionState]) -> None:
         """Fetch from exactly these; chunks of others, and of older generations, are dropped."""
-        self._line = {partition: state for partition, state in self._line.items() if partitions.get(partition) is state}
+        self._line = {
+            partition: state for partition, state in self._line.items() if partitions.get(partition) is state
+        }
         self._line.update(partitions)
         self._grouped_version = None
         self.drop_stale()
@@ -96,12 +99,18 @@ class Fetcher:
 
     def open_sessions(self) -> dict[int, int]:
         """Node id → id of the session that it keeps for this consumer."""
-        return {node_id: session.open_id for node_id, session in self._sessions.items() if session.open_id != NO_SESSION}
+        return {
+            node_id: session.open_id
+            for node_id, session in self._sessions.items()
+            if session.open_id != NO_SESSION
+        }
 
     def advance(self) -> None:
         """Send what can be sent."""
         metadata = self._network.metadata
-        for partition in [partition for partition, state in self._resting.items() if state.retry_at_ns <= self.now_ns]:
+        for partition in [
+            partition for partition, state in self._resting.items() if state.retry_at_ns <= self.now_ns
+        ]:
             del self._resting[partition]
         for state in [state for state in self._redirected.values() if not self._stays_at_replica(state)]:
             self._to_leader(state)
@@ -142,20 +151,32 @@ class Fetcher:
             if state.retry_at_ns > self.now_ns:
                 holds(f"{partition} rests for ever", self._resting.get(partition) is state)
             at_leader = state.read_replica == NO_LEADER
-            holds(f"{partition} is read at node {state.read_replica} for ever", at_leader or self._redirected.get(partition) is state)
-            holds(f"{partition} is fetched without a position", state.phase is not Phase.FETCHING or state.position >= 0)
+            holds(
+                f"{partition} is read at node {state.read_replica} for ever",
+                at_leader or self._redirected.get(partition) is state,
+            )
+            holds(
+                f"{partition} is fetched without a position",
+                state.phase is not Phase.FETCHING or state.position >= 0,
+            )
         if self._grouped_version == self._network.metadata.version:
             grouped = {partition: node_id for node_id, line in self._by_node.items() for partition in line}
             same("partitions by node", grouped, self._nodes_of(partitions))
         for node_id in self._under_way:
-            holds(f"a fetch is under way to node {node_id}, which has no request", self._network.in_flight(node_id) > 0)
+            holds(
+                f"a fetch is under way to node {node_id}, which has no request",
+                self._network.in_flight(node_id) > 0,
+            )
         for session in self._sessions.values():
             session.check()
 
     def _nodes_of(self, partitions: dict[TopicPartition, PartitionState]) -> dict[TopicPartition, int]:
         """Node at which each partition is read, leader or replica; without one it is left out."""
         leader = self._network.metadata.leader
-        found = {of: leader(*of) if state.read_replica == NO_LEADER else state.read_replica for of, state in partitions.items()}
+        found = {
+            of: leader(*of) if state.read_replica == NO_LEADER else state.read_replica
+            for of, state in partitions.items()
+        }
         return {partition: node_id for partition, node_id in found.items() if node_id != NO_LEADER}
 
     def _current(self, chunk: Chunk) -> bool:
@@ -163,13 +184,17 @@ class Fetcher:
         return state is not None and state.generation == chunk.generation
 
     def _room_bytes(self, node_id: int) -> int:
-        """Bytes that the next request to a node may ask for; 0 until a quarter of the budget is free, so that requests stay large."""
+        """Bytes that the next request to a node may ask for; 0 until a quarter of the budget is
+        free, so that requests stay large."""
         room = self._max_bytes - self.waiting.of_node(node_id)
         return room if room >= max(1, self._max_bytes // 4) else 0
 
     def _stays_at_replica(self, state: PartitionState) -> bool:
         partition, replica = state.partition, state.read_replica
-        known = self._line.get(partition) is state and self._network.metadata.leader(*partition) not in (NO_LEADER, replica)
+        known = self._line.get(partition) is state and self._network.metadata.leader(*partition) not in (
+            NO_LEADER,
+            replica,
+        )
         return known and self.now_ns < state.replica_until_ns and not self._network.blocked(replica)
 
     def _to_leader(self, state: PartitionState) -> None:
@@ -195,7 +220,9 @@ class Fetcher:
         if NO_TOPIC_ID in ids.values():
             version = min(version, LAST_VERSION_WITH_NAMES)
         wanted = {state.partition: self._asked(state, ids[state.partition.topic]) for state in states}
-        turn = self._sessions.setdefault(node_id, FetchSession()).begin(wanted, version > LAST_VERSION_WITH_NAMES)
+        turn = self._sessions.setdefault(node_id, FetchSession()).begin(
+            wanted, version > LAST_VERSION_WITH_NAMES
+        )
         topics: dict[str, FetchRequest.FetchTopic] = {}
         for partition in turn.named:
             row = _of_topic(FetchRequest.FetchTopic, topics, partition.topic, ids[partition.topic])
@@ -228,7 +255,11 @@ class Fetcher:
         The same object as last time if nothing changed, because most have not moved since.
         """
         asked = state.asked
-        if asked is None or (asked.position, asked.generation, asked.last_epoch) != (state.position, state.generation, state.last_epoch):
+        if asked is None or (asked.position, asked.generation, asked.last_epoch) != (
+            state.position,
+            state.generation,
+            state.last_epoch,
+        ):
             epoch = self._network.metadata.leader_epoch(*state.partition)
             asked = state.asked = Asked(topic_id, epoch, state.position, state.generation, state.last_epoch)
         return asked
@@ -280,19 +311,29 @@ class Fetcher:
             else:
                 self.back_off(state)
 
-    def _read(self, node_id: int, session: FetchSession, names: dict[UUID, str], response: FetchResponse) -> None:
+    def _read(
+        self, node_id: int, session: FetchSession, names: dict[UUID, str], response: FetchResponse
+    ) -> None:
         if response.node_endpoints:  # KIP-951: the addresses of the leaders that this answer names
-            self._network.metadata.saw_nodes(Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints)
+            self._network.metadata.saw_nodes(
+                Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints
+            )
         filled = sum(1 for topic in response.responses for part in topic.partitions if part.records)
         for topic in response.responses:
             name = topic.topic or names.get(topic.topic_id, "")
             for part in topic.partitions:
                 partition = TopicPartition(name, part.partition_index)
                 state, asked = self._line.get(partition), session.asked.get(partition)
-                if state is not None and asked is not None and asked[2:4] == (state.position, state.generation):
+                if (
+                    state is not None
+                    and asked is not None
+                    and asked[2:4] == (state.position, state.generation)
+                ):
                     self._read_partition(node_id, state, part, alone=filled == 1)
 
-    def _read_partition(self, node_id: int, state: PartitionState, part: FetchResponse.PartitionData, *, alone: bool) -> None:
+    def _read_partition(
+        self, node_id: int, state: PartitionState, part: FetchResponse.PartitionData, *, alone: bool
+    ) -> None:
         if part.error_code:
             if state.read_replica == node_id:
                 self._to_leader(state)
@@ -301,7 +342,10 @@ class Fetcher:
             return
         state.failures = 0
         if part.preferred_read_replica not in (NO_LEADER, node_id):
-            state.read_replica, state.replica_until_ns = part.preferred_read_replica, self.now_ns + self._replica_age_ns
+            state.read_replica, state.replica_until_ns = (
+                part.preferred_read_replica,
+                self.now_ns + self._replica_age_ns,
+            )
             self._redirected[state.partition] = state
             self._grouped_version = None
             return
@@ -310,21 +354,43 @@ class Fetcher:
             self._truncated(state, diverging.epoch, diverging.end_offset)
             return
         committed = self._isolation_level == READ_COMMITTED
-        state.readable_end = part.last_stable_offset if committed and part.last_stable_offset != NO_OFFSET else part.high_watermark
+        state.readable_end = (
+            part.last_stable_offset
+            if committed and part.last_stable_offset != NO_OFFSET
+            else part.high_watermark
+        )
         if not part.records or state.paused:
             return
         data = memoryview(part.records)
         next_offset, epoch, whole_bytes = end_of_batches(data, state.position)
         if next_offset == state.position:
-            # A batch cut short: the partition keeps its place in line, and who comes first in an answer gets a whole batch (KIP-74).
+            # A batch cut short: the partition keeps its place in line, and who comes first in an
+            # answer gets a whole batch (KIP-74).
             if alone:
-                what = f"fetching {state.partition} at offset {state.position}: {len(data)} bytes came that hold no whole record batch"
+                what = (
+                    f"fetching {state.partition} at offset {state.position}: {len(data)} bytes came that "
+                    "hold no whole record batch"
+                )
                 state.fail(DecodeError(what, 0))
             self.back_off(state)
             return
         data = data[:whole_bytes]
-        aborted = tuple((each.producer_id, each.first_offset) for each in part.aborted_transactions or ()) if committed else ()
-        chunk = Chunk(state.partition, state.generation, state.position, state.end, next_offset, data, node_id, aborted, state.last_epoch)
+        aborted = (
+            tuple((each.producer_id, each.first_offset) for each in part.aborted_transactions or ())
+            if committed
+            else ()
+        )
+        chunk = Chunk(
+            state.partition,
+            state.generation,
+            state.position,
+            state.end,
+            next_offset,
+            data,
+            node_id,
+            aborted,
+            state.last_epoch,
+        )
         self.waiting.add(chunk)
         self.fetched_bytes += len(data)
         state.position, state.last_epoch = next_offset, epoch

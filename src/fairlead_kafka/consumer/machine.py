@@ -40,7 +40,13 @@ from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.group_offsets import Position
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import AwaitConnection, Network
-from fairlead_kafka.core.partition_offsets import EARLIEST, ISOLATION_LEVELS, LATEST, OffsetAndTimestamp, leader_problem
+from fairlead_kafka.core.partition_offsets import (
+    EARLIEST,
+    ISOLATION_LEVELS,
+    LATEST,
+    OffsetAndTimestamp,
+    leader_problem,
+)
 from fairlead_kafka.core.script import Scripts, late
 
 
@@ -55,16 +61,29 @@ class ConsumerMachine:
         isolation_level = ISOLATION_LEVELS[settings["isolation.level"]]
         self._network = Network(settings, rng, max_in_flight=3)  # one fetch, and room for look-ups beside it
         self._gate = gate or Gate()
-        self._group = None if settings["group.id"] is None else Membership(settings, rng, self._network, self._gate, self)
+        self._group = (
+            None
+            if settings["group.id"] is None
+            else Membership(settings, rng, self._network, self._gate, self)
+        )
         self._talkers: list[Network | Membership | Parting] = [self._network, *filter(None, [self._group])]
         """Everything with connections; an event goes to each, which ignores those of others."""
-        self._scripts = Scripts(self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
+        self._scripts = Scripts(
+            self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
+        )
         self._partitions: dict[TopicPartition, PartitionState] = {}
         committed = None if self._group is None else self._group.committed
         self._placing = Placing(
-            settings, self._network.metadata, self._scripts, self._partition, lambda state: self._fetcher.back_off(state), committed
+            settings,
+            self._network.metadata,
+            self._scripts,
+            self._partition,
+            lambda state: self._fetcher.back_off(state),
+            committed,
         )
-        self._fetcher = Fetcher(settings, self._network, rng, isolation_level, self._placing.out_of_range, self._placing.truncated)
+        self._fetcher = Fetcher(
+            settings, self._network, rng, isolation_level, self._placing.out_of_range, self._placing.truncated
+        )
         self._generation = 0
         self._moved: list[PartitionState] = []
         self._failed: list[PartitionState] = []
@@ -88,7 +107,9 @@ class ConsumerMachine:
             TellPosition: self._tell_position,
             FindOffsets: self._find_offsets,
             DescribeTopics: self._describe_topics,
-            AwaitConnection: lambda operation: self._network.await_connection(operation.deadline_ns, partial(self.answer, operation)),
+            AwaitConnection: lambda operation: self._network.await_connection(
+                operation.deadline_ns, partial(self.answer, operation)
+            ),
             TellMetrics: lambda operation: self.answer(operation, self.metrics()),
             Shut: self._shut,
             **GroupDesk(self, self._group).serve,
@@ -125,7 +146,11 @@ class ConsumerMachine:
 
     def deadline_ns(self) -> int | None:
         """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
-        times = [self._scripts.deadline_ns(), self._fetcher.deadline_ns(), *(talker.deadline_ns() for talker in self._talkers)]
+        times = [
+            self._scripts.deadline_ns(),
+            self._fetcher.deadline_ns(),
+            *(talker.deadline_ns() for talker in self._talkers),
+        ]
         times += [take.deadline_ns for take in self._takes]
         times += [asker.deadline_ns for asker in self._askers]
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
@@ -133,7 +158,9 @@ class ConsumerMachine:
     def crashed(self, error: Exception) -> Sequence[Effect]:
         """Fail what callers wait for: the host will not step this machine any more."""
         self._closed = True
-        submitted = [event.operation for event in (*self._stepping, *self._events) if isinstance(event, Submitted)]
+        submitted = [
+            event.operation for event in (*self._stepping, *self._events) if isinstance(event, Submitted)
+        ]
         for operation in [*submitted, *self._takes, *self._askers]:
             self.answer(operation, error=error)
         self._scripts.close(error)
@@ -183,7 +210,10 @@ class ConsumerMachine:
     def _assign_range(self, operation: AssignRange) -> None:
         self._check_unsubscribed()
         if not 0 <= operation.start <= operation.end:
-            raise UsageError(f"range {operation.start} to {operation.end} of {operation.partition}: needs 0 <= start <= end")
+            raise UsageError(
+                f"range {operation.start} to {operation.end} of {operation.partition}: needs 0 <= start <= "
+                "end"
+            )
         state = self._new(operation.partition)
         state.resets = False
         state.end = operation.end
@@ -227,7 +257,10 @@ class ConsumerMachine:
         self._askers.append(operation)
 
     def _find_offsets(self, operation: FindOffsets) -> None:
-        def done(found: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] | None, error: Exception | None) -> None:
+        def done(
+            found: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] | None,
+            error: Exception | None,
+        ) -> None:
             wrong = next((value for value in (found or {}).values() if isinstance(value, BrokerError)), error)
             self.answer(operation, found, wrong)
             self._looked_up.subtract(topics)
@@ -237,13 +270,22 @@ class ConsumerMachine:
         self._looked_up.update(topics)
         for topic in topics:
             self._network.metadata.want(topic, self._now_ns)
-        names = ", ".join(map(str, list(operation.targets)[:3])) + (", ..." if len(operation.targets) > 3 else "")
-        self._scripts.start(f"looking up offsets of {names}", self._placing.list_offsets(operation.targets), operation.deadline_ns, done)
+        names = ", ".join(map(str, list(operation.targets)[:3])) + (
+            ", ..." if len(operation.targets) > 3 else ""
+        )
+        self._scripts.start(
+            f"looking up offsets of {names}",
+            self._placing.list_offsets(operation.targets),
+            operation.deadline_ns,
+            done,
+        )
 
     def _describe_topics(self, operation: DescribeTopics) -> None:
         create = bool(self._settings["allow.auto.create.topics"])
         self._scripts.start(
-            "listing topics" if operation.topics is None else f"describing topics {', '.join(operation.topics)}",
+            "listing topics"
+            if operation.topics is None
+            else f"describing topics {', '.join(operation.topics)}",
             describe_topics(operation.topics, allow_auto_topic_creation=create),
             operation.deadline_ns,
             lambda value, error: self.answer(operation, value, error),
@@ -264,7 +306,9 @@ class ConsumerMachine:
             self._group.close(closed)
         parting = Network(self._settings, self._rng, max_in_flight=1, beside=self._network)
         parting.metadata.saw_nodes(self._network.metadata.nodes.values())
-        self._talkers.append(Parting(parting, self._fetcher.open_sessions(), self._now_ns, lambda: self.answer(operation)))
+        self._talkers.append(
+            Parting(parting, self._fetcher.open_sessions(), self._now_ns, lambda: self.answer(operation))
+        )
 
     # The assignment, for the group and for ourselves
 
@@ -287,8 +331,13 @@ class ConsumerMachine:
     def positions(self) -> dict[TopicPartition, Position]:
         """Position of the next record to return, of each assigned partition that has one."""
         waiting = self._fetcher.waiting.positions()
-        placed = ((partition, state) for partition, state in self._partitions.items() if state.position != NO_OFFSET)
-        return {partition: waiting.get(partition) or Position(state.position, state.last_epoch) for partition, state in placed}
+        placed = (
+            (partition, state) for partition, state in self._partitions.items() if state.position != NO_OFFSET
+        )
+        return {
+            partition: waiting.get(partition) or Position(state.position, state.last_epoch)
+            for partition, state in placed
+        }
 
     def _new(self, partition: TopicPartition) -> PartitionState:
         self._generation += 1
@@ -333,17 +382,24 @@ class ConsumerMachine:
             if problem is None:
                 state.missing_since_ns = None
             elif problem.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                state.missing_since_ns = self._now_ns if state.missing_since_ns is None else state.missing_since_ns
+                state.missing_since_ns = (
+                    self._now_ns if state.missing_since_ns is None else state.missing_since_ns
+                )
             elif not problem.retriable:
                 state.fail(problem)
             if problem is not None:
                 metadata.request_update()
 
     def _place(self) -> None:
-        """Look at partitions whose phase changed: ask for the positions of those that have none, and note who failed."""
+        """Look at partitions whose phase changed: ask for the positions of those that have none,
+        and note who failed."""
         if not self._moved:
             return
-        unplaced = [state for state in self._moved if state.phase is Phase.UNPLACED and self._partitions.get(state.partition) is state]
+        unplaced = [
+            state
+            for state in self._moved
+            if state.phase is Phase.UNPLACED and self._partitions.get(state.partition) is state
+        ]
         self._placing.place(unplaced)
         self._moved.clear()
         self._failed = [state for state in self._partitions.values() if state.error is not None]
@@ -352,7 +408,9 @@ class ConsumerMachine:
 
     def _tell_refusals(self) -> None:
         """Fail what waits if a broker refuses this client; a later poll sees a later attempt."""
-        for node_id, error in self._network.take_refusals() + ([] if self._group is None else self._group.take_refusals()):
+        for node_id, error in self._network.take_refusals() + (
+            [] if self._group is None else self._group.take_refusals()
+        ):
             for operation in [*self._takes, *self._askers]:
                 self.answer(operation, error=error)
             self._takes.clear()
@@ -362,7 +420,9 @@ class ConsumerMachine:
 
     def _answer_takes(self) -> None:
         error = None if self._group is None else self._group.error
-        while self._takes and (error is not None or self._gate.change is not None):  # the client has something to do first
+        while self._takes and (
+            error is not None or self._gate.change is not None
+        ):  # the client has something to do first
             self.answer(self._takes.popleft(), [], error)
         while self._takes:
             failed = self._failure()
@@ -372,15 +432,25 @@ class ConsumerMachine:
             self.answer(self._takes.popleft(), chunks, failed)
         for take in [take for take in self._takes if self._now_ns >= take.deadline_ns]:
             self._takes.remove(take)
-            self.answer(take, [], self._failure(late=True) or missing(self._partitions, self._network.metadata, self._now_ns))
+            self.answer(
+                take,
+                [],
+                self._failure(late=True) or missing(self._partitions, self._network.metadata, self._now_ns),
+            )
 
     def _failure(self, late: bool = False) -> Exception | None:
-        telling = [state for state in self._failed if not state.paused and not self._fetcher.waiting.of_partition(state.partition)]
+        telling = [
+            state
+            for state in self._failed
+            if not state.paused and not self._fetcher.waiting.of_partition(state.partition)
+        ]
         return failure_to_tell(telling, late or len(telling) == len(self._partitions))
 
     def _finished(self) -> bool:
         """True if a range is fetched to its end; not if paused: records may wait in the client."""
-        return self._ranged and all(state.position >= state.end and not state.paused for state in self._partitions.values())
+        return self._ranged and all(
+            state.position >= state.end and not state.paused for state in self._partitions.values()
+        )
 
     def _answer_askers(self) -> None:
         waiting: list[TellPosition] = []

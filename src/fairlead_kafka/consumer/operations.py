@@ -12,14 +12,16 @@ from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
 
 
 class Assign(NamedTuple):
-    """Read exactly `partitions`; one that was assigned before keeps its position. Answer: {partition: generation}."""
+    """Read exactly `partitions`; one that was assigned before keeps its position. Answer:
+    {partition: generation}."""
 
     completion: Any
     partitions: Sequence[TopicPartition]
 
 
 class AssignRange(NamedTuple):
-    """Read one partition alone, offsets `start` to `end` (excluded), never resetting the position. Answer: {partition: generation}."""
+    """Read one partition alone, offsets `start` to `end` (excluded), never resetting the position.
+    Answer: {partition: generation}."""
 
     completion: Any
     partition: TopicPartition
@@ -28,7 +30,8 @@ class AssignRange(NamedTuple):
 
 
 class Seek(NamedTuple):
-    """Move positions: an offset, or EARLIEST or LATEST (`core.partition_offsets`), looked up when needed.
+    """Move positions: an offset, or EARLIEST or LATEST (`core.partition_offsets`), looked up when
+    needed.
 
     What was fetched for these partitions is dropped. Answer: {partition: generation}.
     """
@@ -102,7 +105,18 @@ class Shut(NamedTuple):
     completion: Any
 
 
-Operation = Assign | AssignRange | Seek | SetPaused | Take | TellPosition | FindOffsets | DescribeTopics | TellMetrics | Shut
+Operation = (
+    Assign
+    | AssignRange
+    | Seek
+    | SetPaused
+    | Take
+    | TellPosition
+    | FindOffsets
+    | DescribeTopics
+    | TellMetrics
+    | Shut
+)
 """Operations of every consumer; `groups.operations` has those of consumers with a group."""
 
 NO_END = 2**63 - 1

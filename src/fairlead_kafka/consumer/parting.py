@@ -1,8 +1,10 @@
-"""The end of a consumer's fetch sessions (KIP-227): brokers keep a thousand, and would keep those of readers that are gone.
+"""The end of a consumer's fetch sessions (KIP-227): brokers keep a thousand, and would keep those
+of readers that are gone.
 
-A session is closed by a last fetch. The connections that were read over are held by fetches that wait for data, up to `fetch.max.wait.ms`;
-so that closing does not wait for them, the last fetches go over connections of their own. It is a courtesy: a broker that does not
-answer within CLOSE_MS is left alone.
+A session is closed by a last fetch. The connections that were read over are held by fetches that
+wait for data, up to `fetch.max.wait.ms`; so that closing does not wait for them, the last fetches
+go over connections of their own. It is a courtesy: a broker that does not answer within CLOSE_MS is
+left alone.
 """
 
 from __future__ import annotations
@@ -21,9 +23,12 @@ CLOSE_MS = 1_000
 
 
 class Parting:
-    """Closes `sessions` (node id → session id) over `network`, which is closed with the last of them; then `done` is called."""
+    """Closes `sessions` (node id → session id) over `network`, which is closed with the last of
+    them; then `done` is called."""
 
-    def __init__(self, network: Network, sessions: Mapping[int, int], now_ns: int, done: Callable[[], None]) -> None:
+    def __init__(
+        self, network: Network, sessions: Mapping[int, int], now_ns: int, done: Callable[[], None]
+    ) -> None:
         self._network = network
         self._done = done
         self._open = len(sessions)
@@ -42,7 +47,9 @@ class Parting:
                 rack_id="",
             )
             deadline_ns = now_ns + ms_to_ns(CLOSE_MS)
-            network.request(ApiKey.FETCH, last, self._answered, node_id=node_id, deadline_ns=deadline_ns, fails_fast=True)
+            network.request(
+                ApiKey.FETCH, last, self._answered, node_id=node_id, deadline_ns=deadline_ns, fails_fast=True
+            )
 
     def _answered(self, _response: FetchResponse | None, _error: Exception | None) -> None:
         self._open -= 1

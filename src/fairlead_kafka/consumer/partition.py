@@ -18,7 +18,8 @@ from fairlead_kafka.core.partition_offsets import leader_problem
 from fairlead_kafka.records.layout import HEADER_SIZE_BYTES, LAST_OFFSET_DELTA, LENGTH_PREFIX_BYTES
 
 MISSING_GRACE_MS = 1_000
-"""How long a topic must have been missing before a poll that found nothing says so: one just created may not be known yet."""
+"""How long a topic must have been missing before a poll that found nothing says so: one just
+created may not be known yet."""
 
 
 class Phase(Enum):
@@ -31,7 +32,8 @@ class Phase(Enum):
     FETCHING = auto()
     """It has a position and is fetched from."""
     CHECKING = auto()
-    """Its position was called out of range and must not be reset: its leader was asked what there is."""
+    """Its position was called out of range and must not be reset: its leader was asked what there
+    is."""
     FAILED = auto()
     """It has an error that only a seek ends; polls raise it after the data before it."""
 
@@ -72,7 +74,8 @@ class Chunk(NamedTuple):
     data: memoryview
     node_id: int
     aborted: Sequence[tuple[int, int]] = ()
-    """(producer id, first offset) of the aborted transactions in `data`, whose records are left out."""
+    """(producer id, first offset) of the aborted transactions in `data`, whose records are left
+    out."""
     epoch: int = NO_LEADER_EPOCH
     """The leader epoch of the last record before `start`, as far as it was read."""
 
@@ -86,12 +89,17 @@ class Chunk(NamedTuple):
 
         Its leader epoch is that of the last batch that begins before it.
         """
-        return self.position if offset <= self.start else Position(offset, epoch_before(self.data, offset, self.epoch))
+        return (
+            self.position
+            if offset <= self.start
+            else Position(offset, epoch_before(self.data, offset, self.epoch))
+        )
 
 
 @dataclass(slots=True, eq=False)
 class PartitionState:
-    """One assigned partition. `generation` grows with each seek, so that what was fetched for an older one is known as such."""
+    """One assigned partition. `generation` grows with each seek, so that what was fetched for an
+    older one is known as such."""
 
     partition: TopicPartition
     generation: int
@@ -116,7 +124,8 @@ class PartitionState:
     told: bool = False
     """A poll has raised `error`: the next one lets records of other partitions go first."""
     readable_end: int = NO_OFFSET
-    """The offset after the last one that may be read: the high watermark, with read_committed the last stable offset."""
+    """The offset after the last one that may be read: the high watermark, with read_committed the
+    last stable offset."""
     read_replica: int = NO_LEADER
     """The broker that the leader prefers it to be read at; NO_LEADER: the leader itself."""
     replica_until_ns: int = 0
@@ -139,14 +148,21 @@ class PartitionState:
 
     def fetchable(self, now_ns: int) -> bool:
         """True if a fetch may ask for it."""
-        return self.phase is Phase.FETCHING and not self.paused and self.position < self.end and now_ns >= self.retry_at_ns
+        return (
+            self.phase is Phase.FETCHING
+            and not self.paused
+            and self.position < self.end
+            and now_ns >= self.retry_at_ns
+        )
 
 
 def failure_to_tell(failed: Iterable[PartitionState], again: bool) -> Exception | None:
-    """The error that a poll ends with, if it is to end with one, noted as told; `again`: also one that was told before.
+    """The error that a poll ends with, if it is to end with one, noted as told; `again`: also one
+    that was told before.
 
-    An error is told at once, and again only when the poll's time is up or nothing else can come: a caller that goes on after an error
-    would otherwise never see the records of the other partitions.
+    An error is told at once, and again only when the poll's time is up or nothing else can come: a
+    caller that goes on after an error would otherwise never see the records of the other
+    partitions.
     """
     for state in failed:
         if state.error is not None and (again or not state.told):
@@ -155,7 +171,9 @@ def failure_to_tell(failed: Iterable[PartitionState], again: bool) -> Exception 
     return None
 
 
-def missing(partitions: Mapping[TopicPartition, PartitionState], metadata: Metadata, now_ns: int) -> Exception | None:
+def missing(
+    partitions: Mapping[TopicPartition, PartitionState], metadata: Metadata, now_ns: int
+) -> Exception | None:
     """The error of a partition that the cluster has not had for a while."""
     for partition, state in partitions.items():
         since_ns = state.missing_since_ns
@@ -170,7 +188,8 @@ _EPOCH = struct.Struct(">i")
 
 
 def epoch_before(data: memoryview, offset: int, otherwise: int) -> int:
-    """The leader epoch of the last batch in `data` that begins before `offset`; `otherwise` if none does."""
+    """The leader epoch of the last batch in `data` that begins before `offset`; `otherwise` if none
+    does."""
     position, found, size_bytes = 0, otherwise, len(data)
     while position + HEADER_SIZE_BYTES <= size_bytes:
         base_offset, length = _PREFIX.unpack_from(data, position)

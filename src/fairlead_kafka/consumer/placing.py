@@ -1,4 +1,5 @@
-"""Finding positions: committed offsets, the reset policy, and what to do where a position is out of range."""
+"""Finding positions: committed offsets, the reset policy, and what to do where a position is out of
+range."""
 
 from __future__ import annotations
 
@@ -16,20 +17,29 @@ from fairlead_kafka.consumer.operations import NO_END
 from fairlead_kafka.consumer.partition import PartitionState, Phase, Signal
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.metadata import Metadata
-from fairlead_kafka.core.partition_offsets import EARLIEST, ISOLATION_LEVELS, LATEST, READ_UNCOMMITTED, OffsetAndTimestamp, list_offsets
+from fairlead_kafka.core.partition_offsets import (
+    EARLIEST,
+    ISOLATION_LEVELS,
+    LATEST,
+    READ_UNCOMMITTED,
+    OffsetAndTimestamp,
+    list_offsets,
+)
 from fairlead_kafka.core.script import Done, Pause, Script, Scripts
 
 LOGGER = logging.getLogger("fairlead_kafka.consumer")
 _POLICIES = {"earliest": EARLIEST, "latest": LATEST, "none": None}
 
 Committed = Callable[[Sequence[TopicPartition], int, Done], None]
-"""committed(partitions, deadline_ns, done) finds what a group has committed: done({partition: OffsetAndMetadata | None}, error)."""
+"""committed(partitions, deadline_ns, done) finds what a group has committed: done({partition:
+OffsetAndMetadata | None}, error)."""
 
 
 class Placing:
     """Finds positions. Part of the consumer machine; all calls come from within its step.
 
-    `partition` gives the state of one that is assigned, None for others; `back_off` leaves it alone for a while.
+    `partition` gives the state of one that is assigned, None for others; `back_off` leaves it alone
+    for a while.
     """
 
     def __init__(
@@ -48,12 +58,15 @@ class Placing:
         self._back_off = back_off
         self._committed = committed
         self._policy: int | None = _POLICIES[settings["auto.offset.reset"]]
-        self.list_offsets = partial(list_offsets, metadata, isolation_level=ISOLATION_LEVELS[settings["isolation.level"]])
+        self.list_offsets = partial(
+            list_offsets, metadata, isolation_level=ISOLATION_LEVELS[settings["isolation.level"]]
+        )
         self.now_ns = 0
         """The time of this step; its owner sets it first."""
 
     def place(self, states: Sequence[PartitionState]) -> None:
-        """Look for the positions of those that have none: where a seek said, else what the group has committed, else by policy."""
+        """Look for the positions of those that have none: where a seek said, else what the group
+        has committed, else by policy."""
         targets: dict[TopicPartition, int] = {}
         unknown: dict[TopicPartition, int] = {}
         for state in states:
@@ -68,16 +81,26 @@ class Placing:
                 self._by_policy(state, targets)
         self._look_up(targets)
         if unknown and self._committed is not None:
-            self._committed(list(unknown), NO_END, lambda found, error: self._on_committed(unknown, found, error))
+            self._committed(
+                list(unknown), NO_END, lambda found, error: self._on_committed(unknown, found, error)
+            )
 
     def _by_policy(self, state: PartitionState, targets: dict[TopicPartition, int]) -> None:
         if self._policy is None:
-            state.fail(UsageError(f"{state.partition} has no position, and auto.offset.reset is none; seek to an offset first"))
+            state.fail(
+                UsageError(
+                    f"{state.partition} has no position, and auto.offset.reset is none; seek to an offset "
+                    "first"
+                )
+            )
         else:
             targets[state.partition] = self._policy
 
     def _on_committed(
-        self, generations: Mapping[TopicPartition, int], found: Mapping[TopicPartition, OffsetAndMetadata | None] | None, error: Any
+        self,
+        generations: Mapping[TopicPartition, int],
+        found: Mapping[TopicPartition, OffsetAndMetadata | None] | None,
+        error: Any,
     ) -> None:
         targets: dict[TopicPartition, int] = {}
         ahead: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -105,7 +128,9 @@ class Placing:
         if state is not None and offset.leader_epoch <= self._metadata.leader_epoch(*partition):
             state.last_epoch = offset.leader_epoch
 
-    def _place_later(self, generations: Mapping[TopicPartition, int], ahead: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    def _place_later(
+        self, generations: Mapping[TopicPartition, int], ahead: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
         """Wait for newer metadata, for offsets that were committed in a later epoch than known.
 
         A leader of before would call them out of range. An epoch that newer metadata do not know
@@ -113,7 +138,10 @@ class Placing:
         """
 
         def script() -> Script:
-            yield Pause(BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH, "offsets were committed in a later leader epoch"), until_metadata=True)
+            yield Pause(
+                BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH, "offsets were committed in a later leader epoch"),
+                until_metadata=True,
+            )
 
         def done(_: Any, _error: Exception | None) -> None:
             for partition, offset in ahead.items():
@@ -125,7 +153,9 @@ class Placing:
         if not targets:
             return
         states = {partition: self._partition(partition) for partition in targets}
-        generations = {partition: state.generation for partition, state in states.items() if state is not None}
+        generations = {
+            partition: state.generation for partition, state in states.items() if state is not None
+        }
 
         def on_found(partition: TopicPartition, result: OffsetAndTimestamp | BrokerError | None) -> None:
             self._placed(partition, generations[partition], result)
@@ -139,9 +169,15 @@ class Placing:
     def _waiting(self, partition: TopicPartition, generation: int) -> PartitionState | None:
         """The partition, if it still waits for this answer."""
         state = self._partition(partition)
-        return state if state is not None and state.generation == generation and state.phase is Phase.PLACING else None
+        return (
+            state
+            if state is not None and state.generation == generation and state.phase is Phase.PLACING
+            else None
+        )
 
-    def _placed(self, partition: TopicPartition, generation: int, result: OffsetAndTimestamp | Exception | None) -> None:
+    def _placed(
+        self, partition: TopicPartition, generation: int, result: OffsetAndTimestamp | Exception | None
+    ) -> None:
         state = self._waiting(partition, generation)
         if state is None:
             return
@@ -149,7 +185,9 @@ class Placing:
             state.position, state.target = result.offset, None
             state.signal(Signal.PLACED)
         else:
-            state.fail(result or BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE, f"no offset of {partition} was told"))
+            state.fail(
+                result or BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE, f"no offset of {partition} was told")
+            )
 
     def truncated(self, state: PartitionState, epoch: int, end_offset: int) -> None:
         """Handle a log that does not hold what was read of it (KIP-320).
@@ -161,7 +199,10 @@ class Placing:
         partition, position = state.partition, state.position
         if state.resets and self._policy is not None:
             LOGGER.warning(
-                "%s was read up to offset %d and cut at %d, in an unclean election; going on from there", partition, position, end_offset
+                "%s was read up to offset %d and cut at %d, in an unclean election; going on from there",
+                partition,
+                position,
+                end_offset,
             )
             state.position, state.last_epoch = min(position, end_offset), epoch
         else:
@@ -173,7 +214,12 @@ class Placing:
         A new leader may only be behind.
         """
         if state.resets and self._policy is not None:
-            state.position, state.target, state.reset, state.last_epoch = NO_OFFSET, None, True, NO_LEADER_EPOCH
+            state.position, state.target, state.reset, state.last_epoch = (
+                NO_OFFSET,
+                None,
+                True,
+                NO_LEADER_EPOCH,
+            )
             state.signal(Signal.RESET)
             return
         state.signal(Signal.OUT_OF_RANGE)
@@ -190,7 +236,9 @@ class Placing:
             start, end = bounds if error is None else (None, None)
             low = start.offset if isinstance(start, OffsetAndTimestamp) else NO_OFFSET
             high = end.offset if isinstance(end, OffsetAndTimestamp) else NO_OFFSET
-            if low != NO_OFFSET and low <= state.position <= high:  # a new leader that was behind: it has caught up
+            if (
+                low != NO_OFFSET and low <= state.position <= high
+            ):  # a new leader that was behind: it has caught up
                 state.signal(Signal.PLACED)
                 self._back_off(state)
             else:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 class Record(NamedTuple):
     """One record, light: a tuple with names.
 
-    `timestamp_ms` is milliseconds since 1970, set by the producer (`timestamp_type` 0) or by the broker on append (1). `key` and
-    `value` are bytes, or None for null, which is not the empty value. `headers` are (key, value) pairs in the order written.
+    `timestamp_ms` is milliseconds since 1970, set by the producer (`timestamp_type` 0) or by the
+    broker on append (1). `key` and `value` are bytes, or None for null, which is not the empty
+    value. `headers` are (key, value) pairs in the order written.
     """
 
     topic: str

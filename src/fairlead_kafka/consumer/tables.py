@@ -29,13 +29,15 @@ BATCH_SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), *HE
 
 
 def chunk_batch(chunk: Chunk, columns: Sequence[str], *, check_crcs: bool) -> tuple[pa.RecordBatch, int]:
-    """The wanted records of a chunk as a record batch, and the offset after them. DecodeError names partition and offset."""
+    """The wanted records of a chunk as a record batch, and the offset after them. DecodeError names
+    partition and offset."""
     decoded = decode_chunk(chunk, columns, check_crcs=check_crcs, room=pooled)
     return to_batch(chunk.partition, decoded, columns, 0, wanted_count(chunk, decoded)), decoded.next_offset
 
 
 def chunk_headers(chunk: Chunk, *, measure: bool, check_crcs: bool) -> pa.RecordBatch:
-    """A row of `BATCH_SCHEMA` per batch of a chunk, none of its records decoded. DecodeError names partition and offset."""
+    """A row of `BATCH_SCHEMA` per batch of a chunk, none of its records decoded. DecodeError names
+    partition and offset."""
     try:
         headers = headers_of(chunk.data, chunk.start, chunk.end, measure=measure, check_crcs=check_crcs)
     except DecodeError as error:
@@ -46,7 +48,9 @@ def chunk_headers(chunk: Chunk, *, measure: bool, check_crcs: bool) -> pa.Record
     return pa.RecordBatch.from_arrays([*names, *headers.columns], schema=BATCH_SCHEMA)
 
 
-def to_batch(partition: TopicPartition, decoded: DecodedRecords, columns: Iterable[str], start: int, stop: int) -> pa.RecordBatch:
+def to_batch(
+    partition: TopicPartition, decoded: DecodedRecords, columns: Iterable[str], start: int, stop: int
+) -> pa.RecordBatch:
     """Records `start` to `stop` (indexes) as an Arrow record batch with `columns`.
 
     Keys and values are not copied.
@@ -55,7 +59,9 @@ def to_batch(partition: TopicPartition, decoded: DecodedRecords, columns: Iterab
         "topic": lambda: repeated_text(partition.topic, decoded.count),
         "partition": lambda: arrow_array(np.full(decoded.count, partition.partition, np.int32), pa.int32()),
         "offset": lambda: arrow_array(decoded.offsets, pa.int64()),
-        "timestamp": lambda: arrow_array(decoded.timestamps_ms * _MICROSECONDS_PER_MS, pa.timestamp("us", tz="UTC")),
+        "timestamp": lambda: arrow_array(
+            decoded.timestamps_ms * _MICROSECONDS_PER_MS, pa.timestamp("us", tz="UTC")
+        ),
         "timestampType": lambda: arrow_array(decoded.timestamp_types, pa.int32()),
         "key": lambda: _binary(decoded.keys, decoded.count),
         "value": lambda: _binary(decoded.values, decoded.count),
@@ -74,7 +80,9 @@ def headers_table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 def table_of(batches: Sequence[pa.RecordBatch], columns: Iterable[str]) -> pa.Table:
     """Record batches with these columns as a table; it may have no rows."""
-    return pa.Table.from_batches(batches, None if batches else pa.schema([MESSAGE_SCHEMA.field(name) for name in columns]))
+    return pa.Table.from_batches(
+        batches, None if batches else pa.schema([MESSAGE_SCHEMA.field(name) for name in columns])
+    )
 
 
 def _binary(column: BinaryColumn | None, count: int) -> Any:

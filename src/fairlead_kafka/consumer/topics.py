@@ -11,10 +11,13 @@ from fairlead_kafka.core.script import Pause, Steps
 from fairlead_kafka.core.topic_listing import ask_metadata, partitions_of
 
 
-def describe_topics(topics: Sequence[str] | None, *, allow_auto_topic_creation: bool) -> Steps[dict[str, list[PartitionMetadata]]]:
+def describe_topics(
+    topics: Sequence[str] | None, *, allow_auto_topic_creation: bool
+) -> Steps[dict[str, list[PartitionMetadata]]]:
     """A script: {topic: its partitions by number}, of the topics named or of all.
 
-    A topic that is missing, or about to be created, is asked for again until the time is up; other errors end it.
+    A topic that is missing, or about to be created, is asked for again until the time is up; other
+    errors end it.
     """
     while True:
         answer = yield from ask_metadata(topics, allow_auto_topic_creation=allow_auto_topic_creation)
@@ -22,10 +25,18 @@ def describe_topics(topics: Sequence[str] | None, *, allow_auto_topic_creation: 
         for topic in answer.topics:
             if topic.error_code and topics is not None:
                 missing = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                what = "is not in the cluster; create it, or check its name" if missing else "cannot be described"
+                what = (
+                    "is not in the cluster; create it, or check its name"
+                    if missing
+                    else "cannot be described"
+                )
                 problem = BrokerError(topic.error_code, f"topic {topic.name} {what}")
                 if not problem.retriable:
                     raise problem
         if problem is None:
-            return {topic.name: partitions_of(topic) for topic in answer.topics if topic.name and not topic.error_code}
+            return {
+                topic.name: partitions_of(topic)
+                for topic in answer.topics
+                if topic.name and not topic.error_code
+            }
         yield Pause(problem)

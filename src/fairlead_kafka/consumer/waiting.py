@@ -32,7 +32,8 @@ class Waiting:
         self._bytes[chunk.node_id] = self._bytes.get(chunk.node_id, 0) + len(chunk.data)
 
     def take(self, max_bytes: int) -> list[Chunk]:
-        """The oldest chunks: one at least, if there is any, then as long as the sum stays within `max_bytes`."""
+        """The oldest chunks: one at least, if there is any, then as long as the sum stays within
+        `max_bytes`."""
         taken: list[Chunk] = []
         size_bytes = 0
         while self._chunks and (not taken or size_bytes + len(self._chunks[0].data) <= max_bytes):
@@ -57,7 +58,8 @@ class Waiting:
                 self._parked[partition] = chunks
 
     def park(self, state: PartitionState) -> None:
-        """Set the chunks of a paused partition aside; what is too much is dropped, and fetched again from its `position`."""
+        """Set the chunks of a paused partition aside; what is too much is dropped, and fetched
+        again from its `position`."""
         mine = [chunk for chunk in self._chunks if chunk.partition == state.partition]
         self._chunks = deque(chunk for chunk in self._chunks if chunk.partition != state.partition)
         kept: list[Chunk] = []
@@ -83,7 +85,9 @@ class Waiting:
 
     def positions(self) -> dict[TopicPartition, Position]:
         """Position of the next record to return, of each partition of which data wait."""
-        found: dict[TopicPartition, Position] = {partition: chunks[0].position for partition, chunks in self._parked.items()}
+        found: dict[TopicPartition, Position] = {
+            partition: chunks[0].position for partition, chunks in self._parked.items()
+        }
         for chunk in self._chunks:
             found.setdefault(chunk.partition, chunk.position)
         return found
@@ -108,12 +112,25 @@ class Waiting:
         waiting: Counter[int] = Counter()
         for chunk in self._chunks:
             waiting[chunk.node_id] += len(chunk.data)
-        same("bytes that wait by node", {node_id: size for node_id, size in self._bytes.items() if size}, dict(waiting))
+        same(
+            "bytes that wait by node",
+            {node_id: size for node_id, size in self._bytes.items() if size},
+            dict(waiting),
+        )
         parked = [chunk for chunks in self._parked.values() for chunk in chunks]
         for chunk in (*self._chunks, *parked):
-            holds(f"a chunk of {chunk.partition} waits that is obsolete", partitions[chunk.partition].generation == chunk.generation)
-            holds(f"a chunk of {chunk.partition} goes from {chunk.start} to {chunk.next_offset}", chunk.start < chunk.next_offset)
+            holds(
+                f"a chunk of {chunk.partition} waits that is obsolete",
+                partitions[chunk.partition].generation == chunk.generation,
+            )
+            holds(
+                f"a chunk of {chunk.partition} goes from {chunk.start} to {chunk.next_offset}",
+                chunk.start < chunk.next_offset,
+            )
         for partition, chunks in self._parked.items():
             holds(f"{partition} is not paused and has parked chunks", partitions[partition].paused)
             size_bytes = sum(len(chunk.data) for chunk in chunks)
-            holds(f"{partition} has {size_bytes} bytes parked", len(chunks) == 1 or 0 < size_bytes <= self._parked_max_bytes)
+            holds(
+                f"{partition} has {size_bytes} bytes parked",
+                len(chunks) == 1 or 0 < size_bytes <= self._parked_max_bytes,
+            )

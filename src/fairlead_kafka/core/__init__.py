@@ -1,12 +1,14 @@
 """Core: the protocol between machines and hosts, and the network half of every client machine.
 
-Machines and hosts (`machine`, `events`, `effects`). Everything that decides anything is a machine: it is told what happened
-(`receive`, which only queues), works on all of it at once (`step`), and says when to be stepped again if nothing happens
-(`deadline_ns`). It owns no socket, file, thread, clock or rng; a host does, and carries its effects to the world.
+Machines and hosts (`machine`, `events`, `effects`). Everything that decides anything is a machine:
+it is told what happened (`receive`, which only queues), works on all of it at once (`step`), and
+says when to be stepped again if nothing happens (`deadline_ns`). It owns no socket, file, thread,
+clock or rng; a host does, and carries its effects to the world.
 
-A client machine has a `Network`, which is a part, not a machine: the owner passes its connection events on, calls `advance` in
-each step, and gives what `take_effects` returns to its host together with its own effects. Answers come back as callbacks
-inside those calls. There is one thread, so there are no locks; every wait is a deadline, so nothing polls.
+A client machine has a `Network`, which is a part, not a machine: the owner passes its connection
+events on, calls `advance` in each step, and gives what `take_effects` returns to its host together
+with its own effects. Answers come back as callbacks inside those calls. There is one thread, so
+there are no locks; every wait is a deadline, so nothing polls.
 
     Network       requests to brokers: now (`send`), once a node is ready (`request`), for metadata
     Connections   opening, reconnect back-off with jitter, request time-outs, idleness, throttling; one `Connection` per peer
@@ -22,11 +24,13 @@ connection: nothing behind it could be trusted or would come. Requests in flight
 into back-off, and fresh metadata is asked for, because a broken connection is how a client first
 hears of a dead broker.
 
-Bootstrap servers are tried in rotation until the metadata is here, and again whenever none of the brokers it named can be tried.
-The owner may send before it tells the time of its step; deadlines are set by the latest time known when the step ends.
+Bootstrap servers are tried in rotation until the metadata is here, and again whenever none of the
+brokers it named can be tried. The owner may send before it tells the time of its step; deadlines
+are set by the latest time known when the step ends.
 
-`script` runs request sequences with retries written from top to bottom; `partition_offsets` is one, shared by consumer and admin.
-"""
+`script` runs request sequences with retries written from top to bottom; `partition_offsets` is one,
+shared by consumer and admin.
+"""  # noqa: E501
 
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.completion import Completion

@@ -1,6 +1,8 @@
-"""How long to wait before trying again: exponential, with jitter from injected rng (KIP-144, KIP-580, KIP-601).
+"""How long to wait before trying again: exponential, with jitter from injected rng (KIP-144,
+KIP-580, KIP-601).
 
-Constants are Kafka's: doubling, jitter of a fifth either way (`CommonClientConfigs.RETRY_BACKOFF_*`, `ClusterConnectionStates`).
+Constants are Kafka's: doubling, jitter of a fifth either way
+(`CommonClientConfigs.RETRY_BACKOFF_*`, `ClusterConnectionStates`).
 """
 
 from __future__ import annotations
@@ -15,15 +17,18 @@ JITTER = 0.2
 
 
 def exponential_ms(first_ms: float, max_ms: float, failures: int) -> float:
-    """The wait before jitter after `failures` earlier failures in a row (0: the first wait): doubling, never above `max_ms`.
+    """The wait before jitter after `failures` earlier failures in a row (0: the first wait):
+    doubling, never above `max_ms`.
 
-    As in Kafka's `ExponentialBackoff`, a `first_ms` above `max_ms` does not grow and is cut to `max_ms`.
+    As in Kafka's `ExponentialBackoff`, a `first_ms` above `max_ms` does not grow and is cut to
+    `max_ms`.
     """
     if failures < 0:
         raise ValueError(f"failures must be 0 or more, got {failures}")
     if first_ms <= 0:
         return 0.0
-    # Beyond this many doublings any wait is at its maximum; the bound keeps the power from overflowing.
+    # Beyond this many doublings any wait is at its maximum; the bound keeps the power from
+    # overflowing.
     return float(min(first_ms * MULTIPLIER ** min(failures, 64), max_ms))
 
 

@@ -1,8 +1,9 @@
 """One connection to a broker: its life as a table, its negotiated versions, its requests in flight.
 
-A broker answers the requests of one connection in the order they came in (Kafka's protocol guide, "Network"), so the requests in
-flight are a queue and a response belongs to its head. A response with any other correlation id means that one side has lost count,
-and nothing on the connection can be trusted any more.
+A broker answers the requests of one connection in the order they came in (Kafka's protocol guide,
+"Network"), so the requests in flight are a queue and a response belongs to its head. A response
+with any other correlation id means that one side has lost count, and nothing on the connection can
+be trusted any more.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from fairlead_kafka.wire import (
 from fairlead_kafka.wire.messages import ApiVersionsRequest, ApiVersionsResponse
 
 API_VERSIONS_FIRST = 3
-"""The version of ApiVersions that negotiation starts with; a broker that lacks it answers in version 0 (KIP-511)."""
+"""The version of ApiVersions that negotiation starts with; a broker that lacks it answers in
+version 0 (KIP-511)."""
 CORRELATION_ID_MAX = 2**31 - 1
 NEVER_NS = 2**63 - 1
 
@@ -52,7 +54,8 @@ class State(Enum):
     AUTHENTICATING = "authenticating"
     READY = "ready"
     REAUTHENTICATING = "reauthenticating"
-    """The session is about to end, and a new one is being asked for; what was asked before is still answered (KIP-368)."""
+    """The session is about to end, and a new one is being asked for; what was asked before is still
+    answered (KIP-368)."""
     CLOSED = "closed"
 
 
@@ -86,7 +89,12 @@ TRANSITIONS: dict[tuple[State, Trigger], State] = {
     (State.AUTHENTICATING, Trigger.AUTHENTICATED): State.READY,
     (State.READY, Trigger.LOGIN): State.REAUTHENTICATING,
     (State.REAUTHENTICATING, Trigger.AUTHENTICATED): State.READY,
-    **{(state, end): State.CLOSED for state in _LIVING for end in _ENDS if (state, end) != (State.CONNECTING, Trigger.BROKEN)},
+    **{
+        (state, end): State.CLOSED
+        for state in _LIVING
+        for end in _ENDS
+        if (state, end) != (State.CONNECTING, Trigger.BROKEN)
+    },
 }
 """The whole life of a connection; a pair that is not here is a defect of this client."""
 
@@ -123,7 +131,8 @@ class Connection:
     offered: dict[int, tuple[int, int]] = field(default_factory=dict)
     """The APIs that the broker serves: API key → lowest and highest version."""
     expiry_ns: int | None = None
-    """A lower bound of the deadlines in flight: looked at when it is reached, not kept exact at every answer."""
+    """A lower bound of the deadlines in flight: looked at when it is reached, not kept exact at
+    every answer."""
     negotiation_wait_ms: int = 0
     """Throttle time in the broker's ApiVersions answer, ms (KIP-219)."""
     _versions: dict[int, int] = field(default_factory=dict)
@@ -135,7 +144,10 @@ class Connection:
         """Move on by the table. UsageError for a pair that is not in it."""
         target = TRANSITIONS.get((self.state, trigger))
         if target is None:
-            raise UsageError(f"connection {self.number} to {self.peer}: {trigger.value} cannot happen while {self.state.value}")
+            raise UsageError(
+                f"connection {self.number} to {self.peer}: {trigger.value} cannot happen while "
+                f"{self.state.value}"
+            )
         self.state = target
 
     def version(self, api_key: ApiKey | PrivateApi) -> int:
@@ -168,8 +180,8 @@ class Connection:
     def answer(self, frame: memoryview) -> tuple[InFlight, ApiMessage]:
         """The request that `frame` answers, taken off the queue, and the decoded response.
 
-        DecodeError if nothing was asked, if the correlation id is not the one due, or if the body does not decode; the request then
-        stays at the head of the queue.
+        DecodeError if nothing was asked, if the correlation id is not the one due, or if the body
+        does not decode; the request then stays at the head of the queue.
         """
         request = self._due(frame)
         response = decode_response(request.api_key, request.version, frame)
@@ -188,12 +200,14 @@ class Connection:
         return self.encode(request, message)
 
     def hear_versions(self, frame: memoryview) -> bool:
-        """Take the answer of `ask_versions`. True: versions are known. False: ask again, now with a version the broker has.
+        """Take the answer of `ask_versions`. True: versions are known. False: ask again, now with a
+        version the broker has.
 
         DecodeError as in `answer`; BrokerError if the broker refuses.
         """
         request = self._due(frame)
-        # Correlation id, then in every version the error code: a refusal has a body of version 0 whatever was asked (KIP-511).
+        # Correlation id, then in every version the error code: a refusal has a body of version 0
+        # whatever was asked (KIP-511).
         refused = int.from_bytes(frame[4:6], "big", signed=True) == ErrorCode.UNSUPPORTED_VERSION
         version = 0 if refused else request.version
         response = decode_response(ApiKey.API_VERSIONS, version, frame, ApiVersionsResponse)
@@ -205,7 +219,9 @@ class Connection:
             self.fire(Trigger.FALLBACK)
             return False
         if response.error_code != ErrorCode.NONE:
-            raise BrokerError(response.error_code, f"{self.peer} refused ApiVersions version {request.version}")
+            raise BrokerError(
+                response.error_code, f"{self.peer} refused ApiVersions version {request.version}"
+            )
         self.offered = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
         self.negotiation_wait_ms = wait_ms(ApiKey.API_VERSIONS, request.version, response)
         return True
@@ -227,7 +243,9 @@ class Connection:
 
     def _due(self, frame: memoryview) -> InFlight:
         if not self.in_flight:
-            raise DecodeError(f"{self.peer} sent a response of {len(frame)} bytes to nothing that was asked", 0)
+            raise DecodeError(
+                f"{self.peer} sent a response of {len(frame)} bytes to nothing that was asked", 0
+            )
         request = self.in_flight[0]
         correlation_id = response_correlation_id(frame)
         if correlation_id != request.correlation_id:

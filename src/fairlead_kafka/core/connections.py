@@ -37,7 +37,8 @@ _ANSWER_LONG_NS = ms_to_ns(ANSWER_LONG_MS)
 
 
 class Connections:
-    """Peers and their connections. `now_ns` is the time of the owner's step as far as it is known (`tick`).
+    """Peers and their connections. `now_ns` is the time of the owner's step as far as it is known
+    (`tick`).
 
     A machine that has several of these gives them the same `numbers`, for its connections are
     numbered once, and the same `reachability`. An owner that names the version of each request,
@@ -56,10 +57,13 @@ class Connections:
         reachability: Reachability | None = None,
     ) -> None:
         self.peers = Peers(settings["bootstrap.servers"], rng)
-        self.reachability = reachability or Reachability(settings["client.id"], settings["request.timeout.ms"])
+        self.reachability = reachability or Reachability(
+            settings["client.id"], settings["request.timeout.ms"]
+        )
         self.effects: list[Effect] = []
         self.finished: list[tuple[Callback, Exception | None]] = []
-        """Callbacks due in the next `advance`: requests that expect no answer, or could not be sent."""
+        """Callbacks due in the next `advance`: requests that expect no answer, or could not be
+        sent."""
         self.now_ns = 0
         self.next_ns = 0
         """A lower bound of the time at which something expires."""
@@ -72,7 +76,9 @@ class Connections:
         self._client_id: str = settings["client.id"]
         self._request_timeout_ms: float = settings["request.timeout.ms"]
         self._reconnect = Backoff(settings["reconnect.backoff.ms"], settings["reconnect.backoff.max.ms"])
-        self._setup = Backoff(settings["socket.connection.setup.timeout.ms"], settings["socket.connection.setup.timeout.max.ms"])
+        self._setup = Backoff(
+            settings["socket.connection.setup.timeout.ms"], settings["socket.connection.setup.timeout.max.ms"]
+        )
         idle_ms = settings["connections.max.idle.ms"]
         self._idle_ns = NEVER_NS if idle_ms < 0 else ms_to_ns(idle_ms)
         self._by_number: dict[int, Peer] = {}
@@ -122,7 +128,9 @@ class Connections:
         peer.tried_ns = self.now_ns
         self._by_number[number] = peer
         self.effects.append(Connect(number, peer.host, peer.port))
-        self.next_ns = min(self.next_ns, peer.connection.setup_deadline_ns, self.now_ns + ms_to_ns(CONNECTING_LONG_MS))
+        self.next_ns = min(
+            self.next_ns, peer.connection.setup_deadline_ns, self.now_ns + ms_to_ns(CONNECTING_LONG_MS)
+        )
 
     def send(
         self,
@@ -136,7 +144,10 @@ class Connections:
     ) -> None:
         """Write one request; see `Network.send`, which holds `on_done` against `message`."""
         if len(connection.in_flight) >= self._max_in_flight:
-            raise UsageError(f"{api_key.name}: {connection.peer} has {len(connection.in_flight)} requests in flight; ask ready() first")
+            raise UsageError(
+                f"{api_key.name}: {connection.peer} has {len(connection.in_flight)} requests in flight; ask "
+                "ready() first"
+            )
         try:
             spoken = connection.version(api_key) if version is None else version
         except UnsupportedVersion as error:
@@ -154,7 +165,8 @@ class Connections:
         if not expects_response:
             self.finished.append((on_done, None))
             return
-        # The owner may send before it tells the time of its step: `tick` sets the deadline right until the step ends.
+        # The owner may send before it tells the time of its step: `tick` sets the deadline right
+        # until the step ends.
         self._fresh.append(request)
         self.next_ns = min(self.next_ns, deadline_ns, self.now_ns + _ANSWER_LONG_NS)
 
@@ -185,7 +197,12 @@ class Connections:
     def _disconnected(self, peer: Peer, connection: Connection, event: Disconnected) -> None:
         # A listener that wants a log-in closes a connection without one silently. So does a broker
         # that dies, but that is unlikely as long as this client has reached none.
-        unheard = peer.connected and connection.in_flight and self._mechanism is None and not self.reachability.reached
+        unheard = (
+            peer.connected
+            and connection.in_flight
+            and self._mechanism is None
+            and not self.reachability.reached
+        )
         self.lose(peer, Trigger.LOST, event.reason + (NO_LOGIN_HINT if unheard else ""), refusal=event.error)
 
     def _received(self, peer: Peer, connection: Connection, data: bytes | memoryview) -> None:
@@ -194,7 +211,9 @@ class Connections:
             frames = connection.frames(data)
         except DecodeError as error:
             if connection.state is State.NEGOTIATING and bytes(data).startswith(TLS_ALERT):
-                refusal = AuthenticationFailed(f"{peer} speaks TLS at this port: set security.protocol to SSL or SASL_SSL")
+                refusal = AuthenticationFailed(
+                    f"{peer} speaks TLS at this port: set security.protocol to SSL or SASL_SSL"
+                )
                 self.lose(peer, Trigger.REFUSED, str(refusal), refusal=refusal)
             else:
                 self.lose(peer, Trigger.BROKEN, str(error), error)
@@ -234,8 +253,11 @@ class Connections:
 
     # What a log-in needs (`core.logins.Asker`)
 
-    def ask_now(self, connection: Connection, api_key: ApiKey, message: RequestMessage[R], on_done: OnDone[R]) -> None:
-        """Send a request of the connection's own, whatever its state. UnsupportedVersion if the broker has no such API."""
+    def ask_now(
+        self, connection: Connection, api_key: ApiKey, message: RequestMessage[R], on_done: OnDone[R]
+    ) -> None:
+        """Send a request of the connection's own, whatever its state. UnsupportedVersion if the
+        broker has no such API."""
         version = connection.version(api_key)
         timeout_ns = ms_to_ns(self._request_timeout_ms)
         request = InFlight(0, api_key, version, on_done, timeout_ns, self.now_ns + timeout_ns)
@@ -281,10 +303,19 @@ class Connections:
 
     # Ends
 
-    def lose(self, peer: Peer, trigger: Trigger, reason: str, blame: Exception | None = None, refusal: Exception | None = None) -> None:
-        """A connection failed: back off, and fail what was in flight (the oldest request with `blame`, if given).
+    def lose(
+        self,
+        peer: Peer,
+        trigger: Trigger,
+        reason: str,
+        blame: Exception | None = None,
+        refusal: Exception | None = None,
+    ) -> None:
+        """A connection failed: back off, and fail what was in flight (the oldest request with
+        `blame`, if given).
 
-        `refusal`: what the log-in or the TLS handshake failed with; final for callers if it is AuthenticationFailed.
+        `refusal`: what the log-in or the TLS handshake failed with; final for callers if it is
+        AuthenticationFailed.
         """
         worked = peer.connected
         connection = self._detach(peer, trigger)
@@ -297,7 +328,8 @@ class Connections:
         self._fail(connection, ConnectionFailed(f"the connection to {peer} was lost ({reason})"), blame)
 
     def end(self, peer: Peer, error: Exception) -> None:
-        """Close a connection that is of no use any more, without back-off; what was in flight fails with `error`, by `finished`."""
+        """Close a connection that is of no use any more, without back-off; what was in flight fails
+        with `error`, by `finished`."""
         if peer.connection is not None:
             connection = self._detach(peer, Trigger.ENDED)
             self.finished += [(request.on_done, error) for request in connection.in_flight]
@@ -306,8 +338,15 @@ class Connections:
     def sync(self, nodes: Mapping[int, Node]) -> None:
         """Follow the metadata: a broker with a new address, or gone, loses its connection."""
         for peer in self.peers.sync(nodes):
-            self.end(peer, ConnectionFailed(f"the connection to {peer} was closed: the broker moved or left the cluster"))
-        self._by_number = {peer.connection.number: peer for peer in self.peers.by_id.values() if peer.connection is not None}
+            self.end(
+                peer,
+                ConnectionFailed(
+                    f"the connection to {peer} was closed: the broker moved or left the cluster"
+                ),
+            )
+        self._by_number = {
+            peer.connection.number: peer for peer in self.peers.by_id.values() if peer.connection is not None
+        }
         self.reachability.forget_old(self.now_ns)
 
     def end_all(self, error: Exception) -> None:
@@ -325,8 +364,11 @@ class Connections:
         peer.throttled_until_ns = None
         del self._by_number[connection.number]
         if trigger is not Trigger.LOST:
-            # Requests without answer (acks=0) may still be on their way out of a connection that is merely of no use any more.
-            self.effects.append(Close(connection.number, drain=trigger is Trigger.ENDED and not connection.in_flight))
+            # Requests without answer (acks=0) may still be on their way out of a connection that is
+            # merely of no use any more.
+            self.effects.append(
+                Close(connection.number, drain=trigger is Trigger.ENDED and not connection.in_flight)
+            )
         return connection
 
     def _fail(self, connection: Connection, error: Exception, blame: Exception | None = None) -> None:
@@ -358,19 +400,30 @@ class Connections:
             return
         late = connection.expired(self.now_ns)
         if late is not None:
-            # Answers come in order, so nothing behind the missing one could arrive: the connection goes, as in Kafka.
+            # Answers come in order, so nothing behind the missing one could arrive: the connection
+            # goes, as in Kafka.
             waited_ms = ns_to_ms(late.timeout_ns) or self._request_timeout_ms
             reason = unanswered(connection, late.api_key, waited_ms)
             connection.in_flight.remove(late)
             connection.in_flight.appendleft(late)
             self.lose(peer, Trigger.EXPIRED, reason, TimedOut(f"{peer}: {reason}"))
-        elif connection.state is State.READY and not connection.in_flight and self._idle_until_ns(connection) <= self.now_ns:
+        elif (
+            connection.state is State.READY
+            and not connection.in_flight
+            and self._idle_until_ns(connection) <= self.now_ns
+        ):
             self.end(peer, ConnectionFailed(f"the connection to {peer} was closed (idle)"))
-        elif connection.state is State.READY and connection.login is not None and connection.login.due(self.now_ns):
+        elif (
+            connection.state is State.READY
+            and connection.login is not None
+            and connection.login.due(self.now_ns)
+        ):
             if connection.used_ns > connection.login.done_ns:
                 self._logins.begin(connection, connection.login.mechanism)
             else:
-                self.end(peer, ConnectionFailed(f"the connection to {peer} was closed (its session ended unused)"))
+                self.end(
+                    peer, ConnectionFailed(f"the connection to {peer} was closed (its session ended unused)")
+                )
 
     def _idle_until_ns(self, connection: Connection) -> int:
         return connection.used_ns + self._idle_ns
@@ -386,7 +439,11 @@ class Connections:
             if connection is None:
                 continue
             next_ns = min(next_ns, self.reachability.late_ns(peer, connection))
-            if connection.login is not None and connection.state is State.READY and connection.login.renew_ns is not None:
+            if (
+                connection.login is not None
+                and connection.state is State.READY
+                and connection.login.renew_ns is not None
+            ):
                 next_ns = min(next_ns, connection.login.renew_ns)
             if connection.state is State.CONNECTING:
                 next_ns = min(next_ns, connection.setup_deadline_ns)

@@ -1,12 +1,10 @@
 """Kafka's embedded protocol "consumer", by which members of a group talk through the coordinator.
 
-| | version | fields |
-|---|---|---|
-| `ConsumerProtocolSubscription` | 0 on | topics: array of strings; user data: nullable bytes |
-| | 1 on | owned partitions: array of (topic: string, partitions: array of int32) (KIP-429) |
-| | 2 on | generation in which they were assigned: int32 (KIP-792) |
-| | 3 on | rack: nullable string (KIP-881) |
-| `ConsumerProtocolAssignment` | 0 on | partitions: array of (topic, partitions); user data: nullable bytes |
+| | version | fields | |---|---|---| | `ConsumerProtocolSubscription` | 0 on | topics: array of
+strings; user data: nullable bytes | | | 1 on | owned partitions: array of (topic: string,
+partitions: array of int32) (KIP-429) | | | 2 on | generation in which they were assigned: int32
+(KIP-792) | | | 3 on | rack: nullable string (KIP-881) | | `ConsumerProtocolAssignment` | 0 on |
+partitions: array of (topic, partitions); user data: nullable bytes |
 
 Version 3 is written; newer ones are read as far as they are known, as Kafka does.
 """
@@ -72,7 +70,9 @@ def decode_subscription(data: bytes) -> Subscription:
 
 def encode_assignment(assignment: Assignment) -> bytes:
     """Encode a `ConsumerProtocolAssignment`, version 3."""
-    return struct.pack(">h", _VERSION) + encode_partitions(assignment.partitions) + _bytes(assignment.user_data)
+    return (
+        struct.pack(">h", _VERSION) + encode_partitions(assignment.partitions) + _bytes(assignment.user_data)
+    )
 
 
 def decode_assignment(data: bytes) -> Assignment:
@@ -89,7 +89,10 @@ def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
     by_topic: dict[str, list[int]] = {}
     for topic, number in partitions:
         by_topic.setdefault(topic, []).append(number)
-    rows = [_string(topic) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers) for topic, numbers in by_topic.items()]
+    rows = [
+        _string(topic) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
+        for topic, numbers in by_topic.items()
+    ]
     return struct.pack(">i", len(rows)) + b"".join(rows)
 
 

@@ -26,14 +26,18 @@ class KeyType(IntEnum):
         return f"group {key!r}" if self is KeyType.GROUP else f"transactional.id {key!r}"
 
 
-def find_coordinators(metadata: Metadata, key_type: KeyType, keys: Sequence[str]) -> Steps[dict[str, int | BrokerError | Exception]]:
+def find_coordinators(
+    metadata: Metadata, key_type: KeyType, keys: Sequence[str]
+) -> Steps[dict[str, int | BrokerError | Exception]]:
     """A script: {group or transactional id: its coordinator's node id, or why it is not known}.
 
     It asks once; a caller may run it again. One request per key, which every version of
     FindCoordinator has. UnsupportedVersion is raised.
     """
     # From version 4 on the keys are a list.
-    messages = [FindCoordinatorRequest(key=key, key_type=int(key_type), coordinator_keys=[key]) for key in keys]
+    messages = [
+        FindCoordinatorRequest(key=key, key_type=int(key_type), coordinator_keys=[key]) for key in keys
+    ]
     answers = yield from ask_all([Ask(ApiKey.FIND_COORDINATOR, message) for message in messages])
     found: dict[str, int | BrokerError | Exception] = {}
     for key, answer in zip(keys, answers, strict=True):
@@ -44,7 +48,10 @@ def find_coordinators(metadata: Metadata, key_type: KeyType, keys: Sequence[str]
             continue
         row = answer.coordinators[0] if answer.coordinators else answer
         if row.error_code:
-            text = f"looking for the coordinator of {key_type.named(key)}: {row.error_message or policy(row.error_code).meaning}"
+            text = (
+                f"looking for the coordinator of {key_type.named(key)}: "
+                f"{row.error_message or policy(row.error_code).meaning}"
+            )
             found[key] = broker_error(row.error_code, text, "Describe")
         else:
             known = metadata.nodes.get(row.node_id)

@@ -1,7 +1,8 @@
 """Everything a machine can ask of its host: a closed set.
 
-Effects of one step are carried out in order. File effects on one file are carried out in order; `FileSync` may be done on
-another thread, and its `FileDone` then comes later than those of effects asked for after it.
+Effects of one step are carried out in order. File effects on one file are carried out in order;
+`FileSync` may be done on another thread, and its `FileDone` then comes later than those of effects
+asked for after it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ Buffer = bytes | bytearray | memoryview
 class Connect(NamedTuple):
     """Open a TCP connection. The machine chooses the number: positive, never used twice.
 
-    `plain`: as it is, whatever the machine's transport says (between a broker and the controller of its cluster).
+    `plain`: as it is, whatever the machine's transport says (between a broker and the controller of
+    its cluster).
     """
 
     connection: int
@@ -25,7 +27,8 @@ class Connect(NamedTuple):
 
 
 class Write(NamedTuple):
-    """Send buffers on a connection, in order, without copying them: they may not change until they are gone."""
+    """Send buffers on a connection, in order, without copying them: they may not change until they
+    are gone."""
 
     connection: int
     buffers: Sequence[Buffer]
@@ -39,7 +42,8 @@ class Close(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """Read nothing more from a connection (`held`), or go on reading; what the peer sends meanwhile waits in the network.
+    """Read nothing more from a connection (`held`), or go on reading; what the peer sends meanwhile
+    waits in the network.
 
     A little that was read before may still come.
     """
@@ -49,9 +53,11 @@ class Hold(NamedTuple):
 
 
 class Fill(NamedTuple):
-    """Read the next bytes of a connection into `room`, in order, and tell them by `events.Received` as views of it.
+    """Read the next bytes of a connection into `room`, in order, and tell them by `events.Received`
+    as views of it.
 
-    `room` follows what was told up to the step that asks. A host may as well tell them as bytes of its own; the machine then copies them.
+    `room` follows what was told up to the step that asks. A host may as well tell them as bytes of
+    its own; the machine then copies them.
     """
 
     connection: int
@@ -59,9 +65,11 @@ class Fill(NamedTuple):
 
 
 class AwaitSent(NamedTuple):
-    """Tell by `events.Sent` once `position` bytes, of all that were ever written to a connection, have left into the network's own buffers.
+    """Tell by `events.Sent` once `position` bytes, of all that were ever written to a connection,
+    have left into the network's own buffers.
 
-    Asked for again before it came, the later one counts. A connection that is lost first tells of that instead.
+    Asked for again before it came, the later one counts. A connection that is lost first tells of
+    that instead.
     """
 
     connection: int
@@ -69,10 +77,12 @@ class AwaitSent(NamedTuple):
 
 
 class Authenticate(NamedTuple):
-    """Ask for the next message of the log-in on a connection (SASL). `challenge` is what the peer said; None: begin.
+    """Ask for the next message of the log-in on a connection (SASL). `challenge` is what the peer
+    said; None: begin.
 
-    The host answers by `events.Authenticated`. It keeps what is secret, and may ask others (a token end point, a Kerberos server).
-    For an accepted connection it judges instead: `mechanism` is what the peer chose, given with each message.
+    The host answers by `events.Authenticated`. It keeps what is secret, and may ask others (a token
+    end point, a Kerberos server). For an accepted connection it judges instead: `mechanism` is what
+    the peer chose, given with each message.
     """
 
     connection: int
@@ -83,7 +93,8 @@ class Authenticate(NamedTuple):
 class Listen(NamedTuple):
     """Accept connections at host:port; port 0 takes any free one. Answered by `events.Listening`.
 
-    The machine's transport says whether those of this `listener` are in TLS; `events.Secured` then follows `events.Accepted`.
+    The machine's transport says whether those of this `listener` are in TLS; `events.Secured` then
+    follows `events.Accepted`.
     """
 
     listener: int
@@ -116,14 +127,16 @@ class Resolve(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Run a user's callback (delivery reports) outside the machine's step. An exception in it is logged, not propagated."""
+    """Run a user's callback (delivery reports) outside the machine's step. An exception in it is
+    logged, not propagated."""
 
     function: Any
     arguments: tuple[Any, ...]
 
 
 class FileAppend(NamedTuple):
-    """Append buffers to the file at `path` (made, with its folders, if missing); FileDone.value: the position they start at."""
+    """Append buffers to the file at `path` (made, with its folders, if missing); FileDone.value:
+    the position they start at."""
 
     token: int
     path: str
@@ -131,7 +144,8 @@ class FileAppend(NamedTuple):
 
 
 class FileReplace(NamedTuple):
-    """Write the whole file at `path` durably under another name and move it into place; FileDone.value: None."""
+    """Write the whole file at `path` durably under another name and move it into place;
+    FileDone.value: None."""
 
     token: int
     path: str
@@ -139,7 +153,8 @@ class FileReplace(NamedTuple):
 
 
 class FileRead(NamedTuple):
-    """Read `size_bytes` at `position` (fewer at the file's end; size -1: all); FileDone.value: bytes."""
+    """Read `size_bytes` at `position` (fewer at the file's end; size -1: all); FileDone.value:
+    bytes."""
 
     token: int
     path: str
@@ -163,7 +178,8 @@ class FileTruncate(NamedTuple):
 
 
 class FileDelete(NamedTuple):
-    """Delete the file, or the folder with all below it; nothing there is no error; FileDone.value: None."""
+    """Delete the file, or the folder with all below it; nothing there is no error; FileDone.value:
+    None."""
 
     token: int
     path: str

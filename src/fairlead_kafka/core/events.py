@@ -12,7 +12,8 @@ class Connected(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """A peer connected to a listener. The host numbers such connections downward from -1; a machine's own count upward from 1."""
+    """A peer connected to a listener. The host numbers such connections downward from -1; a
+    machine's own count upward from 1."""
 
     connection: int
     listener: int
@@ -20,15 +21,16 @@ class Accepted(NamedTuple):
 
 
 class Secured(NamedTuple):
-    """The TLS handshake on an accepted connection is over. `subject`: whom its certificate names, by `ssl.principal.mapping.rules`;
-    None: it showed none."""
+    """The TLS handshake on an accepted connection is over. `subject`: whom its certificate names,
+    by `ssl.principal.mapping.rules`; None: it showed none."""
 
     connection: int
     subject: str | None
 
 
 class Disconnected(NamedTuple):
-    """A connection ended, or could not be made. Not sent for a connection that the machine closed itself.
+    """A connection ended, or could not be made. Not sent for a connection that the machine closed
+    itself.
 
     `error`: AuthenticationFailed if it was ended because one end does not accept the other.
     """
@@ -39,11 +41,12 @@ class Disconnected(NamedTuple):
 
 
 class Authenticated(NamedTuple):
-    """The answer to `effects.Authenticate`: what to send next; None: nothing, this end is satisfied.
+    """The answer to `effects.Authenticate`: what to send next; None: nothing, this end is
+    satisfied.
 
-    `error`: AuthenticationFailed, or ConnectionFailed for what may pass (a token end point that is down).
-    On an accepted connection `user` is who logged in, once that is known, and `expires_ms` (since 1970) until when it is believed; None:
-    for ever.
+    `error`: AuthenticationFailed, or ConnectionFailed for what may pass (a token end point that is
+    down). On an accepted connection `user` is who logged in, once that is known, and `expires_ms`
+    (since 1970) until when it is believed; None: for ever.
     """
 
     connection: int
@@ -54,14 +57,16 @@ class Authenticated(NamedTuple):
 
 
 class Received(NamedTuple):
-    """Bytes from a connection, in any split; a view is one of `effects.Fill`'s room, where they are already."""
+    """Bytes from a connection, in any split; a view is one of `effects.Fill`'s room, where they are
+    already."""
 
     connection: int
     data: bytes | memoryview
 
 
 class Sent(NamedTuple):
-    """`position` bytes of all that was written to a connection have left: at least as many as `effects.AwaitSent` asked for."""
+    """`position` bytes of all that was written to a connection have left: at least as many as
+    `effects.AwaitSent` asked for."""
 
     connection: int
     position: int
@@ -83,7 +88,8 @@ class Submitted(NamedTuple):
 
 
 class FileDone(NamedTuple):
-    """A file effect with this token was carried out: `value` by the effect's docstring, or `error` if it failed."""
+    """A file effect with this token was carried out: `value` by the effect's docstring, or `error`
+    if it failed."""
 
     token: int
     value: Any
@@ -92,4 +98,15 @@ class FileDone(NamedTuple):
 
 ConnectionEvent = Connected | Disconnected | Received | Authenticated
 """The events that a client machine passes on to its `Network`s."""
-Event = Connected | Accepted | Secured | Disconnected | Authenticated | Received | Sent | Listening | Submitted | FileDone
+Event = (
+    Connected
+    | Accepted
+    | Secured
+    | Disconnected
+    | Authenticated
+    | Received
+    | Sent
+    | Listening
+    | Submitted
+    | FileDone
+)

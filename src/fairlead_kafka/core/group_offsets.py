@@ -24,7 +24,8 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class Position(NamedTuple):
-    """The offset of the next record to read, and the leader epoch of the last one read (-1: unknown)."""
+    """The offset of the next record to read, and the leader epoch of the last one read (-1:
+    unknown)."""
 
     offset: int
     leader_epoch: int = NO_LEADER_EPOCH

@@ -1,6 +1,8 @@
-"""The log-in on one connection: SaslHandshake, then SaslAuthenticate until both ends are satisfied (KIP-43, KIP-152, KIP-368).
+"""The log-in on one connection: SaslHandshake, then SaslAuthenticate until both ends are satisfied
+(KIP-43, KIP-152, KIP-368).
 
-The host makes the messages (`effects.Authenticate`), for it keeps the secrets; here is only the order in which they go to and fro.
+The host makes the messages (`effects.Authenticate`), for it keeps the secrets; here is only the
+order in which they go to and fro.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ RENEW_FROM, RENEW_UP_TO = 0.85, 0.95
 `SaslClientAuthenticator`."""
 TLS_ALERT = b"\x15\x03"
 """How the answer of a TLS listener to what is not TLS begins."""
-NO_LOGIN_HINT = " at the first request: does this port want a log-in (security.protocol SASL_PLAINTEXT or SASL_SSL)?"
+NO_LOGIN_HINT = (
+    " at the first request: does this port want a log-in (security.protocol SASL_PLAINTEXT or SASL_SSL)?"
+)
 """Added to the reason if a connection closes at its first request, before any broker has answered:
 a listener that wants a log-in does not say so to a client without one."""
 MSK_IAM = "AWS_MSK_IAM"
@@ -65,18 +69,22 @@ class Login:
         return SaslAuthenticateRequest(auth_bytes=message)
 
     def accepted(self, response: SaslHandshakeResponse) -> None:
-        """Take the answer to `first`: the host is to begin. AuthenticationFailed if the broker refused."""
+        """Take the answer to `first`: the host is to begin. AuthenticationFailed if the broker
+        refused."""
         code = response.error_code
         if code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             offered = ", ".join(response.mechanisms) or "none"
             raise AuthenticationFailed(
-                f"{self.peer} has no log-in by {self.mechanism}; it has {offered}: set sasl.mechanism to one of them"
+                f"{self.peer} has no log-in by {self.mechanism}; it has {offered}: set sasl.mechanism to one "
+                "of them"
             )
         if code == ErrorCode.ILLEGAL_SASL_STATE:
             wanted = "set security.protocol to PLAINTEXT or SSL"
             raise AuthenticationFailed(f"{self.peer} asks for no log-in at this port: {wanted}")
         if code != ErrorCode.NONE:
-            raise AuthenticationFailed(f"{self.peer} refused the log-in by {self.mechanism} (error code {code})")
+            raise AuthenticationFailed(
+                f"{self.peer} refused the log-in by {self.mechanism} (error code {code})"
+            )
 
     def heard(self, response: SaslAuthenticateResponse, now_ns: int, rng: Rng) -> bytes:
         """The challenge in the answer to `next`. AuthenticationFailed if the broker refused."""

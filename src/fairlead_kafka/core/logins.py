@@ -1,4 +1,5 @@
-"""The log-ins of all connections of a client machine: `Login`s on their way between the host and the brokers."""
+"""The log-ins of all connections of a client machine: `Login`s on their way between the host and
+the brokers."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ class Asker(Protocol):
     now_ns: int
     effects: list[Effect]
 
-    def ask_now(self, connection: Connection, api_key: ApiKey, message: RequestMessage[R], on_done: OnDone[R]) -> None:
+    def ask_now(
+        self, connection: Connection, api_key: ApiKey, message: RequestMessage[R], on_done: OnDone[R]
+    ) -> None:
         """Send a request of the connection's own, whatever its state."""
 
     def refused(self, connection: Connection, refusal: Exception) -> None:
@@ -85,4 +88,6 @@ class Logins:
         try:
             self._asker.ask_now(connection, api_key, message, answered)
         except UnsupportedVersion as error:
-            self._asker.refused(connection, AuthenticationFailed(f"{login.peer} cannot take a log-in: {error}"))
+            self._asker.refused(
+                connection, AuthenticationFailed(f"{login.peer} cannot take a log-in: {error}")
+            )

@@ -1,8 +1,8 @@
 """The machine protocol: everything that decides anything is a machine; a host does its effects.
 
-A machine owns no socket, file, thread, clock or rng. `receive` only queues; `step` works on all that has arrived and
-returns what it wants done; `deadline_ns` says when to step again if nothing arrives. There is nothing to cancel: a
-deadline is pulled, never pushed.
+A machine owns no socket, file, thread, clock or rng. `receive` only queues; `step` works on all
+that has arrived and returns what it wants done; `deadline_ns` says when to step again if nothing
+arrives. There is nothing to cancel: a deadline is pulled, never pushed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ class Machine(Protocol):
         """Queue `event`; never acts on it."""
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Work on everything queued, to a fixed point; `now_ns` is monotonic, `wall_ms` the time of day since 1970."""
+        """Work on everything queued, to a fixed point; `now_ns` is monotonic, `wall_ms` the time of
+        day since 1970."""
 
     def deadline_ns(self) -> int | None:
         """When to step if nothing arrives, on the clock of `now_ns`; None: not until an event."""

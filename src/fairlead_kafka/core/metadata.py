@@ -1,13 +1,16 @@
 """Metadata of the cluster: brokers, topics, leaders with their epochs; and when to ask again.
 
-**Merge rule.** A partition's entry is replaced unless the new one carries an older leader epoch for the same topic id
-(Kafka's `Metadata.updateLatestMetadata`). A new topic id means the topic was deleted and made again: everything is replaced,
-epochs included (KIP-516). Epochs outlive an answer in which the topic had an error, so a stale broker that answers after it
-cannot bring an old leader back.
+**Merge rule.** A partition's entry is replaced unless the new one carries an older leader epoch for
+the same topic id (Kafka's `Metadata.updateLatestMetadata`). A new topic id means the topic was
+deleted and made again: everything is replaced, epochs included (KIP-516). Epochs outlive an answer
+in which the topic had an error, so a stale broker that answers after it cannot bring an old leader
+back.
 
-**When to ask.** At the start; when `metadata.max.age.ms` has passed; when asked to (`request_update`), but not sooner than
-`retry.backoff.ms` after the last time, doubling while the answers bring nothing new (KIP-580); at once for the first `want` of a topic,
-and then for new topics alone (KIP-526). An answer with a retriable error, or a partition without leader, asks for another.
+**When to ask.** At the start; when `metadata.max.age.ms` has passed; when asked to
+(`request_update`), but not sooner than `retry.backoff.ms` after the last time, doubling while the
+answers bring nothing new (KIP-580); at once for the first `want` of a topic, and then for new
+topics alone (KIP-526). An answer with a retriable error, or a partition without leader, asks for
+another.
 """
 
 from __future__ import annotations
@@ -43,7 +46,8 @@ class PartitionMetadata:
 
 @dataclass(slots=True, frozen=True)
 class TopicMetadata:
-    """One topic; `partitions[i]` is partition i. With an error code other than 0 there are no partitions."""
+    """One topic; `partitions[i]` is partition i. With an error code other than 0 there are no
+    partitions."""
 
     name: str
     topic_id: uuid.UUID
@@ -53,9 +57,12 @@ class TopicMetadata:
 
 
 class Metadata:
-    """The cache. Machines read it and say what they want; `Network` sends the requests (`due_ns`, `begin`, `apply`, `failed`)."""
+    """The cache. Machines read it and say what they want; `Network` sends the requests (`due_ns`,
+    `begin`, `apply`, `failed`)."""
 
-    def __init__(self, settings: Mapping[str, Any], rng: Rng, on_need: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], rng: Rng, on_need: Callable[[], None] = lambda: None
+    ) -> None:
         self._on_need = on_need
         self.cluster_id: str | None = None
         self.controller_id = NO_CONTROLLER
@@ -69,8 +76,8 @@ class Metadata:
         self._max_age_ns = ms_to_ns(settings["metadata.max.age.ms"])
         idle_ms = settings.get("metadata.max.idle.ms")
         self._max_idle_ns = None if idle_ms is None else ms_to_ns(idle_ms)
-        # The producer always allows it and the admin never does, as in Kafka; the consumer has a config, and asks without it first, so
-        # that it can say which topics were missing.
+        # The producer always allows it and the admin never does, as in Kafka; the consumer has a
+        # config, and asks without it first, so that it can say which topics were missing.
         self._auto_create = bool(settings.get("allow.auto.create.topics", "acks" in settings))
         self._looks_first = "allow.auto.create.topics" in settings
         self._topics: dict[str, TopicMetadata] = {}
@@ -100,7 +107,11 @@ class Metadata:
     def partition(self, topic: str, partition: int) -> PartitionMetadata | None:
         """The metadata of one partition; None if it is not known."""
         found = self._topics.get(topic)
-        return found.partitions[partition] if found is not None and 0 <= partition < len(found.partitions) else None
+        return (
+            found.partitions[partition]
+            if found is not None and 0 <= partition < len(found.partitions)
+            else None
+        )
 
     def leader(self, topic: str, partition: int) -> int:
         """The leader's node id, or NO_LEADER."""
@@ -123,7 +134,8 @@ class Metadata:
     # Asking
 
     def want(self, topic: str, now_ns: int) -> None:
-        """Keep `topic` up to date from now on; call it at each use, for `metadata.max.idle.ms` counts from the last."""
+        """Keep `topic` up to date from now on; call it at each use, for `metadata.max.idle.ms`
+        counts from the last."""
         if topic not in self._wanted and not (self._all and topic in self._topics):
             self._new[topic] = None
             self._on_need()
@@ -149,19 +161,23 @@ class Metadata:
             self._on_need()
 
     def saw_leader(self, topic: str, partition: int, node_id: int, epoch: int) -> None:
-        """A broker named a partition's new leader in passing (KIP-951). Never goes back to an older epoch."""
+        """A broker named a partition's new leader in passing (KIP-951). Never goes back to an older
+        epoch."""
         known = self.partition(topic, partition)
         if known is None or epoch <= known.leader_epoch or node_id < 0:
             return
         if node_id not in self.nodes:
             self.request_update()
             return
-        self._topics[topic].partitions[partition] = replace(known, leader=node_id, leader_epoch=epoch, error_code=ErrorCode.NONE)
+        self._topics[topic].partitions[partition] = replace(
+            known, leader=node_id, leader_epoch=epoch, error_code=ErrorCode.NONE
+        )
         self._epochs[topic][1][partition] = epoch
         self.version += 1
 
     def saw_nodes(self, nodes: Iterable[Node]) -> None:
-        """Brokers named in passing (`node_endpoints` of Produce and Fetch answers, KIP-951); call it before `saw_leader`."""
+        """Brokers named in passing (`node_endpoints` of Produce and Fetch answers, KIP-951); call
+        it before `saw_leader`."""
         for node in nodes:
             if self.nodes.get(node.node_id) != node:
                 self.nodes[node.node_id] = node
@@ -192,7 +208,8 @@ class Metadata:
         rows = [MetadataRequest.MetadataRequestTopic(name=name, topic_id=NO_TOPIC_ID) for name in names]
         return MetadataRequest(
             topics=None if self._asking_all else rows,
-            allow_auto_topic_creation=self._auto_create and (not self._looks_first or any(map(self._missing, names))),
+            allow_auto_topic_creation=self._auto_create
+            and (not self._looks_first or any(map(self._missing, names))),
             include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
         )
@@ -223,7 +240,10 @@ class Metadata:
         self.last_error = None
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
-        nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in response.brokers}
+        nodes = {
+            broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
+            for broker in response.brokers
+        }
         helped, self.nodes = nodes != self.nodes, nodes
         settled = True
         seen = set()
@@ -236,7 +256,11 @@ class Metadata:
             helped = helped or self._topics[topic.name] != before
         if self._asking_full:
             self._refreshed_ns = now_ns
-            for name in [name for name in self._topics if name not in seen and (self._asking_all or name not in self._wanted)]:
+            for name in [
+                name
+                for name in self._topics
+                if name not in seen and (self._asking_all or name not in self._wanted)
+            ]:
                 self._drop(name)
         self._asking = None
         self._stale = self._stale or not settled
@@ -260,17 +284,24 @@ class Metadata:
         if epochs_id != topic.topic_id:
             before, epochs = None, {}
         self._epochs[name] = (topic.topic_id, epochs)
-        # Brokers list every partition, in any order; a number beyond the count is garbage and must not make us take memory for it.
+        # Brokers list every partition, in any order; a number beyond the count is garbage and must
+        # not make us take memory for it.
         count = len(topic.partitions)
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        partitions = [PartitionMetadata(index, NO_LEADER, NO_LEADER_EPOCH, (), (), missing) for index in range(count)]
+        partitions = [
+            PartitionMetadata(index, NO_LEADER, NO_LEADER_EPOCH, (), (), missing) for index in range(count)
+        ]
         for entry in topic.partitions:
             if 0 <= entry.partition_index < count:
                 partitions[entry.partition_index] = _newer(entry, before, epochs)
-        self._topics[name] = TopicMetadata(name, topic.topic_id, ErrorCode.NONE, topic.is_internal, partitions)
+        self._topics[name] = TopicMetadata(
+            name, topic.topic_id, ErrorCode.NONE, topic.is_internal, partitions
+        )
         if topic.topic_id != NO_TOPIC_ID:
             self._names[topic.topic_id] = name
-        return not any(entry.leader == NO_LEADER or policy(entry.error_code).refreshes_metadata for entry in partitions)
+        return not any(
+            entry.leader == NO_LEADER or policy(entry.error_code).refreshes_metadata for entry in partitions
+        )
 
     def _expire(self, now_ns: int) -> None:
         """Forget topics that were not used for `metadata.max.idle.ms`."""
@@ -287,7 +318,9 @@ class Metadata:
             self.version += 1
 
 
-def _newer(entry: MetadataResponse.MetadataResponsePartition, before: TopicMetadata | None, epochs: dict[int, int]) -> PartitionMetadata:
+def _newer(
+    entry: MetadataResponse.MetadataResponsePartition, before: TopicMetadata | None, epochs: dict[int, int]
+) -> PartitionMetadata:
     """The entry of one partition after the merge; notes its epoch in `epochs`."""
     index, epoch = entry.partition_index, entry.leader_epoch
     last_epoch = epochs.get(index, NO_LEADER_EPOCH)
@@ -300,4 +333,6 @@ def _newer(entry: MetadataResponse.MetadataResponsePartition, before: TopicMetad
     else:
         epochs[index] = epoch
     leader = entry.leader_id if entry.leader_id >= 0 else NO_LEADER
-    return PartitionMetadata(index, leader, epoch, tuple(entry.replica_nodes), tuple(entry.isr_nodes), entry.error_code)
+    return PartitionMetadata(
+        index, leader, epoch, tuple(entry.replica_nodes), tuple(entry.isr_nodes), entry.error_code
+    )

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from fairlead_kafka.base.errors import AuthenticationFailed, ConnectionFailed, NoBrokerReached, TimedOut, UsageError
+from fairlead_kafka.base.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    NoBrokerReached,
+    TimedOut,
+    UsageError,
+)
 from fairlead_kafka.core.connection import NEVER_NS, Callback, OnDone, R
 from fairlead_kafka.core.connections import Connections
 from fairlead_kafka.core.effects import Effect
@@ -27,14 +33,16 @@ REFUSALS_KEPT = 15
 
 
 class AwaitConnection(NamedTuple):
-    """An operation of every client: answered with None once a broker was ever reached, with NoBrokerReached at `deadline_ns`."""
+    """An operation of every client: answered with None once a broker was ever reached, with
+    NoBrokerReached at `deadline_ns`."""
 
     completion: Any
     deadline_ns: int
 
 
 class Network:
-    """A part of a client machine, not a machine: everything runs inside its owner's `step`, and calls back there.
+    """A part of a client machine, not a machine: everything runs inside its owner's `step`, and
+    calls back there.
 
     In each step the owner passes on connection events (`handle`), calls `advance` before or after
     its own work, or both, and returns `take_effects` with its own effects. Its deadline includes
@@ -74,7 +82,8 @@ class Network:
     # What the owner may ask
 
     def ready(self, node_id: int) -> bool:
-        """True if a request can be sent to this node now: connected, versions known, fewer than `max_in_flight` under way."""
+        """True if a request can be sent to this node now: connected, versions known, fewer than
+        `max_in_flight` under way."""
         peer = self._peers_by_id.get(node_id)
         return peer is not None and peer.ready(self._max_in_flight)
 
@@ -84,7 +93,8 @@ class Network:
         return peer is not None and peer.blocked_until_ns is not None
 
     def throttled(self, node_id: int) -> bool:
-        """True while this node has asked to be left alone, for a quota of this client is used up (KIP-219)."""
+        """True while this node has asked to be left alone, for a quota of this client is used up
+        (KIP-219)."""
         peer = self._peers_by_id.get(node_id)
         return peer is not None and peer.throttled_until_ns is not None
 
@@ -98,20 +108,28 @@ class Network:
         return sum(peer.connected for peer in list(self._peers_by_id.values()))
 
     def version(self, node_id: int, api_key: ApiKey) -> int:
-        """The version to speak with this node. UnsupportedVersion if there is none in common; UsageError if it is not connected."""
+        """The version to speak with this node. UnsupportedVersion if there is none in common;
+        UsageError if it is not connected."""
         return self._connections.connection(node_id, api_key).version(api_key)
 
     def trouble(self) -> str:
-        """Why nothing moves: what was wrong with the last answer about the cluster, and with the brokers that were asked.
+        """Why nothing moves: what was wrong with the last answer about the cluster, and with the
+        brokers that were asked.
 
         For messages about time-outs: "could not reach any of 127.0.0.1:9092 (connection refused)".
         """
-        problem = self.metadata.last_error if any(peer.connected for peer in self._peers_by_id.values()) else None
+        problem = (
+            self.metadata.last_error if any(peer.connected for peer in self._peers_by_id.values()) else None
+        )
         reached = self._connections.reachability.trouble(self._peers.tried())
-        return "; ".join(filter(None, [str(problem or ""), reached])) or "all brokers that were asked have answered"
+        return (
+            "; ".join(filter(None, [str(problem or ""), reached]))
+            or "all brokers that were asked have answered"
+        )
 
     def take_refusals(self) -> list[tuple[int | None, AuthenticationFailed]]:
-        """Failed log-ins since the last call: of one node, or (None) while nobody was connected, of this client."""
+        """Failed log-ins since the last call: of one node, or (None) while nobody was connected, of
+        this client."""
         refusals, self._refusals = self._refusals, []
         return refusals
 
@@ -121,7 +139,8 @@ class Network:
         return self._connections.reachability.reached
 
     def deadline_ns(self) -> int | None:
-        """When `advance` has something to do if nothing happens before; now or the past if it has already."""
+        """When `advance` has something to do if nothing happens before; now or the past if it has
+        already."""
         if self._closed:
             return None
         connections = self._connections
@@ -133,7 +152,8 @@ class Network:
     # What the owner may do
 
     def connect(self, node_id: int) -> None:
-        """Begin to connect (with this step's effects) if not connected, not connecting and not in back-off; otherwise nothing.
+        """Begin to connect (with this step's effects) if not connected, not connecting and not in
+        back-off; otherwise nothing.
 
         For a node that is not known the metadata is asked again.
         """
@@ -157,11 +177,13 @@ class Network:
         expects_response: bool = True,
         version: int | None = None,
     ) -> None:
-        """Send now, to a node that is `ready`. `on_done(response, error)` is called exactly once, in a later `handle` or `advance`.
+        """Send now, to a node that is `ready`. `on_done(response, error)` is called exactly once,
+        in a later `handle` or `advance`.
 
-        `timeout_ms` defaults to `request.timeout.ms`; when it passes the connection is closed, as Kafka does: nothing
-        behind the missing answer could arrive. Errors: ConnectionFailed, TimedOut, DecodeError, UnsupportedVersion.
-        Without `expects_response` (acks=0): (None, None). UsageError if the node is not ready.
+        `timeout_ms` defaults to `request.timeout.ms`; when it passes the connection is closed, as
+        Kafka does: nothing behind the missing answer could arrive. Errors: ConnectionFailed,
+        TimedOut, DecodeError, UnsupportedVersion. Without `expects_response` (acks=0): (None,
+        None). UsageError if the node is not ready.
         """
         connection = self._connections.connection(node_id, api_key)
         self._connections.send(connection, api_key, message, on_done, timeout_ms, expects_response, version)
@@ -178,21 +200,29 @@ class Network:
         version: int | None = None,
         fails_fast: bool = False,
     ) -> None:
-        """Send once a node is ready: the given one, CONTROLLER, or (None) the least loaded, bootstrap servers included.
+        """Send once a node is ready: the given one, CONTROLLER, or (None) the least loaded,
+        bootstrap servers included.
 
-        `on_done` is called exactly once, as for `send`; with TimedOut if there is no answer by `deadline_ns`. With `fails_fast` it is
-        called with ConnectionFailed as soon as the given node is in back-off or not known, instead of waiting for it. A request that was
-        sent is not sent again by itself: whether it may be is for the caller to know. UsageError if far too many are waiting.
+        `on_done` is called exactly once, as for `send`; with TimedOut if there is no answer by
+        `deadline_ns`. With `fails_fast` it is called with ConnectionFailed as soon as the given
+        node is in back-off or not known, instead of waiting for it. A request that was sent is not
+        sent again by itself: whether it may be is for the caller to know. UsageError if far too
+        many are waiting.
         """
         if self._closed:
             raise UsageError(f"{api_key.name}: this client is closed")
         if len(self._queue) >= REQUESTS_QUEUED_MAX:
-            raise UsageError(f"{api_key.name}: {REQUESTS_QUEUED_MAX} requests are waiting for a broker already")
-        self._queue.append(Queued(api_key, message, on_done, node_id, deadline_ns, timeout_ms, version, fails_fast))
+            raise UsageError(
+                f"{api_key.name}: {REQUESTS_QUEUED_MAX} requests are waiting for a broker already"
+            )
+        self._queue.append(
+            Queued(api_key, message, on_done, node_id, deadline_ns, timeout_ms, version, fails_fast)
+        )
         self._dirty = True
 
     def await_connection(self, deadline_ns: int, done: Callable[[None, Exception | None], object]) -> None:
-        """Call `done`, as a rule in a later `advance`: with None once a broker was ever reached, NoBrokerReached at `deadline_ns`."""
+        """Call `done`, as a rule in a later `advance`: with None once a broker was ever reached,
+        NoBrokerReached at `deadline_ns`."""
         if self._closed:
             done(None, UsageError("this client is closed"))
         elif len(self._awaiting) >= REQUESTS_QUEUED_MAX:
@@ -202,7 +232,8 @@ class Network:
             self._nudge = True
 
     def close(self, error: Exception | None = None) -> None:
-        """Close all connections and fail everything under way, with `error` or UsageError. Nothing can be asked afterwards."""
+        """Close all connections and fail everything under way, with `error` or UsageError. Nothing
+        can be asked afterwards."""
         if self._closed:
             return
         self._closed = True
@@ -221,9 +252,11 @@ class Network:
     # The owner's step
 
     def handle(self, event: ConnectionEvent, now_ns: int, wall_ms: int) -> None:
-        """Take one event of a connection of ours; answers run their callbacks here. Late events of closed ones are ignored.
+        """Take one event of a connection of ours; answers run their callbacks here. Late events of
+        closed ones are ignored.
 
-        `wall_ms` is there for symmetry with `Machine.step`: nothing here depends on the time of day.
+        `wall_ms` is there for symmetry with `Machine.step`: nothing here depends on the time of
+        day.
         """
         self._connections.tick(now_ns)
         self._connections.handle(event)
@@ -282,7 +315,8 @@ class Network:
             self._on_refused(peer, refusal)
 
     def _on_refused(self, peer: Peer, error: AuthenticationFailed) -> None:
-        """Fail at once what waits for this peer, or for anybody if nobody else is connected: waiting longer does not mend it."""
+        """Fail at once what waits for this peer, or for anybody if nobody else is connected:
+        waiting longer does not mend it."""
         alone = not any(each.connected for each in self._peers_by_id.values())
         del self._refusals[:-REFUSALS_KEPT]
         self._refusals.append((None if alone else peer.node_id, error))
@@ -334,7 +368,9 @@ class Network:
         if peer is not None and peer.connection is not None:
             self._hungry = False
             message = self.metadata.begin(now_ns)
-            self._connections.send(peer.connection, ApiKey.METADATA, message, self._on_metadata, None, True, None)
+            self._connections.send(
+                peer.connection, ApiKey.METADATA, message, self._on_metadata, None, True, None
+            )
 
     def _on_metadata(self, response: MetadataResponse | None, error: Exception | None) -> None:
         if response is not None:
@@ -344,7 +380,8 @@ class Network:
         self._dirty = True
 
     def _target(self, queued: Queued) -> Peer | None:
-        """The peer to send to if it is ready; otherwise None, and what can be done about it is begun."""
+        """The peer to send to if it is ready; otherwise None, and what can be done about it is
+        begun."""
         if queued.node_id is None:
             return self._least_loaded()
         node_id = self.metadata.controller_id if queued.node_id == CONTROLLER else queued.node_id
@@ -363,7 +400,15 @@ class Network:
                 self._connections.finished.append((queued.finish, ConnectionFailed(self._lateness(queued))))
             return
         queued.sent_to = peer
-        self._connections.send(peer.connection, queued.api_key, queued.message, queued.finish, queued.timeout_ms, True, queued.version)
+        self._connections.send(
+            peer.connection,
+            queued.api_key,
+            queued.message,
+            queued.finish,
+            queued.timeout_ms,
+            True,
+            queued.version,
+        )
 
     def _out_of_reach(self, queued: Queued) -> bool:
         peer = None if queued.node_id is None else self._peers_by_id.get(queued.node_id)

@@ -1,6 +1,7 @@
 """Offsets of partitions: ListOffsets as a script, asked of every leader, and again if leaders move.
 
-Shared by the consumer (positions, look-ups) and the admin client. Source: KIP-79, KIP-734 and Kafka's `OffsetFetcherUtils`.
+Shared by the consumer (positions, look-ups) and the admin client. Source: KIP-79, KIP-734 and
+Kafka's `OffsetFetcherUtils`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """An offset, with the timestamp of its record in milliseconds since 1970 and the epoch of its leader (-1: not told)."""
+    """An offset, with the timestamp of its record in milliseconds since 1970 and the epoch of its
+    leader (-1: not told)."""
 
     offset: int
     timestamp_ms: int = NO_TIMESTAMP
@@ -47,13 +49,16 @@ def leader_problem(metadata: Metadata, partition: TopicPartition) -> BrokerError
     if topic is None:
         return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"no metadata of topic {partition.topic} yet")
     if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return BrokerError(topic.error_code, f"topic {partition.topic} is not in the cluster; create it, or check its name")
+        return BrokerError(
+            topic.error_code, f"topic {partition.topic} is not in the cluster; create it, or check its name"
+        )
     if topic.error_code:
         return broker_error(topic.error_code, f"topic {partition.topic}", "Describe")
     if not 0 <= partition.partition < len(topic.partitions):
         return BrokerError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"{partition} does not exist: topic {partition.topic} has {len(topic.partitions)} partitions, numbered from 0",
+            f"{partition} does not exist: topic {partition.topic} has {len(topic.partitions)} partitions, "
+            "numbered from 0",
         )
     return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader at the moment")
 
@@ -61,7 +66,8 @@ def leader_problem(metadata: Metadata, partition: TopicPartition) -> BrokerError
 def by_leader(
     metadata: Metadata, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, BrokerError]]:
-    """`partitions` grouped by leader, in the order given, and those without a leader, with the reason."""
+    """`partitions` grouped by leader, in the order given, and those without a leader, with the
+    reason."""
     groups: dict[int, list[TopicPartition]] = {}
     problems: dict[TopicPartition, BrokerError] = {}
     for partition in partitions:
@@ -80,7 +86,8 @@ def list_offsets(
     *,
     isolation_level: int = READ_UNCOMMITTED,
 ) -> Steps[dict[TopicPartition, OffsetAndTimestamp | BrokerError | None]]:
-    """A script: for each partition the offset that goes with its target, a timestamp in ms or one of the constants above.
+    """A script: for each partition the offset that goes with its target, a timestamp in ms or one
+    of the constants above.
 
     The offset for a timestamp is the first one whose record is as late or later; None if there is
     none. Errors that will not pass stand in the place of an offset. `on_found` is called for each
@@ -91,7 +98,9 @@ def list_offsets(
     while len(found) < len(targets):
         groups, problems = by_leader(metadata, (partition for partition in targets if partition not in found))
         refused: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] = {}
-        refused.update((partition, problem) for partition, problem in problems.items() if not problem.retriable)
+        refused.update(
+            (partition, problem) for partition, problem in problems.items() if not problem.retriable
+        )
         settled = dict(refused)
         trouble: Exception | None = None
         for leader, asked, answer in (yield from _ask_leaders(metadata, groups, targets, isolation_level)):
@@ -103,10 +112,16 @@ def list_offsets(
             answered = _read_answer(answer, leader)
             for partition in asked:
                 result = answered.get(
-                    partition, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"node {leader} left {partition} out of its answer")
+                    partition,
+                    BrokerError(
+                        ErrorCode.UNKNOWN_SERVER_ERROR, f"node {leader} left {partition} out of its answer"
+                    ),
                 )
                 if result is None and targets[partition] in (EARLIEST, LATEST):  # every log has ends
-                    result = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"node {leader} gave no offset for an end of {partition}")
+                    result = BrokerError(
+                        ErrorCode.UNKNOWN_SERVER_ERROR,
+                        f"node {leader} gave no offset for an end of {partition}",
+                    )
                 if isinstance(result, BrokerError) and result.retriable:
                     trouble = result
                 else:
@@ -131,7 +146,9 @@ def _ask_leaders(
 ) -> Steps[list[tuple[int, list[TopicPartition], ListOffsetsResponse | Exception]]]:
     if not groups:
         return []
-    messages = {leader: _message(metadata, group, targets, isolation_level) for leader, group in groups.items()}
+    messages = {
+        leader: _message(metadata, group, targets, isolation_level) for leader, group in groups.items()
+    }
     asks = [Ask(ApiKey.LIST_OFFSETS, message, leader) for leader, message in messages.items()]
     answers = yield from ask_all(asks)
     return [(leader, group, answer) for (leader, group), answer in zip(groups.items(), answers, strict=True)]
@@ -152,17 +169,23 @@ def _message(
                 timestamp=targets[partition],
             )
         )
-    listed = [ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=items) for name, items in topics.items()]
+    listed = [
+        ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=items) for name, items in topics.items()
+    ]
     return ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=listed)
 
 
-def _read_answer(answer: ListOffsetsResponse, leader: int) -> dict[TopicPartition, OffsetAndTimestamp | BrokerError | None]:
+def _read_answer(
+    answer: ListOffsetsResponse, leader: int
+) -> dict[TopicPartition, OffsetAndTimestamp | BrokerError | None]:
     results: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] = {}
     for topic in answer.topics:
         for item in topic.partitions:
             partition = TopicPartition(topic.name, item.partition_index)
             if item.error_code:
-                results[partition] = broker_error(item.error_code, f"{partition}, asked of node {leader}", "Describe")
+                results[partition] = broker_error(
+                    item.error_code, f"{partition}, asked of node {leader}", "Describe"
+                )
             elif item.offset < 0:
                 results[partition] = None
             else:

@@ -1,4 +1,5 @@
-"""The brokers a client talks to, by address: which is connected, which is in back-off, which to take next.
+"""The brokers a client talks to, by address: which is connected, which is in back-off, which to
+take next.
 
 Bootstrap servers are peers too, with ids of their own from `BOOTSTRAP_FIRST` downward. Once the
 metadata names a broker at the very address of a bootstrap connection, the connection becomes that
@@ -33,7 +34,8 @@ class Peer:
     """Set-up time-outs in a row: each allows the next attempt more time (KIP-601)."""
     blocked_until_ns: int | None = None
     throttled_until_ns: int | None = None
-    """It asked to be left alone until then, for a quota is used up; None: it did not, or the time is over."""
+    """It asked to be left alone until then, for a quota is used up; None: it did not, or the time
+    is over."""
     tried_ns: int = -1
 
     @property
@@ -43,7 +45,8 @@ class Peer:
 
     @property
     def connected(self) -> bool:
-        """True if requests can be sent as far as the connection goes, now or once its session was renewed."""
+        """True if requests can be sent as far as the connection goes, now or once its session was
+        renewed."""
         return self.connection is not None and self.connection.state in (State.READY, State.REAUTHENTICATING)
 
     @property
@@ -71,7 +74,9 @@ def parse_address(text: str) -> tuple[str, int]:
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise ConfigError(f"bootstrap.servers: {text!r} is not host:port; write an IPv6 address in brackets, [::1]:9092")
+        raise ConfigError(
+            f"bootstrap.servers: {text!r} is not host:port; write an IPv6 address in brackets, [::1]:9092"
+        )
     if not colon or not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
         raise ConfigError(f"bootstrap.servers: {text!r} is not host:port with a port of 1 to 65535")
     return host, int(port)
@@ -94,7 +99,8 @@ class Peers:
         """The brokers that the metadata names, by node id."""
 
     def sync(self, nodes: Mapping[int, Node]) -> list[Peer]:
-        """Follow the metadata. Gives the peers that are of no use any more; their connections are to be ended."""
+        """Follow the metadata. Gives the peers that are of no use any more; their connections are
+        to be ended."""
         gone: list[Peer] = []
         cluster = []
         for node_id in sorted(nodes):
@@ -122,7 +128,8 @@ class Peers:
                 return
 
     def least_loaded(self, max_in_flight: int) -> Peer | None:
-        """A peer to send to, or to connect to first (`connectable`); None: wait for a connection, an answer or a back-off.
+        """A peer to send to, or to connect to first (`connectable`); None: wait for a connection,
+        an answer or a back-off.
 
         As Kafka's `NetworkClient.leastLoadedNode`: the ready one with the fewest requests in
         flight, else none while one is connecting, else the one tried longest ago. Bootstrap servers
@@ -131,7 +138,11 @@ class Peers:
         best: Peer | None = None
         best_load = max_in_flight
         for peer in self._shuffled(self.cluster) + self.bootstrap:
-            if peer.ready(max_in_flight) and peer.connection is not None and len(peer.connection.in_flight) < best_load:
+            if (
+                peer.ready(max_in_flight)
+                and peer.connection is not None
+                and len(peer.connection.in_flight) < best_load
+            ):
                 best, best_load = peer, len(peer.connection.in_flight)
         if best is not None:
             return best

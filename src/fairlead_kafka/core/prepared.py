@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 
 class PreparedTransaction(NamedTuple):
-    """All that is needed to commit or abort a transaction, from anywhere (the `PreparedTxnState` of KIP-939, with its name).
+    """All that is needed to commit or abort a transaction, from anywhere (the `PreparedTxnState` of
+    KIP-939, with its name).
 
-    `partitions`: how many partitions it has records in. A coordinator that knows of fewer has aborted it before all of it was written, and
-    taken what came later for another one.
+    `partitions`: how many partitions it has records in. A coordinator that knows of fewer has
+    aborted it before all of it was written, and taken what came later for another one.
     """
 
     transactional_id: str

@@ -1,8 +1,9 @@
 """Trouble with brokers, in words: the one source of log lines, time-outs and progress texts.
 
-An address is in trouble from its first failure until a connection to it is usable again. The log says so at once, again after
-2, 4, 8 ... 60 s while it lasts, and when it is over; what comes back within a minute goes on where it was. What merely takes long (a
-connection in the making, an answer) is said too once it takes longer than it should, so nobody waits in silence for a broker that
+An address is in trouble from its first failure until a connection to it is usable again. The log
+says so at once, again after 2, 4, 8 ... 60 s while it lasts, and when it is over; what comes back
+within a minute goes on where it was. What merely takes long (a connection in the making, an answer)
+is said too once it takes longer than it should, so nobody waits in silence for a broker that
 swallows packets.
 """
 
@@ -46,7 +47,8 @@ class Trouble:
     connection: int | None = None
     """The number of the connection that is silent, of several to this address; None: there is none."""
     over_ns: int | None = None
-    """When the address answered again; None: it is in trouble. What comes back within a minute is the same trouble."""
+    """When the address answered again; None: it is in trouble. What comes back within a minute is
+    the same trouble."""
     worth_an_end: bool = False
     """The log has told of it since it last began, so its end is worth a line too."""
 
@@ -54,8 +56,8 @@ class Trouble:
 class Reachability:
     """The troubles of one client's addresses; called from within its machine's step alone.
 
-    `request_timeout_ms`: `request.timeout.ms`. A broker may hold a request that is given more for the difference (Fetch, JoinGroup).
-    `quiet`: nothing is logged.
+    `request_timeout_ms`: `request.timeout.ms`. A broker may hold a request that is given more for
+    the difference (Fetch, JoinGroup). `quiet`: nothing is logged.
     """
 
     def __init__(self, client_id: str, request_timeout_ms: float, quiet: bool = False) -> None:
@@ -71,7 +73,8 @@ class Reachability:
     # What happened
 
     def failed(self, peer: Peer, reason: str, now_ns: int, *, worked: bool) -> None:
-        """An attempt to connect failed, or (`worked`) a connection was lost. A loss alone is no warning: the next attempt will tell."""
+        """An attempt to connect failed, or (`worked`) a connection was lost. A loss alone is no
+        warning: the next attempt will tell."""
         known = self._in_trouble(peer.address)
         trouble = self._begin(peer, reason, now_ns, now_ns)
         trouble.connection = None
@@ -81,7 +84,8 @@ class Reachability:
             self._warn(trouble, now_ns, f"no connection to {peer}", "; trying again")
 
     def late(self, peer: Peer, connection: Connection, now_ns: int) -> None:
-        """Nothing has come from this peer for a while: it is in trouble once that is longer than it should be."""
+        """Nothing has come from this peer for a while: it is in trouble once that is longer than it
+        should be."""
         if now_ns < self.late_ns(peer, connection):
             return
         since_ns, reason = _awaited(connection)
@@ -101,7 +105,8 @@ class Reachability:
         return max(since_ns + self._patience_ns(connection), 0 if trouble is None else trouble.tell_ns)
 
     def usable(self, peer: Peer, now_ns: int) -> None:
-        """A connection to this peer can be used, as far as it goes: whether brokers serve this client at all, the first answer tells."""
+        """A connection to this peer can be used, as far as it goes: whether brokers serve this
+        client at all, the first answer tells."""
         if self.reached:
             self._over(peer, now_ns, None)
 
@@ -114,7 +119,11 @@ class Reachability:
         """Forget addresses without news for two minutes, if there are more than REMEMBERED_MAX."""
         if len(self._troubles) > REMEMBERED_MAX:
             old_ns = now_ns - 2 * ms_to_ns(REPEAT_MAX_MS)
-            self._troubles = {address: each for address, each in self._troubles.items() if max(each.tell_ns, each.over_ns or 0) > old_ns}
+            self._troubles = {
+                address: each
+                for address, each in self._troubles.items()
+                if max(each.tell_ns, each.over_ns or 0) > old_ns
+            }
 
     # What is wrong
 
@@ -164,9 +173,12 @@ class Reachability:
         return trouble is not None and trouble.over_ns is None
 
     def _begin(self, peer: Peer, reason: str, since_ns: int, now_ns: int) -> Trouble:
-        """The trouble of an address: the one there is, or one that was over a moment ago and comes back, or a new one."""
+        """The trouble of an address: the one there is, or one that was over a moment ago and comes
+        back, or a new one."""
         trouble = self._troubles.get(peer.address)
-        if trouble is None or (trouble.over_ns is not None and now_ns - trouble.over_ns > ms_to_ns(REPEAT_MAX_MS)):
+        if trouble is None or (
+            trouble.over_ns is not None and now_ns - trouble.over_ns > ms_to_ns(REPEAT_MAX_MS)
+        ):
             trouble = self._troubles[peer.address] = Trouble(reason, since_ns, now_ns)
         elif trouble.over_ns is not None:
             trouble.since_ns, trouble.over_ns = since_ns, None
@@ -176,7 +188,9 @@ class Reachability:
     def _patience_ns(self, connection: Connection) -> int:
         if connection.state is not State.READY:
             return ms_to_ns(CONNECTING_LONG_MS)
-        return ms_to_ns(ANSWER_LONG_MS) + max(connection.in_flight[0].timeout_ns - self._request_timeout_ns, 0)
+        return ms_to_ns(ANSWER_LONG_MS) + max(
+            connection.in_flight[0].timeout_ns - self._request_timeout_ns, 0
+        )
 
     def _warn(self, trouble: Trouble, now_ns: int, what: str, then: str) -> None:
         if now_ns < trouble.tell_ns:
@@ -199,11 +213,14 @@ def _awaited(connection: Connection) -> tuple[int, str]:
     if connection.state is not State.READY:
         return connection.used_ns, _unusable(connection)
     request = connection.in_flight[0]
-    return max(request.deadline_ns - request.timeout_ns, connection.heard_ns), f"{request.api_key.name} is not answered"
+    return max(
+        request.deadline_ns - request.timeout_ns, connection.heard_ns
+    ), f"{request.api_key.name} is not answered"
 
 
 def unanswered(connection: Connection, api_key: ApiKey | PrivateApi, waited_ms: float) -> str:
-    """Why a connection is given up on which a request was not answered within `waited_ms`: a log line's words and an error's."""
+    """Why a connection is given up on which a request was not answered within `waited_ms`: a log
+    line's words and an error's."""
     within = f"within {waited_ms:.0f} ms"
     usable = connection.state in (State.READY, State.REAUTHENTICATING)
     return f"no answer to {api_key.name} {within}" if usable else _unusable(connection, f" {within}")

@@ -1,8 +1,9 @@
-"""Scripts: a sequence of requests, retries included, written from top to bottom and run inside a machine's step.
+"""Scripts: a sequence of requests, retries included, written from top to bottom and run inside a
+machine's step.
 
 A script is a generator. It yields a list of `Ask` and is sent the list of answers, a response or an
-exception each, in the same order; `ask_one` and `ask_all` do so, and know what type of response goes
-with a request. Or it yields a `Pause` and goes on after it. What it returns, or raises, is the
+exception each, in the same order; `ask_one` and `ask_all` do so, and know what type of response
+goes with a request. Or it yields a `Pause` and goes on after it. What it returns, or raises, is the
 outcome. It has no clock: the deadline is the runner's, and a script that is late is closed where it
 stands.
 
@@ -12,7 +13,8 @@ stands.
             return answer
         yield Pause(problem_of(answer))
 
-Used by rooms that ask a few questions and wait (admin calls, a consumer's look-ups), not by paths that carry records.
+Used by rooms that ask a few questions and wait (admin calls, a consumer's look-ups), not by paths
+that carry records.
 """
 
 from __future__ import annotations
@@ -36,10 +38,11 @@ T = TypeVar("T")
 
 
 class Ask(NamedTuple, Generic[R_co]):
-    """One request; `node_id` None: whichever node is least busy, `core.network.CONTROLLER`: the controller.
+    """One request; `node_id` None: whichever node is least busy, `core.network.CONTROLLER`: the
+    controller.
 
-    With `fails_fast` a node that is gone, or cannot be connected to, is the answer: for one that may have been replaced.
-    `timeout_ms`: how long the answer may take, None: `request.timeout.ms`.
+    With `fails_fast` a node that is gone, or cannot be connected to, is the answer: for one that
+    may have been replaced. `timeout_ms`: how long the answer may take, None: `request.timeout.ms`.
     """
 
     api_key: ApiKey
@@ -52,8 +55,9 @@ class Ask(NamedTuple, Generic[R_co]):
 class Pause(NamedTuple):
     """Go on later: `problem` is what the caller is told should the time run out meanwhile.
 
-    With `until_metadata`, as soon as newer metadata is here (asked for at once); otherwise after a back-off, and with `refresh` not
-    before newer metadata is here either, for an error that it may mend. `wait_ms` instead of the back-off: for what is known to pass soon.
+    With `until_metadata`, as soon as newer metadata is here (asked for at once); otherwise after a
+    back-off, and with `refresh` not before newer metadata is here either, for an error that it may
+    mend. `wait_ms` instead of the back-off: for what is known to pass soon.
     """
 
     problem: Exception
@@ -76,7 +80,8 @@ Done: TypeAlias = Callable[[Any, Exception | None], None]
 def ask_all(asks: Sequence[Ask[R]]) -> Steps[list[R | Exception]]:
     """The answers to `asks`, in their order. `yield from` this in a script."""
     answers = yield asks
-    # The answer to a request is its response, which type checkers cannot see: a generator is sent one type of value.
+    # The answer to a request is its response, which type checkers cannot see: a generator is sent
+    # one type of value.
     return cast("list[R | Exception]", answers)
 
 
@@ -102,7 +107,8 @@ class _Run:
 
 
 class Scripts:
-    """All scripts of one machine. `start` may be called at any time; `advance` does the work, once per step, after the network's."""
+    """All scripts of one machine. `start` may be called at any time; `advance` does the work, once
+    per step, after the network's."""
 
     def __init__(self, network: Network, rng: Rng, backoff: Backoff) -> None:
         self._network = network
@@ -112,11 +118,13 @@ class Scripts:
         self._ready: list[_Run] = []
 
     def start(self, what: str, script: Script, deadline_ns: int, done: Done, line: str | None = None) -> None:
-        """Run `script` until `deadline_ns`; `done(value, error)` is called once, inside a later `advance`.
+        """Run `script` until `deadline_ns`; `done(value, error)` is called once, inside a later
+        `advance`.
 
-        `what` names the work in errors. When time runs out the error is `TimedOut` with the last problem in it, or that problem
-        itself if it was a topic or partition that does not exist. Scripts of one `line` run one after the other, in the order of their
-        start; their time counts while they wait, too.
+        `what` names the work in errors. When time runs out the error is `TimedOut` with the last
+        problem in it, or that problem itself if it was a topic or partition that does not exist.
+        Scripts of one `line` run one after the other, in the order of their start; their time
+        counts while they wait, too.
         """
         run = _Run(what, script, deadline_ns, done, line=line)
         first = self._first_of(line) is None
@@ -151,7 +159,11 @@ class Scripts:
         version = self._network.metadata.version
         times = [run.deadline_ns for run in self._runs]
         # One that waits for metadata besides is looked at when they come.
-        times += [run.resume_ns for run in self._runs if run.resume_ns is not None and run.metadata_version != version]
+        times += [
+            run.resume_ns
+            for run in self._runs
+            if run.resume_ns is not None and run.metadata_version != version
+        ]
         return min(times, default=None)
 
     def refuse(self, error: AuthenticationFailed) -> None:
@@ -160,7 +172,12 @@ class Scripts:
         Scripts whose requests are unanswered are told by these.
         """
         for run in self._runs:
-            if run.deadline_ns < NEVER_NS and run.unanswered == 0 and not run.finished and run not in self._ready:
+            if (
+                run.deadline_ns < NEVER_NS
+                and run.unanswered == 0
+                and not run.finished
+                and run not in self._ready
+            ):
                 run.resume_ns = run.metadata_version = None
                 run.answers = [error]
                 self._ready.append(run)
@@ -244,11 +261,16 @@ class Scripts:
 
     def _first_of(self, line: str | None) -> _Run | None:
         """The script of `line` whose turn it is."""
-        return None if line is None else next((run for run in self._runs if run.line == line and not run.finished), None)
+        return (
+            None
+            if line is None
+            else next((run for run in self._runs if run.line == line and not run.finished), None)
+        )
 
 
 def late(what: str, problem: Exception | None, network: Network) -> Exception:
-    """The error for `what` that was not done in time: the missing topic or partition that held it up, else `TimedOut`."""
+    """The error for `what` that was not done in time: the missing topic or partition that held it
+    up, else `TimedOut`."""
     if isinstance(problem, BrokerError) and problem.code in _MISSING:
         return problem
     if not network.metadata.nodes:

@@ -17,7 +17,8 @@ def ask_metadata(
     allow_auto_topic_creation: bool = False,
     include_topic_authorized_operations: bool = False,
 ) -> Steps[MetadataResponse]:
-    """A script: the Metadata answer about `topics` (None: all), from any broker; asked again while none answers."""
+    """A script: the Metadata answer about `topics` (None: all), from any broker; asked again while
+    none answers."""
     rows = [MetadataRequest.MetadataRequestTopic(name=name, topic_id=NO_TOPIC_ID) for name in topics or ()]
     request = MetadataRequest(
         topics=None if topics is None else rows,
@@ -38,7 +39,12 @@ def partitions_of(topic: MetadataResponse.MetadataResponseTopic) -> list[Partiti
     """The partitions of one topic of a Metadata answer, by number."""
     items = [
         PartitionMetadata(
-            item.partition_index, item.leader_id, item.leader_epoch, tuple(item.replica_nodes), tuple(item.isr_nodes), item.error_code
+            item.partition_index,
+            item.leader_id,
+            item.leader_epoch,
+            tuple(item.replica_nodes),
+            tuple(item.isr_nodes),
+            item.error_code,
         )
         for item in topic.partitions
     ]

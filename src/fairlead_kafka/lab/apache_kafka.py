@@ -1,4 +1,5 @@
-"""Apache Kafka from Maven Central, for experiments and conformance tests: fetch the jars, start brokers, kill them, stop them.
+"""Apache Kafka from Maven Central, for experiments and conformance tests: fetch the jars, start
+brokers, kill them, stop them.
 
 Needs a Java 17 or newer, and `mvn` for the jars (`maven`).
 """
@@ -47,7 +48,15 @@ def java() -> str:
 
 def java_command(main_class: str, *arguments: str, heap: str = "512m") -> list[str]:
     """The command line of one of Kafka's own tools."""
-    return [java(), f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{jars()}/*", main_class, *arguments]
+    return [
+        java(),
+        f"-Xmx{heap}",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-cp",
+        f"{jars()}/*",
+        main_class,
+        *arguments,
+    ]
 
 
 def _free_port() -> int:
@@ -57,11 +66,13 @@ def _free_port() -> int:
 
 
 class ApacheKafka:
-    """KRaft brokers 0 and on at 127.0.0.1, the last of them the controller too, data in a temporary folder; a context manager.
+    """KRaft brokers 0 and on at 127.0.0.1, the last of them the controller too, data in a temporary
+    folder; a context manager.
 
-    `advertise(node_id, port)` names the port at which clients are told to find a broker that listens on `port`: a proxy's, say.
-    `listeners`: further ones, name → security protocol; `servers(name)` are their addresses. `users`: name → password, for SCRAM.
-    Further arguments are broker configs, with `_` for `.`. Raises Unavailable.
+    `advertise(node_id, port)` names the port at which clients are told to find a broker that
+    listens on `port`: a proxy's, say. `listeners`: further ones, name → security protocol;
+    `servers(name)` are their addresses. `users`: name → password, for SCRAM. Further arguments are
+    broker configs, with `_` for `.`. Raises Unavailable.
     """
 
     def __init__(
@@ -80,7 +91,10 @@ class ApacheKafka:
         self._users = dict(users or {})
         self._further_ports = [{name: _free_port() for name in self._listeners} for _ in range(brokers)]
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * brokers
-        advertised = [port if advertise is None else advertise(node_id, port) for node_id, port in enumerate(self._ports)]
+        advertised = [
+            port if advertise is None else advertise(node_id, port)
+            for node_id, port in enumerate(self._ports)
+        ]
         self.bootstrap_servers = ",".join(f"127.0.0.1:{port}" for port in advertised)
         try:
             self._configure(advertised, {key.replace("_", "."): value for key, value in properties.items()})
@@ -120,7 +134,8 @@ class ApacheKafka:
                 self._processes[node_id] = None
 
     def start_all(self) -> None:
-        """Start all brokers that do not run, at once; returns when all listen and the controller knows them."""
+        """Start all brokers that do not run, at once; returns when all listen and the controller
+        knows them."""
         stopped = [node_id for node_id, process in enumerate(self._processes) if process is None]
         for node_id in stopped:
             self._processes[node_id] = self._launch(node_id)
@@ -153,10 +168,16 @@ class ApacheKafka:
                 "node.id": node_id,
                 "controller.quorum.voters": f"{controller_id}@127.0.0.1:{controller_port}",
                 "listeners": ",".join(
-                    [f"PLAINTEXT://127.0.0.1:{port}", *([f"CONTROLLER://127.0.0.1:{controller_port}"] if leads else []), *own]
+                    [
+                        f"PLAINTEXT://127.0.0.1:{port}",
+                        *([f"CONTROLLER://127.0.0.1:{controller_port}"] if leads else []),
+                        *own,
+                    ]
                 ),
                 "advertised.listeners": ",".join([f"PLAINTEXT://127.0.0.1:{advertised[node_id]}", *told]),
-                "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
+                "listener.security.protocol.map": ",".join(
+                    f"{name}:{protocol}" for name, protocol in protocols.items()
+                ),
                 "controller.listener.names": "CONTROLLER",
                 "log.dirs": self._folder / f"data-{node_id}",
                 "offsets.topic.replication.factor": 1,
@@ -173,7 +194,15 @@ class ApacheKafka:
                     for user, password in self._users.items()
                     for word in ("--add-scram", f"{mechanism}=[name={user},password={password}]")
                 ]
-                command = java_command("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._config(node_id)), *users)
+                command = java_command(
+                    "kafka.tools.StorageTool",
+                    "format",
+                    "-t",
+                    CLUSTER_ID,
+                    "-c",
+                    str(self._config(node_id)),
+                    *users,
+                )
                 formatting.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
         for node_id, process in enumerate(formatting):
             if process.wait() != 0:
@@ -206,7 +235,9 @@ class ApacheKafka:
         with Admin({"bootstrap.servers": self.bootstrap_servers}) as admin:
             while len(admin.describe_cluster().nodes) < brokers:
                 if time.monotonic() > deadline_s:
-                    raise Unavailable(f"not all of {brokers} brokers of Apache Kafka joined within {START_TIMEOUT_S:g} s")
+                    raise Unavailable(
+                        f"not all of {brokers} brokers of Apache Kafka joined within {START_TIMEOUT_S:g} s"
+                    )
                 time.sleep(0.1)
 
     def _config(self, node_id: int) -> Path:
@@ -227,5 +258,7 @@ class ApacheKafka:
     def __enter__(self) -> ApacheKafka:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

@@ -1,12 +1,13 @@
-"""Batching, compression and limits as a table to read: what batch.size, linger.ms and compression.type do to the same records.
+"""Batching, compression and limits as a table to read: what batch.size, linger.ms and
+compression.type do to the same records.
 
 Lines of an access log, without keys, are submitted at an even rate to a topic of three partitions.
 What was sent is counted in the batches that the partitions hold in the end (`held`): headers of 61
 bytes and what each record costs beside its value included. The producer runs in this process, the
 cluster in another.
 
-The limits follow: what the caller gets for a record that is too large, by whose rule, what becomes of a batch that the broker calls
-too large, and what happens when `buffer.memory` is used up.
+The limits follow: what the caller gets for a record that is too large, by whose rule, what becomes
+of a batch that the broker calls too large, and what happens when `buffer.memory` is used up.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ DEFAULT_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @dataclass(frozen=True)
 class Profile:
-    """Sizes and times of the table; `deep` is the batch size and linger at which every level is tried."""
+    """Sizes and times of the table; `deep` is the batch size and linger at which every level is
+    tried."""
 
     batch_sizes: tuple[int, ...]
     lingers_ms: tuple[int, ...]
@@ -63,7 +65,9 @@ class Profile:
 
 PROFILES = {
     "quick": Profile((1_024, 16_384, 262_144), (0, 5, 100), 6_000, 10_000, (262_144, 100)),
-    "full": Profile((1_024, 16_384, 65_536, 262_144, 972_800), (0, 5, 20, 100), 50_000, 10_000, (972_800, 100)),
+    "full": Profile(
+        (1_024, 16_384, 65_536, 262_144, 972_800), (0, 5, 20, 100), 50_000, 10_000, (972_800, 100)
+    ),
 }
 
 
@@ -93,10 +97,11 @@ def run(
 ) -> list[Row]:
     """Rows of two tables, or {table, target, skipped}.
 
-    "batching": {table, target, batch_size, linger_ms, compression, records, batches, records_per_batch, bytes, ratio, p50_ms, p99_ms,
-    requests, cpu_s}: `bytes` are those of the batches, `ratio` is bytes by bytes of values (above 1: what batches and records cost
-    beside their values), latencies are from submission to acknowledgement. "limits": {table, target, limit, setting, records, acked,
-    batches, got}, `got` being what the caller was told.
+    "batching": {table, target, batch_size, linger_ms, compression, records, batches,
+    records_per_batch, bytes, ratio, p50_ms, p99_ms, requests, cpu_s}: `bytes` are those of the
+    batches, `ratio` is bytes by bytes of values (above 1: what batches and records cost beside
+    their values), latencies are from submission to acknowledgement. "limits": {table, target,
+    limit, setting, records, acked, batches, got}, `got` being what the caller was told.
     """
     chosen = PROFILES[profile]
     rows: list[Row] = []
@@ -107,17 +112,35 @@ def run(
                 load = Load(records or chosen.records, rate or chosen.rate, 0, limit_s=TIMEOUT_S)
                 for number, case in enumerate(cases(chosen, batch_sizes, lingers_ms, codecs)):
                     status(f"{name}: batch.size {case.batch_size}, linger.ms {case.linger_ms}, {case.codec}")
-                    rows.append({"table": "batching", "target": name, **measure(bootstrap_servers, f"batching-{number}", case, load)})
+                    rows.append(
+                        {
+                            "table": "batching",
+                            "target": name,
+                            **measure(bootstrap_servers, f"batching-{number}", case, load),
+                        }
+                    )
                 for number, limit in enumerate(LIMITS if limits else ()):
                     status(f"{name}: {limit.name}")
-                    rows.append({"table": "limits", "target": name, **limit_row(bootstrap_servers, f"limit-{number}", limit)})
+                    rows.append(
+                        {
+                            "table": "limits",
+                            "target": name,
+                            **limit_row(bootstrap_servers, f"limit-{number}", limit),
+                        }
+                    )
         except Unavailable as error:
             rows.append({"table": "batching", "target": name, "skipped": str(error)})
     return rows
 
 
-def cases(profile: Profile, batch_sizes: Sequence[int] = (), lingers_ms: Sequence[int] = (), codecs: Sequence[str] = ()) -> list[Case]:
-    """Every combination of what is given, or the profile's; and unless codecs are given, every level at the profile's `deep` case."""
+def cases(
+    profile: Profile,
+    batch_sizes: Sequence[int] = (),
+    lingers_ms: Sequence[int] = (),
+    codecs: Sequence[str] = (),
+) -> list[Case]:
+    """Every combination of what is given, or the profile's; and unless codecs are given, every
+    level at the profile's `deep` case."""
     sizes, lingers = batch_sizes or profile.batch_sizes, lingers_ms or profile.lingers_ms
     found = [Case(*values) for values in product(sizes, lingers, codecs or DEFAULT_CODECS)]
     if not codecs:
@@ -149,7 +172,13 @@ def measure(bootstrap_servers: str, topic: str, case: Case, load: Load) -> Row:
                 producer.send(topic, lines[number % len(lines)], on_delivery=partial(delivered, number))
         producer.flush(TIMEOUT_S)
         cpu_s, requests = time.process_time() - cpu_s, _requests(producer) - requests
-    row = row_of(case, load, journal, held(bootstrap_servers, topic), sum(len(lines[number % len(lines)]) for number in range(load.total)))
+    row = row_of(
+        case,
+        load,
+        journal,
+        held(bootstrap_servers, topic),
+        sum(len(lines[number % len(lines)]) for number in range(load.total)),
+    )
     with Admin({"bootstrap.servers": bootstrap_servers}) as admin:
         admin.delete_topics([topic])
     return {**row, "requests": requests, "cpu_s": round(cpu_s, 3)}
@@ -194,5 +223,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
                             [row[column] for row in shown if row["compression"] == codec])
                     for codec in dict.fromkeys(row["compression"] for row in shown)
                 }  # fmt: skip
-                panels.append(Lines(f"linger.ms {linger_ms}, {name}", series, "batch.size, bytes", unit, log_x=True))
+                panels.append(
+                    Lines(f"linger.ms {linger_ms}, {name}", series, "batch.size, bytes", unit, log_x=True)
+                )
     figure(path, panels, title="Batching and compression of log lines", columns=2)

@@ -35,18 +35,23 @@ class Limit:
 
 
 LIMITS = (
-    Limit("a record beyond max.request.size", "max.request.size=65536", 1, 100 * KIB, {"max.request.size": 64 * KIB}),
-    Limit("a record beyond max.message.bytes of the topic", "max.message.bytes=65536", 1, 100 * KIB, {}, {"max.message.bytes": "65536"}),
+    Limit("a record beyond max.request.size", "max.request.size=65536", 1, 100 * KIB,
+    {"max.request.size": 64 * KIB}),
+    Limit("a record beyond max.message.bytes of the topic", "max.message.bytes=65536", 1, 100 * KIB, {},
+    {"max.message.bytes": "65536"}),
     Limit(
-        "the same record, compressed below it", "max.message.bytes=65536, compression.type=zstd", 1, 100 * KIB,
+        "the same record, compressed below it", "max.message.bytes=65536, compression.type=zstd", 1,
+        100 * KIB,
         {"compression.type": "zstd"}, {"max.message.bytes": "65536"},
     ),
     Limit(
-        "a record beyond max.request.size that would compress", "max.request.size=65536, compression.type=zstd", 1, 100 * KIB,
+        "a record beyond max.request.size that would compress", "max.request.size=65536, "
+                                                                "compression.type=zstd", 1, 100 * KIB,
         {"max.request.size": 64 * KIB, "compression.type": "zstd"},
     ),
     Limit(
-        "a batch beyond max.message.bytes of the topic", "batch.size=262144, max.message.bytes=65536", 200, KIB,
+        "a batch beyond max.message.bytes of the topic", "batch.size=262144, max.message.bytes=65536", 200,
+        KIB,
         {"batch.size": 256 * KIB, "linger.ms": 1_000}, {"max.message.bytes": "65536"},
     ),
     Limit(
@@ -61,7 +66,8 @@ LIMITS = (
 
 
 def limit_row(bootstrap_servers: str, topic: str, limit: Limit) -> Row:
-    """{limit, setting, records, acked, batches, got}: `got` is the first error by name, "acknowledged", or both counted."""
+    """{limit, setting, records, acked, batches, got}: `got` is the first error by name,
+    "acknowledged", or both counted."""
     if limit.broker_up:
         with Admin({"bootstrap.servers": bootstrap_servers}) as admin:
             admin.create_topics([NewTopic(topic, partitions=1, configs=limit.topic)])
@@ -93,14 +99,20 @@ def told(limit: Limit, acked: int, batches: int, errors: list[Exception]) -> str
     if errors:
         text = str(errors[0])
         text = text if len(text) <= GOT_MAX_LETTERS else text[:GOT_MAX_LETTERS] + "…"
-        parts.append(f"{type(errors[0]).__name__}: {text}" if not acked else f"{len(errors)} × {type(errors[0]).__name__}: {text}")
+        parts.append(
+            f"{type(errors[0]).__name__}: {text}"
+            if not acked
+            else f"{len(errors)} × {type(errors[0]).__name__}: {text}"
+        )
     left = limit.records - acked - len(errors)
     if left and acked:
         parts.append(f"{left} not submitted")
     return "; ".join(parts)
 
 
-def _try(bootstrap_servers: str, topic: str, limit: Limit, kill: Callable[[], None] | None = None) -> tuple[int, list[Exception]]:
+def _try(
+    bootstrap_servers: str, topic: str, limit: Limit, kill: Callable[[], None] | None = None
+) -> tuple[int, list[Exception]]:
     """Number of acknowledged records, and the errors of the others; the first refusal of `send`
     ends it. `kill` kills the broker first.
     """

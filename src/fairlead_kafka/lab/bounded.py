@@ -1,7 +1,8 @@
 """Runs a client in a process of its own, with a time limit; for one that does not end in time, says
 where it hung.
 
-The process has `tell_where_on_request` called before it begins. When its time is over it is asked, and then killed.
+The process has `tell_where_on_request` called before it begins. When its time is over it is asked,
+and then killed.
 """
 
 from __future__ import annotations
@@ -38,13 +39,17 @@ def run_client(command: Sequence[str], limit_s: float) -> dict[str, Any]:
     except NotFinished as error:
         return {"skipped": str(error)}
     if ran.returncode != 0:
-        return {"skipped": f"failed: {ran.stderr.strip().splitlines()[-1] if ran.stderr.strip() else ran.returncode}"}
+        return {
+            "skipped": "failed: "
+            f"{ran.stderr.strip().splitlines()[-1] if ran.stderr.strip() else ran.returncode}"
+        }
     figures: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     return figures
 
 
 def run_bounded(command: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end. Raises NotFinished after `limit_s` seconds; the process is gone then."""
+    """Run a command to its end. Raises NotFinished after `limit_s` seconds; the process is gone
+    then."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         said, complained = process.communicate(timeout=limit_s)
@@ -68,7 +73,8 @@ def _where(process: subprocess.Popen[str]) -> str:
 
 
 def innermost(dump: str) -> str:
-    """ ", in function (file:line)" of the first frame that faulthandler gives of the main thread; "" if there is none."""
+    """ ", in function (file:line)" of the first frame that faulthandler gives of the main thread;
+    "" if there is none."""
     found = _FRAME.search(dump, max(0, dump.rfind(_MAIN_THREAD)))
     if found is None:
         return ""

@@ -1,9 +1,11 @@
-"""Records read per second, from the first line of a program on and once it is warm; CPU, memory; and latency from send to poll.
+"""Records read per second, from the first line of a program on and once it is warm; CPU, memory;
+and latency from send to poll.
 
-Each system is a fresh process that reads a topic as a program would (`peers.reading`): `cold` is all of it, from before the process is made
-until every record has come, and the part of it from the first poll on; `warm` is what it does after ten seconds. Java is Kafka's own
-consumer perf tool, whose figures are cold. `raw` fetches and decodes nothing but headers of batches: what the broker lets through.
-`latency` rows send and poll in one program at a steady rate (`peers.sent_to_polled`).
+Each system is a fresh process that reads a topic as a program would (`peers.reading`): `cold` is
+all of it, from before the process is made until every record has come, and the part of it from the
+first poll on; `warm` is what it does after ten seconds. Java is Kafka's own consumer perf tool,
+whose figures are cold. `raw` fetches and decodes nothing but headers of batches: what the broker
+lets through. `latency` rows send and poll in one program at a steady rate (`peers.sent_to_polled`).
 """
 
 from __future__ import annotations
@@ -116,10 +118,10 @@ def run(
     cells: Sequence[Cell] = (),
     latency: bool = True,
 ) -> list[Row]:
-    """Rows {system, target, record_size, partitions, compression, how, delay_ms, isolation, security, cold_s, first_100000_s,
-    cold_records_per_s, cold_cpu_s_per_million, records_per_s, mb_per_s, cpu_s_per_million, rss_mb}, what has no `cold` in it being warm;
-    or {…, skipped}.
-    Rows of latency have {system, target, how: "latency", rate, p50_ms, p99_ms, records}.
+    """Rows {system, target, record_size, partitions, compression, how, delay_ms, isolation,
+    security, cold_s, first_100000_s, cold_records_per_s, cold_cpu_s_per_million, records_per_s,
+    mb_per_s, cpu_s_per_million, rss_mb}, what has no `cold` in it being warm; or {…, skipped}. Rows
+    of latency have {system, target, how: "latency", rate, p50_ms, p99_ms, records}.
     """
     chosen = PROFILES[profile]
     if records is not None:
@@ -139,7 +141,9 @@ def run(
             for cell in (cell for cell in cells or chosen.cells if cell.delay_ms):
                 with faulty_target(name, brokers=1) as far:
                     far.slow(0, latency_ms=cell.delay_ms)
-                    rows += _measure(status, name, far.bootstrap_servers, Place(far.bootstrap_servers), cell, chosen, peers)
+                    rows += _measure(
+                        status, name, far.bootstrap_servers, Place(far.bootstrap_servers), cell, chosen, peers
+                    )
         except Unavailable as error:
             rows += [{"system": system, "target": name, "skipped": str(error)} for system in peers]
     return rows
@@ -151,8 +155,13 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     read = [row for row in rows if row["how"] != "latency"]
     for place in dict.fromkeys((row["target"], *(row[name] for name in asdict(PLAIN))) for row in read):
         found = [row for row in read if (row["target"], *(row[name] for name in asdict(PLAIN))) == place]
-        series = {each: [row.get(key) for row in found] for each, key in (("cold", "cold_records_per_s"), ("warm", "records_per_s"))}
-        panels.append(Bars(", ".join(map(str, place)), [row["system"] for row in found], series, "records/s", log=True))
+        series = {
+            each: [row.get(key) for row in found]
+            for each, key in (("cold", "cold_records_per_s"), ("warm", "records_per_s"))
+        }
+        panels.append(
+            Bars(", ".join(map(str, place)), [row["system"] for row in found], series, "records/s", log=True)
+        )
     figure(path, panels, title="Records read per second")
 
 
@@ -162,7 +171,13 @@ def records_of(cell: Cell, records: int) -> int:
 
 
 def _measure(
-    status: Status, name: str, bootstrap_servers: str, place: Place, cell: Cell, chosen: Profile, peers: Sequence[str]
+    status: Status,
+    name: str,
+    bootstrap_servers: str,
+    place: Place,
+    cell: Cell,
+    chosen: Profile,
+    peers: Sequence[str],
 ) -> list[Row]:
     """A row for each system. `bootstrap_servers`: the plaintext address, for preparing; `place`:
     what is read from.
@@ -174,7 +189,14 @@ def _measure(
     rows: list[Row] = []
     for system in peers:
         status(f"{name}, {topic}: {system}")
-        rows.append({"system": system, "target": name, **asdict(cell), **_once(system, place, topic, cell, count, chosen)})
+        rows.append(
+            {
+                "system": system,
+                "target": name,
+                **asdict(cell),
+                **_once(system, place, topic, cell, count, chosen),
+            }
+        )
     with Admin({"bootstrap.servers": bootstrap_servers}) as admin:
         admin.delete_topics([topic])
     return rows
@@ -245,12 +267,14 @@ def figures(marks: Row, cell: Cell, count: int) -> Row:
 
 
 def _java(place: Place, topic: str, cell: Cell, count: int) -> Row:
-    """Kafka's own kafka-consumer-perf-test, whose only way is a group; what it calls the fetch time is from the assignment on."""
+    """Kafka's own kafka-consumer-perf-test, whose only way is a group; what it calls the fetch time
+    is from the assignment on."""
     secured = settings_of("java", place.trust)
     settings = (f"isolation.level={cell.isolation}", *(f"{key}={value}" for key, value in secured.items()))
     command = java_command(
         "org.apache.kafka.tools.ConsumerPerformance",
-        "--bootstrap-server", place.bootstrap_servers, "--topic", topic, "--num-records", str(count), "--timeout", "30000", "--hide-header",
+        "--bootstrap-server", place.bootstrap_servers, "--topic", topic, "--num-records", str(count),
+        "--timeout", "30000", "--hide-header",
         *(part for setting in settings for part in ("--command-property", setting)),
     )  # fmt: skip
     try:
@@ -269,7 +293,9 @@ def _java(place: Place, topic: str, cell: Cell, count: int) -> Row:
     }
 
 
-def _latencies(status: Status, name: str, bootstrap_servers: str, chosen: Profile, peers: Sequence[str]) -> list[Row]:
+def _latencies(
+    status: Status, name: str, bootstrap_servers: str, chosen: Profile, peers: Sequence[str]
+) -> list[Row]:
     """Rows of latency, the median round of each system, which take turns: a fresh broker is slow
     for the first client.
     """
@@ -277,9 +303,13 @@ def _latencies(status: Status, name: str, bootstrap_servers: str, chosen: Profil
     for number in range(LATENCY_ROUNDS):
         for system, rows in found.items():
             status(f"{name}, latency from send to poll, round {number + 1} of {LATENCY_ROUNDS}: {system}")
-            rows.append(_latency(bootstrap_servers, f"consume-latency-{number}-{system}", system, chosen.latency_s))
+            rows.append(
+                _latency(bootstrap_servers, f"consume-latency-{number}-{system}", system, chosen.latency_s)
+            )
     told = {"target": name, "how": "latency", "rate": sent_to_polled.RATE}
-    return [{"system": system, **told, **sorted(rows, key=_p50)[len(rows) // 2]} for system, rows in found.items()]
+    return [
+        {"system": system, **told, **sorted(rows, key=_p50)[len(rows) // 2]} for system, rows in found.items()
+    ]
 
 
 def _p50(row: Row) -> float:

@@ -1,15 +1,19 @@
-"""`kill -9` on a streaming query at every step of an exactly-once write: is each input row there once, for readers of committed data?
+"""`kill -9` on a streaming query at every step of an exactly-once write: is each input row there
+once, for readers of committed data?
 
-The query reads numbered rows and writes them to a topic. Each of its lives has a step at which its driver is killed, with everything below
-it, and every other life one at which a task is killed before that; then it is started again from its checkpoint. When enough have died it
-runs to its end, and the topic is read with isolation.level=read_committed. Steps come in turn, so that so many kills as there are
-steps meet each of them.
+The query reads numbered rows and writes them to a topic. Each of its lives has a step at which its
+driver is killed, with everything below it, and every other life one at which a task is killed
+before that; then it is started again from its checkpoint. When enough have died it runs to its end,
+and the topic is read with isolation.level=read_committed. Steps come in turn, so that so many kills
+as there are steps meet each of them.
 
-Two engines. `spark`: real Spark, from a topic to a topic by `format("fairlead")`; a life costs Spark's start, some ten seconds.
-`processes`: an engine of our own that drives the same task and driver code in processes of their own (`peers.exactly_once_engine`).
+Two engines. `spark`: real Spark, from a topic to a topic by `format("fairlead")`; a life costs
+Spark's start, some ten seconds. `processes`: an engine of our own that drives the same task and
+driver code in processes of their own (`peers.exactly_once_engine`).
 
-Rows `{"target", "kills", "rows_in", "rows_out", "lost", "duplicated"}`: `kills` counts drivers and tasks that were killed, `lost` input
-rows that are not there, `duplicated` those that are there more than once.
+Rows `{"target", "kills", "rows_in", "rows_out", "lost", "duplicated"}`: `kills` counts drivers and
+tasks that were killed, `lost` input rows that are not there, `duplicated` those that are there more
+than once.
 """
 
 from __future__ import annotations
@@ -41,8 +45,20 @@ from fairlead_kafka.lab.peers.deaths import DIED, WAITING, Death
 from fairlead_kafka.lab.process_tree import descendants
 from fairlead_kafka.lab.targets import target
 
-ENGINES = {"spark": "fairlead_kafka.lab.peers.exactly_once_spark", "processes": "fairlead_kafka.lab.peers.exactly_once_engine"}
-DRIVER_STEPS = ("TASKS_ENDED", "TAKEN_OVER", "VOTED", "DECISION_SENT", "DECIDED", "ENDED_SOME", "ENDED", "DONE")
+ENGINES = {
+    "spark": "fairlead_kafka.lab.peers.exactly_once_spark",
+    "processes": "fairlead_kafka.lab.peers.exactly_once_engine",
+}
+DRIVER_STEPS = (
+    "TASKS_ENDED",
+    "TAKEN_OVER",
+    "VOTED",
+    "DECISION_SENT",
+    "DECIDED",
+    "ENDED_SOME",
+    "ENDED",
+    "DONE",
+)
 """Steps at which a driver is killed: TASKS_ENDED, then `spark.exactly_once.driver.Step`'s."""
 TASK_STEPS = ("OPENED", "WRITTEN", "PREPARED")
 """Steps of `spark.exactly_once.task.TaskStep` at which a task is killed."""
@@ -103,7 +119,9 @@ class _Query:
         failed = process.returncode not in (0, -signal.SIGKILL)
         self.failures = self.failures + 1 if failed else 0
         if self.failures > FAILURES_MAX:
-            raise FairleadError(f"the query failed {self.failures} times in a row: {said.read_text(errors='replace')[-2000:]}")
+            raise FairleadError(
+                f"the query failed {self.failures} times in a row: {said.read_text(errors='replace')[-2000:]}"
+            )
         return process.returncode == 0
 
 
@@ -112,7 +130,9 @@ def run(status: Status, *, kills: int, targets: Sequence[str], engine: str, seed
     rows = []
     for name in targets:
         if engine == "spark" and find_spec("pyspark") is None:
-            rows.append({"target": name, "skipped": "pyspark is not installed; pip install 'fairlead-kafka[spark]'"})
+            rows.append(
+                {"target": name, "skipped": "pyspark is not installed; pip install 'fairlead-kafka[spark]'"}
+            )
             continue
         try:
             with target(name) as servers, tempfile.TemporaryDirectory(prefix="fairlead-once-") as folder:
@@ -141,7 +161,10 @@ def trial(status: Status, bootstrap_servers: str, kills: int, engine: str, seed:
     status(f"{bootstrap_servers}: to the end")
     while not query.live([], None if engine == "spark" else rows):
         status(f"{bootstrap_servers}: to the end, once more")
-    status(f"{bootstrap_servers}: " + ", ".join(f"{step} {count}" for step, count in sorted(query.killed.items())))
+    status(
+        f"{bootstrap_servers}: "
+        + ", ".join(f"{step} {count}" for step, count in sorted(query.killed.items()))
+    )
     return {"kills": query.killed.total(), **verdict(range(rows), _committed(client))}
 
 
@@ -182,7 +205,9 @@ def _await_end(process: subprocess.Popen[bytes], signs: Sequence[Path]) -> None:
     deadline_s = time.monotonic() + LIFE_MAX_S
     while process.poll() is None and not any(sign.exists() for sign in signs):
         if time.monotonic() > deadline_s:
-            raise FairleadError(f"the query neither ended nor came to where it was to be killed within {LIFE_MAX_S:g} s")
+            raise FairleadError(
+                f"the query neither ended nor came to where it was to be killed within {LIFE_MAX_S:g} s"
+            )
         time.sleep(0.01)
 
 
@@ -198,12 +223,15 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _committed(client: dict[str, str]) -> list[int]:
-    """The numbers in the topic, for readers of committed data; waits for transactions that are still open."""
+    """The numbers in the topic, for readers of committed data; waits for transactions that are
+    still open."""
     found: list[int] = []
     with Consumer({**client, "isolation.level": "read_committed"}) as consumer, Admin(client) as admin:
         partitions = [TopicPartition(SINK, number) for number in range(SINK_PARTITIONS)]
         ends = admin.list_offsets(dict.fromkeys(partitions, -1))
         for partition, end in ends.items():
-            for table in consumer.read_range(partition, 0, end.offset if end else 0, columns=["value"], timeout_s=READ_TIMEOUT_S):
+            for table in consumer.read_range(
+                partition, 0, end.offset if end else 0, columns=["value"], timeout_s=READ_TIMEOUT_S
+            ):
                 found += pc.cast(pc.cast(table.column("value"), "string"), "int64").to_pylist()
     return found

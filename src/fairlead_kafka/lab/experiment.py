@@ -62,7 +62,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "A program that starts, sends or reads, and ends: seconds, CPU and memory, beside the peers.",
             "fairlead_kafka.lab.first_second",
         ),
-        Experiment("kernels", "Records encoded and decoded per second by the kernels, no network.", "fairlead_kafka.lab.kernels"),
+        Experiment(
+            "kernels",
+            "Records encoded and decoded per second by the kernels, no network.",
+            "fairlead_kafka.lab.kernels",
+        ),
         Experiment(
             "throughput",
             "Records produced per second, beside the peers, on Apache Kafka and on our cluster.",
@@ -74,10 +78,14 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "fairlead_kafka.lab.consume",
         ),
         Experiment(
-            "batching", "What batch.size, linger.ms, compression and the limits do to the same records.", "fairlead_kafka.lab.batching"
+            "batching",
+            "What batch.size, linger.ms, compression and the limits do to the same records.",
+            "fairlead_kafka.lab.batching",
         ),
         Experiment(
-            "kip480", "Latency by partitions, rate and linger: round robin, sticky and late, as in KIP-480.", "fairlead_kafka.lab.kip480"
+            "kip480",
+            "Latency by partitions, rate and linger: round robin, sticky and late, as in KIP-480.",
+            "fairlead_kafka.lab.kip480",
         ),
         Experiment(
             "kip794",
@@ -86,7 +94,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         ),
         Experiment(
             "scenarios",
-            "Latency and evenness in virtual time with keys, stalls, bursts, changing brokers and too high rates.",
+            "Latency and evenness in virtual time with keys, stalls, bursts, changing brokers and too high "
+            "rates.",
             "fairlead_kafka.lab.scenarios",
         ),
         Experiment(
@@ -101,23 +110,30 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         ),
         Experiment(
             "spark",
-            "Rows per second and latency through Spark: read, write, copy, beside Spark's own Kafka connector.",
+            "Rows per second and latency through Spark: read, write, copy, beside Spark's own Kafka "
+            "connector.",
             "fairlead_kafka.lab.spark",
         ),
         Experiment(
             "soak",
-            "Every kind of load on three brokers for a long time, a kill a minute: does anything rise, is anything lost?",
+            "Every kind of load on three brokers for a long time, a kill a minute: does anything rise, is "
+            "anything lost?",
             "fairlead_kafka.lab.soak",
         ),
     )
 }
 
 TRIALS: Mapping[str, str] = {
-    "bounded": "Gigabytes through Spark's read and write with a small heap and small Python workers: is anything lost?",
-    "exactly-once": "`kill -9` on a Spark query at every step of an exactly-once write: is each row there once?",
-    "replication": "What a partition, a producer and a consumer go through when replicas are lost, step by step.",
-    "killstorm": "`kill -9` over and over on brokers under load from three clients: is anything lost, or there twice?",
-    "transcript": "The same requests to Apache Kafka and to our cluster, the answers compared field by field.",
+    "bounded": "Gigabytes through Spark's read and write with a small heap and small Python workers: is "
+    "anything lost?",
+    "exactly-once": "`kill -9` on a Spark query at every step of an exactly-once write: is each row there "
+    "once?",
+    "replication": "What a partition, a producer and a consumer go through when replicas are lost, step by "
+    "step.",
+    "killstorm": "`kill -9` over and over on brokers under load from three clients: is anything lost, or "
+    "there twice?",
+    "transcript": "The same requests to Apache Kafka and to our cluster, the answers compared field by "
+    "field.",
 }
 """Trials by name: commands of the lab that tell right from wrong, not fast from slow, and have
 nothing to draw.

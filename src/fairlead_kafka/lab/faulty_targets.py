@@ -1,4 +1,5 @@
-"""Clusters whose brokers can be made slow or dead while a client produces: our own in this process, or Apache Kafka behind proxies."""
+"""Clusters whose brokers can be made slow or dead while a client produces: our own in this process,
+or Apache Kafka behind proxies."""
 
 from __future__ import annotations
 
@@ -60,11 +61,14 @@ class _Apache:
 
 
 @contextmanager
-def faulty_target(name: str, brokers: int = 3, slowable: Collection[int] = (0,), heap: str = "512m") -> Iterator[FaultyTarget]:
+def faulty_target(
+    name: str, brokers: int = 3, slowable: Collection[int] = (0,), heap: str = "512m"
+) -> Iterator[FaultyTarget]:
     """A fresh cluster, "fairlead" or "apache-kafka", stopped and removed at the end.
 
-    `slowable`: the brokers that `slow` will be called for; of Apache Kafka they stand behind a proxy. `heap`: of each of its JVMs.
-    Raises `apache_kafka.Unavailable` if Apache Kafka cannot be had here.
+    `slowable`: the brokers that `slow` will be called for; of Apache Kafka they stand behind a
+    proxy. `heap`: of each of its JVMs. Raises `apache_kafka.Unavailable` if Apache Kafka cannot be
+    had here.
     """
     if name == "fairlead":
         with Cluster(brokers) as cluster:
@@ -88,7 +92,11 @@ def fault(target: FaultyTarget, kind: str, delay_ms: float, node_id: int = 0) ->
         target.kill(node_id)
         _wait_until_known(target, node_id, there=False)
     else:
-        target.slow(node_id, produce_service_time_ms=delay_ms if kind == "serial" else 0, latency_ms=delay_ms if kind == "latency" else 0)
+        target.slow(
+            node_id,
+            produce_service_time_ms=delay_ms if kind == "serial" else 0,
+            latency_ms=delay_ms if kind == "latency" else 0,
+        )
     try:
         yield
     finally:
@@ -107,5 +115,8 @@ def _wait_until_known(target: FaultyTarget, node_id: int, there: bool) -> None:
     with Admin({"bootstrap.servers": target.bootstrap_servers}) as admin:
         while (node_id in {node.node_id for node in admin.describe_cluster().nodes}) != there:
             if time.monotonic() > deadline_s:
-                raise TimedOut(f"broker {node_id} was not known to be {'there' if there else 'gone'} within {_FENCED_WITHIN_S:g} s")
+                raise TimedOut(
+                    f"broker {node_id} was not known to be {'there' if there else 'gone'} within "
+                    f"{_FENCED_WITHIN_S:g} s"
+                )
             time.sleep(0.05)

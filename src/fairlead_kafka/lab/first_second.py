@@ -1,13 +1,16 @@
 """The cost of a short program that starts, does its work and ends: each row a fresh process,
 nothing prepared; ours beside the peers.
 
-Every Python client runs the same short program (`peers.fresh`), Java Kafka's own performance tools; 100-byte values, acks=all, 12
-partitions. Systems take turns within a round, so that what the machine does to one it does to all; a row is the median round. Modules
-were compiled before, as they are after an installation, and the topic that is read exists.
+Every Python client runs the same short program (`peers.fresh`), Java Kafka's own performance tools;
+100-byte values, acks=all, 12 partitions. Systems take turns within a round, so that what the
+machine does to one it does to all; a row is the median round. Modules were compiled before, as they
+are after an installation, and the topic that is read exists.
 
-Rows {system, target, what, records, seconds, cpu_s, rss_mb}. `import`, `client made`, `first record acknowledged` and `first record read`
-count from right before the process is made; their CPU seconds up to there, and their memory is what is resident then. `sent` and `read`
-are the whole process, to its end, with its peak of memory. `cluster started`: ours in this Python (`Cluster`), and Apache Kafka.
+Rows {system, target, what, records, seconds, cpu_s, rss_mb}. `import`, `client made`, `first record
+acknowledged` and `first record read` count from right before the process is made; their CPU seconds
+up to there, and their memory is what is resident then. `sent` and `read` are the whole process, to
+its end, with its peak of memory. `cluster started`: ours in this Python (`Cluster`), and Apache
+Kafka.
 """
 
 from __future__ import annotations
@@ -96,14 +99,25 @@ def run(
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Seconds by system, a panel for what the same number of records takes, all on Apache Kafka if that was measured."""
+    """Seconds by system, a panel for what the same number of records takes, all on Apache Kafka if
+    that was measured."""
     name = "apache-kafka" if any(row["target"] == "apache-kafka" for row in rows) else rows[0]["target"]
-    found = {(row["what"], row["records"], row["system"]): row["seconds"] for row in rows if row["target"] == name}
+    found = {
+        (row["what"], row["records"], row["system"]): row["seconds"] for row in rows if row["target"] == name
+    }
     panels = []
     for what, records in dict.fromkeys((what, records) for what, records, _ in found):
         systems = [system for each, count, system in found if (each, count) == (what, records)]
         title = what if records <= 1 else f"{records:,} records {what}"
-        panels.append(Bars(title, systems, {"seconds": [found[what, records, system] for system in systems]}, "seconds", log=True))
+        panels.append(
+            Bars(
+                title,
+                systems,
+                {"seconds": [found[what, records, system] for system in systems]},
+                "seconds",
+                log=True,
+            )
+        )
     figure(path, panels, title=f"A program from its start, {name}", columns=2)
 
 
@@ -129,14 +143,22 @@ def _fill(bootstrap_servers: str, records: int) -> None:
     config = {"bootstrap.servers": bootstrap_servers}
     with Admin(config) as admin:
         admin.create_topics([NewTopic(SENT, partitions=PARTITIONS), NewTopic(READ, partitions=PARTITIONS)])
-    values = pa.table({"value": pa.array([os.urandom(fresh.SIZE) for _ in range(1_000)] * (FILLED // 1_000), pa.binary())})
+    values = pa.table(
+        {"value": pa.array([os.urandom(fresh.SIZE) for _ in range(1_000)] * (FILLED // 1_000), pa.binary())}
+    )
     with Producer(config) as producer:
         for _ in range(max(1, records // FILLED)):
             producer.send_table(READ, values).result()
 
 
-def _measure(status: Status, name: str, place: _Place, peers: Sequence[str], chosen: Profile, rounds: int) -> list[Row]:
-    tasks = [("idle", 0), *(("send", count) for count in chosen.counts), *(("read", count) for count in chosen.counts)]
+def _measure(
+    status: Status, name: str, place: _Place, peers: Sequence[str], chosen: Profile, rounds: int
+) -> list[Row]:
+    tasks = [
+        ("idle", 0),
+        *(("send", count) for count in chosen.counts),
+        *(("read", count) for count in chosen.counts),
+    ]
     rows: list[Row] = []
     for task, records in tasks:
         found: dict[tuple[str, str], list[Row]] = {}
@@ -149,7 +171,9 @@ def _measure(status: Status, name: str, place: _Place, peers: Sequence[str], cho
                     if number > 0 or "skipped" in row:
                         found.setdefault((system, row["what"]), []).append(row)
         for (system, what), measured in found.items():
-            rows.append({"system": system, "target": name, "what": what, "records": records, **_median(measured)})
+            rows.append(
+                {"system": system, "target": name, "what": what, "records": records, **_median(measured)}
+            )
     return rows
 
 
@@ -161,7 +185,9 @@ def _median(rows: Sequence[Row]) -> Row:
     skipped = [row for row in rows if "skipped" in row]
     if skipped:
         return {"skipped": skipped[0]["skipped"]}
-    return {key: round(statistics.median(row[key] for row in rows), 4) for key in ("seconds", "cpu_s", "rss_mb")}
+    return {
+        key: round(statistics.median(row[key] for row in rows), 4) for key in ("seconds", "cpu_s", "rss_mb")
+    }
 
 
 def _once(system: str, task: str, records: int, place: _Place) -> list[Row]:
@@ -185,7 +211,12 @@ def _once(system: str, task: str, records: int, place: _Place) -> list[Row]:
 
 
 def _marked(what: str, mark: str, figures: Row) -> Row:
-    return {"what": what, "seconds": figures[f"{mark}_s"], "cpu_s": figures[f"{mark}_cpu_s"], "rss_mb": figures["rss_mb"]}
+    return {
+        "what": what,
+        "seconds": figures[f"{mark}_s"],
+        "cpu_s": figures[f"{mark}_cpu_s"],
+        "rss_mb": figures["rss_mb"],
+    }
 
 
 def _command(system: str, task: str, records: int, place: _Place) -> list[str]:
@@ -193,13 +224,15 @@ def _command(system: str, task: str, records: int, place: _Place) -> list[str]:
     if system == "java" and task == "send":
         return java_command(
             "org.apache.kafka.tools.ProducerPerformance",
-            "--topic", topic, "--num-records", str(records), "--record-size", str(fresh.SIZE), "--throughput", "-1",
+            "--topic", topic, "--num-records", str(records), "--record-size", str(fresh.SIZE), "--throughput",
+            "-1",
             "--command-property", f"bootstrap.servers={place.bootstrap_servers}", "acks=all",
         )  # fmt: skip
     if system == "java":
         return java_command(
             "org.apache.kafka.tools.ConsumerPerformance",
-            "--bootstrap-server", place.bootstrap_servers, "--topic", topic, "--num-records", str(records), "--timeout", "30000",
+            "--bootstrap-server", place.bootstrap_servers, "--topic", topic, "--num-records", str(records),
+            "--timeout", "30000",
         )  # fmt: skip
     job = {
         "system": system,
@@ -216,7 +249,11 @@ def _command(system: str, task: str, records: int, place: _Place) -> list[str]:
 
 def _clusters(status: Status, targets: Sequence[str], rounds: int) -> list[Row]:
     rows: list[Row] = []
-    for system, name, brokers in (("fairlead", "fairlead", 3), ("fairlead", "fairlead", 1), ("java", "apache-kafka", 1)):
+    for system, name, brokers in (
+        ("fairlead", "fairlead", 3),
+        ("fairlead", "fairlead", 1),
+        ("java", "apache-kafka", 1),
+    ):
         if name not in targets:
             continue
         status(f"starting {name} with {brokers} brokers")
@@ -240,7 +277,15 @@ def _started(name: str, brokers: int) -> Row:
                 cpu_s += (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
                 rss_mb += int(stat[21]) * os.sysconf("SC_PAGE_SIZE") / 2**20
         return {"seconds": seconds, "cpu_s": cpu_s, "rss_mb": rss_mb}
-    job = {"system": "fairlead", "task": "cluster", "bootstrap_servers": "", "topic": "", "partitions": 0, "records": brokers, "file": ""}
+    job = {
+        "system": "fairlead",
+        "task": "cluster",
+        "bootstrap_servers": "",
+        "topic": "",
+        "partitions": 0,
+        "records": brokers,
+        "file": "",
+    }
     command = [sys.executable, fresh.__file__, json.dumps({**job, "started_s": time.monotonic()})]
     ran = run_whole(command, RUN_TIMEOUT_S, without_cache_ban())
     if ran.returncode:

@@ -1,10 +1,13 @@
-"""One broker of three goes slow, or dies, while a client sends as hard as it goes: what do the other two still get?
+"""One broker of three goes slow, or dies, while a client sends as hard as it goes: what do the
+other two still get?
 
-librdkafka's issue #2677, open since 2020: a queue that all brokers share fills with the records of the one that does not take them,
-and then nothing gets in. Six partitions without replicas, two led by each broker, so that a fault touches its own third alone. Each
-client runs in a process of its own, one thread of its application sending; it is measured, then broker 0 breaks, then it is measured
-again: `share` compares two times of one run of one process, and noise from hour to hour does not enter. What is counted are records of
-the healthy brokers' partitions, by their acknowledgements (`peers.pressed`).
+librdkafka's issue #2677, open since 2020: a queue that all brokers share fills with the records of
+the one that does not take them, and then nothing gets in. Six partitions without replicas, two led
+by each broker, so that a fault touches its own third alone. Each client runs in a process of its
+own, one thread of its application sending; it is measured, then broker 0 breaks, then it is
+measured again: `share` compares two times of one run of one process, and noise from hour to hour
+does not enter. What is counted are records of the healthy brokers' partitions, by their
+acknowledgements (`peers.pressed`).
 
 Slow: every answer of the broker comes 500 ms late. Dead: killed, nobody takes its partitions over.
 """
@@ -80,11 +83,14 @@ def run(
     faults: Sequence[str] = FAULTS,
     rate: int = 0,
 ) -> list[Row]:
-    """Rows {system, target, load, fault, healthy_records_per_s, share, p99_ms, acked, failed, rss_mb}, or {…, skipped}.
+    """Rows {system, target, load, fault, healthy_records_per_s, share, p99_ms, acked, failed,
+    rss_mb}, or {…, skipped}.
 
-    `fault` "none": before the fault, the mean of this system's runs; its `share` is 1. `p99_ms`: from submission to acknowledgement, on
-    the healthy partitions. `acked` and `failed`: all partitions, while `healthy_records_per_s` was counted; `failed` are records that
-    were refused or given up. `rss_mb`: the client's peak. `rate`: records/s that are offered; 0: as fast as the client takes them.
+    `fault` "none": before the fault, the mean of this system's runs; its `share` is 1. `p99_ms`:
+    from submission to acknowledgement, on the healthy partitions. `acked` and `failed`: all
+    partitions, while `healthy_records_per_s` was counted; `failed` are records that were refused or
+    given up. `rss_mb`: the client's peak. `rate`: records/s that are offered; 0: as fast as the
+    client takes them.
     """
     rows: list[Row] = []
     for name in targets:
@@ -106,11 +112,20 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """
     panels = []
     for target, load in dict.fromkeys((row["target"], row["load"]) for row in rows):
-        shown = [row for row in rows if (row["target"], row["load"]) == (target, load) and row["fault"] != NO_FAULT]
+        shown = [
+            row for row in rows if (row["target"], row["load"]) == (target, load) and row["fault"] != NO_FAULT
+        ]
         shares = {(row["system"], row["fault"]): row["share"] for row in shown}
         systems = list(dict.fromkeys(row["system"] for row in shown))
         series = {f"one broker {kind}": [shares.get((system, kind)) for system in systems] for kind in FAULTS}
-        panels.append(Bars(f"{load} load, {target}", systems, series, "records/s of the healthy two, by those before the fault"))
+        panels.append(
+            Bars(
+                f"{load} load, {target}",
+                systems,
+                series,
+                "records/s of the healthy two, by those before the fault",
+            )
+        )
     figure(path, panels, title="One broker of three goes slow, or dies")
 
 
@@ -131,7 +146,9 @@ class _Bench:
         self._topics += 1
         topic = f"isolation-{self._topics}"
         with Admin({"bootstrap.servers": self.target.bootstrap_servers}) as admin:
-            admin.create_topics([NewTopic(topic, assignments=[[number % BROKERS] for number in range(PARTITIONS)])])
+            admin.create_topics(
+                [NewTopic(topic, assignments=[[number % BROKERS] for number in range(PARTITIONS)])]
+            )
         chosen = SYSTEMS[system]
         task = Task(
             system=chosen.client,
@@ -149,14 +166,18 @@ class _Bench:
         def break_broker() -> AbstractContextManager[None]:
             return fault(self.target, "latency" if kind == "slow" else "dead", LATENCY_MS, FAULTY_BROKER)
 
-        limit_s = self.phases.warmup + self.phases.baseline + self.phases.settling + self.phases.fault + START_S
+        limit_s = (
+            self.phases.warmup + self.phases.baseline + self.phases.settling + self.phases.fault + START_S
+        )
         told = run_client(command_of(task), limit_s, break_broker)
         with Admin({"bootstrap.servers": self.target.bootstrap_servers}) as admin:
             admin.delete_topics([topic])
         return told
 
 
-def _measure(bench: _Bench, status: Status, target: str, system: str, load: str, faults: Sequence[str]) -> list[Row]:
+def _measure(
+    bench: _Bench, status: Status, target: str, system: str, load: str, faults: Sequence[str]
+) -> list[Row]:
     told = {}
     for kind in faults:
         status(f"{target}, {load}, one broker {kind}: {system}")
@@ -188,7 +209,14 @@ def rows_of(told: dict[str, dict[str, Any]]) -> list[Row]:
             rows.append({"fault": kind, "skipped": one["skipped"]})
             continue
         before, after = one["baseline"]["healthy_records_per_s"], one["fault"]["healthy_records_per_s"]
-        rows.append({"fault": kind, **one["fault"], "share": round(after / before, 3) if before else None, "rss_mb": one["rss_mb"]})
+        rows.append(
+            {
+                "fault": kind,
+                **one["fault"],
+                "share": round(after / before, 3) if before else None,
+                "rss_mb": one["rss_mb"],
+            }
+        )
     keys = ("fault", "healthy_records_per_s", "share", "p99_ms", "acked", "failed", "rss_mb", "skipped")
     return [{key: row[key] for key in keys if key in row} for row in rows]
 
@@ -201,11 +229,20 @@ def command_of(task: Task) -> list[str]:
     words = [
         task.bootstrap_servers, task.topic, "keyed" if task.keyed else "unkeyed", str(task.partitions),
         ",".join(map(str, task.faulty)), str(task.record_size), str(task.rate),
-        *(str(round(seconds * 1000)) for seconds in (phases.warmup, phases.baseline, phases.settling, phases.fault)),
+        *(str(round(seconds * 1000)) for seconds in (phases.warmup, phases.baseline, phases.settling,
+        phases.fault)),
         *(f"{key}={value}" for key, value in task.config.items()),
     ]  # fmt: skip
     source = Path(__file__).parent / "peers" / "PressedProducer.java"
-    return [java(), "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{jars()}/*", str(source), *words]
+    return [
+        java(),
+        "-Xmx512m",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+        "-cp",
+        f"{jars()}/*",
+        str(source),
+        *words,
+    ]
 
 
 def _missing(system: str) -> str | None:
@@ -220,7 +257,9 @@ def _missing(system: str) -> str | None:
     return None
 
 
-def run_client(command: Sequence[str], limit_s: float, break_broker: Callable[[], AbstractContextManager[None]]) -> dict[str, Any]:
+def run_client(
+    command: Sequence[str], limit_s: float, break_broker: Callable[[], AbstractContextManager[None]]
+) -> dict[str, Any]:
     """Run a client, break the broker when it asks for it, and heal the broker at the end.
 
     Returns the client's last report, or {"skipped": why}.
@@ -247,4 +286,6 @@ def run_client(command: Sequence[str], limit_s: float, break_broker: Callable[[]
             return told
         said.seek(0)
         lines = [line for line in said.read().splitlines() if line.strip()]
-        return {"skipped": f"failed: {lines[-1][-200:] if lines else f'it told nothing within {limit_s:g} s'}"}
+        return {
+            "skipped": f"failed: {lines[-1][-200:] if lines else f'it told nothing within {limit_s:g} s'}"
+        }

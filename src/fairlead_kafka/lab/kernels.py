@@ -1,7 +1,8 @@
 """Speed of encoding columns into record batches and of decoding these, on one and two threads.
 
-Encoding is `encode_many` into batches of 1 MiB with their CRC, decoding is `decode` of the same batches with the CRCs
-checked: what a producer and a consumer call, not the kernels alone. Keys are null, values random bytes.
+Encoding is `encode_many` into batches of 1 MiB with their CRC, decoding is `decode` of the same
+batches with the CRCs checked: what a producer and a consumer call, not the kernels alone. Keys are
+null, values random bytes.
 """
 
 from __future__ import annotations
@@ -39,10 +40,12 @@ _PROFILES = {"quick": _Load(8 << 20, 300_000, 5), "full": _Load(64 << 20, 3_000_
 
 
 def run(status: Status, profile: str = "quick") -> list[dict[str, Any]]:
-    """Rows `{"kernel": "encode" | "decode", "record_size", "threads", "records_per_s", "gb_per_s"}`.
+    """Rows `{"kernel": "encode" | "decode", "record_size", "threads", "records_per_s",
+    "gb_per_s"}`.
 
-    `profile` is "quick" (a few seconds) or "full"; `record_size` is the value's, in bytes; `gb_per_s` counts value bytes in
-    10**9. Each row is the fastest of several repetitions, its threads working on columns of their own.
+    `profile` is "quick" (a few seconds) or "full"; `record_size` is the value's, in bytes;
+    `gb_per_s` counts value bytes in 10**9. Each row is the fastest of several repetitions, its
+    threads working on columns of their own.
     """
     load = _PROFILES[profile]
     rows: list[dict[str, Any]] = []
@@ -70,7 +73,14 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     groups = list(dict.fromkeys((row["kernel"], row["record_size"]) for row in rows))
     rates = {(row["kernel"], row["record_size"], row["threads"]): row["records_per_s"] for row in rows}
     series = {f"{threads} threads": [rates.get((*group, threads)) for group in groups] for threads in THREADS}
-    bars(path, "Kernels: records per second", [f"{kernel} {size} B" for kernel, size in groups], series, "records/s", log=True)
+    bars(
+        path,
+        "Kernels: records per second",
+        [f"{kernel} {size} B" for kernel, size in groups],
+        series,
+        "records/s",
+        log=True,
+    )
 
 
 class _Task:
@@ -82,7 +92,9 @@ class _Task:
         offsets = np.arange(self.count + 1, dtype=np.int64) * record_size
         self.columns = RecordColumns(self.count, None, BinaryColumn(data, offsets))
         cuts = np.concatenate([[0], cut(Slice(self.columns, 0, self.count), BATCH_BYTES, BATCH_BYTES)])
-        self.calls = [cuts[start : start + BATCHES_PER_CALL + 1] for start in range(0, len(cuts) - 1, BATCHES_PER_CALL)]
+        self.calls = [
+            cuts[start : start + BATCHES_PER_CALL + 1] for start in range(0, len(cuts) - 1, BATCHES_PER_CALL)
+        ]
         self.answers = [b"".join(batch.buffer for batch in self._batches(cuts)) for cuts in self.calls]
 
     def _batches(self, cuts: Any) -> Any:

@@ -1,12 +1,16 @@
-"""A storm of `kill -9` over the brokers of a cluster under load: is every record that was acknowledged there in the end, and there once?
+"""A storm of `kill -9` over the brokers of a cluster under load: is every record that was
+acknowledged there in the end, and there once?
 
-Each broker is a process. Topics have three replicas, min.insync.replicas is 2, and every client produces with acks=all as an idempotent
-producer, each to a topic of its own, all at the same time: ours, librdkafka (confluent-kafka), and Kafka's own VerifiableProducer in Java.
-A broker is killed, lies dead for a moment, and starts again; mostly the next is killed when all replicas are in sync again, at times while
-they are not, and at times two at once. When it is over all topics are read from the beginning.
+Each broker is a process. Topics have three replicas, min.insync.replicas is 2, and every client
+produces with acks=all as an idempotent producer, each to a topic of its own, all at the same time:
+ours, librdkafka (confluent-kafka), and Kafka's own VerifiableProducer in Java. A broker is killed,
+lies dead for a moment, and starts again; mostly the next is killed when all replicas are in sync
+again, at times while they are not, and at times two at once. When it is over all topics are read
+from the beginning.
 
-Rows `{"system", "security", "kills", "acked", "lost", "duplicated", "unavailable_ms_max"}`: `lost` counts records that were acknowledged
-and are not there, `duplicated` those that are there more than once; `unavailable_ms_max` is the longest time between two acknowledgements.
+Rows `{"system", "security", "kills", "acked", "lost", "duplicated", "unavailable_ms_max"}`: `lost`
+counts records that were acknowledged and are not there, `duplicated` those that are there more than
+once; `unavailable_ms_max` is the longest time between two acknowledgements.
 """
 
 from __future__ import annotations
@@ -52,7 +56,9 @@ IMPATIENT = 0.2
 """Share of kills that do not wait until all replicas are in sync again."""
 DOUBLE = 0.1
 """Share of kills that take a second broker along."""
-_JAVA_CONFIG = "enable.idempotence=true\nretries=2147483647\nmax.in.flight.requests.per.connection=5\nlinger.ms=5\n"
+_JAVA_CONFIG = (
+    "enable.idempotence=true\nretries=2147483647\nmax.in.flight.requests.per.connection=5\nlinger.ms=5\n"
+)
 
 
 @dataclass(slots=True)
@@ -78,7 +84,9 @@ class _Client:
             self.process.wait()
 
 
-def run(status: Status, *, kills: int, systems: Sequence[str], seed: int, security: str = "plaintext") -> list[Row]:
+def run(
+    status: Status, *, kills: int, systems: Sequence[str], seed: int, security: str = "plaintext"
+) -> list[Row]:
     """Run one storm; a row for each client.
 
     `seed` draws which brokers are killed and when. `security`: the protocol of clients and between
@@ -103,8 +111,14 @@ def _missing(system: str) -> str | None:
     return None
 
 
-def _storm(status: Status, kills: int, systems: Sequence[str], rng: random.Random, folder: Path, security: str) -> list[Row]:
-    config = {"min.insync.replicas": 2, "default.replication.factor": BROKERS, "auto.create.topics.enable": False}
+def _storm(
+    status: Status, kills: int, systems: Sequence[str], rng: random.Random, folder: Path, security: str
+) -> list[Row]:
+    config = {
+        "min.insync.replicas": 2,
+        "default.replication.factor": BROKERS,
+        "auto.create.topics.enable": False,
+    }
     secured = None if security == "plaintext" else security
     with Cluster(BROKERS, processes=True, config=config, security=secured) as cluster:
         topics = {system: f"storm-{system}" for system in systems}
@@ -144,7 +158,8 @@ def _launch(system: str, cluster: Cluster, topic: str, folder: Path) -> _Client:
         config.write_text(_JAVA_CONFIG + "".join(f"{key}={value}\n" for key, value in settings.items()))
         command = java_command(
             "org.apache.kafka.tools.VerifiableProducer",
-            "--topic", topic, "--bootstrap-server", cluster.bootstrap_servers, "--max-messages", "-1", "--throughput", str(RATE),
+            "--topic", topic, "--bootstrap-server", cluster.bootstrap_servers, "--max-messages", "-1",
+            "--throughput", str(RATE),
             "--acks", "-1",
             "--command-config", str(config), heap="128m",
         )  # fmt: skip
@@ -152,10 +167,17 @@ def _launch(system: str, cluster: Cluster, topic: str, folder: Path) -> _Client:
         settings = cluster.client_settings(user, style="fairlead" if system == "fairlead" else "librdkafka")
         config = folder / f"{system}.json"
         config.write_text(json.dumps(settings))
-        command = [sys.executable, "-m", "fairlead_kafka.lab.peers.storm", Errand(system, str(config), topic, RATE).to_json()]
+        command = [
+            sys.executable,
+            "-m",
+            "fairlead_kafka.lab.peers.storm",
+            Errand(system, str(config), topic, RATE).to_json(),
+        ]
     said = folder / f"{system}.txt"
     with said.open("wb") as out, (folder / f"{system}.err").open("wb") as err:
-        return _Client(system, topic, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=err), said)
+        return _Client(
+            system, topic, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=err), said
+        )
 
 
 def _strike(cluster: Cluster, rng: random.Random, left: int) -> int:
@@ -197,7 +219,10 @@ def _await_acknowledged(clients: Sequence[_Client]) -> None:
     for client in clients:
         while client.system == "java" and not client.said.stat().st_size:
             if client.process.poll() is not None or time.monotonic() > deadline_s:
-                raise FairleadError(f"the {client.system} client did not begin: {client.said.with_suffix('.err').read_text()[-500:]}")
+                raise FairleadError(
+                    f"the {client.system} client did not begin: "
+                    f"{client.said.with_suffix('.err').read_text()[-500:]}"
+                )
             time.sleep(0.05)
 
 
@@ -207,7 +232,12 @@ def _row(client: _Client, settings: Mapping[str, Any], kills: int, security: str
     if not acked:
         why = client.said.with_suffix(".err").read_text().strip()[-500:]
         return {"system": client.system, "skipped": f"nothing was acknowledged: {why or 'it said nothing'}"}
-    return {"system": client.system, "security": security, "kills": kills, **verdict(acked, _read(settings, client.topic))}
+    return {
+        "system": client.system,
+        "security": security,
+        "kills": kills,
+        **verdict(acked, _read(settings, client.topic)),
+    }
 
 
 def verdict(acked: Mapping[int, int], held: Iterable[int]) -> Row:

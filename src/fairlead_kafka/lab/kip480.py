@@ -1,4 +1,5 @@
-"""KIP-480's table, run again: how late records are by partitions, rate and linger, for round robin, sticky and what came after.
+"""KIP-480's table, run again: how late records are by partitions, rate and linger, for round robin,
+sticky and what came after.
 
 Three brokers, partition i led by broker i modulo 3, replication factor 1 (the KIP's was 3, on
 machines of their own), 512-byte values without keys, acks=all. In virtual time the load is the
@@ -30,7 +31,8 @@ BROKERS = 3
 TOPICS = 4
 """Number of active topics in virtual time; the rate is that of all together."""
 THROTTLE_MS = 100
-"""Period of Trogdor's throttle (`WorkerUtils.THROTTLE_PERIOD_MS`), at whose end a flushing run flushes."""
+"""Period of Trogdor's throttle (`WorkerUtils.THROTTLE_PERIOD_MS`), at whose end a flushing run
+flushes."""
 RATES = (1_000, 10_000)
 RUNS = ((0, False), (0, True), (1_000, False))
 """Runs of the table: linger.ms, and whether the run flushes.
@@ -58,7 +60,8 @@ PEER_POLICIES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Profile:
-    """Partitions of the table, and per row seconds of load and of warm-up. `bursts`: also of runs that do not flush."""
+    """Partitions of the table, and per row seconds of load and of warm-up. `bursts`: also of runs
+    that do not flush."""
 
     partitions: tuple[int, ...]
     seconds: float
@@ -68,11 +71,21 @@ class Profile:
     def load(self, rate: int, records: int | None, flush: bool) -> Load:
         """The load of one row."""
         period_ms = THROTTLE_MS if flush or self.bursts else 1
-        return load_of(records or round(self.seconds * rate), rate, RECORD_SIZE, self.warmup_s, period_ms=period_ms, flush=flush)
+        return load_of(
+            records or round(self.seconds * rate),
+            rate,
+            RECORD_SIZE,
+            self.warmup_s,
+            period_ms=period_ms,
+            flush=flush,
+        )
 
 
 PROFILES = {"quick": Profile((1, 16, 128), 3.0, 2.0), "full": Profile((1, 16, 32, 64, 128), 12.0, 3.0)}
-VIRTUAL_PROFILES = {"quick": Profile((1, 16, 128), 2.0, 1.0, bursts=True), "full": Profile((1, 16, 32, 64, 128), 12.0, 3.0, bursts=True)}
+VIRTUAL_PROFILES = {
+    "quick": Profile((1, 16, 128), 2.0, 1.0, bursts=True),
+    "full": Profile((1, 16, 32, 64, 128), 12.0, 3.0, bursts=True),
+}
 
 
 @dataclass(frozen=True)
@@ -115,9 +128,15 @@ def cases(
             for linger_ms, flush in RUNS:
                 load = profile.load(rate, records, flush)
                 for system in systems:
-                    named = {name: POLICIES[name] for name in policies} if system == "fairlead" else PEER_POLICIES[system]
+                    named = (
+                        {name: POLICIES[name] for name in policies}
+                        if system == "fairlead"
+                        else PEER_POLICIES[system]
+                    )
                     for policy, config in named.items():
-                        found.append(Case(system, policy, {**config, "linger.ms": linger_ms}, count, load, linger_ms))
+                        found.append(
+                            Case(system, policy, {**config, "linger.ms": linger_ms}, count, load, linger_ms)
+                        )
     return found
 
 
@@ -133,13 +152,21 @@ def run(
     records: int | None = None,
     seed: int = 1,
 ) -> list[Row]:
-    """Rows {system, policy, partitions, rate, linger_ms, flush, clock, target, p50_ms, …, batch_size_avg_bytes, requests, cpu_s}.
+    """Rows {system, policy, partitions, rate, linger_ms, flush, clock, target, p50_ms, …,
+    batch_size_avg_bytes, requests, cpu_s}.
 
-    `clock`: real, virtual (ours alone), or both. `peers` are the systems, ours among them; `partitions` and `rates`: those of the
-    profile and the KIP if empty. A row without figures says why: `skipped`.
+    `clock`: real, virtual (ours alone), or both. `peers` are the systems, ours among them;
+    `partitions` and `rates`: those of the profile and the KIP if empty. A row without figures says
+    why: `skipped`.
     """
     rows: list[Row] = []
-    chosen = {"systems": peers, "policies": policies, "partitions": partitions, "rates": rates, "records": records}
+    chosen = {
+        "systems": peers,
+        "policies": policies,
+        "partitions": partitions,
+        "rates": rates,
+        "records": records,
+    }
     if clock != "virtual":
         for name in targets:
             rows += _on_target(status, name, cases(PROFILES[profile], **chosen))  # type: ignore[arg-type]
@@ -174,7 +201,8 @@ def _on_target(status: Status, name: str, chosen: Sequence[Case]) -> list[Row]:
             for number, case in enumerate(chosen):
                 flushing = ", flushing" if case.load.flush else ""
                 status(
-                    f"{name}, {case.partitions} partitions, {case.load.rate:,}/s, linger {case.linger_ms} ms{flushing}: "
+                    f"{name}, {case.partitions} partitions, {case.load.rate:,}/s, linger {case.linger_ms} "
+                    f"ms{flushing}: "
                     f"{case.system} {case.policy}"
                 )
                 topic = f"kip480-{number}"
@@ -187,9 +215,15 @@ def _on_target(status: Status, name: str, chosen: Sequence[Case]) -> list[Row]:
 
 
 def _virtual(status: Status, chosen: Sequence[Case], seed: int) -> list[Row]:
-    tasks = [VirtualTask(case.load, dict(case.config), BROKERS, case.partitions, seed=seed, topics=TOPICS) for case in chosen]
+    tasks = [
+        VirtualTask(case.load, dict(case.config), BROKERS, case.partitions, seed=seed, topics=TOPICS)
+        for case in chosen
+    ]
     measured = virtual_loads(tasks, lambda count: status(f"virtual time: {count} of {len(tasks)} runs"))
-    return [case.row(clock="virtual", target=None, topics=TOPICS) | _shown(figures) for case, figures in zip(chosen, measured, strict=True)]
+    return [
+        case.row(clock="virtual", target=None, topics=TOPICS) | _shown(figures)
+        for case, figures in zip(chosen, measured, strict=True)
+    ]
 
 
 def _shown(figures: Mapping[str, Any]) -> Row:
@@ -197,7 +231,8 @@ def _shown(figures: Mapping[str, Any]) -> Row:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw p99 against the number of partitions, a line for each policy, a panel for each rate and run."""
+    """Draw p99 against the number of partitions, a line for each policy, a panel for each rate and
+    run."""
     panels = []
     for clock, target, rate, linger_ms, flush in dict.fromkeys(_panel_of(row) for row in rows):
         series: dict[str, tuple[list[float], list[float | None]]] = {}
@@ -206,7 +241,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
                 xs, ys = series.setdefault(f"{row['system']}, {row['policy']}", ([], []))
                 xs.append(row["partitions"])
                 ys.append(row["p99_ms"])
-        title = f"{rate:,}/s, linger {linger_ms} ms{', flushing' if flush else ''}, {target or 'virtual time'}"
+        title = (
+            f"{rate:,}/s, linger {linger_ms} ms{', flushing' if flush else ''}, {target or 'virtual time'}"
+        )
         panels.append(Lines(title, series, "partitions", "p99, ms", log_x=True, log_y=True))
     figure(path, panels, "KIP-480: latency by partitions", columns=3)
 

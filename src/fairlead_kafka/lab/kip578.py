@@ -1,4 +1,5 @@
-"""KIP-578's appendices, run again: what many partitions cost, on our cluster and on Apache Kafka, three brokers on this machine.
+"""KIP-578's appendices, run again: what many partitions cost, on our cluster and on Apache Kafka,
+three brokers on this machine.
 
     A1  throughput by partitions, three replicas and one. "first touch": the first load that a new topic gets, which on Apache Kafka is
         when files grow and epochs are noted; "steady": the median of further loads on the same topic.
@@ -6,11 +7,12 @@
     A3  one broker of three dies of `kill -9`, and comes back (the draft calls it recovery time under broker failure; its figures were
         never published).
 
-Each row is a fresh cluster, the systems taking turns. `create_s`: from the call until every partition has a leader; `delete_s`: until the
-metadata has the topic no more; `restart_s`: from the start of processes (A2: all; A3: the one that died) until every partition is led and
-every replica in sync; `failover_s`: from the kill until every partition is led. Memory and files are counted after the work.
-What Apache Kafka cannot do on this machine is a row that says why.
-"""
+Each row is a fresh cluster, the systems taking turns. `create_s`: from the call until every
+partition has a leader; `delete_s`: until the metadata has the topic no more; `restart_s`: from the
+start of processes (A2: all; A3: the one that died) until every partition is led and every replica
+in sync; `failover_s`: from the kill until every partition is led. Memory and files are counted
+after the work. What Apache Kafka cannot do on this machine is a row that says why.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -47,8 +49,9 @@ class Profile:
     """Partitions, records and runs to measure. `apache_partitions_max`: the quick profile spares
     Apache Kafka the sizes that take it minutes.
 
-    `records` of a load: of less than a million much is over before Java has compiled itself, which takes longer the more partitions
-    there are to go through, and on two cores slows the brokers down too.
+    `records` of a load: of less than a million much is over before Java has compiled itself, which
+    takes longer the more partitions there are to go through, and on two cores slows the brokers
+    down too.
     """
 
     replicated: tuple[int, ...]
@@ -103,28 +106,36 @@ def run(
     records: int | None = None,
     hosting: str = HOSTINGS[0],
 ) -> list[Row]:
-    """Rows {system, experiment, partitions, replication_factor, mb_per_s, p99_ms, create_s, delete_s, restart_s, rss_mb, files}.
+    """Rows {system, experiment, partitions, replication_factor, mb_per_s, p99_ms, create_s,
+    delete_s, restart_s, rss_mb, files}.
 
-    What an experiment does not measure is None. A1 adds `load` ("first touch" or "steady"), `generator`, `max_ms`; A3 `failover_s`.
-    `partitions`: only these sizes; `hosting`: of our brokers. Systems that cannot: {…, skipped: why}.
+    What an experiment does not measure is None. A1 adds `load` ("first touch" or "steady"),
+    `generator`, `max_ms`; A3 `failover_s`. `partitions`: only these sizes; `hosting`: of our
+    brokers. Systems that cannot: {…, skipped: why}.
     """
     chosen = PROFILES[profile]
     rows: list[Row] = []
     for case in cases(chosen, targets, experiments, partitions):
-        status(f"{case.experiment}, {case.partitions:,} partitions × {case.replication_factor}: {case.system}")
+        status(
+            f"{case.experiment}, {case.partitions:,} partitions × {case.replication_factor}: {case.system}"
+        )
         why = _cannot(case, profile, chosen)
         if why is not None:
             rows.append(case.row(skipped=why))
             continue
         try:
             with kip_target(case.system, hosting) as target:
-                rows += _MEASURED[case.experiment](status, case, target, chosen, records or chosen.records, generators)
+                rows += _MEASURED[case.experiment](
+                    status, case, target, chosen, records or chosen.records, generators
+                )
         except (Unavailable, FairleadError) as error:
             rows.append(case.row(skipped=str(error)))
     return rows
 
 
-def cases(profile: Profile, targets: Sequence[str], experiments: Sequence[str], partitions: Sequence[int] = ()) -> Iterator[Case]:
+def cases(
+    profile: Profile, targets: Sequence[str], experiments: Sequence[str], partitions: Sequence[int] = ()
+) -> Iterator[Case]:
     """Every cluster to measure, the systems taking turns."""
     sizes: dict[tuple[str, int], Sequence[int]] = {
         ("A1", BROKERS): profile.replicated,
@@ -134,7 +145,9 @@ def cases(profile: Profile, targets: Sequence[str], experiments: Sequence[str], 
     }
     for (experiment, factor), usual in sizes.items():
         if experiment in experiments:
-            yield from (Case(system, experiment, size, factor) for size in partitions or usual for system in targets)
+            yield from (
+                Case(system, experiment, size, factor) for size in partitions or usual for system in targets
+            )
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
@@ -151,7 +164,11 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     created = [row for row in rows if row["experiment"] == "A2"]
     for column in ("create_s", "restart_s", "delete_s", "rss_mb", "files"):
         unit = {"rss_mb": "MiB", "files": "files"}.get(column, "s")
-        panels.append(Lines(f"A2, {column}", _by_system(created, column), "partitions × 3", unit, log_x=True, log_y=True))
+        panels.append(
+            Lines(
+                f"A2, {column}", _by_system(created, column), "partitions × 3", unit, log_x=True, log_y=True
+            )
+        )
     figure(path, panels, title="KIP-578: what partitions cost", columns=2)
 
 
@@ -171,28 +188,43 @@ def _cannot(case: Case, name: str, profile: Profile) -> str | None:
     if case.system != "apache-kafka":
         return None
     if profile.apache_partitions_max is not None and case.partitions > profile.apache_partitions_max:
-        return f"profile {name} tries Apache Kafka up to {profile.apache_partitions_max:,} partitions; --profile full goes on"
+        return (
+            f"profile {name} tries Apache Kafka up to {profile.apache_partitions_max:,} partitions; "
+            "--profile full goes on"
+        )
     return too_many_for_apache_kafka(case.partitions * case.replication_factor // BROKERS)
 
 
 # The experiments
 
 
-def _throughput(status: Status, case: Case, target: KipTarget, profile: Profile, records: int, generators: Sequence[str]) -> Iterator[Row]:
+def _throughput(
+    status: Status, case: Case, target: KipTarget, profile: Profile, records: int, generators: Sequence[str]
+) -> Iterator[Row]:
     for generator in generators:
         topic = f"{TOPIC}-{generator}"
         create_s = _create(target, topic, case)
-        status(f"A1, {case.partitions:,} partitions × {case.replication_factor}: {generator} on {case.system}")
+        status(
+            f"A1, {case.partitions:,} partitions × {case.replication_factor}: {generator} on {case.system}"
+        )
         first = load(generator, target.bootstrap_servers, topic, records)
         weight = {"rss_mb": target.rss_mb(), "files": target.files()}
-        steady = [load(generator, target.bootstrap_servers, topic, records) for _ in range(profile.steady_runs)]
+        steady = [
+            load(generator, target.bootstrap_servers, topic, records) for _ in range(profile.steady_runs)
+        ]
         again = {"rss_mb": target.rss_mb(), "files": target.files()}
         delete_s = _delete(target, topic)
-        yield case.row(**{"load": "first touch", "generator": generator, **first, **weight, "create_s": create_s})
-        yield case.row(**{"load": "steady", "generator": generator, **_middle(steady), **again, "delete_s": delete_s})
+        yield case.row(
+            **{"load": "first touch", "generator": generator, **first, **weight, "create_s": create_s}
+        )
+        yield case.row(
+            **{"load": "steady", "generator": generator, **_middle(steady), **again, "delete_s": delete_s}
+        )
 
 
-def _creation(status: Status, case: Case, target: KipTarget, profile: Profile, records: int, generators: Sequence[str]) -> Iterator[Row]:
+def _creation(
+    status: Status, case: Case, target: KipTarget, profile: Profile, records: int, generators: Sequence[str]
+) -> Iterator[Row]:
     create_s = _create(target, TOPIC, case)
     weight = {"rss_mb": target.rss_mb(), "files": target.files()}
     target.stop()
@@ -202,17 +234,27 @@ def _creation(status: Status, case: Case, target: KipTarget, profile: Profile, r
     yield case.row(create_s=create_s, restart_s=restart_s, delete_s=_delete(target, TOPIC), **weight)
 
 
-def _failure(status: Status, case: Case, target: KipTarget, profile: Profile, records: int, generators: Sequence[str]) -> Iterator[Row]:
+def _failure(
+    status: Status, case: Case, target: KipTarget, profile: Profile, records: int, generators: Sequence[str]
+) -> Iterator[Row]:
     create_s = _create(target, TOPIC, case)
     load(generators[-1], target.bootstrap_servers, TOPIC, records)
     victim = 0  # Apache Kafka's last broker is its controller too
     begun_s = time.monotonic()
     target.kill(victim)
-    failover_s = _until(target, TOPIC, lambda partitions: all(each.leader not in (-1, victim) for each in partitions), begun_s)
+    failover_s = _until(
+        target, TOPIC, lambda partitions: all(each.leader not in (-1, victim) for each in partitions), begun_s
+    )
     begun_s = time.monotonic()
     target.revive(victim)
     restart_s = _until(target, TOPIC, _whole, begun_s)
-    yield case.row(create_s=create_s, failover_s=failover_s, restart_s=restart_s, rss_mb=target.rss_mb(), files=target.files())
+    yield case.row(
+        create_s=create_s,
+        failover_s=failover_s,
+        restart_s=restart_s,
+        rss_mb=target.rss_mb(),
+        files=target.files(),
+    )
 
 
 _MEASURED: dict[str, Callable[..., Iterator[Row]]] = {"A1": _throughput, "A2": _creation, "A3": _failure}
@@ -237,16 +279,24 @@ def _create(target: KipTarget, topic: str, case: Case) -> float:
     Partitions are added in parts if one request is refused.
     """
     with _admin(target) as admin:
-        admin.describe_cluster(timeout_s=PATIENCE_S)  # what it takes to load and connect this client is not the cluster's
+        admin.describe_cluster(
+            timeout_s=PATIENCE_S
+        )  # what it takes to load and connect this client is not the cluster's
         begun_s = time.monotonic()
         try:
-            admin.create_topics([NewTopic(topic, case.partitions, case.replication_factor)], timeout_s=PATIENCE_S)
+            admin.create_topics(
+                [NewTopic(topic, case.partitions, case.replication_factor)], timeout_s=PATIENCE_S
+            )
         except BrokerError as error:
             if error.code != ErrorCode.POLICY_VIOLATION or case.partitions <= CREATED_AT_ONCE:
                 raise
-            admin.create_topics([NewTopic(topic, CREATED_AT_ONCE, case.replication_factor)], timeout_s=PATIENCE_S)
+            admin.create_topics(
+                [NewTopic(topic, CREATED_AT_ONCE, case.replication_factor)], timeout_s=PATIENCE_S
+            )
             for total in range(2 * CREATED_AT_ONCE, case.partitions + CREATED_AT_ONCE, CREATED_AT_ONCE):
-                admin.create_partitions({topic: NewPartitions(min(total, case.partitions))}, timeout_s=PATIENCE_S)
+                admin.create_partitions(
+                    {topic: NewPartitions(min(total, case.partitions))}, timeout_s=PATIENCE_S
+                )
     created_s = time.monotonic() - begun_s
     _until(target, topic, _whole, begun_s)
     return round(created_s, 3)
@@ -273,10 +323,18 @@ def _until(target: KipTarget, topic: str, reached: Callable[[Sequence[Any]], boo
             except BrokerError:
                 pass  # a broker that has just started may not know the topic yet
             if time.monotonic() - begun_s > PATIENCE_S:
-                raise TimedOut(f"the partitions of {topic} were not as they should be within {PATIENCE_S:g} s")
+                raise TimedOut(
+                    f"the partitions of {topic} were not as they should be within {PATIENCE_S:g} s"
+                )
             time.sleep(0.02)
 
 
 def _admin(target: KipTarget) -> Admin:
     # A broker that does not answer must not hold up the measurement.
-    return Admin({"bootstrap.servers": target.bootstrap_servers, "request.timeout.ms": 60_000, "reconnect.backoff.max.ms": 100})
+    return Admin(
+        {
+            "bootstrap.servers": target.bootstrap_servers,
+            "request.timeout.ms": 60_000,
+            "reconnect.backoff.max.ms": 100,
+        }
+    )

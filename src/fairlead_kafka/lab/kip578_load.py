@@ -1,4 +1,5 @@
-"""Load for KIP-578's experiments: the same records from Kafka's own ProducerPerformance and from our producer, on either system."""
+"""Load for KIP-578's experiments: the same records from Kafka's own ProducerPerformance and from
+our producer, on either system."""
 
 from __future__ import annotations
 
@@ -22,19 +23,23 @@ _PROGRESS = re.compile(r"^(\d+) records sent, [\d.]+ records/sec", re.MULTILINE)
 
 
 def load(generator: str, bootstrap_servers: str, topic: str, records: int) -> dict[str, Any]:
-    """{mb_per_s, p99_ms, max_ms, acked, failed} of `records` values of 512 bytes without keys, acks=all, as fast as they go; or {skipped}.
+    """{mb_per_s, p99_ms, max_ms, acked, failed} of `records` values of 512 bytes without keys,
+    acks=all, as fast as they go; or {skipped}.
 
-    Both print the same lines: `fairlead perf produce` is made after ProducerPerformance. MB are 2**20 bytes, of records that were
-    acknowledged; `failed` are the others, expired or never sent within TIMEOUT_S. Raises Unavailable.
+    Both print the same lines: `fairlead perf produce` is made after ProducerPerformance. MB are
+    2**20 bytes, of records that were acknowledged; `failed` are the others, expired or never sent
+    within TIMEOUT_S. Raises Unavailable.
     """
     asked = (
-        "--topic", topic, "--num-records", str(records), "--record-size", str(RECORD_SIZE), "--throughput", "-1",
+        "--topic", topic, "--num-records", str(records), "--record-size", str(RECORD_SIZE), "--throughput",
+        "-1",
         "--command-property", f"bootstrap.servers={bootstrap_servers}", "acks=all",
     )  # fmt: skip
     if generator == "java":
         command = java_command(TOOL, *asked)
     else:
-        # What partitions cost is the question, and not how large a batch becomes where there are few of them.
+        # What partitions cost is the question, and not how large a batch becomes where there are
+        # few of them.
         as_kafka = [f"{key}={value}" for key, value in AS_KAFKA.items()]
         command = [sys.executable, "-m", "fairlead_kafka.cli.main", "perf", "produce", *asked, *as_kafka]
     try:
@@ -43,8 +48,12 @@ def load(generator: str, bootstrap_servers: str, topic: str, records: int) -> di
         return unfinished(error.stdout, records)
     figures = java_figures(ran.stdout, RECORD_SIZE)
     if "skipped" in figures:
-        return {"skipped": f"failed: {(ran.stderr or ran.stdout).strip()[-300:]}"} if ran.returncode else figures
-    return {name: figures[name] for name in ("mb_per_s", "p99_ms", "max_ms", "acked")} | {"failed": records - figures["acked"]}
+        return (
+            {"skipped": f"failed: {(ran.stderr or ran.stdout).strip()[-300:]}"} if ran.returncode else figures
+        )
+    return {name: figures[name] for name in ("mb_per_s", "p99_ms", "max_ms", "acked")} | {
+        "failed": records - figures["acked"]
+    }
 
 
 def unfinished(said: str | bytes | None, records: int) -> dict[str, Any]:

@@ -1,6 +1,8 @@
-"""Three brokers for KIP-578's experiments, ours or Apache Kafka's, that can be stopped, started, killed, weighed and counted.
+"""Three brokers for KIP-578's experiments, ours or Apache Kafka's, that can be stopped, started,
+killed, weighed and counted.
 
-Ours run in a process of their own (`kip578_brokers`), which takes orders by the line, so that memory is the brokers' alone.
+Ours run in a process of their own (`kip578_brokers`), which takes orders by the line, so that
+memory is the brokers' alone.
 """
 
 from __future__ import annotations
@@ -76,7 +78,14 @@ class Embedded:
 
     def start(self) -> None:
         """See `KipTarget`."""
-        command = [sys.executable, "-u", "-m", "fairlead_kafka.lab.kip578_brokers", str(self._folder), self._hosting]
+        command = [
+            sys.executable,
+            "-u",
+            "-m",
+            "fairlead_kafka.lab.kip578_brokers",
+            str(self._folder),
+            self._hosting,
+        ]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.bootstrap_servers = str(self._answer())
 
@@ -121,7 +130,9 @@ class Embedded:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise FairleadError(f"the embedded cluster ended with code {self._process.wait()}; what it said is above")
+            raise FairleadError(
+                f"the embedded cluster ended with code {self._process.wait()}; what it said is above"
+            )
         return json.loads(line)
 
     def close(self) -> None:
@@ -132,7 +143,9 @@ class Embedded:
     def __enter__(self) -> Embedded:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -164,7 +177,8 @@ class Apache:
 
 @contextmanager
 def kip_target(name: str, hosting: str = HOSTINGS[0]) -> Iterator[KipTarget]:
-    """A fresh cluster, "fairlead" or "apache-kafka", stopped and removed at the end. `hosting` is of ours.
+    """A fresh cluster, "fairlead" or "apache-kafka", stopped and removed at the end. `hosting` is
+    of ours.
 
     Raises `apache_kafka.Unavailable` if Apache Kafka cannot be had here.
     """
@@ -183,18 +197,25 @@ def too_many_for_apache_kafka(replicas: int) -> str | None:
     files, maps = replicas * FILES_OF_A_PARTITION + SPARE_FILES, replicas * MAPS_OF_A_PARTITION + SPARE_MAPS
     _, files_max = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files_max != resource.RLIM_INFINITY and files > files_max:
-        return f"each broker of Apache Kafka would keep {replicas:,} logs open, and a process may have {files_max:,} files here (ulimit -n)"
+        return (
+            f"each broker of Apache Kafka would keep {replicas:,} logs open, and a process may have "
+            f"{files_max:,} files here (ulimit -n)"
+        )
     try:
         maps_max = int(Path("/proc/sys/vm/max_map_count").read_text())
     except OSError:
         return None
     if maps > maps_max:
-        return f"each broker of Apache Kafka would map {2 * replicas:,} indexes, and a process may have {maps_max:,} maps here"
+        return (
+            f"each broker of Apache Kafka would map {2 * replicas:,} indexes, and a process may have "
+            f"{maps_max:,} maps here"
+        )
     return None
 
 
 def rss_mb(process_ids: Iterable[int]) -> int:
-    """Resident memory of processes together, in 2**20 bytes, by Linux's account; 0 for one that is gone."""
+    """Resident memory of processes together, in 2**20 bytes, by Linux's account; 0 for one that is
+    gone."""
     total_kb = 0
     for process_id in process_ids:
         try:
@@ -208,7 +229,11 @@ def rss_mb(process_ids: Iterable[int]) -> int:
 def _children(process_id: int) -> list[int]:
     """Ids of the processes that it started, and of those that they started."""
     try:
-        direct = [int(each) for task in Path(f"/proc/{process_id}/task").iterdir() for each in (task / "children").read_text().split()]
+        direct = [
+            int(each)
+            for task in Path(f"/proc/{process_id}/task").iterdir()
+            for each in (task / "children").read_text().split()
+        ]
     except OSError:
         return []
     return direct + [each for child in direct for each in _children(child)]

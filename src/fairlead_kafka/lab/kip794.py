@@ -1,4 +1,5 @@
-"""KIP-794's test series, run again: one broker of three is slow, how late are records and how evenly are they spread?
+"""KIP-794's test series, run again: one broker of three is slow, how late are records and how
+evenly are they spread?
 
 Partition i is led by broker i (modulo the brokers), replication factor 1, 512-byte values, broker 0
 answering each Produce `delay_ms` late, one after another on a connection. Series 1 brings 2,048
@@ -20,7 +21,14 @@ from typing import Any
 from fairlead_kafka.lab.apache_kafka import Unavailable
 from fairlead_kafka.lab.experiment import Row, Status
 from fairlead_kafka.lab.faulty_targets import fault, faulty_target
-from fairlead_kafka.lab.kip794_cases import DEFAULT_LINGER_MS, POLICIES, RECORD_SIZE, Case, cases, share_of_broker_0
+from fairlead_kafka.lab.kip794_cases import (
+    DEFAULT_LINGER_MS,
+    POLICIES,
+    RECORD_SIZE,
+    Case,
+    cases,
+    share_of_broker_0,
+)
 from fairlead_kafka.lab.kip794_virtual import compared, run_virtual
 from fairlead_kafka.lab.paced import MODULES, load_of, make_topics, measure, warm_up
 from fairlead_kafka.lab.peers.paced import Task
@@ -30,9 +38,11 @@ WARMUP_S = 3.0
 _NODE = 0
 """Id of the broker that has the fault."""
 PROFILES: Mapping[str, float] = {"quick": 6.0, "full": 20.0}
-"""Seconds of measured load per row: 12,288 records in series 1 of the quick profile, 40,960 in that of the full one."""
+"""Seconds of measured load per row: 12,288 records in series 1 of the quick profile, 40,960 in that
+of the full one."""
 AS_QUIET_SHARE = 0.02
-"""Runs count as equally undisturbed if the shares of processor time that the host took differ by no more than this."""
+"""Runs count as equally undisturbed if the shares of processor time that the host took differ by no
+more than this."""
 VIRTUAL_SECONDS: Mapping[str, float] = {"quick": 1.0, "full": 20.0}
 VIRTUAL_WARMUP_S = 0.6
 """Seconds of warm-up in virtual time: without noise little is enough to tell the policies apart."""
@@ -60,7 +70,8 @@ def run(
     seed: int = 1,
     rounds: int = 1,
 ) -> list[Row]:
-    """Rows {system, policy, series, fault, clock, target, linger_ms, rate, records_per_s, mb_per_s, avg_ms, p50_ms, …, bytes_broker_0, …}.
+    """Rows {system, policy, series, fault, clock, target, linger_ms, rate, records_per_s, mb_per_s,
+    avg_ms, p50_ms, …, bytes_broker_0, …}.
 
     `clock`: real, virtual (ours alone, in the simulator), or both: then virtual rows also say how
     they compare with the real ones. `peers` are the systems, ours among them. `properties` are
@@ -74,11 +85,16 @@ def run(
         for name in targets:
             rows += _on_target(status, name, chosen, faults, brokers, partitions, delay_ms, rounds)
     if clock != "real":
-        # Beside real rows the load is theirs: what grows without bound (sticky) depends on how long it grows.
+        # Beside real rows the load is theirs: what grows without bound (sticky) depends on how long
+        # it grows.
         alone = clock == "virtual"
-        seconds, shape = (VIRTUAL_SECONDS, (VIRTUAL_WARMUP_S, VIRTUAL_PERIOD_MS)) if alone else (PROFILES, (WARMUP_S, 1))
+        seconds, shape = (
+            (VIRTUAL_SECONDS, (VIRTUAL_WARMUP_S, VIRTUAL_PERIOD_MS)) if alone else (PROFILES, (WARMUP_S, 1))
+        )
         virtual = cases(seconds[profile], rate, records, ["fairlead"], policies, lingers_ms, properties or {})
-        rows += compared(rows, run_virtual(status, virtual, faults, brokers, partitions, delay_ms, shape, seed))
+        rows += compared(
+            rows, run_virtual(status, virtual, faults, brokers, partitions, delay_ms, shape, seed)
+        )
     return rows
 
 
@@ -101,18 +117,30 @@ def _on_target(
             for kind in faults:
                 runs = [number for _ in range(rounds) for number in _order(len(chosen), rounds)]
                 topics = [f"kip794-{kind}-{number}" for number in range(len(runs))]
-                make_topics(target.bootstrap_servers, topics, brokers, partitions)  # before a broker may be dead
+                make_topics(
+                    target.bootstrap_servers, topics, brokers, partitions
+                )  # before a broker may be dead
                 found: dict[int, list[Row]] = {}
                 with fault(target, kind, delay_ms, _NODE):
                     for topic, number in zip(topics, runs, strict=True):
                         case = chosen[number]
-                        status(f"{name}, {kind}, {case.rate:,}/s, linger {case.linger_ms} ms: {case.system} {case.policy}")
+                        status(
+                            f"{name}, {kind}, {case.rate:,}/s, linger {case.linger_ms} ms: {case.system} "
+                            f"{case.policy}"
+                        )
                         load = load_of(case.records, case.rate, RECORD_SIZE, WARMUP_S)
                         task = Task(case.system, target.bootstrap_servers, topic, load, dict(case.config))
                         found.setdefault(number, []).append(measure(task, brokers))
-                rows += [case.row(fault=kind, clock="real", target=name) | _shown(found[number]) for number, case in enumerate(chosen)]
+                rows += [
+                    case.row(fault=kind, clock="real", target=name) | _shown(found[number])
+                    for number, case in enumerate(chosen)
+                ]
     except Unavailable as error:
-        rows += [case.row(fault=kind, clock="real", target=name, skipped=str(error)) for kind in faults for case in chosen]
+        rows += [
+            case.row(fault=kind, clock="real", target=name, skipped=str(error))
+            for kind in faults
+            for case in chosen
+        ]
     return rows
 
 
@@ -131,12 +159,15 @@ def _shown(runs: Sequence[Row]) -> Row:
     if not measured:
         return runs[0]
     shares = [row["cpu_stolen_share"] or 0.0 for row in measured]
-    quiet = [row for row, share in zip(measured, shares, strict=True) if share <= min(shares) + AS_QUIET_SHARE]
+    quiet = [
+        row for row, share in zip(measured, shares, strict=True) if share <= min(shares) + AS_QUIET_SHARE
+    ]
     return sorted(quiet, key=itemgetter("avg_ms"))[(len(quiet) - 1) // 2]
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw p99 and the slow broker's share of the bytes, a pair of panels for each kind of run in the rows."""
+    """Draw p99 and the slow broker's share of the bytes, a pair of panels for each kind of run in
+    the rows."""
     panels = []
     for kind in dict.fromkeys(_kind_of(row) for row in rows):
         shown = [row for row in rows if _kind_of(row) == kind and "p99_ms" in row]

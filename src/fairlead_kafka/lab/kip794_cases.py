@@ -22,7 +22,11 @@ POLICIES: Mapping[str, Mapping[str, Any]] = {
     "uniform": {"partitioner.class": "uniform", **AS_KAFKA},
     "uniform.kafka": {"partitioner.class": "uniform.kafka", **AS_KAFKA},
     "adaptive": {"partitioner.class": "adaptive", **AS_KAFKA},
-    "adaptive.timeout": {"partitioner.class": "adaptive", "partitioner.availability.timeout.ms": 5, **AS_KAFKA},
+    "adaptive.timeout": {
+        "partitioner.class": "adaptive",
+        "partitioner.availability.timeout.ms": 5,
+        **AS_KAFKA,
+    },
     "adaptive.coalesced": {"partitioner.class": "adaptive"},
     "late": {"partitioner.class": "late"},
     "late.any": {"partitioner.class": "late", "partitioner.max.skew.bytes": UNBOUNDED},
@@ -59,7 +63,14 @@ class Case:
 
     def row(self, **more: Any) -> Row:
         """The row's first columns, and `more`."""
-        return {"system": self.system, "policy": self.policy, "series": self.series, **more, "linger_ms": self.linger_ms, "rate": self.rate}
+        return {
+            "system": self.system,
+            "policy": self.policy,
+            "series": self.series,
+            **more,
+            "linger_ms": self.linger_ms,
+            "rate": self.rate,
+        }
 
 
 def cases(
@@ -82,7 +93,17 @@ def cases(
                 ours = {name: {**{**POLICIES, **DEFAULT}[name], **properties} for name in policies}
                 for policy, config in ours.items() if system == "fairlead" else PEER_POLICIES[system].items():
                     count = records or round(seconds * per_s)
-                    found.append(Case(system, policy, {**config, "linger.ms": linger_ms}, series, per_s, count, linger_ms))
+                    found.append(
+                        Case(
+                            system,
+                            policy,
+                            {**config, "linger.ms": linger_ms},
+                            series,
+                            per_s,
+                            count,
+                            linger_ms,
+                        )
+                    )
     return found
 
 

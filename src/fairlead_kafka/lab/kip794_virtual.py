@@ -33,7 +33,8 @@ def run_virtual(
             load = load_of(case.records, case.rate, RECORD_SIZE, warmup_s, period_ms=period_ms)
             tasks.append(VirtualTask(load, dict(case.config), brokers, partitions, fault, delay_ms, seed))
             rows.append(
-                case.row(fault=fault, clock="virtual", target=None) | {"records": load.total, "warmup_records": load.warmup_records}
+                case.row(fault=fault, clock="virtual", target=None)
+                | {"records": load.total, "warmup_records": load.warmup_records}
             )
     status(f"virtual time: {len(tasks)} runs")
     measured = virtual_loads(tasks, lambda count: status(f"virtual time: {count} of {len(tasks)} runs"))

@@ -24,7 +24,8 @@ _PATHS = (
 _STATUSES = ("200",) * 17 + ("304", "404", "500")
 _AGENTS = (
     "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 "
+    "Safari/537.36",
     "curl/8.9.1",
     "-",
 )
@@ -33,7 +34,10 @@ _AGENTS = (
 def log_lines(count: int, seed: int = 1) -> list[bytes]:
     """Make `count` lines in the combined log format, without line ends, some 150 bytes each."""
     rng = random.Random(seed)
-    hosts = [f"{rng.randrange(1, 224)}.{rng.randrange(256)}.{rng.randrange(256)}.{rng.randrange(1, 255)}" for _ in range(HOSTS)]
+    hosts = [
+        f"{rng.randrange(1, 224)}.{rng.randrange(256)}.{rng.randrange(256)}.{rng.randrange(1, 255)}"
+        for _ in range(HOSTS)
+    ]
     weights = list(accumulate(1 / (rank + 1) for rank in range(HOSTS)))
     lines = []
     for number in range(count):
@@ -43,7 +47,10 @@ def log_lines(count: int, seed: int = 1) -> list[bytes]:
             path += f"{'' if path[-1] == '=' else '/'}{rng.randrange(1_000_000)}"
         when = f"21/Nov/2026:{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02} +0000"
         size = int(rng.lognormvariate(8.5, 1.6))
-        lines.append(f'{host} - - [{when}] "GET {path} HTTP/1.1" {rng.choice(_STATUSES)} {size} "-" "{rng.choice(_AGENTS)}"'.encode())
+        lines.append(
+            f'{host} - - [{when}] "GET {path} HTTP/1.1" {rng.choice(_STATUSES)} {size} "-" '
+            f'"{rng.choice(_AGENTS)}"'.encode()
+        )
     return lines
 
 

@@ -1,4 +1,5 @@
-"""Jars from Maven Central, for peers that run on Java: fetched once by `mvn` and kept beside the interpreter."""
+"""Jars from Maven Central, for peers that run on Java: fetched once by `mvn` and kept beside the
+interpreter."""
 
 from __future__ import annotations
 
@@ -61,7 +62,14 @@ def _alone() -> Iterator[None]:
 def _fetch(maven: str, name: str, folder: Path, artifacts: Sequence[str], without: Sequence[str]) -> None:
     (folder / "pom.xml").write_text(_project(name, artifacts, without))
     ran = subprocess.run(
-        [maven, "-B", "-q", "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}"],
+        [
+            maven,
+            "-B",
+            "-q",
+            "dependency:copy-dependencies",
+            "-DincludeScope=runtime",
+            f"-DoutputDirectory={folder}",
+        ],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -75,7 +83,10 @@ def _fetch(maven: str, name: str, folder: Path, artifacts: Sequence[str], withou
 def _project(name: str, artifacts: Sequence[str], without: Sequence[str]) -> str:
     """A Maven project that only depends on `artifacts`."""
     excluded = "".join(f"<exclusion>{_coordinates(one)}</exclusion>" for one in without)
-    dependencies = "".join(f"<dependency>{_coordinates(one)}<exclusions>{excluded}</exclusions></dependency>" for one in artifacts)
+    dependencies = "".join(
+        f"<dependency>{_coordinates(one)}<exclusions>{excluded}</exclusions></dependency>"
+        for one in artifacts
+    )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>fairlead</groupId>'
         f"<artifactId>{name}</artifactId><version>1</version><dependencies>{dependencies}</dependencies></project>"
@@ -83,4 +94,7 @@ def _project(name: str, artifacts: Sequence[str], without: Sequence[str]) -> str
 
 
 def _coordinates(artifact: str) -> str:
-    return "".join(f"<{tag}>{text}</{tag}>" for tag, text in zip(("groupId", "artifactId", "version"), artifact.split(":"), strict=False))
+    return "".join(
+        f"<{tag}>{text}</{tag}>"
+        for tag, text in zip(("groupId", "artifactId", "version"), artifact.split(":"), strict=False)
+    )

@@ -52,7 +52,10 @@ def run_paced(task: Task) -> dict[str, Any]:
             return paced_java(task)
     except Unavailable as error:
         return {"skipped": str(error)}
-    return run_client([sys.executable, "-m", "fairlead_kafka.lab.peers.paced", task.to_json()], task.load.limit_s + DRAIN_S + START_S)
+    return run_client(
+        [sys.executable, "-m", "fairlead_kafka.lab.peers.paced", task.to_json()],
+        task.load.limit_s + DRAIN_S + START_S,
+    )
 
 
 def make_topics(bootstrap_servers: str, names: Sequence[str], brokers: int, partitions: int) -> None:
@@ -69,7 +72,9 @@ def warm_up(bootstrap_servers: str, brokers: int, rate: int) -> None:
     topic = "warm-up"
     make_topics(bootstrap_servers, [topic], brokers, brokers)
     load = load_of(round(BROKERS_WARM_UP_S * rate), rate, 512, 0)
-    run_paced(Task("fairlead", bootstrap_servers, topic, load, {"linger.ms": 0, "partitioner.class": "round_robin"}))
+    run_paced(
+        Task("fairlead", bootstrap_servers, topic, load, {"linger.ms": 0, "partitioner.class": "round_robin"})
+    )
 
 
 def measure(task: Task, brokers: int) -> dict[str, Any]:
@@ -87,7 +92,12 @@ def measure(task: Task, brokers: int) -> dict[str, Any]:
     sums = by_broker(held(task.bootstrap_servers, task.topic), brokers)
     with Admin({"bootstrap.servers": task.bootstrap_servers}) as admin:
         admin.delete_topics([task.topic])
-    return {**figures, **split_figures(sums), "records": task.load.total, "warmup_records": task.load.warmup_records}
+    return {
+        **figures,
+        **split_figures(sums),
+        "records": task.load.total,
+        "warmup_records": task.load.warmup_records,
+    }
 
 
 def split_figures(sums: list[Held]) -> dict[str, Any]:
@@ -103,4 +113,11 @@ def split_figures(sums: list[Held]) -> dict[str, Any]:
 def load_of(records: int, rate: int, record_size: int, warmup_s: float, **more: Any) -> Load:
     """A load of `records` after `warmup_s` seconds of warm-up, with the time limit `limit_s`."""
     warmup_records = round(warmup_s * rate)
-    return Load(records, rate, record_size, warmup_records=warmup_records, limit_s=limit_s(records + warmup_records, rate), **more)
+    return Load(
+        records,
+        rate,
+        record_size,
+        warmup_records=warmup_records,
+        limit_s=limit_s(records + warmup_records, rate),
+        **more,
+    )

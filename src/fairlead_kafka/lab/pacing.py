@@ -130,10 +130,12 @@ class Journal:
         self._end_ns = self._now_ns()
 
     def figures(self) -> dict[str, Any]:
-        """{records_per_s, mb_per_s, avg_ms, …, max_ms, acked, failed}, and `error` if records failed, `open` if some were given up.
+        """{records_per_s, mb_per_s, avg_ms, …, max_ms, acked, failed}, and `error` if records
+        failed, `open` if some were given up.
 
-        A second's records run from the first submission after the warm-up to the last acknowledgement; MB are KIP-794's, 2**20 bytes of
-        values. A record that was neither acknowledged nor failed in the end counts among latencies with what it had waited by then; a
+        A second's records run from the first submission after the warm-up to the last
+        acknowledgement; MB are KIP-794's, 2**20 bytes of values. A record that was neither
+        acknowledged nor failed in the end counts among latencies with what it had waited by then; a
         failed one does not. `acked`, `failed` and `open` count the warm-up too.
         """
         first, handed = self._load.warmup_records, np.array(self.sent_ns, np.int64) > 0
@@ -151,7 +153,11 @@ class Journal:
         until = np.where(waiting, max(self._end_ns, int(answered.max())), acked)
         shown = (handed & (acked != _FAILED))[first:]
         latencies_ms = (until - sent)[first:][shown] / NS_PER_MS
-        return {**rates(len(answered) / seconds, self._load.record_size), **latency_figures(latencies_ms), **counts}
+        return {
+            **rates(len(answered) / seconds, self._load.record_size),
+            **latency_figures(latencies_ms),
+            **counts,
+        }
 
 
 def rates(records_per_s: float, record_size: int) -> dict[str, float]:

@@ -1,7 +1,9 @@
-"""Plots of experiments: one figure of a few panels, bars or lines, as SVG or PNG by the file's suffix.
+"""Plots of experiments: one figure of a few panels, bars or lines, as SVG or PNG by the file's
+suffix.
 
-Matplotlib is imported when something is drawn, not before, and without pyplot: no window, no state left behind. The same rows give
-the same bytes: no date, no version, and identifiers salted with a constant. A system has the same colour in every plot.
+Matplotlib is imported when something is drawn, not before, and without pyplot: no window, no state
+left behind. The same rows give the same bytes: no date, no version, and identifiers salted with a
+constant. A system has the same colour in every plot.
 """
 
 from __future__ import annotations
@@ -60,10 +62,12 @@ class Unplottable(FairleadError):
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars lying on their side: a group of them for each name in `groups`, in it one for each series.
+    """Bars lying on their side: a group of them for each name in `groups`, in it one for each
+    series.
 
-    `series`: name to values, one for each group; None where there is none. `unit`: what the axis says, such as "p99, ms". `log`: a
-    logarithmic axis. With one series its name is not shown. `steps`: the groups are steps of a histogram, and have one colour.
+    `series`: name to values, one for each group; None where there is none. `unit`: what the axis
+    says, such as "p99, ms". `log`: a logarithmic axis. With one series its name is not shown.
+    `steps`: the groups are steps of a histogram, and have one colour.
     """
 
     title: str
@@ -76,7 +80,8 @@ class Bars:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines with a marker at each point. `series`: name to x values and y values; points without y (None) are left out."""
+    """Lines with a marker at each point. `series`: name to x values and y values; points without y
+    (None) are left out."""
 
     title: str
     series: Mapping[str, tuple[Sequence[float], Sequence[float | None]]]
@@ -87,7 +92,12 @@ class Lines:
 
 
 def bars(
-    path: str | Path, title: str, groups: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, log: bool = False
+    path: str | Path,
+    title: str,
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[float | None]],
+    unit: str,
+    log: bool = False,
 ) -> None:
     """Draw a figure of one panel of bars; see `Bars` and `figure`."""
     figure(path, [Bars(title, groups, series, unit, log)])
@@ -109,7 +119,8 @@ def lines(
 def figure(path: str | Path, panels: Sequence[Bars | Lines], title: str = "", columns: int = 1) -> None:
     """Draw `panels`, row by row, `columns` beside each other, into `path`.
 
-    Raises Unplottable without matplotlib or if there is nothing to draw, ConfigError for a suffix that is neither .svg nor .png.
+    Raises Unplottable without matplotlib or if there is nothing to draw, ConfigError for a suffix
+    that is neither .svg nor .png.
     """
     file = Path(path)
     check_suffix(file)
@@ -124,7 +135,9 @@ def figure(path: str | Path, panels: Sequence[Bars | Lines], title: str = "", co
     heights = [max(_height_inches(panel) for panel in row) for row in rows]
     with rc_context(_STYLE):
         width = PANEL_WIDTH_INCHES * min(columns, len(panels))
-        drawn = Figure(figsize=(width, sum(heights) + (0.4 if title else 0)), layout="constrained", facecolor="white")
+        drawn = Figure(
+            figsize=(width, sum(heights) + (0.4 if title else 0)), layout="constrained", facecolor="white"
+        )
         grid = drawn.add_gridspec(len(rows), min(columns, len(panels)), height_ratios=heights)
         for line, row in enumerate(rows):
             for column, panel in enumerate(row):
@@ -142,7 +155,9 @@ def figure(path: str | Path, panels: Sequence[Bars | Lines], title: str = "", co
 def check_suffix(path: Path) -> None:
     """Check that the file's suffix is .svg or .png; ConfigError if not."""
     if path.suffix not in SUFFIXES:
-        raise ConfigError(f"{path}: a plot is written as {' or '.join(SUFFIXES)}; give the file one of these suffixes")
+        raise ConfigError(
+            f"{path}: a plot is written as {' or '.join(SUFFIXES)}; give the file one of these suffixes"
+        )
 
 
 def check_installed() -> None:
@@ -177,7 +192,14 @@ def _without_empty(panel: Bars | Lines) -> Bars | Lines:
     """
     if isinstance(panel, Lines):
         return panel
-    return replace(panel, series={name: values for name, values in panel.series.items() if any(value is not None for value in values)})
+    return replace(
+        panel,
+        series={
+            name: values
+            for name, values in panel.series.items()
+            if any(value is not None for value in values)
+        },
+    )
 
 
 def _values_of(panel: Bars | Lines) -> list[float]:
@@ -189,7 +211,11 @@ def _height_inches(panel: Bars | Lines) -> float:
     if isinstance(panel, Lines):
         return LINES_HEIGHT_INCHES
     legend = 0.2 if len(panel.series) > 1 else 0.0
-    return FRAME_INCHES + legend + BAR_INCHES * len(panel.groups) * (len(panel.series) + (0.8 if len(panel.series) > 1 else 0.4))
+    return (
+        FRAME_INCHES
+        + legend
+        + BAR_INCHES * len(panel.groups) * (len(panel.series) + (0.8 if len(panel.series) > 1 else 0.4))
+    )
 
 
 def _draw_bars(axes: Any, panel: Bars) -> None:
@@ -203,7 +229,9 @@ def _draw_bars(axes: Any, panel: Bars) -> None:
     )
     for number, (name, values) in enumerate(panel.series.items()):
         shown = [
-            (place, value, colour) for place, (value, colour) in enumerate(zip(values, palette[number], strict=True)) if value is not None
+            (place, value, colour)
+            for place, (value, colour) in enumerate(zip(values, palette[number], strict=True))
+            if value is not None
         ]
         if not shown:
             continue
@@ -233,7 +261,15 @@ def _draw_bars(axes: Any, panel: Bars) -> None:
 def _draw_lines(axes: Any, panel: Lines) -> None:
     for (name, (xs, ys)), colour in zip(panel.series.items(), colours(list(panel.series)), strict=True):
         points = [(x, y) for x, y in zip(xs, ys, strict=True) if y is not None]
-        axes.plot([x for x, _ in points], [y for _, y in points], marker="o", markersize=3.5, linewidth=1.4, color=colour, label=name)
+        axes.plot(
+            [x for x, _ in points],
+            [y for _, y in points],
+            marker="o",
+            markersize=3.5,
+            linewidth=1.4,
+            color=colour,
+            label=name,
+        )
     if panel.log_x:
         _logarithmic(axes, "x")
     else:
@@ -269,7 +305,14 @@ def _finish(axes: Any, title: str, grid: str, series: int) -> None:
     axes.grid(axis=grid, color=_GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     if series > 1:
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(series, 5), borderaxespad=0.1, fontsize=7.5, handlelength=1.2)
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=min(series, 5),
+            borderaxespad=0.1,
+            fontsize=7.5,
+            handlelength=1.2,
+        )
 
 
 def short(value: float) -> str:

@@ -105,8 +105,11 @@ class Watch:
                     continue
                 used = self._used[process_id] = Used(kind)
                 if process_id not in self._cpu_before_s:
-                    # The list of children may lack one while others end: what that had used before is not this watch's.
-                    self._cpu_before_s[process_id] = _cpu_s(process_id) if _started_ticks(process_id) < self._began_ticks else 0.0
+                    # The list of children may lack one while others end: what that had used before
+                    # is not this watch's.
+                    self._cpu_before_s[process_id] = (
+                        _cpu_s(process_id) if _started_ticks(process_id) < self._began_ticks else 0.0
+                    )
             used.cpu_s = max(used.cpu_s, _cpu_s(process_id) - self._cpu_before_s[process_id])
             used.peak_rss_mb = max(used.peak_rss_mb, _peak_rss_mb(process_id))
 

@@ -15,8 +15,9 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 @dataclass(frozen=True)
 class Usage:
-    """Memory in 2**20 bytes. `rss_mb`: all that is resident, what is shared too; `pss_mb`: its part of what is shared; `private_mb`: what
-    nobody else has. A forked process shares with its parent what neither has written to since, and comes to own it with time."""
+    """Memory in 2**20 bytes. `rss_mb`: all that is resident, what is shared too; `pss_mb`: its part
+    of what is shared; `private_mb`: what nobody else has. A forked process shares with its parent
+    what neither has written to since, and comes to own it with time."""
 
     rss_mb: float
     pss_mb: float

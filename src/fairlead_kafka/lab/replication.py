@@ -1,13 +1,15 @@
-"""The article's scenarios of replication, played on an embedded cluster: what each does to the partition, a producer and a consumer.
+"""The article's scenarios of replication, played on an embedded cluster: what each does to the
+partition, a producer and a consumer.
 
-A topic of one partition, three replicas and min.insync.replicas=2 unless the scenario says otherwise. Every step prints what
-`kafka-topics --describe` would show, what became of records sent at that moment, and what a consumer got that reads along.
+A topic of one partition, three replicas and min.insync.replicas=2 unless the scenario says
+otherwise. Every step prints what `kafka-topics --describe` would show, what became of records sent
+at that moment, and what a consumer got that reads along.
 
     1  all replicas in sync, then the leader is lost: another takes over, nothing is lost
     2  a follower lags: it leaves the replicas in sync, the topic goes on, and it comes back
     3  too few replicas in sync: acks=all is refused, acks=1 is not; all of them lost: nobody leads, or, with unclean election, somebody
        who had not followed, and what was acknowledged before is gone
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -24,7 +26,22 @@ from fairlead_kafka.testing import Cluster
 
 BROKERS = 3
 TOPIC = "fruit-prices"
-FRUITS = ("mango", "banana", "apple", "lime", "grape", "pear", "guava", "cherry", "fig", "kiwi", "plum", "peach", "quince", "melon")
+FRUITS = (
+    "mango",
+    "banana",
+    "apple",
+    "lime",
+    "grape",
+    "pear",
+    "guava",
+    "cherry",
+    "fig",
+    "kiwi",
+    "plum",
+    "peach",
+    "quince",
+    "melon",
+)
 LAG_MS = 600
 """replica.lag.time.max.ms: how long a follower may lag (Kafka's default is 30 s)."""
 DELIVERY_MS = 4_000
@@ -39,7 +56,8 @@ CONFIG = {"replica.lag.time.max.ms": LAG_MS, "group.initial.rebalance.delay.ms":
 
 @dataclass
 class Stage:
-    """A cluster with the topic on it, a producer for each kind of acks, and a consumer that reads along."""
+    """A cluster with the topic on it, a producer for each kind of acks, and a consumer that reads
+    along."""
 
     number: int
     title: str
@@ -55,7 +73,9 @@ class Stage:
         self.cluster = Cluster(BROKERS, config=CONFIG)
         self._admin = Admin(self._client())
         self._admin.create_topics([NewTopic(TOPIC, 1, BROKERS, configs=self.configs)])
-        self._consumer = Consumer({**self._client(), "auto.offset.reset": "earliest", "isolation.level": "read_uncommitted"})
+        self._consumer = Consumer(
+            {**self._client(), "auto.offset.reset": "earliest", "isolation.level": "read_uncommitted"}
+        )
         self._consumer.assign([TopicPartition(TOPIC, 0)])
         return self
 
@@ -66,7 +86,9 @@ class Stage:
 
     # What happens
 
-    def step(self, what: str, *, acks: Sequence[str] = ("all",), wait: Callable[[Any], bool] | None = None) -> Row:
+    def step(
+        self, what: str, *, acks: Sequence[str] = ("all",), wait: Callable[[Any], bool] | None = None
+    ) -> Row:
         """Wait until the partition is as it should be, send a record with each of `acks`, read
         along, and note the results.
         """
@@ -126,7 +148,10 @@ class Stage:
             if reached(partition):
                 return partition
             if time.monotonic() > deadline_s:
-                raise TimedOut(f"scenario {self.number}: the partition is still as in {_line(partition)!r} after {PATIENCE_S:g} s")
+                raise TimedOut(
+                    f"scenario {self.number}: the partition is still as in {_line(partition)!r} after "
+                    f"{PATIENCE_S:g} s"
+                )
             time.sleep(0.02)
 
     def _send(self, acks: str) -> str:
@@ -146,12 +171,17 @@ class Stage:
             try:
                 offset = producer.send(TOPIC, value.encode()).result(timeout_s=PATIENCE_S).offset
             except FairleadError as error:
-                return f"{value}, acks={acks}: {type(error).__name__} after {time.monotonic() - began_s:.1f} s: {error}"
+                return (
+                    f"{value}, acks={acks}: {type(error).__name__} after "
+                    f"{time.monotonic() - began_s:.1f} s: {error}"
+                )
         if offset < 0:
             return f"{value}, acks={acks}: sent, and nobody says what became of it"
         self.acknowledged.append(value)
         took_s = time.monotonic() - began_s
-        return f"{value}, acks={acks}: acknowledged at offset {offset}" + (f" after {took_s:.1f} s" if took_s > PROMPT_S else "")
+        return f"{value}, acks={acks}: acknowledged at offset {offset}" + (
+            f" after {took_s:.1f} s" if took_s > PROMPT_S else ""
+        )
 
     def _read_along(self) -> str:
         """Records that the consumer gets now, as text."""
@@ -159,7 +189,10 @@ class Stage:
             got = _everything(self._consumer)
         except FairleadError as error:
             return f"{type(error).__name__}: {error}"
-        said = [f"{_fruit(record)} at {record.offset}{' (again)' if _fruit(record) in self.read else ''}" for record in got]
+        said = [
+            f"{_fruit(record)} at {record.offset}{' (again)' if _fruit(record) in self.read else ''}"
+            for record in got
+        ]
         self.read += [_fruit(record) for record in got]
         return ", ".join(said) or "nothing new"
 
@@ -186,11 +219,13 @@ def _fruit(record: Record) -> str:
 
 
 def run(status: Status, scenarios: Sequence[int] = (1, 2, 3)) -> list[Row]:
-    """Rows {scenario, title, step, settled_ms, describe, leader, leader_epoch, replicas, isr, producer, consumer}.
+    """Rows {scenario, title, step, settled_ms, describe, leader, leader_epoch, replicas, isr,
+    producer, consumer}.
 
-    `describe`: lines as `kafka-topics --describe` prints them, a third one if the partition changed while records were sent;
-    `producer`: a line for each record sent; `consumer`: what it got; `settled_ms`: how long it took until the partition was as the
-    step says. The last row of a scenario has `verdict`.
+    `describe`: lines as `kafka-topics --describe` prints them, a third one if the partition changed
+    while records were sent; `producer`: a line for each record sent; `consumer`: what it got;
+    `settled_ms`: how long it took until the partition was as the step says. The last row of a
+    scenario has `verdict`.
     """
     rows: list[Row] = []
     for number in scenarios:
@@ -227,7 +262,11 @@ def _verdict(stage: Stage) -> str:
     held = stage.held()
     lost = [each for each in stage.acknowledged if each not in held]
     what = f"{stage.sent} records sent, {len(stage.acknowledged)} acknowledged, {len(held)} there in the end"
-    return f"{what}; acknowledged and gone: {', '.join(lost)}" if lost else f"{what}; nothing acknowledged was lost"
+    return (
+        f"{what}; acknowledged and gone: {', '.join(lost)}"
+        if lost
+        else f"{what}; nothing acknowledged was lost"
+    )
 
 
 # The scenarios
@@ -259,17 +298,31 @@ def _leader_lost(stage: Stage) -> None:
     stage.step("all replicas are in sync with the leader", acks=("all", "1"), wait=_in_sync(BROKERS))
     lost = stage.leader()
     stage.cluster.broker(lost).kill()
-    stage.step(f"broker {lost}, the leader, is killed: a replica in sync takes over", acks=("all", "1"), wait=_led_by_another(lost))
+    stage.step(
+        f"broker {lost}, the leader, is killed: a replica in sync takes over",
+        acks=("all", "1"),
+        wait=_led_by_another(lost),
+    )
     stage.cluster.broker(lost).start()
-    stage.step(f"broker {lost} is back, cuts what the new leader does not have, and catches up", wait=_in_sync(BROKERS))
+    stage.step(
+        f"broker {lost} is back, cuts what the new leader does not have, and catches up",
+        wait=_in_sync(BROKERS),
+    )
 
 
 def _follower_lags(stage: Stage) -> None:
     stage.step("all replicas are in sync with the leader", wait=_in_sync(BROKERS))
     leader, slow = stage.leader(), stage.followers()[-1]
     stage.cluster.broker(slow).cut(from_=leader)
-    stage.step(f"broker {slow} hears nothing from the leader any more, and still counts: acks=all waits for it", acks=("1", "all"))
-    stage.step(f"it is behind for replica.lag.time.max.ms={LAG_MS}, and counts no more", acks=("all", "1"), wait=_in_sync(2))
+    stage.step(
+        f"broker {slow} hears nothing from the leader any more, and still counts: acks=all waits for it",
+        acks=("1", "all"),
+    )
+    stage.step(
+        f"it is behind for replica.lag.time.max.ms={LAG_MS}, and counts no more",
+        acks=("all", "1"),
+        wait=_in_sync(2),
+    )
     stage.cluster.broker(slow).heal()
     stage.step(f"broker {slow} has caught up", wait=_in_sync(BROKERS))
 
@@ -280,7 +333,11 @@ def _too_few_in_sync(stage: Stage) -> None:
     for node_id in followers:
         stage.cluster.broker(node_id).kill()
     said = f"brokers {followers[0]} and {followers[1]} are killed"
-    stage.step(f"{said}: acks=all needs min.insync.replicas=2, acks=1 and 0 do not ask", acks=("all", "1", "0"), wait=_in_sync(1))
+    stage.step(
+        f"{said}: acks=all needs min.insync.replicas=2, acks=1 and 0 do not ask",
+        acks=("all", "1", "0"),
+        wait=_in_sync(1),
+    )
     for node_id in followers:
         stage.cluster.broker(node_id).start()
     stage.step("both are back", wait=_in_sync(BROKERS))
@@ -291,7 +348,11 @@ def _all_lost(stage: Stage) -> tuple[int, list[int]]:
     last, followers = stage.leader(), stage.followers()
     for node_id in followers:
         stage.cluster.broker(node_id).kill()
-    stage.step(f"brokers {followers[0]} and {followers[1]} are killed; the leader takes records alone", acks=("all", "1"), wait=_in_sync(1))
+    stage.step(
+        f"brokers {followers[0]} and {followers[1]} are killed; the leader takes records alone",
+        acks=("all", "1"),
+        wait=_in_sync(1),
+    )
     stage.cluster.broker(last).kill()
     for node_id in followers:
         stage.cluster.broker(node_id).start()
@@ -309,7 +370,11 @@ def _all_lost_clean(stage: Stage) -> None:
 def _all_lost_unclean(stage: Stage) -> None:
     last, followers = _all_lost(stage)
     elected = f"broker {last} is killed, and one that was not in sync leads: what {last} took alone is lost"
-    stage.step(elected, acks=("all",), wait=lambda partition: partition.leader in followers and len(partition.isr) == 2)
+    stage.step(
+        elected,
+        acks=("all",),
+        wait=lambda partition: partition.leader in followers and len(partition.isr) == 2,
+    )
     stage.cluster.broker(last).start()
     stage.step(f"broker {last} is back, and cuts what nobody else has", wait=_in_sync(BROKERS))
 
@@ -320,7 +385,9 @@ SCENARIOS: dict[int, tuple[Play, ...]] = {
     2: (Play(2, "a follower lags", _follower_lags),),
     3: (
         Play(3, "no follower in sync, min.insync.replicas=2", _too_few_in_sync),
-        Play(3, "all replicas in sync are lost, unclean.leader.election.enable=false", _all_lost_clean, _ALONE),
+        Play(
+            3, "all replicas in sync are lost, unclean.leader.election.enable=false", _all_lost_clean, _ALONE
+        ),
         Play(
             3,
             "all replicas in sync are lost, unclean.leader.election.enable=true",

@@ -1,7 +1,9 @@
-"""The policies under loads and faults unlike KIP-794's, in virtual time: the mean of several seeds for each scenario and policy.
+"""The policies under loads and faults unlike KIP-794's, in virtual time: the mean of several seeds
+for each scenario and policy.
 
-KIP-794 has one broker that is slow all the time, and even loads without keys. Here are keys, stalls, bursts, brokers that change, rates
-near and beyond what the slow broker takes: shapes that no policy was made for. Each scenario says in its name what it is.
+KIP-794 has one broker that is slow all the time, and even loads without keys. Here are keys,
+stalls, bursts, brokers that change, rates near and beyond what the slow broker takes: shapes that
+no policy was made for. Each scenario says in its name what it is.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _SERIAL, _LATENCY = "serial", "latency"
 
 @dataclass(frozen=True)
 class Scenario:
-    """A load of `seconds` at `rate` records a second, and what happens to the brokers, `events` by the load's time."""
+    """A load of `seconds` at `rate` records a second, and what happens to the brokers, `events` by
+    the load's time."""
 
     rate: int
     seconds: float = 4.0
@@ -42,10 +45,19 @@ class Scenario:
 
     def task(self, policy: str, seed: int) -> VirtualTask:
         """One run of the scenario."""
-        load = load_of(round(self.rate * self.seconds), self.rate, self.record_size, WARMUP_S, period_ms=self.period_ms)
+        load = load_of(
+            round(self.rate * self.seconds), self.rate, self.record_size, WARMUP_S, period_ms=self.period_ms
+        )
         config = {**{**POLICIES, **DEFAULT}[policy], "linger.ms": 0, **self.config}
         return VirtualTask(
-            load, config, self.brokers, self.partitions, seed=seed, keyed_share=self.keyed_share, events=self.events, stall=self.stall
+            load,
+            config,
+            self.brokers,
+            self.partitions,
+            seed=seed,
+            keyed_share=self.keyed_share,
+            events=self.events,
+            stall=self.stall,
         )
 
 
@@ -57,16 +69,22 @@ _ONE_SLOW = (_slow(20),)
 _SHORT_STALLS = Stall(0.1, 4.0)
 SCENARIOS: Mapping[str, Scenario] = {
     **{
-        f"keyed {percent} %": Scenario(3_000, partitions=9, record_size=700, keyed_share=percent / 100, events=_ONE_SLOW)
+        f"keyed {percent} %": Scenario(
+            3_000, partitions=9, record_size=700, keyed_share=percent / 100, events=_ONE_SLOW
+        )
         for percent in (0, 10, 25, 50, 75, 90, 100)
     },
     "stalls of 4 ms, 120,000/s": Scenario(120_000, 2.0, partitions=3, stall=_SHORT_STALLS),
     "stalls of 4 ms, 12 partitions": Scenario(20_000, 2.0, partitions=12, stall=_SHORT_STALLS),
     "five brokers, one 40 ms slow": Scenario(2_000, partitions=10, brokers=5, events=[_slow(40)]),
-    "five brokers, 20 and 50 ms slow": Scenario(2_000, partitions=10, brokers=5, events=[_slow(20), _slow(50, broker=1)]),
+    "five brokers, 20 and 50 ms slow": Scenario(
+        2_000, partitions=10, brokers=5, events=[_slow(20), _slow(50, broker=1)]
+    ),
     "slow from the middle on": Scenario(3_000, 6.0, events=[_slow(20, at_ms=4_000)]),
     "slow until the middle": Scenario(3_000, 6.0, events=[_slow(20), _slow(0, at_ms=4_000)]),
-    "dies and returns": Scenario(3_000, 6.0, events=[BrokerEvent(3_000, 0, DEAD), BrokerEvent(5_000, 0, STARTED)]),
+    "dies and returns": Scenario(
+        3_000, 6.0, events=[BrokerEvent(3_000, 0, DEAD), BrokerEvent(5_000, 0, STARTED)]
+    ),
     "at 0.96 of the slow one's limit": Scenario(4_500, 6.0, partitions=3, events=_ONE_SLOW, config=AS_KAFKA),
     "at 1.3 of the slow one's limit": Scenario(6_000, 6.0, partitions=3, events=_ONE_SLOW, config=AS_KAFKA),
     "one broker 20 ms away": Scenario(20_000, 2.0, partitions=12, events=[_slow(20, _LATENCY)]),
@@ -83,10 +101,12 @@ def run(
     scenarios: Sequence[str] = tuple(SCENARIOS),
     seed: int = 1,
 ) -> list[Row]:
-    """Rows {scenario, policy, seeds, offered_per_s, records_per_s, avg_ms, p99_ms, skew_share, failed, requests}.
+    """Rows {scenario, policy, seeds, offered_per_s, records_per_s, avg_ms, p99_ms, skew_share,
+    failed, requests}.
 
-    Latencies and rates are means over the seeds from `seed` on; `failed` is their sum. `skew_share`: what the broker of most bytes
-    has above the mean of all brokers' bytes, as a share of that mean; a partition's bytes are those of the broker that leads it in the end.
+    Latencies and rates are means over the seeds from `seed` on; `failed` is their sum.
+    `skew_share`: what the broker of most bytes has above the mean of all brokers' bytes, as a share
+    of that mean; a partition's bytes are those of the broker that leads it in the end.
     """
     seeds = range(seed, seed + SEEDS[profile])
     pairs = [(name, policy) for name in scenarios for policy in policies]
@@ -96,7 +116,12 @@ def run(
     rows = []
     for number, (name, policy) in enumerate(pairs):
         runs = found[number * len(seeds) : (number + 1) * len(seeds)]
-        first = {"scenario": name, "policy": policy, "seeds": len(seeds), "offered_per_s": SCENARIOS[name].rate}
+        first = {
+            "scenario": name,
+            "policy": policy,
+            "seeds": len(seeds),
+            "offered_per_s": SCENARIOS[name].rate,
+        }
         rows.append({**first, **_mean(runs)})
     return rows
 

@@ -1,8 +1,10 @@
 """A proxy that makes a broker slow which has no such switch itself, such as Apache Kafka's.
 
-A machine, like all that decides anything here: real on a selector host, tested in virtual time. Requests pass at once, answers are kept
-back as `testing.Cluster`'s `slow` keeps them: `produce_service_time_ms` for each Produce, one after another on a connection, with
-what comes behind (KIP-794's sleep); `latency_ms` for every answer, all concurrently. Order on a connection is kept.
+A machine, like all that decides anything here: real on a selector host, tested in virtual time.
+Requests pass at once, answers are kept back as `testing.Cluster`'s `slow` keeps them:
+`produce_service_time_ms` for each Produce, one after another on a connection, with what comes
+behind (KIP-794's sleep); `latency_ms` for every answer, all concurrently. Order on a connection is
+kept.
 
     client --request--> proxy --request--> broker
     client <--due------ proxy <--answer--- broker
@@ -19,7 +21,15 @@ from typing import Any
 from fairlead_kafka.base.errors import ConnectionFailed
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.effects import Close, Connect, Effect, Listen, Resolve, Write
-from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, Listening, Received, Submitted
+from fairlead_kafka.core.events import (
+    Accepted,
+    Connected,
+    Disconnected,
+    Event,
+    Listening,
+    Received,
+    Submitted,
+)
 from fairlead_kafka.runtime import Completion, SelectorHost
 from fairlead_kafka.wire import ApiKey, FrameReader
 
@@ -114,11 +124,18 @@ class SlowProxy:
             self._opening = operation.completion
             self._effects.append(Listen(_LISTENER, "127.0.0.1", 0))
         elif isinstance(operation, SetDelays):
-            self._service_ns, self._latency_ns = ms_to_ns(operation.produce_service_time_ms), ms_to_ns(operation.latency_ms)
+            self._service_ns, self._latency_ns = (
+                ms_to_ns(operation.produce_service_time_ms),
+                ms_to_ns(operation.latency_ms),
+            )
             self._effects.append(Resolve(operation.completion))
 
     def _listening(self, event: Listening) -> None:
-        error = None if event.error is None else ConnectionFailed(f"the proxy cannot listen at {event.host}: {event.error}")
+        error = (
+            None
+            if event.error is None
+            else ConnectionFailed(f"the proxy cannot listen at {event.host}: {event.error}")
+        )
         self._effects.append(Resolve(self._opening, event.port, error))
 
     def _accepted(self, client: int) -> None:
@@ -159,7 +176,9 @@ class SlowProxy:
                 pair.early.append(bytes(event.data))
             return
         for frame in pair.answers.feed(event.data):
-            pair.departing.append((self._due_ns(pair, _SIZE.unpack_from(frame)[0], now_ns), _SIZE.pack(len(frame)) + frame))
+            pair.departing.append(
+                (self._due_ns(pair, _SIZE.unpack_from(frame)[0], now_ns), _SIZE.pack(len(frame)) + frame)
+            )
 
     def _due_ns(self, pair: _Pair, correlation_id: int, now_ns: int) -> int:
         """Time when an answer that is here now may be sent, ns; never before an earlier one."""
@@ -180,7 +199,8 @@ class SlowProxies:
         self._host.start()
 
     def open(self, node_id: int, port: int) -> int:
-        """The port of a new door in front of broker `node_id`, which listens (or will) at 127.0.0.1:`port`."""
+        """The port of a new door in front of broker `node_id`, which listens (or will) at
+        127.0.0.1:`port`."""
         self._handles[node_id] = self._host.add(SlowProxy("127.0.0.1", port))
         completion = Completion()
         self._host.submit(self._handles[node_id], OpenDoor(completion))

@@ -1,16 +1,21 @@
-"""A cluster under a mixed load for as long as one likes: does anything rise that should not, and is everything there in the end?
+"""A cluster under a mixed load for as long as one likes: does anything rise that should not, and is
+everything there in the end?
 
-Three brokers as processes. Clients, each in a process of its own (`peers.soak`): one sends records one by one, one tables with keys, one
-to a compacted topic, one in transactions of which some are aborted; one has members join and leave a group, and groups come and go; one
-creates, fills, reads and deletes topics; one reads everything. Retention, compaction, checkpoints and new log files are set so that each
-happens all the time, and what is kept stays the same. Brokers 1 and 2 are killed in turn (`kill -9`) and started again; broker 0 lives
-through all of it, for what rises shows only in a process that lives.
+Three brokers as processes. Clients, each in a process of its own (`peers.soak`): one sends records
+one by one, one tables with keys, one to a compacted topic, one in transactions of which some are
+aborted; one has members join and leave a group, and groups come and go; one creates, fills, reads
+and deletes topics; one reads everything. Retention, compaction, checkpoints and new log files are
+set so that each happens all the time, and what is kept stays the same. Brokers 1 and 2 are killed
+in turn (`kill -9`) and started again; broker 0 lives through all of it, for what rises shows only
+in a process that lives.
 
-Rows, flat, of four tables. `minutes`: for each process and interval {minute, process, rss_mb, pss_mb, private_mb, descriptors, threads,
-cpu_share, disk_mb, records_per_s, p50_ms, p99_ms}, as far as it has them. Latencies run to the acknowledgement; of a transaction, to its
-commit; of the auditor, from a record's timestamp until it is read; of a topic, from its creation until its records are read back; of the
-groups, of a commit. The controller lives in the launcher's process. `load` sums what was acknowledged by all that produce. `slopes`: see
-`soak_figures.slope_rows`. `verdict`, one row: what was acknowledged and what was read. `failed`: why it came to no end.
+Rows, flat, of four tables. `minutes`: for each process and interval {minute, process, rss_mb,
+pss_mb, private_mb, descriptors, threads, cpu_share, disk_mb, records_per_s, p50_ms, p99_ms}, as far
+as it has them. Latencies run to the acknowledgement; of a transaction, to its commit; of the
+auditor, from a record's timestamp until it is read; of a topic, from its creation until its records
+are read back; of the groups, of a commit. The controller lives in the launcher's process. `load`
+sums what was acknowledged by all that produce. `slopes`: see `soak_figures.slope_rows`. `verdict`,
+one row: what was acknowledged and what was read. `failed`: why it came to no end.
 """
 
 from __future__ import annotations
@@ -33,7 +38,16 @@ from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.client import Admin, NewTopic
 from fairlead_kafka.lab import plotting
 from fairlead_kafka.lab.experiment import Row, Status
-from fairlead_kafka.lab.peers.soak import AUDITOR, COMPACTED, KEYED, PARTITIONS, ROLES, TRANSACTIONAL, UNKEYED, Errand
+from fairlead_kafka.lab.peers.soak import (
+    AUDITOR,
+    COMPACTED,
+    KEYED,
+    PARTITIONS,
+    ROLES,
+    TRANSACTIONAL,
+    UNKEYED,
+    Errand,
+)
 from fairlead_kafka.lab.process_usage import Usage, folder_mb, usage
 from fairlead_kafka.lab.soak_figures import Tally, differences, slope_rows, throughput_ratio
 from fairlead_kafka.testing import Cluster
@@ -128,7 +142,9 @@ class _Client:
     def ended(self) -> FairleadError:
         """The error for a client that ended by itself."""
         self.process.wait()
-        return FairleadError(f"the {self.role} client ended by itself: {self.complaints.read_text().strip()[-1500:]}")
+        return FairleadError(
+            f"the {self.role} client ended by itself: {self.complaints.read_text().strip()[-1500:]}"
+        )
 
     def _line(self) -> Row:
         assert self.process.stdout is not None
@@ -159,22 +175,52 @@ class _Looks:
         seconds, minute = now_s - self._looked_s, round((now_s - self.begun_s) / MINUTE_S, 3)
         self._looked_s = now_s
         for broker in self.cluster.brokers:
-            self._row(minute, f"broker-{broker.node_id}", broker.pid, seconds, disk_mb=folder_mb(self.folder / f"broker-{broker.node_id}"))
-        self._row(minute, CONTROLLER, os.getpid(), seconds, disk_mb=round((self.folder / "metadata.log").stat().st_size / 2**20, 2))
+            self._row(
+                minute,
+                f"broker-{broker.node_id}",
+                broker.pid,
+                seconds,
+                disk_mb=folder_mb(self.folder / f"broker-{broker.node_id}"),
+            )
+        self._row(
+            minute,
+            CONTROLLER,
+            os.getpid(),
+            seconds,
+            disk_mb=round((self.folder / "metadata.log").stat().st_size / 2**20, 2),
+        )
         acknowledged = 0
         for client in self.clients:
             report = client.report()
             records = report.pop("records")
             acknowledged += records if client.role in SHARES else 0
-            self._row(minute, client.role, client.process.pid, seconds, records_per_s=round(records / seconds, 1), **report)
+            self._row(
+                minute,
+                client.role,
+                client.process.pid,
+                seconds,
+                records_per_s=round(records / seconds, 1),
+                **report,
+            )
         of_load = {row["process"]: row["p99_ms"] for row in self.rows[-len(self.clients) :]}
-        slowest = max((p99_ms for role, p99_ms in of_load.items() if role in SHARES and p99_ms is not None), default=None)
+        slowest = max(
+            (p99_ms for role, p99_ms in of_load.items() if role in SHARES and p99_ms is not None),
+            default=None,
+        )
         load = {"records_per_s": round(acknowledged / seconds, 1), "p99_ms": slowest}
         self.rows.append({"table": "minutes", "minute": minute, "process": LOAD, **load})
 
     def _row(self, minute: float, process: str, process_id: int | None, seconds: float, **more: Any) -> None:
         found = usage(process_id) if process_id is not None else None
-        self.rows.append({"table": "minutes", "minute": minute, "process": process, **self._held(process_id, found, seconds), **more})
+        self.rows.append(
+            {
+                "table": "minutes",
+                "minute": minute,
+                "process": process,
+                **self._held(process_id, found, seconds),
+                **more,
+            }
+        )
 
     def _held(self, process_id: int | None, found: Usage | None, seconds: float) -> Row:
         if process_id is None or found is None:
@@ -237,7 +283,9 @@ def _launch(role: str, bootstrap_servers: str, rate: int, folder: Path) -> _Clie
     complaints = folder / f"{role}.err"
     with complaints.open("w") as err:
         command = [sys.executable, "-m", "fairlead_kafka.lab.peers.soak", errand.to_json()]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, text=True)
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, text=True
+        )
     return _Client(role, process, complaints)
 
 
@@ -246,7 +294,10 @@ def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
     _await_all(looks.clients)
     begun_s = looks.begun_s = looks._looked_s = time.monotonic()
     end_s = begun_s + minutes * MINUTE_S
-    row_every_s, kill_every_s = min(MINUTE_S, minutes * MINUTE_S / ROWS_MIN), min(MINUTE_S, minutes * MINUTE_S / KILLS_MIN)
+    row_every_s, kill_every_s = (
+        min(MINUTE_S, minutes * MINUTE_S / ROWS_MIN),
+        min(MINUTE_S, minutes * MINUTE_S / KILLS_MIN),
+    )
     row_s, kill_s, killed = begun_s + row_every_s, begun_s + kill_every_s, 0
     with Admin({"bootstrap.servers": looks.cluster.bootstrap_servers}) as admin:
         while row_s <= end_s + 0.001:
@@ -254,7 +305,10 @@ def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
             _check_alive(looks.cluster)
             looks.look()
             load = looks.rows[-1]
-            status(f"minute {load['minute']:.1f} of {minutes:g}: {load['records_per_s']:,.0f} records/s, {killed} kills")
+            status(
+                f"minute {load['minute']:.1f} of {minutes:g}: {load['records_per_s']:,.0f} records/s, "
+                f"{killed} kills"
+            )
             row_s = max(row_s + row_every_s, time.monotonic())
             if kills and row_s > kill_s and row_s <= end_s:
                 _await_in_sync(admin)
@@ -273,7 +327,9 @@ def _await_all(clients: Sequence[_Client]) -> None:
     deadline_s, idle = time.monotonic() + DRAIN_S, list(clients)
     while idle:
         if time.monotonic() > deadline_s:
-            raise FairleadError(f"the {', '.join(client.role for client in idle)} clients did nothing for {DRAIN_S:g} s")
+            raise FairleadError(
+                f"the {', '.join(client.role for client in idle)} clients did nothing for {DRAIN_S:g} s"
+            )
         time.sleep(0.1)
         idle = [client for client in idle if not client.report()["records"]]
 
@@ -300,7 +356,10 @@ def _await_in_sync(admin: Admin) -> None:
     while True:
         described = admin.describe_topics([UNKEYED, KEYED, COMPACTED, TRANSACTIONAL])
         behind = [
-            f"{name}-{number}" for name, topic in described.items() for number, one in enumerate(topic.partitions) if len(one.isr) < BROKERS
+            f"{name}-{number}"
+            for name, topic in described.items()
+            for number, one in enumerate(topic.partitions)
+            if len(one.isr) < BROKERS
         ]
         if not behind:
             return
@@ -323,11 +382,13 @@ def _finals(clients: Sequence[_Client]) -> dict[str, Row]:
 def verdict(finals: Mapping[str, Row], kills: int, ratio: float | None) -> Row:
     """Compare what the clients were told with what was read.
 
-    `lost`, `duplicated`, `differing`: see `soak_figures.differences`, of the topics that are not compacted. `disorder`: numbers read that
-    are not greater than the one before them. `failed`: records that were given up (0, or the counts are not exact). `torn`: transactions
-    read in part. `aborted_seen`: records read of transactions that were aborted. `compacted_wrong`: keys whose newest value is not the one
-    acknowledged last. `topics_wrong`, `offsets_wrong`: topics and committed offsets read back otherwise than they were written.
-    `throughput_ratio`: the last part to the first, after the warm-up.
+    `lost`, `duplicated`, `differing`: see `soak_figures.differences`, of the topics that are not
+    compacted. `disorder`: numbers read that are not greater than the one before them. `failed`:
+    records that were given up (0, or the counts are not exact). `torn`: transactions read in part.
+    `aborted_seen`: records read of transactions that were aborted. `compacted_wrong`: keys whose
+    newest value is not the one acknowledged last. `topics_wrong`, `offsets_wrong`: topics and
+    committed offsets read back otherwise than they were written. `throughput_ratio`: the last part
+    to the first, after the warm-up.
     """
     audit = finals[AUDITOR]
     acknowledged, counts = Tally(), Counter[str]()
@@ -337,7 +398,9 @@ def verdict(finals: Mapping[str, Row], kills: int, ratio: float | None) -> Row:
             told = Tally.from_json(final["tally"])
             acknowledged.counts.update(told.counts)
             acknowledged.sums.update(told.sums)
-    read = Tally.from_json({place: each for place, each in audit["tally"].items() if not place.startswith(COMPACTED)})
+    read = Tally.from_json(
+        {place: each for place, each in audit["tally"].items() if not place.startswith(COMPACTED)}
+    )
     newest, held = finals["compacted"]["newest"], audit["newest"]
     return {
         "table": "verdict",
@@ -350,7 +413,9 @@ def verdict(finals: Mapping[str, Row], kills: int, ratio: float | None) -> Row:
         "torn": audit["transactions_torn"] + abs(audit["transactions_whole"] - counts["committed"]),
         "aborted": counts["aborted"] + counts["aborted_by_faults"],
         "aborted_seen": audit["aborted_seen"],
-        "compacted_wrong": sum(held.get(key, -1) != newest.get(key, -1) for key in newest.keys() | held.keys()),
+        "compacted_wrong": sum(
+            held.get(key, -1) != newest.get(key, -1) for key in newest.keys() | held.keys()
+        ),
         "read_again": audit["read_again"],
         "topics": counts["topics"],
         "topics_wrong": counts["topics_wrong"],
@@ -362,7 +427,17 @@ def verdict(finals: Mapping[str, Row], kills: int, ratio: float | None) -> Row:
     }
 
 
-WRONG = ("lost", "duplicated", "differing", "disorder", "torn", "aborted_seen", "compacted_wrong", "topics_wrong", "offsets_wrong")
+WRONG = (
+    "lost",
+    "duplicated",
+    "differing",
+    "disorder",
+    "torn",
+    "aborted_seen",
+    "compacted_wrong",
+    "topics_wrong",
+    "offsets_wrong",
+)
 """Columns of the verdict that must be 0."""
 
 

@@ -1,4 +1,5 @@
-"""The arithmetic of a soak: latencies in a fixed number of buckets, tallies of what was acknowledged and read, slopes over time.
+"""The arithmetic of a soak: latencies in a fixed number of buckets, tallies of what was
+acknowledged and read, slopes over time.
 
 Nothing here grows with the time that a soak takes, but for its rows.
 """
@@ -81,28 +82,33 @@ class Tally:
     def from_json(cls, told: Mapping[str, Sequence[int]]) -> Tally:
         """The tally that `to_json` wrote."""
         return cls(
-            Counter({place: count for place, (count, _) in told.items()}), Counter({place: each for place, (_, each) in told.items()})
+            Counter({place: count for place, (count, _) in told.items()}),
+            Counter({place: each for place, (_, each) in told.items()}),
         )
 
 
 def differences(acknowledged: Tally, read: Tally, failed: int) -> Row:
-    """{lost, duplicated, differing} of what was acknowledged and what was read, partition by partition.
+    """{lost, duplicated, differing} of what was acknowledged and what was read, partition by
+    partition.
 
-    A record that failed may be there all the same: so many more are no duplicates. `differing` counts partitions that hold as many as were
-    acknowledged, but others.
+    A record that failed may be there all the same: so many more are no duplicates. `differing`
+    counts partitions that hold as many as were acknowledged, but others.
     """
     places = acknowledged.counts.keys() | read.counts.keys()
     more = {place: read.counts[place] - acknowledged.counts[place] for place in places}
     return {
         "lost": -sum(each for each in more.values() if each < 0),
         "duplicated": max(0, sum(each for each in more.values() if each > 0) - failed),
-        "differing": sum(not more[place] and acknowledged.sums[place] != read.sums[place] for place in places),
+        "differing": sum(
+            not more[place] and acknowledged.sums[place] != read.sums[place] for place in places
+        ),
     }
 
 
 @dataclass(frozen=True)
 class Slope:
-    """A straight line through points by least squares: what rises in a unit of x, and the standard error of that."""
+    """A straight line through points by least squares: what rises in a unit of x, and the standard
+    error of that."""
 
     slope: float
     stderr: float
@@ -114,10 +120,12 @@ class Slope:
 
 
 def slope(xs: Sequence[float], ys: Sequence[float]) -> Slope:
-    """The slope, its standard error that of residuals which resemble their neighbours; both NaN for fewer than three points.
+    """The slope, its standard error that of residuals which resemble their neighbours; both NaN for
+    fewer than three points.
 
-    Memory goes in steps and stays: two looks in a row tell less than two independent ones. Residuals whose lag-1 autocorrelation is r are
-    worth n(1-r)/(1+r) independent ones (Santer et al. 2000, doi:10.1029/1999JD901105), three at least; r below 0 counts as 0.
+    Memory goes in steps and stays: two looks in a row tell less than two independent ones.
+    Residuals whose lag-1 autocorrelation is r are worth n(1-r)/(1+r) independent ones (Santer et
+    al. 2000, doi:10.1029/1999JD901105), three at least; r below 0 counts as 0.
     """
     count = len(xs)
     if count < 3 or len(set(xs)) < 2:
@@ -143,7 +151,8 @@ def slope_rows(rows: Sequence[Row]) -> list[Row]:
     """Rows {process, metric, first, last, mean, per_hour, stderr, steady} for each process and each
     of METRICS, after the warm-up.
 
-    `first` and `last`: what the line through the points has there; `per_hour` and `stderr` of it, in the metric's unit.
+    `first` and `last`: what the line through the points has there; `per_hour` and `stderr` of it,
+    in the metric's unit.
     """
     found = []
     for process in dict.fromkeys(row["process"] for row in rows):
@@ -172,10 +181,13 @@ def slope_rows(rows: Sequence[Row]) -> list[Row]:
 
 
 def throughput_ratio(rows: Sequence[Row], process: str) -> float | None:
-    """A process's records per second in the last part after the warm-up, to those in the first (COMPARED_SHARE); None without both."""
+    """A process's records per second in the last part after the warm-up, to those in the first
+    (COMPARED_SHARE); None without both."""
     own = [row for row in warm(rows) if row["process"] == process and row.get("records_per_s") is not None]
     count = ceil(len(own) * COMPARED_SHARE)
     if len(own) < 2 * count or not count:
         return None
-    first, last = (float(np.mean([row["records_per_s"] for row in part])) for part in (own[:count], own[-count:]))
+    first, last = (
+        float(np.mean([row["records_per_s"] for row in part])) for part in (own[:count], own[-count:])
+    )
     return round(last / first, 4) if first else None

@@ -1,13 +1,15 @@
 """Rows per second through Spark, `local[2]`: reading, writing, Kafka to Kafka, and a record's
 latency through a stream.
 
-`format("fairlead")` beside Spark's own Kafka connector, on the same topic of 8 partitions. Each system has a session of its own that
-stays for the whole run, and every job is run by both, one right after the other, in each round; the first round warms up and checks
-that no row is missing, and does not count. A row is the median round. What is read goes nowhere (`noop`); what is written is
-made as it goes.
+`format("fairlead")` beside Spark's own Kafka connector, on the same topic of 8 partitions. Each
+system has a session of its own that stays for the whole run, and every job is run by both, one
+right after the other, in each round; the first round warms up and checks that no row is missing,
+and does not count. A row is the median round. What is read goes nowhere (`noop`); what is written
+is made as it goes.
 
-The columns: `read` takes all, `read_value` the value alone (ours is told so by its option `columns`; the connector takes no such hint),
-`copy` key and value. CPU seconds are per million rows: of the session's processes, and of the broker beside them on the same cores.
+The columns: `read` takes all, `read_value` the value alone (ours is told so by its option
+`columns`; the connector takes no such hint), `copy` key and value. CPU seconds are per million
+rows: of the session's processes, and of the broker beside them on the same cores.
 """
 
 from __future__ import annotations
@@ -78,10 +80,12 @@ def run(
     options: Mapping[str, str] | None = None,
     heap: str = "1g",
 ) -> list[Row]:
-    """Rows {system, target, job, record_size, rows_per_s, mb_per_s, cpu_s_per_million, …, worker_rss_mb}, or {…, skipped}.
+    """Rows {system, target, job, record_size, rows_per_s, mb_per_s, cpu_s_per_million, …,
+    worker_rss_mb}, or {…, skipped}.
 
-    `options` are for our source and sink alike, `kafka.` ones among them, to try what they do. MB per second are 10^6 bytes of values,
-    those of memory 2^20; `worker_rss_mb` is the largest Python worker at its peak. Rows of `latency` have p50_ms, p95_ms, p99_ms.
+    `options` are for our source and sink alike, `kafka.` ones among them, to try what they do. MB
+    per second are 10^6 bytes of values, those of memory 2^20; `worker_rss_mb` is the largest Python
+    worker at its peak. Rows of `latency` have p50_ms, p95_ms, p99_ms.
     """
     chosen = PROFILES[profile]
     found: list[Row] = []
@@ -93,7 +97,13 @@ def run(
                 found += [{**row, "target": name} for row in missing]
                 for size in record_sizes or chosen.record_sizes:
                     cell = _Cell(
-                        name, bootstrap_servers, size, rows or chosen.rows, rounds or chosen.rounds, chosen.stream_s, options or {}
+                        name,
+                        bootstrap_servers,
+                        size,
+                        rows or chosen.rows,
+                        rounds or chosen.rounds,
+                        chosen.stream_s,
+                        options or {},
                     )
                     found += _measure(status, cell, systems, jobs)
         except Unavailable as error:
@@ -107,9 +117,14 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     measured = [row for row in rows if row["job"] != "latency"]
     for name, size in dict.fromkeys((row["target"], row["record_size"]) for row in measured):
         of_cell = {
-            (row["job"], row["system"]): row["rows_per_s"] for row in measured if (row["target"], row["record_size"]) == (name, size)
+            (row["job"], row["system"]): row["rows_per_s"]
+            for row in measured
+            if (row["target"], row["record_size"]) == (name, size)
         }
-        jobs, systems = list(dict.fromkeys(job for job, _ in of_cell)), list(dict.fromkeys(system for _, system in of_cell))
+        jobs, systems = (
+            list(dict.fromkeys(job for job, _ in of_cell)),
+            list(dict.fromkeys(system for _, system in of_cell)),
+        )
         series = {system: [of_cell.get((job, system)) for job in jobs] for system in systems}
         panels.append(Bars(f"{name}, {size} B", jobs, series, "rows/s"))
     figure(path, panels, title="Rows per second through Spark, local[2]")
@@ -130,7 +145,9 @@ class _Cell:
         return f"spark-{self.size}"
 
 
-def _start(status: Status, sessions: ExitStack, peers: Sequence[str], heap: str) -> tuple[list[SparkSystem], list[Row]]:
+def _start(
+    status: Status, sessions: ExitStack, peers: Sequence[str], heap: str
+) -> tuple[list[SparkSystem], list[Row]]:
     """Start a session for each system; a row for each that cannot be had."""
     systems, missing = [], []
     for peer in peers:
@@ -156,7 +173,12 @@ def _measure(status: Status, cell: _Cell, systems: Sequence[SparkSystem], jobs: 
                         continue
                     stage = f"round {number} of {cell.rounds}" if number else "warm-up"
                     status(f"{cell.target}, {cell.size} B, {job}, {stage}: {system.system}")
-                    what: Row = {"system": system.system, "target": cell.target, "job": job, "record_size": cell.size}
+                    what: Row = {
+                        "system": system.system,
+                        "target": cell.target,
+                        "job": job,
+                        "record_size": cell.size,
+                    }
                     try:
                         row = {**what, **_run_job(cell, system, job, values, first=number == 0)}
                     except FairleadError as error:
@@ -164,8 +186,15 @@ def _measure(status: Status, cell: _Cell, systems: Sequence[SparkSystem], jobs: 
                         continue
                     if number or job == "latency":
                         measured.setdefault(of, []).append(row)
-    kept = {of: sorted(rounds, key=lambda row: row["rows_per_s"])[len(rounds) // 2] for of, rounds in measured.items()}
-    return [{**kept, **failed}[of] for of in ((job, system.system) for job in jobs for system in systems) if of in kept or of in failed]
+    kept = {
+        of: sorted(rounds, key=lambda row: row["rows_per_s"])[len(rounds) // 2]
+        for of, rounds in measured.items()
+    }
+    return [
+        {**kept, **failed}[of]
+        for of in ((job, system.system) for job in jobs for system in systems)
+        if of in kept or of in failed
+    ]
 
 
 def _run_job(cell: _Cell, system: SparkSystem, job: str, values: str, first: bool) -> Row:
@@ -183,13 +212,26 @@ def _run_job(cell: _Cell, system: SparkSystem, job: str, values: str, first: boo
             _check(job, cell.rows, system.ask("digest", topic=cell.topic, options=source, **servers)["rows"])
         columns = ["value"] if job == "read_value" else []
         return _watched(cell, system, "read", topic=cell.topic, options=source, columns=columns, **servers)
-    # A new name each time: the connector keeps its producers for ten minutes, and these make brokers create a deleted topic again.
+    # A new name each time: the connector keeps its producers for ten minutes, and these make
+    # brokers create a deleted topic again.
     sink = f"{cell.topic}-{job}-{system.system}-{next(_SINKS)}"
     with new_topic(cell.bootstrap_servers, sink):
         if job == "write":
-            row = _watched(cell, system, job, topic=sink, options=ours, rows=cell.rows, values=values, **servers)
+            row = _watched(
+                cell, system, job, topic=sink, options=ours, rows=cell.rows, values=values, **servers
+            )
         else:
-            row = _watched(cell, system, job, topic=cell.topic, options=source, columns=_COPIED, sink=sink, sink_options=ours, **servers)
+            row = _watched(
+                cell,
+                system,
+                job,
+                topic=cell.topic,
+                options=source,
+                columns=_COPIED,
+                sink=sink,
+                sink_options=ours,
+                **servers,
+            )
         _check(job, cell.rows, records_of(cell.bootstrap_servers, sink))
     return row
 
@@ -216,7 +258,9 @@ def watch_of(system: SparkSystem) -> Watch:
     (broker).
     """
     root = os.getpid()
-    return Watch(root, lambda process_id: None if process_id == root else system.kind_of(process_id) or "broker")
+    return Watch(
+        root, lambda process_id: None if process_id == root else system.kind_of(process_id) or "broker"
+    )
 
 
 def _check(job: str, expected: int, found: int) -> None:
@@ -243,15 +287,26 @@ def new_topic(bootstrap_servers: str, topic: str, partitions: int = PARTITIONS) 
         try:
             yield
         finally:
-            with suppress(FairleadError):  # what went wrong before is what counts, and the target ends with the run
+            with suppress(
+                FairleadError
+            ):  # what went wrong before is what counts, and the target ends with the run
                 admin.delete_topics([topic])
 
 
 def fill(bootstrap_servers: str, topic: str, rows: int, size: int) -> None:
     """Produce `rows` records with values of `size` bytes, evenly to all partitions."""
-    whole = pa.table({"value": pa.array(list(islice(cycle(values_of_size(size, VALUES)), min(rows, TABLE_ROWS))), pa.binary())})
+    whole = pa.table(
+        {
+            "value": pa.array(
+                list(islice(cycle(values_of_size(size, VALUES)), min(rows, TABLE_ROWS))), pa.binary()
+            )
+        }
+    )
     with Producer({"bootstrap.servers": bootstrap_servers}) as producer:
-        sent = [producer.send_table(topic, whole.slice(0, min(TABLE_ROWS, rows - start))) for start in range(0, rows, TABLE_ROWS)]
+        sent = [
+            producer.send_table(topic, whole.slice(0, min(TABLE_ROWS, rows - start)))
+            for start in range(0, rows, TABLE_ROWS)
+        ]
         for each in sent:
             each.result()
 

@@ -1,9 +1,10 @@
 """Gigabytes through Spark's read and write, more than any process holds, with little memory for the
 JVM and each Python process.
 
-A session writes numbered values to a topic of two partitions, copies that to another, and sums up both: each task reads half of all.
-The heap is the JVM's own limit. A Python process is held by the kernel to `worker_limit_mb` of data (RLIMIT_DATA: what it allocates,
-touched or not). Spark's own `spark.executor.pyspark.memory` limits the address space instead, where libraries and reserved space
+A session writes numbered values to a topic of two partitions, copies that to another, and sums up
+both: each task reads half of all. The heap is the JVM's own limit. A Python process is held by the
+kernel to `worker_limit_mb` of data (RLIMIT_DATA: what it allocates, touched or not). Spark's own
+`spark.executor.pyspark.memory` limits the address space instead, where libraries and reserved space
 count that nobody ever touches.
 """
 
@@ -29,27 +30,36 @@ def run(
     heap: str = "1g",
     worker_limit_mb: int = 600,
 ) -> list[Row]:
-    """Rows {target, job, gigabytes, record_size, rows, seconds, mb_per_s, worker_rss_mb, jvm_rss_mb, lost, …}, or {…, skipped}.
+    """Rows {target, job, gigabytes, record_size, rows, seconds, mb_per_s, worker_rss_mb,
+    jvm_rss_mb, lost, …}, or {…, skipped}.
 
-    Jobs: write, copy, check. `lost` and `changed` are those of `check`: rows that the copy lacks, and whether the sums of the values
-    differ. GB and MB per second are 10^9 and 10^6 bytes of values, memory 2**20; peaks are those of the largest process.
+    Jobs: write, copy, check. `lost` and `changed` are those of `check`: rows that the copy lacks,
+    and whether the sums of the values differ. GB and MB per second are 10^9 and 10^6 bytes of
+    values, memory 2**20; peaks are those of the largest process.
     """
     rows: list[Row] = []
     for name in targets:
         status(f"starting {name}")
         try:
-            with target(name) as servers, SparkSystem("fairlead", heap, worker_limit_mb=worker_limit_mb) as system:
+            with (
+                target(name) as servers,
+                SparkSystem("fairlead", heap, worker_limit_mb=worker_limit_mb) as system,
+            ):
                 limits = {"heap": heap, "worker_limit_mb": worker_limit_mb}
                 rows += [
                     {"target": name, **row, **limits}
-                    for row in stream(status, system, servers, round(gigabytes * 1e9 / record_size), record_size)
+                    for row in stream(
+                        status, system, servers, round(gigabytes * 1e9 / record_size), record_size
+                    )
                 ]
         except Unavailable as error:
             rows.append({"target": name, "skipped": str(error)})
     return rows
 
 
-def stream(status: Status, system: SparkSystem, bootstrap_servers: str, count: int, record_size: int) -> list[Row]:
+def stream(
+    status: Status, system: SparkSystem, bootstrap_servers: str, count: int, record_size: int
+) -> list[Row]:
     """The measured part of the rows, of `count` values of about `record_size` bytes."""
     rows: list[Row] = []
 

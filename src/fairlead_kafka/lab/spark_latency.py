@@ -31,14 +31,25 @@ _TICK_S = 0.01
 _STAMP = struct.Struct(">q")
 
 
-def streaming_latency(system: SparkSystem, bootstrap_servers: str, size: int, stream_s: float, options: Mapping[str, str]) -> Row:
-    """The measured part of a row: p50_ms, p95_ms, p99_ms, rows_per_s, mb_per_s, batches. Raises JobFailed."""
+def streaming_latency(
+    system: SparkSystem, bootstrap_servers: str, size: int, stream_s: float, options: Mapping[str, str]
+) -> Row:
+    """The measured part of a row: p50_ms, p95_ms, p99_ms, rows_per_s, mb_per_s, batches. Raises
+    JobFailed."""
     source, sink = f"latency-{size}-{system.system}", f"latency-{size}-{system.system}-out"
-    with Admin({"bootstrap.servers": bootstrap_servers}) as admin, tempfile.TemporaryDirectory(prefix="fairlead-lab-") as checkpoint:
+    with (
+        Admin({"bootstrap.servers": bootstrap_servers}) as admin,
+        tempfile.TemporaryDirectory(prefix="fairlead-lab-") as checkpoint,
+    ):
         admin.create_topics([NewTopic(topic, partitions=PARTITIONS) for topic in (source, sink)])
         try:
             system.ask(
-                "stream_begins", bootstrap_servers=bootstrap_servers, topic=source, options=dict(options), sink=sink, checkpoint=checkpoint
+                "stream_begins",
+                bootstrap_servers=bootstrap_servers,
+                topic=source,
+                options=dict(options),
+                sink=sink,
+                checkpoint=checkpoint,
             )
             arrivals = _Arrivals(bootstrap_servers, sink)
             try:
@@ -52,7 +63,9 @@ def streaming_latency(system: SparkSystem, bootstrap_servers: str, size: int, st
     counted_from_ns = arrivals.first_ns + round(WARM_UP_S * 1e9)
     pairs = np.array([pair for pair in arrivals.pairs if pair[0] >= counted_from_ns], np.int64).reshape(-1, 2)
     if len(arrivals.pairs) < len(sent_ns) or not len(pairs):
-        raise JobFailed(f"{system.system}, latency: {len(arrivals.pairs)} of {len(sent_ns)} records came through")
+        raise JobFailed(
+            f"{system.system}, latency: {len(arrivals.pairs)} of {len(sent_ns)} records came through"
+        )
     p50_ms, p95_ms, p99_ms = np.percentile((pairs[:, 1] - pairs[:, 0]) / 1e6, [50, 95, 99])
     rows_per_s = len(pairs) / ((pairs[:, 1].max() - pairs[:, 0].min()) / 1e9)
     return {

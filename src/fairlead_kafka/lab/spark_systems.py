@@ -1,4 +1,5 @@
-"""A Spark session of a system in a process of its own, that is asked for one job after the other (`peers.spark_jobs`)."""
+"""A Spark session of a system in a process of its own, that is asked for one job after the other
+(`peers.spark_jobs`)."""
 
 from __future__ import annotations
 
@@ -32,12 +33,20 @@ exec "{interpreter}" "$@"
 
 
 class SparkSystem:
-    """A session of a system with a driver of `heap` memory; a context manager. Raises Unavailable if the system cannot be had here.
+    """A session of a system with a driver of `heap` memory; a context manager. Raises Unavailable
+    if the system cannot be had here.
 
-    `worker_limit_mb`: what each Python process may take for data (RLIMIT_DATA, in 2**20 bytes); the kernel refuses it more.
+    `worker_limit_mb`: what each Python process may take for data (RLIMIT_DATA, in 2**20 bytes); the
+    kernel refuses it more.
     """
 
-    def __init__(self, system: str, heap: str = "1g", config: Mapping[str, str] | None = None, worker_limit_mb: int | None = None) -> None:
+    def __init__(
+        self,
+        system: str,
+        heap: str = "1g",
+        config: Mapping[str, str] | None = None,
+        worker_limit_mb: int | None = None,
+    ) -> None:
         settings = {"spark.driver.memory": heap, **(config or {})}
         interpreter = Path(sys.executable)
         if system == "spark-sql-kafka":
@@ -46,7 +55,9 @@ class SparkSystem:
         elif find_spec("pyspark") is None:
             raise Unavailable("pyspark is not installed; pip install 'fairlead-kafka[spark]'")
         self.system = system
-        self._log = tempfile.NamedTemporaryFile("w+", prefix="fairlead-lab-spark-", suffix=".log", errors="replace")  # noqa: SIM115
+        self._log = tempfile.NamedTemporaryFile(  # noqa: SIM115
+            "w+", prefix="fairlead-lab-spark-", suffix=".log", errors="replace"
+        )
         self._folder = tempfile.TemporaryDirectory(prefix="fairlead-lab-spark-")
         what: dict[str, Any] = {"system": system, "config": settings}
         if worker_limit_mb is not None:
@@ -55,7 +66,9 @@ class SparkSystem:
             limited.chmod(0o755)
             what["worker_python"] = str(limited)
         command = [str(interpreter), "-u", str(_JOBS), json.dumps(what)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True
+        )
         self.version: str = self._answer()["version"]
         """Spark's version."""
 
@@ -110,5 +123,7 @@ class SparkSystem:
     def __enter__(self) -> SparkSystem:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

@@ -44,7 +44,10 @@ def secured_target(name: str, security: str) -> Iterator[tuple[str, Place]]:
         return
     with TemporaryDirectory(prefix="fairlead-lab-") as folder:
         certificates = Certificates(Path(folder))
-        properties: dict[str, Any] = {"ssl.keystore.type": "PEM", "ssl.keystore.location": certificates.issue("localhost")}
+        properties: dict[str, Any] = {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": certificates.issue("localhost"),
+        }
         trust = str(certificates.trust)
         if name == "apache-kafka":
             with ApacheKafka(listeners={"SECURED": "SSL"}, **properties) as kafka:
@@ -78,7 +81,18 @@ def _embedded(brokers: int, config: Mapping[str, Any] | None = None) -> Iterator
     listeners.
     """
     configs = [part for key, value in (config or {}).items() for part in ("-X", f"{key}={value}")]
-    command = [sys.executable, "-u", "-m", "fairlead_kafka.cli.main", "up", "--brokers", str(brokers), "--port", "0", *configs]
+    command = [
+        sys.executable,
+        "-u",
+        "-m",
+        "fairlead_kafka.cli.main",
+        "up",
+        "--brokers",
+        str(brokers),
+        "--port",
+        "0",
+        *configs,
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     found: list[str] = []

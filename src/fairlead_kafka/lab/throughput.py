@@ -1,10 +1,13 @@
-"""Records produced per second, CPU seconds per million and memory, acks=all, 12 partitions, one broker: ours beside the peers.
+"""Records produced per second, CPU seconds per million and memory, acks=all, 12 partitions, one
+broker: ours beside the peers.
 
-Each system is a fresh process that sends as a program would (`peers.sending`): `cold` is all of it, from before the process is made until
-every record is acknowledged, and the part of it from the first record on; `warm` is what it does after ten seconds. Java is Kafka's own
-producer perf tool, whose figures are cold. `raw` sends batches that were built beforehand: what the broker lets through, the ceiling for
-any client. Systems take turns within a round, so that what the machine does to one it does to all; a row is the median round. Values are
-cut from log lines, so that what is compressed compresses as text does. CPU and memory are those of the client's process alone, its
+Each system is a fresh process that sends as a program would (`peers.sending`): `cold` is all of it,
+from before the process is made until every record is acknowledged, and the part of it from the
+first record on; `warm` is what it does after ten seconds. Java is Kafka's own producer perf tool,
+whose figures are cold. `raw` sends batches that were built beforehand: what the broker lets
+through, the ceiling for any client. Systems take turns within a round, so that what the machine
+does to one it does to all; a row is the median round. Values are cut from log lines, so that what
+is compressed compresses as text does. CPU and memory are those of the client's process alone, its
 interpreter and libraries included; for Java CPU includes starting the JVM.
 """
 
@@ -107,30 +110,54 @@ def run(
     rounds: int | None = None,
     securities: Sequence[str] = ("plaintext",),
 ) -> list[Row]:
-    """Rows {system, target, security, record_size, key, compression, acked, cold_s, first_100000_s, cold_records_per_s,
-    cold_cpu_s_per_million, records_per_s, mb_per_s, cpu_s_per_million, rss_mb}, what has no `cold` in it being warm; or {…, skipped}.
+    """Rows {system, target, security, record_size, key, compression, acked, cold_s, first_100000_s,
+    cold_records_per_s, cold_cpu_s_per_million, records_per_s, mb_per_s, cpu_s_per_million, rss_mb},
+    what has no `cold` in it being warm; or {…, skipped}.
 
-    `acked`: how many records were acknowledged while it was cold, all that it was given. `rss_mb`: the client's resident memory at its
-    peak; for clients that have a `buffer.memory`, `rss_over_buffer_mb` is what of it is beyond that; both in 2**20 bytes. Sizes, keys
-    ("keyed", "unkeyed") and compressions make every combination of those given; of what is not given there is what the profile has.
+    `acked`: how many records were acknowledged while it was cold, all that it was given. `rss_mb`:
+    the client's resident memory at its peak; for clients that have a `buffer.memory`,
+    `rss_over_buffer_mb` is what of it is beyond that; both in 2**20 bytes. Sizes, keys ("keyed",
+    "unkeyed") and compressions make every combination of those given; of what is not given there is
+    what the profile has.
     """
     chosen = PROFILES[profile]
     rows: list[Row] = []
     for name, security in product(targets, securities):
         status(f"starting {name}")
         try:
-            with secured_target(name, security) as (plaintext, place), TemporaryDirectory(prefix="fairlead-lab-") as folder:
+            with (
+                secured_target(name, security) as (plaintext, place),
+                TemporaryDirectory(prefix="fairlead-lab-") as folder,
+            ):
                 for size, key, compression in cells(chosen, record_sizes, keys, compressions):
                     count = records or chosen.records
-                    cell = Cell(name, security, plaintext, place, size, key, compression, count, chosen.warm_after_s, chosen.warm_s, folder)
+                    cell = Cell(
+                        name,
+                        security,
+                        plaintext,
+                        place,
+                        size,
+                        key,
+                        compression,
+                        count,
+                        chosen.warm_after_s,
+                        chosen.warm_s,
+                        folder,
+                    )
                     rows += _measure(status, cell, rounds or chosen.rounds, peers)
         except Unavailable as error:
-            rows += [{"system": system, "target": name, "security": security, "skipped": str(error)} for system in peers]
+            rows += [
+                {"system": system, "target": name, "security": security, "skipped": str(error)}
+                for system in peers
+            ]
     return rows
 
 
 def cells(
-    profile: Profile, record_sizes: Sequence[int] = (), keys: Sequence[str] = (), compressions: Sequence[str] = ()
+    profile: Profile,
+    record_sizes: Sequence[int] = (),
+    keys: Sequence[str] = (),
+    compressions: Sequence[str] = (),
 ) -> list[tuple[int, str, str]]:
     """Cells to measure: the profile's, or every combination of what is given with the profile's
     rest.
@@ -139,22 +166,37 @@ def cells(
         return list(profile.cells)
     plain = [cell for cell in profile.cells if cell[2] == "none"]
     sizes = record_sizes or list(dict.fromkeys(size for size, _, _ in plain))
-    return [(size, key, compression) for size in sizes for key in keys or KEYS[:1] for compression in compressions or ("none",)]
+    return [
+        (size, key, compression)
+        for size in sizes
+        for key in keys or KEYS[:1]
+        for compression in compressions or ("none",)
+    ]
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Records per second by system, for each target, key and compression a panel, for each record size a colour."""
+    """Records per second by system, for each target, key and compression a panel, for each record
+    size a colour."""
     panels = []
-    for cell in dict.fromkeys((row["target"], row.get("security", "plaintext"), row["key"], row["compression"]) for row in rows):
+    for cell in dict.fromkeys(
+        (row["target"], row.get("security", "plaintext"), row["key"], row["compression"]) for row in rows
+    ):
         found = {
             (row["system"], row["record_size"]): row.get("records_per_s", row.get("cold_records_per_s"))
             for row in rows
             if (row["target"], row.get("security", "plaintext"), row["key"], row["compression"]) == cell
         }
-        systems, sizes = list(dict.fromkeys(system for system, _ in found)), list(dict.fromkeys(size for _, size in found))
+        systems, sizes = (
+            list(dict.fromkeys(system for system, _ in found)),
+            list(dict.fromkeys(size for _, size in found)),
+        )
         series = {f"{size} B": [found.get((system, size)) for system in systems] for size in sizes}
         name, security, key, compression = cell
-        title = f"{name}, {security}, {key}, " + (f"{sizes[0]} B, " if len(sizes) == 1 else "") + f"compression {compression}"
+        title = (
+            f"{name}, {security}, {key}, "
+            + (f"{sizes[0]} B, " if len(sizes) == 1 else "")
+            + f"compression {compression}"
+        )
         panels.append(Bars(title, systems, series, "records/s", log=True))
     figure(path, panels, title="Records produced per second, acks=all")
 
@@ -200,12 +242,19 @@ class Cell:
 
 def _measure(status: Status, cell: Cell, rounds: int, peers: Sequence[str]) -> list[Row]:
     measured: dict[str, list[Row]] = {system: [] for system in peers}
-    what = {"target": cell.target, "security": cell.security, "record_size": cell.size, "key": cell.key, "compression": cell.compression}
+    what = {
+        "target": cell.target,
+        "security": cell.security,
+        "record_size": cell.size,
+        "key": cell.key,
+        "compression": cell.compression,
+    }
     cell.write_file()
     for number in range(rounds):
         for system in peers:
             status(
-                f"{cell.target}, {cell.security}, {cell.size} B, {cell.key}, {cell.compression}, round {number + 1} of {rounds}: {system}"
+                f"{cell.target}, {cell.security}, {cell.size} B, {cell.key}, {cell.compression}, round "
+                f"{number + 1} of {rounds}: {system}"
             )
             topic = f"throughput-{cell.size}-{cell.key}-{cell.compression}-{number}-{system}"
             with Admin({"bootstrap.servers": cell.plaintext}) as admin:
@@ -279,7 +328,11 @@ def figures(system: str, marks: Row, size: int) -> Row:
 
 def _java(cell: Cell, topic: str, records: int) -> Row:
     """Run Kafka's own kafka-producer-perf-test. Raises Unavailable, NotFinished."""
-    given = {"bootstrap.servers": cell.place.bootstrap_servers, "acks": "all", "compression.type": cell.compression}
+    given = {
+        "bootstrap.servers": cell.place.bootstrap_servers,
+        "acks": "all",
+        "compression.type": cell.compression,
+    }
     settings = [f"{key}={value}" for key, value in (given | settings_of("java", cell.place.trust)).items()]
     command = java_command(
         "org.apache.kafka.tools.ProducerPerformance",

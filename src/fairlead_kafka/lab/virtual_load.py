@@ -1,8 +1,10 @@
-"""A paced load in virtual time: our producer's real machine against the simulator's model brokers, seconds of it in a moment.
+"""A paced load in virtual time: our producer's real machine against the simulator's model brokers,
+seconds of it in a moment.
 
-What is real is everything that decides: partitioner, batches, window, retries. What is modelled is what takes time: the network, a
-healthy broker, which serves one request of a connection after another, and the client's own work, by the constants below. So there
-is no noise, and a seed gives the same figures on every run; what a busy machine adds to latencies is missing.
+What is real is everything that decides: partitioner, batches, window, retries. What is modelled is
+what takes time: the network, a healthy broker, which serves one request of a connection after
+another, and the client's own work, by the constants below. So there is no noise, and a seed gives
+the same figures on every run; what a busy machine adds to latencies is missing.
 """
 
 from __future__ import annotations
@@ -43,7 +45,11 @@ themselves do not show.
 """
 POOL_PAYS_RECORDS = 20_000
 """Records from which on other processes pay: fewer are done before these have started."""
-_REQUEST_NS, _BATCH_NS, _ANSWER_NS = ms_to_ns(CLIENT_REQUEST_MS), ms_to_ns(CLIENT_BATCH_MS), ms_to_ns(CLIENT_ANSWER_MS)
+_REQUEST_NS, _BATCH_NS, _ANSWER_NS = (
+    ms_to_ns(CLIENT_REQUEST_MS),
+    ms_to_ns(CLIENT_BATCH_MS),
+    ms_to_ns(CLIENT_ANSWER_MS),
+)
 _NOWHERE = -1
 _READY_MS = 100.0
 """Milliseconds that connecting and learning the metadata take at most."""
@@ -79,9 +85,11 @@ class Stall:
 
 @dataclass(frozen=True)
 class VirtualTask:
-    """One virtual run: `config` of our producer, and broker 0 with a fault (one of `faulty_targets.FAULTS`) of `delay_ms`.
+    """One virtual run: `config` of our producer, and broker 0 with a fault (one of
+    `faulty_targets.FAULTS`) of `delay_ms`.
 
-    Records go to `topics` topics in turn, of `partitions` each; `keyed_share` of them have keys. `events` by time, on any broker.
+    Records go to `topics` topics in turn, of `partitions` each; `keyed_share` of them have keys.
+    `events` by time, on any broker.
     """
 
     load: Load
@@ -108,7 +116,11 @@ class _Work:
 
     def __call__(self) -> int:
         counted, before_ns = self._counted, self._total_ns
-        self._total_ns = counted.produce_requests * _REQUEST_NS + counted.batches_sent * _BATCH_NS + counted.answers * _ANSWER_NS
+        self._total_ns = (
+            counted.produce_requests * _REQUEST_NS
+            + counted.batches_sent * _BATCH_NS
+            + counted.answers * _ANSWER_NS
+        )
         return self._total_ns - before_ns
 
 
@@ -125,7 +137,9 @@ class _Loaded:
         for broker in self.cluster.brokers:
             broker.takes(BROKER_REQUEST_MS, BROKER_BATCH_MS)
             if task.stall is not None:
-                broker.stalls(task.stall.share, task.stall.duration_ms, Random(f"stalls {task.seed} {broker.node_id}"))
+                broker.stalls(
+                    task.stall.share, task.stall.duration_ms, Random(f"stalls {task.seed} {broker.node_id}")
+                )
         if task.fault == "dead":
             self._bury(task)
         elif task.fault != "none":
@@ -203,7 +217,9 @@ class _Loaded:
         self.host.submit(self.application.handle, Flush(completion))
         self.host.run_until(completion.done, self._load.limit_s * 1000)
 
-    def _settled(self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None) -> None:
+    def _settled(
+        self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None
+    ) -> None:
         for row in rows:
             if error is None:
                 self.journal.acked(handed.serial + row)
@@ -236,7 +252,9 @@ def virtual_load(task: VirtualTask) -> dict[str, Any]:
     return loaded.figures()
 
 
-def virtual_loads(tasks: Sequence[VirtualTask], done: Callable[[int], None] = lambda count: None) -> list[dict[str, Any]]:
+def virtual_loads(
+    tasks: Sequence[VirtualTask], done: Callable[[int], None] = lambda count: None
+) -> list[dict[str, Any]]:
     """Figures of all runs, in their order, several at a time on as many processes as there are
     cores; `done` is called with the number done.
     """

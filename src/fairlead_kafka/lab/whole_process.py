@@ -72,7 +72,8 @@ def run_whole(command: Sequence[str], limit_s: float, environment: Mapping[str, 
 
 
 def run_program(command: Sequence[str], limit_s: float) -> dict[str, Any]:
-    """The JSON that a program prints last, with compiled modules kept; {"skipped": why} if it fails or does not end in time."""
+    """The JSON that a program prints last, with compiled modules kept; {"skipped": why} if it fails
+    or does not end in time."""
     try:
         ran = run_whole(command, limit_s, without_cache_ban())
     except NotFinished as error:

@@ -1,50 +1,63 @@
-"""Partitioning: which partition each record of a topic goes to, as pure functions of keys, bytes, loads and rng.
+"""Partitioning: which partition each record of a topic goes to, as pure functions of keys, bytes,
+loads and rng.
 
-A record's partition is the first of these that exists (`assign_partitions`, a whole column at a time):
+A record's partition is the first of these that exists (`assign_partitions`, a whole column at a
+time):
 
 1. the partition its sender gave it;
 2. what a custom partitioner answers, if one is configured and does not answer -1;
-3. `murmur2(key) & 0x7fffffff % partition_count`, over all partitions, available or not, so that a key stays where it is
-   while brokers come and go; with `partitioner.ignore.keys`, and for null keys, there is none;
+3. `murmur2(key) & 0x7fffffff % partition_count`, over all partitions, available or not, so that a
+   key stays where it is while brokers come and go; with `partitioner.ignore.keys`, and for null
+   keys, there is none;
 4. what the unkeyed policy chooses.
 
-Only the fourth has a state, and it lives in a policy object, one per producer and topic (`make_policy`). A policy owns
-no clock, no rng and no queue: sizes in bytes, the accumulator's view of the partitions (`TopicLoad`) and rng are given
-to it. There are six:
+Only the fourth has a state, and it lives in a policy object, one per producer and topic
+(`make_policy`). A policy owns no clock, no rng and no queue: sizes in bytes, the accumulator's view
+of the partitions (`TopicLoad`) and rng are given to it. There are six:
 
 - `round_robin`: a record to each available partition in turn;
 - `sticky` (KIP-480): one partition until a new batch would be created, then another;
-- `uniform.kafka` (KIP-794 as Kafka has it): one partition until `batch.size` bytes went there, then one drawn evenly;
+- `uniform.kafka` (KIP-794 as Kafka has it): one partition until `batch.size` bytes went there, then
+  one drawn evenly;
 - `uniform` (KIP-794 as it was meant): the same turns, but the next one goes to the partition that
 had
   least, which makes up for what a turn took too much, whatever broker is slow;
-- `adaptive` (KIP-794, Kafka's default): as Kafka's uniform, but drawn by the queues, shortest first, passing over brokers that took
-  nothing for `partitioner.availability.timeout.ms` (`TopicLoad.unready`: the producer keeps that account);
-- `late` (ours, the default): no partition until a broker is ready to take a batch, then that of its partitions which is furthest behind.
+- `adaptive` (KIP-794, Kafka's default): as Kafka's uniform, but drawn by the queues, shortest
+  first, passing over brokers that took nothing for `partitioner.availability.timeout.ms`
+  (`TopicLoad.unready`: the producer keeps that account);
+- `late` (ours, the default): no partition until a broker is ready to take a batch, then that of its
+  partitions which is furthest behind.
 
 All but the last bind a record to its partition when it is submitted (`binds_at == "append"`).
 `LatePolicy` binds at drain time and has another interface: it is asked for quotas, not for
 placements.
 
-Sticky, uniform and adaptive are decided by how batches fill, and that is decided by sizes alone. So a policy need not be asked for each
-record: `place` takes the sizes of a whole column, forms their prefix sum, and finds by binary search where the open batch
-ends, where the next one does, and where a turn does (`filling.Filling`). The answer is a list of runs, a few per batch, so
-that records which nobody keyed are never touched one by one. Where records are keyed, `counting_sort` groups a column by
-partition in two passes and keeps the order of arrival within each.
+Sticky, uniform and adaptive are decided by how batches fill, and that is decided by sizes alone. So
+a policy need not be asked for each record: `place` takes the sizes of a whole column, forms their
+prefix sum, and finds by binary search where the open batch ends, where the next one does, and where
+a turn does (`filling.Filling`). The answer is a list of runs, a few per batch, so that records
+which nobody keyed are never touched one by one. Where records are keyed, `counting_sort` groups a
+column by partition in two passes and keeps the order of arrival within each.
 
-The simulation agrees with what the accumulator then does, to the byte, if both use the same sizes and the same limit:
-`batch.size` less 61 bytes of header. A call with several turns for every partition can be answered
-with one run for each instead (`together`), if they would be sent in larger batches anyway. Where
-Kafka's code differs from the KIPs' words, the words are followed, but for `uniform.kafka`; the
-policies' docstrings say where.
+The simulation agrees with what the accumulator then does, to the byte, if both use the same sizes
+and the same limit: `batch.size` less 61 bytes of header. A call with several turns for every
+partition can be answered with one run for each instead (`together`), if they would be sent in
+larger batches anyway. Where Kafka's code differs from the KIPs' words, the words are followed, but
+for `uniform.kafka`; the policies' docstrings say where.
 
-murmur2 over a column, the partitions of keys and the counting sort are kernels (`fairlead_kafka.base.kernel`), each with a
-reference implementation in NumPy.
+murmur2 over a column, the partitions of keys and the counting sort are kernels
+(`fairlead_kafka.base.kernel`), each with a reference implementation in NumPy.
 """
 
 from fairlead_kafka.partitioning.account import Account
 from fairlead_kafka.partitioning.assignment import assign_partitions, place_unkeyed
-from fairlead_kafka.partitioning.custom import CustomPartitioner, OpenBatches, is_per_record, new_batch_hook, per_record
+from fairlead_kafka.partitioning.custom import (
+    CustomPartitioner,
+    OpenBatches,
+    is_per_record,
+    new_batch_hook,
+    per_record,
+)
 from fairlead_kafka.partitioning.grouping import counting_sort
 from fairlead_kafka.partitioning.hashing import keyed_partition, keyed_partitions, murmur2, murmur2_column
 from fairlead_kafka.partitioning.late import BrokerView, LatePolicy, Quota, kept_bytes, levelled

@@ -29,9 +29,15 @@ class Account:
         self._rng = rng
         self._away: set[int] = set()
         self._group_of: dict[int, int] = {}
-        self._sums: dict[int, tuple[int, int]] = {}  # by group: bytes, and partitions, of those that are not away
-        self._groups: dict[int, list[tuple[int, int, int]]] = {}  # heaps of (bytes with some jitter, bytes, partition)
-        self._taken: list[tuple[list[tuple[int, int, int]], int]] = []  # turns since `end_turns`, to be put back
+        self._sums: dict[
+            int, tuple[int, int]
+        ] = {}  # by group: bytes, and partitions, of those that are not away
+        self._groups: dict[
+            int, list[tuple[int, int, int]]
+        ] = {}  # heaps of (bytes with some jitter, bytes, partition)
+        self._taken: list[
+            tuple[list[tuple[int, int, int]], int]
+        ] = []  # turns since `end_turns`, to be put back
 
     def arrange(self, groups: Mapping[int, Sequence[int]], partition_count: int) -> None:
         """Set the partitions of each group. One in no group gets no turn, and is away.
@@ -41,8 +47,13 @@ class Account:
         self.end_turns()
         least = self.least_bytes()
         self.placed_bytes += [least or 0] * (partition_count - len(self.placed_bytes))
-        self._group_of = {partition: group for group, partitions in groups.items() for partition in partitions}
-        self._groups = {group: [self._entry(partition) for partition in partitions] for group, partitions in groups.items()}
+        self._group_of = {
+            partition: group for group, partitions in groups.items() for partition in partitions
+        }
+        self._groups = {
+            group: [self._entry(partition) for partition in partitions]
+            for group, partitions in groups.items()
+        }
         for heap in self._groups.values():
             heapify(heap)
         self.leave(set(range(len(self.placed_bytes))).difference(self._group_of))
@@ -81,7 +92,11 @@ class Account:
     def average_bytes(self, group: int) -> float:
         """Average bytes of a group's partitions that are not away; of a group away, the fewest."""
         size_bytes, count = self._sums.get(group, (0, 0))
-        return size_bytes / count if count else min((entry[1] for entry in self._groups.get(group, ())), default=0)
+        return (
+            size_bytes / count
+            if count
+            else min((entry[1] for entry in self._groups.get(group, ())), default=0)
+        )
 
     def is_away(self, partition: int) -> bool:
         """True if the partition's bytes do not count at present."""
@@ -89,7 +104,10 @@ class Account:
 
     def least_bytes(self) -> int | None:
         """The fewest bytes of a partition that is not away; None: all are away. Looks at all."""
-        return min((size for partition, size in enumerate(self.placed_bytes) if partition not in self._away), default=None)
+        return min(
+            (size for partition, size in enumerate(self.placed_bytes) if partition not in self._away),
+            default=None,
+        )
 
     def add(self, partition: int, size_bytes: int) -> None:
         """Add bytes that were placed on the partition."""
@@ -102,7 +120,8 @@ class Account:
                 self._place(partition, least_bytes)
 
     def next_turn(self, groups: Iterable[int]) -> int:
-        """A partition of these groups for the next turn, -1 if there is none; no partition twice until `end_turns`."""
+        """A partition of these groups for the next turn, -1 if there is none; no partition twice
+        until `end_turns`."""
         all_placed = self.placed_bytes
         heap, best = None, None
         for group in groups:
@@ -135,10 +154,15 @@ class Account:
             total_bytes, count = sums.get(self._group_of[partition], (0, 0))
             sums[self._group_of[partition]] = (total_bytes + self.placed_bytes[partition], count + 1)
         same("bytes in account by group", self._sums, sums)
-        turns = [entry[2] for heap in self._groups.values() for entry in heap] + [partition for _, partition in self._taken]
+        turns = [entry[2] for heap in self._groups.values() for entry in heap] + [
+            partition for _, partition in self._taken
+        ]
         same("partitions that have turns", sorted(turns), sorted(self._group_of))
         noted = [entry[1:] for heap in self._groups.values() for entry in heap]
-        holds("a heap of the account is ahead of its partitions", all(size <= self.placed_bytes[partition] for size, partition in noted))
+        holds(
+            "a heap of the account is ahead of its partitions",
+            all(size <= self.placed_bytes[partition] for size, partition in noted),
+        )
 
     def _head(self, heap: list[tuple[int, int, int]]) -> tuple[int, int, int]:
         """The first entry, brought up to date: bytes may have been added since it was entered."""

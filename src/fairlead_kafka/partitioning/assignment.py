@@ -9,7 +9,14 @@ import numpy as np
 from fairlead_kafka.base.errors import InvalidRecord
 from fairlead_kafka.partitioning.custom import CustomPartitioner, OpenBatches, call_custom, new_batch_hook
 from fairlead_kafka.partitioning.hashing import keyed_partitions
-from fairlead_kafka.partitioning.load import PartitionArray, Placement, SizeArray, TopicLoad, UnkeyedPolicy, expand
+from fairlead_kafka.partitioning.load import (
+    PartitionArray,
+    Placement,
+    SizeArray,
+    TopicLoad,
+    UnkeyedPolicy,
+    expand,
+)
 
 if TYPE_CHECKING:
     from fairlead_kafka.records import RecordColumns
@@ -25,16 +32,18 @@ def assign_partitions(
     custom: CustomPartitioner | None = None,
     batches: OpenBatches | None = None,
 ) -> PartitionArray | None:
-    """int32[n]: each record's partition, -1 where the unkeyed policy decides; None if it decides for all of them.
+    """int32[n]: each record's partition, -1 where the unkeyed policy decides; None if it decides
+    for all of them.
 
-    For each record: its `explicit` partition (int32[n], -1: none); else what `custom` answers, if that is not -1; else
-    the hash of its key over all `partition_count`, unless the key is null or `ignore_keys` (`KafkaProducer.partition`).
-    `batches` lets `custom` hear of new batches (`new_batch_hook`). The empty key is a key. None is answered without making an
-    array whenever there is nothing to look at: no explicit partition, no custom partitioner and no keys. The answer may be
-    `explicit` itself: don't write to it.
+    For each record: its `explicit` partition (int32[n], -1: none); else what `custom` answers, if
+    that is not -1; else the hash of its key over all `partition_count`, unless the key is null or
+    `ignore_keys` (`KafkaProducer.partition`). `batches` lets `custom` hear of new batches
+    (`new_batch_hook`). The empty key is a key. None is answered without making an array whenever
+    there is nothing to look at: no explicit partition, no custom partitioner and no keys. The
+    answer may be `explicit` itself: don't write to it.
 
-    Raises InvalidRecord if an explicit partition is outside -1 to `partition_count - 1`, naming the record and the topic,
-    or if `custom` answers nonsense.
+    Raises InvalidRecord if an explicit partition is outside -1 to `partition_count - 1`, naming the
+    record and the topic, or if `custom` answers nonsense.
     """
     if explicit is not None:
         lowest, highest = (int(explicit.min()), int(explicit.max())) if len(explicit) else (-1, -1)
@@ -44,7 +53,11 @@ def assign_partitions(
             return explicit
         if highest < 0:
             explicit = None
-    chosen = call_custom(custom, topic, columns, partition_count, explicit, batches) if custom is not None else None
+    chosen = (
+        call_custom(custom, topic, columns, partition_count, explicit, batches)
+        if custom is not None
+        else None
+    )
     if explicit is not None:
         chosen = explicit if chosen is None else np.where(explicit >= 0, explicit, chosen)
     keys = None if ignore_keys else columns.keys
@@ -57,8 +70,11 @@ def assign_partitions(
     return chosen if bool((chosen >= 0).any()) else None
 
 
-def place_unkeyed(partitions: PartitionArray | None, sizes_bytes: SizeArray, policy: UnkeyedPolicy, load: TopicLoad) -> Placement:
-    """The full placement of n records: `partitions` as `assign_partitions` gave it, its -1 replaced by the policy's choice.
+def place_unkeyed(
+    partitions: PartitionArray | None, sizes_bytes: SizeArray, policy: UnkeyedPolicy, load: TopicLoad
+) -> Placement:
+    """The full placement of n records: `partitions` as `assign_partitions` gave it, its -1 replaced
+    by the policy's choice.
 
     If the policy decides for all (None), its `Placement` is passed on as it is: runs cost nothing
     per record. Otherwise an int32[n]. The policy is given the unkeyed records alone, in order, with
@@ -79,6 +95,7 @@ def _out_of_range(explicit: PartitionArray, partition_count: int, topic: str) ->
     record = int(np.flatnonzero((explicit < -1) | (explicit >= partition_count))[0])
     of_topic = f"topic {topic!r}" if topic else "the topic"
     return InvalidRecord(
-        f"record {record} asks for partition {explicit[record]}, but {of_topic} has {partition_count} partitions, "
+        f"record {record} asks for partition {explicit[record]}, but {of_topic} has {partition_count} "
+        "partitions, "
         f"0 to {partition_count - 1}; give one of those, or none (null) to let the key or the policy decide"
     )

@@ -1,4 +1,5 @@
-"""Custom partitioners: plain callables over columns, or over one record if marked with `per_record`."""
+"""Custom partitioners: plain callables over columns, or over one record if marked with
+`per_record`."""
 
 from __future__ import annotations
 
@@ -17,15 +18,17 @@ if TYPE_CHECKING:
     from fairlead_kafka.records import BinaryColumn, RecordColumns
 
 CustomPartitioner = Callable[[str, Any, Any, int], Any]
-"""`(topic, keys, values, partition_count)`: over columns, `keys` and `values` are `BinaryColumn` or None (all null) and the
-answer is n integers; marked `per_record`, they are `bytes` or None of one record and the answer is one integer. An answer
-is a partition, 0 to `partition_count - 1`, or -1: decide for me, by key or by policy."""
+"""`(topic, keys, values, partition_count)`: over columns, `keys` and `values` are `BinaryColumn` or
+None (all null) and the answer is n integers; marked `per_record`, they are `bytes` or None of one
+record and the answer is one integer. An answer is a partition, 0 to `partition_count - 1`, or -1:
+decide for me, by key or by policy."""
 _F = TypeVar("_F", bound=CustomPartitioner)
 _MARK = "partitions_one_record"
 
 
 def per_record(partitioner: _F) -> _F:
-    """Decorator: mark `partitioner` as one that is called for each record, with `bytes` or None as key and value. Slow, but simple."""
+    """Decorator: mark `partitioner` as one that is called for each record, with `bytes` or None as
+    key and value. Slow, but simple."""
     setattr(partitioner, _MARK, True)
     return partitioner
 
@@ -36,11 +39,13 @@ def is_per_record(partitioner: CustomPartitioner) -> bool:
 
 
 def new_batch_hook(partitioner: CustomPartitioner | None) -> Callable[[str, int, int], object] | None:
-    """The partitioner's `on_new_batch(topic, previous_partition, partition_count)`, if it has one (KIP-480's `Partitioner.onNewBatch`).
+    """The partitioner's `on_new_batch(topic, previous_partition, partition_count)`, if it has one
+    (KIP-480's `Partitioner.onNewBatch`).
 
-    Called when a record would open a batch on a partition, be that `partitioner`'s own choice or an explicit one. A
-    partitioner of single records is then asked once more for this record, and the second answer holds. One over columns has answered
-    for all of them by then; it is told of each batch that they open, before they are appended.
+    Called when a record would open a batch on a partition, be that `partitioner`'s own choice or an
+    explicit one. A partitioner of single records is then asked once more for this record, and the
+    second answer holds. One over columns has answered for all of them by then; it is told of each
+    batch that they open, before they are appended.
     """
     hook = getattr(partitioner, "on_new_batch", None)
     return hook if callable(hook) else None
@@ -56,7 +61,8 @@ class OpenBatches:
         self._rooms: dict[int, int] = {}
 
     def opens(self, partition: int, record: int) -> bool:
-        """True if this record would open a batch on the partition, given those that were appended so far."""
+        """True if this record would open a batch on the partition, given those that were appended
+        so far."""
         room = self._rooms.get(partition)
         if room is None:
             room = self._rooms[partition] = self._room_bytes(partition)
@@ -88,10 +94,11 @@ def call_custom(
 ) -> PartitionArray:
     """int32[n], a partition or -1 for every record, as `partitioner` answers.
 
-    One over columns sees all n records; one per record is not called where `explicit` (int32[n], -1: none) has a
-    partition and -1 stands there. Raises InvalidRecord, naming the partitioner, if it answers anything else than
-    n integers of -1 to `partition_count - 1`. With `batches`, its `on_new_batch` is called (`new_batch_hook`). What
-    `partitioner` itself raises is the cause of an InvalidRecord that says where.
+    One over columns sees all n records; one per record is not called where `explicit` (int32[n],
+    -1: none) has a partition and -1 stands there. Raises InvalidRecord, naming the partitioner, if
+    it answers anything else than n integers of -1 to `partition_count - 1`. With `batches`, its
+    `on_new_batch` is called (`new_batch_hook`). What `partitioner` itself raises is the cause of an
+    InvalidRecord that says where.
     """
     try:
         return _asked(partitioner, topic, columns, partition_count, explicit, batches)
@@ -111,7 +118,10 @@ def _failed(count: int, topic: str, error: Exception) -> InvalidRecord:
         trace = trace.tb_next
     where = "" if trace is None else f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
     error.add_note("".join(traceback.format_exception(error)).rstrip())
-    return InvalidRecord(f"the partitioner failed for {count} record{'' if count == 1 else 's'} of topic {topic!r}: {error!r}{where}")
+    return InvalidRecord(
+        f"the partitioner failed for {count} record{'' if count == 1 else 's'} of topic {topic!r}: "
+        f"{error!r}{where}"
+    )
 
 
 def _asked(
@@ -130,14 +140,17 @@ def _asked(
     elif is_per_record(partitioner):
         asked = asked if explicit is None else np.flatnonzero(explicit < 0).tolist()
         keys, values = _values(columns.keys, asked), _values(columns.values, asked)
-        answer = [partitioner(topic, key, value, partition_count) for key, value in zip(keys, values, strict=True)]
+        answer = [
+            partitioner(topic, key, value, partition_count) for key, value in zip(keys, values, strict=True)
+        ]
     else:
         answer = partitioner(topic, columns.keys, columns.values, partition_count)
     given = _integers(answer, len(asked), name, topic)
     wrong = np.flatnonzero((given < -1) | (given >= partition_count))
     if len(wrong):
         raise InvalidRecord(
-            f"partitioner {name} put record {asked[wrong[0]]} on partition {given[wrong[0]]} of topic {topic!r}, which has partitions 0 to "
+            f"partitioner {name} put record {asked[wrong[0]]} on partition {given[wrong[0]]} of topic "
+            f"{topic!r}, which has partitions 0 to "
             f"{partition_count - 1}; answer one of those, or -1 to leave the choice to the producer"
         )
     found = np.full(columns.count, -1, dtype=np.int32)
@@ -166,7 +179,9 @@ def _ask_twice(
     answers: list[Any] = []
     for record in range(columns.count):
         given = -1 if explicit is None else int(explicit[record])
-        key, value = (None if column is None else column.item(record) for column in (columns.keys, columns.values))
+        key, value = (
+            None if column is None else column.item(record) for column in (columns.keys, columns.values)
+        )
         chosen = given if given >= 0 else partitioner(topic, key, value, partition_count)
         if isinstance(chosen, (int, np.integer)) and 0 <= chosen < partition_count:
             if batches.opens(int(chosen), record):
@@ -188,7 +203,8 @@ def _integers(answer: Any, count: int, name: str, topic: str) -> npt.NDArray[Any
         return np.empty(0, dtype=np.int64)
     if array.shape != (count,) or not np.issubdtype(array.dtype, np.integer):
         raise InvalidRecord(
-            f"partitioner {name} answered {type(answer).__name__} of shape {array.shape} and type {array.dtype} for topic {topic!r}; "
+            f"partitioner {name} answered {type(answer).__name__} of shape {array.shape} and type "
+            f"{array.dtype} for topic {topic!r}; "
             f"expected {count} integers, one partition per record"
         )
     return array

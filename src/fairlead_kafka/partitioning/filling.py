@@ -1,6 +1,8 @@
-"""How batches fill: a column of records seen through the prefix sum of its sizes, and the room left per partition.
+"""How batches fill: a column of records seen through the prefix sum of its sizes, and the room left
+per partition.
 
-Shared by the policies whose stickiness depends on batches. All positions are record numbers in the column of one call.
+Shared by the policies whose stickiness depends on batches. All positions are record numbers in the
+column of one call.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from fairlead_kafka.partitioning.load import Runs, SizeArray, TopicLoad
 
 
 class Filling:
-    """One call's simulation of the accumulator: where each batch ends if records are appended in order.
+    """One call's simulation of the accumulator: where each batch ends if records are appended in
+    order.
 
-    `limit_bytes` is what a batch holds without its header (0: one record per batch). Mirrors Kafka's rule: a record joins
-    the open batch if it fits, a batch that a record did not fit is closed, and a new batch takes at least one record.
+    `limit_bytes` is what a batch holds without its header (0: one record per batch). Mirrors
+    Kafka's rule: a record joins the open batch if it fits, a batch that a record did not fit is
+    closed, and a new batch takes at least one record.
     """
 
     __slots__ = ("_limit_bytes", "_load", "_rooms", "count", "ends", "runs")
@@ -55,7 +59,8 @@ class Filling:
         return max(bisect_right(self.ends, self.ends[start] + self._limit_bytes, start) - 1, start + 1)
 
     def stop_at_bytes(self, start: int, size_bytes: int) -> int:
-        """The first `stop` at which records `start` to `stop` reach `size_bytes`; `start + 1` or more, `count` if they never do."""
+        """The first `stop` at which records `start` to `stop` reach `size_bytes`; `start + 1` or
+        more, `count` if they never do."""
         return min(max(bisect_left(self.ends, self.ends[start] + size_bytes, start), start + 1), self.count)
 
     def overflow(self, partition: int) -> None:

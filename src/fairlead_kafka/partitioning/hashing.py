@@ -1,7 +1,8 @@
 """Kafka's murmur2 over one key and over a column of keys, and the partitions that follow from it.
 
-`org.apache.kafka.common.utils.Utils.murmur2`: 32 bits, seed 0x9747b28c, little-endian words, a signed result.
-A key's partition is `(hash & 0x7fffffff) % partition_count`: the sign bit is masked off, which is not the absolute value.
+`org.apache.kafka.common.utils.Utils.murmur2`: 32 bits, seed 0x9747b28c, little-endian words, a
+signed result. A key's partition is `(hash & 0x7fffffff) % partition_count`: the sign bit is masked
+off, which is not the absolute value.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _MULTIPLIER = 0x5BD1E995
 _MASK_32 = 0xFFFFFFFF
 _POSITIVE = 0x7FFFFFFF
 _LONG_KEY_WORDS = 64
-"""Reference only: keys of more words than this are hashed one by one, so that a few of them do not cost a pass each."""
+"""Reference only: keys of more words than this are hashed one by one, so that a few of them do not
+cost a pass each."""
 _ALL_VALID = read_only(np.empty(0, dtype=np.bool_))
 
 
@@ -48,14 +50,16 @@ def keyed_partition(key: bytes, partition_count: int) -> int:
 
 
 def murmur2_column(column: BinaryColumn) -> npt.NDArray[np.int32]:
-    """int32[n]: `murmur2` of every value; a null hashes as the bytes its offsets span, usually none."""
+    """int32[n]: `murmur2` of every value; a null hashes as the bytes its offsets span, usually
+    none."""
     hashes = np.empty(len(column.offsets) - 1, dtype=np.int32)
     hash_keys(read_only(column.data), read_only(column.offsets), hashes)
     return hashes
 
 
 def keyed_partitions(column: BinaryColumn, partition_count: int) -> PartitionArray:
-    """int32[n]: each key's partition among all `partition_count` (available or not, as Kafka), -1 for a null; `partition_count` >= 1."""
+    """int32[n]: each key's partition among all `partition_count` (available or not, as Kafka), -1
+    for a null; `partition_count` >= 1."""
     if partition_count < 1:
         raise ValueError(f"a topic has one partition or more, not {partition_count}")
     partitions = np.empty(len(column.offsets) - 1, dtype=np.int32)
@@ -65,9 +69,13 @@ def keyed_partitions(column: BinaryColumn, partition_count: int) -> PartitionArr
 
 
 @kernel
-def hash_keys(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], hashes: npt.NDArray[np.int32]) -> None:
-    """`hashes[i]` = murmur2 of `data[offsets[i]:offsets[i + 1]]`; assumes hashes int32[n], offsets int64[n + 1] within `data`."""
-    # All keys at once, word by word, those with the most words first so that each pass takes a prefix.
+def hash_keys(
+    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], hashes: npt.NDArray[np.int32]
+) -> None:
+    """`hashes[i]` = murmur2 of `data[offsets[i]:offsets[i + 1]]`; assumes hashes int32[n], offsets
+    int64[n + 1] within `data`."""
+    # All keys at once, word by word, those with the most words first so that each pass takes a
+    # prefix.
     sizes = np.diff(offsets)
     words = sizes >> 2
     order = np.argsort(-words, kind="stable")
@@ -86,7 +94,9 @@ def hash_keys(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], hashe
         state[:active] = state[:active] * multiplier ^ word
     for left in (3, 2, 1):
         rest = sizes & 3 >= left
-        state[rest] ^= data[(starts + 4 * words + left - 1)[rest]].astype(np.uint32) << np.uint32(8 * (left - 1))
+        state[rest] ^= data[(starts + 4 * words + left - 1)[rest]].astype(np.uint32) << np.uint32(
+            8 * (left - 1)
+        )
     tail = sizes & 3 > 0
     state[tail] *= multiplier
     state = (state ^ state >> np.uint32(13)) * multiplier
@@ -101,9 +111,11 @@ def partition_keys(
     partition_count: int,
     partitions: npt.NDArray[np.int32],
 ) -> None:
-    """`partitions[i]` = partition of key i, -1 if `valid[i]` is false; an empty `valid` means that no key is null.
+    """`partitions[i]` = partition of key i, -1 if `valid[i]` is false; an empty `valid` means that
+    no key is null.
 
-    Assumes partitions int32[n], offsets int64[n + 1] within `data`, valid bool[n] or bool[0], and a `partition_count` of 1 or more.
+    Assumes partitions int32[n], offsets int64[n + 1] within `data`, valid bool[n] or bool[0], and a
+    `partition_count` of 1 or more.
     """
     hash_keys.reference(data, offsets, partitions)
     partitions &= np.int32(_POSITIVE)

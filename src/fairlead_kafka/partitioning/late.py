@@ -11,7 +11,13 @@ from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.partitioning.account import Account
 from fairlead_kafka.partitioning.load import TopicLoad
-from fairlead_kafka.partitioning.tuning import OWED_SPAN_S, RATE_LEAST_NS, RATE_SAMPLE_NS, RATE_SPAN_NS, SKEW_RATIO
+from fairlead_kafka.partitioning.tuning import (
+    OWED_SPAN_S,
+    RATE_LEAST_NS,
+    RATE_SAMPLE_NS,
+    RATE_SPAN_NS,
+    SKEW_RATIO,
+)
 
 
 class BrokerView(NamedTuple):
@@ -94,8 +100,8 @@ class LatePolicy:
     al., 2011). There are no weights and no timers: a slow broker takes records less often because
     it is free less often, and batches are as full as the wait made them.
 
-    Partitions whose broker is dead or silent leave the account, so that nothing is kept for them, and come back level with the
-    others, so that they are not flooded (`Account`).
+    Partitions whose broker is dead or silent leave the account, so that nothing is kept for them,
+    and come back level with the others, so that they are not flooded (`Account`).
     """
 
     name = "late"
@@ -127,7 +133,9 @@ class LatePolicy:
                 placed.popleft()
             self._forget_old()
 
-    def quotas(self, waiting_bytes: int, brokers: Mapping[int, BrokerView], ratio: float, now_ns: int) -> tuple[int, list[Quota]]:
+    def quotas(
+        self, waiting_bytes: int, brokers: Mapping[int, BrokerView], ratio: float, now_ns: int
+    ) -> tuple[int, list[Quota]]:
         """Bytes of `waiting_bytes` for the free brokers together, and for each, the least first.
 
         `brokers` are all that lead partitions; `ratio` is that of the account's bytes to bytes of
@@ -146,7 +154,9 @@ class LatePolicy:
             share = count / counted
             coming_bytes = 0.0 if free else rate * wait_ns * ratio
             skew_bytes = self._skew_bytes(share, recent_bytes)
-            lacks_bytes = min((share * (all_bytes + coming_bytes) - size_bytes - skew_bytes) / ratio, takes_bytes)
+            lacks_bytes = min(
+                (share * (all_bytes + coming_bytes) - size_bytes - skew_bytes) / ratio, takes_bytes
+            )
             if free:
                 lacking[broker] = max(lacks_bytes, 0.0), skew_bytes
             elif lacks_bytes > 0:
@@ -157,7 +167,9 @@ class LatePolicy:
             return 0, []
         levels = [(account.average_bytes(broker), standings[broker][1] or 1) for broker in lacking]
         found = []
-        for (broker, lacked), (level, _), part in zip(lacking.items(), levels, levelled(levels, open_bytes * ratio), strict=True):
+        for (broker, lacked), (level, _), part in zip(
+            lacking.items(), levels, levelled(levels, open_bytes * ratio), strict=True
+        ):
             jitter = self._rng.random() * (self._near_bytes + 1)
             found.append((level + jitter, Quota(broker, lacked[0], (part + lacked[1]) / ratio)))
         return int(open_bytes) or 1, [quota for _, quota in sorted(found)]
@@ -200,10 +212,16 @@ class LatePolicy:
 
     def _skew_bytes(self, share: float, recent_bytes: int) -> float:
         """Bytes that a broker whose even part is `share` may be behind by."""
-        return max(self._batch_bytes, SKEW_RATIO * share * recent_bytes) if self.skew_bytes is None else self.skew_bytes
+        return (
+            max(self._batch_bytes, SKEW_RATIO * share * recent_bytes)
+            if self.skew_bytes is None
+            else self.skew_bytes
+        )
 
     def _forget_old(self) -> None:
         """Owe no partition more than its even part of the last OWED_SPAN_S, and a batch."""
         account = self.account
         if account.counted:
-            account.lift((account.counted_bytes - self._recent_bytes()) // account.counted - self._batch_bytes)
+            account.lift(
+                (account.counted_bytes - self._recent_bytes()) // account.counted - self._batch_bytes
+            )

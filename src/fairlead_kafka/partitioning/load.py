@@ -17,8 +17,9 @@ SizeArray = npt.NDArray[np.int64]
 class TopicLoad:
     """One topic's partitions as the accumulator sees them; valid for one call of a policy.
 
-    A policy takes all of it as a snapshot: it never looks at `queued_batches` again for what it places in the same
-    call, as Kafka's producer computes its weights once per turn of the sender and not per record.
+    A policy takes all of it as a snapshot: it never looks at `queued_batches` again for what it
+    places in the same call, as Kafka's producer computes its weights once per turn of the sender
+    and not per record.
     """
 
     partition_count: int
@@ -26,17 +27,22 @@ class TopicLoad:
     available: Sequence[int]
     """Partitions whose leader is known and not dead, ascending."""
     queued_batches: Sequence[int]
-    """Per partition (length `partition_count`): batches, open or closed, that were not yet drained. Those in flight do not count."""
+    """Per partition (length `partition_count`): batches, open or closed, that were not yet drained.
+    Those in flight do not count."""
     unready: Container[int]
-    """Partitions whose leader took no data for longer than `partitioner.availability.timeout.ms`; empty when that is 0."""
+    """Partitions whose leader took no data for longer than `partitioner.availability.timeout.ms`;
+    empty when that is 0."""
     room_bytes: Callable[[int], int]
-    """Record bytes that still fit the partition's open batch, by the same sizes that `place` is given; 0: none is open, or it is full."""
+    """Record bytes that still fit the partition's open batch, by the same sizes that `place` is
+    given; 0: none is open, or it is full."""
 
 
 class Runs(list[tuple[int, int]]):
-    """Contiguous runs `(partition, stop)`: the first starts at record 0, each next one where the last stopped, the last stops at n.
+    """Contiguous runs `(partition, stop)`: the first starts at record 0, each next one where the
+    last stopped, the last stops at n.
 
-    No run is empty, and neighbouring runs are of different partitions: turns that follow each other on one partition are one run.
+    No run is empty, and neighbouring runs are of different partitions: turns that follow each other
+    on one partition are one run.
     """
 
     __slots__ = ("ended", "ends")
@@ -66,7 +72,8 @@ def expand(placement: Placement, count: int) -> PartitionArray:
 
 
 class UnkeyedPolicy(Protocol):
-    """Chooses partitions for the records of one topic that have none yet; one object per producer and topic, for one thread at a time."""
+    """Chooses partitions for the records of one topic that have none yet; one object per producer
+    and topic, for one thread at a time."""
 
     name: str
     """Name in `partitioner.class`: round_robin, sticky, uniform, uniform.kafka or adaptive."""
@@ -75,21 +82,26 @@ class UnkeyedPolicy(Protocol):
     ready to take it."""
 
     def place(self, sizes_bytes: SizeArray, load: TopicLoad) -> Placement:
-        """Partitions for n records in order of arrival; `sizes_bytes` is int64[n], what each will take in a batch.
+        """Partitions for n records in order of arrival; `sizes_bytes` is int64[n], what each will
+        take in a batch.
 
-        If the accumulator estimates compression, it scales `sizes_bytes` and `load.room_bytes` alike, as KIP-794 asks.
-        The records must be appended as answered before `place` is called again. Raises nothing.
+        If the accumulator estimates compression, it scales `sizes_bytes` and `load.room_bytes`
+        alike, as KIP-794 asks. The records must be appended as answered before `place` is called
+        again. Raises nothing.
         """
         ...
 
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:
-        """KIP-480's `onNewBatch`: an explicit, keyed or custom-partitioned record is about to open a batch on `partition`.
+        """KIP-480's `onNewBatch`: an explicit, keyed or custom-partitioned record is about to open
+        a batch on `partition`.
 
-        Not to be called for batches which records placed by `place` open: `place` has accounted for those already.
+        Not to be called for batches which records placed by `place` open: `place` has accounted for
+        those already.
         """
         ...
 
 
 def candidates(load: TopicLoad) -> Sequence[int]:
-    """Partitions to choose among: those with a live leader, else all (KIP-480, KIP-794: `availablePartitionsForTopic`)."""
+    """Partitions to choose among: those with a live leader, else all (KIP-480, KIP-794:
+    `availablePartitionsForTopic`)."""
     return load.available if len(load.available) else range(load.partition_count)

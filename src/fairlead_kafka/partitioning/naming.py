@@ -41,8 +41,12 @@ class PolicyKind(NamedTuple):
 POLICIES: Mapping[str, PolicyKind] = {
     "round_robin": PolicyKind(lambda its: RoundRobinPolicy()),
     "sticky": PolicyKind(lambda its: StickyPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng)),
-    "uniform": PolicyKind(lambda its: UniformPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng, together=its.together)),
-    "uniform.kafka": PolicyKind(lambda its: KafkaUniformPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng)),
+    "uniform": PolicyKind(
+        lambda its: UniformPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng, together=its.together)
+    ),
+    "uniform.kafka": PolicyKind(
+        lambda its: KafkaUniformPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng)
+    ),
     "adaptive": PolicyKind(
         lambda its: AdaptivePolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng, together=its.together),
         avoids_unready=True,
@@ -52,7 +56,8 @@ POLICIES: Mapping[str, PolicyKind] = {
         avoids_unready=True,
     ),
 }
-"""All policies by the name that `partitioner.class` takes. A new one is entered here and nowhere else."""
+"""All policies by the name that `partitioner.class` takes. A new one is entered here and nowhere
+else."""
 POLICY_NAMES = tuple(POLICIES)
 """The names of all policies."""
 DEFAULT_POLICY = "late"
@@ -69,7 +74,10 @@ _DEPRECATED = {
     f"{_KAFKA_PACKAGE}UniformStickyPartitioner": "remove it, and set partitioner.ignore.keys=true instead",
     f"{_KAFKA_PACKAGE}internals.DefaultPartitioner": "remove it",
 }
-_LIBRDKAFKA = "leave it out (null): records with a key go where librdkafka's murmur2_random and Java put them, others where the policy says"
+_LIBRDKAFKA = (
+    "leave it out (null): records with a key go where librdkafka's murmur2_random and Java put "
+    "them, others where the policy says"
+)
 _CRC32 = "there is no placing by CRC-32 here; give a callable, or leave it out (null) for Java's murmur2"
 _OTHERS_NAMES = {
     "late.any": "write late, with partitioner.max.skew.bytes=9223372036854775807: so the plots name it",
@@ -88,24 +96,29 @@ class Partitioner:
     """A producer's parsed `partitioner.class`; `make_policy` makes each topic's policy of it."""
 
     policy_name: str
-    """One of POLICY_NAMES; with a custom partitioner, what places the records for which it answers -1."""
+    """One of POLICY_NAMES; with a custom partitioner, what places the records for which it answers
+    -1."""
     ignore_keys: bool
     """Keyed records are placed as unkeyed ones: pass it to `assign_partitions`."""
     custom: CustomPartitioner | None = None
     """A custom partitioner, or None: pass it to `assign_partitions`."""
 
 
-def resolve_partitioner(partitioner: str | CustomPartitioner | None, *, adaptive: bool = True, ignore_keys: bool = False) -> Partitioner:
-    """Resolve `partitioner.class`, given `partitioner.adaptive.partitioning.enable` and `partitioner.ignore.keys`.
+def resolve_partitioner(
+    partitioner: str | CustomPartitioner | None, *, adaptive: bool = True, ignore_keys: bool = False
+) -> Partitioner:
+    """Resolve `partitioner.class`, given `partitioner.adaptive.partitioning.enable` and
+    `partitioner.ignore.keys`.
 
-    None, "null" and "": the default, `late`, or `uniform` if not `adaptive`. A policy's name: that policy, whatever
-    `adaptive` says. Kafka's RoundRobinPartitioner and UniformStickyPartitioner by full name: `round_robin` and `sticky` with keys
-    ignored; its DefaultPartitioner: `sticky`. The last two are deprecated and behave as they always did (KIP-794;
-    `deprecation`). A callable, or the dotted path of one (of a class: it is called without arguments): a custom partitioner;
+    None, "null" and "": the default, `late`, or `uniform` if not `adaptive`. A policy's name: that
+    policy, whatever `adaptive` says. Kafka's RoundRobinPartitioner and UniformStickyPartitioner by
+    full name: `round_robin` and `sticky` with keys ignored; its DefaultPartitioner: `sticky`. The
+    last two are deprecated and behave as they always did (KIP-794; `deprecation`). A callable, or
+    the dotted path of one (of a class: it is called without arguments): a custom partitioner;
     `adaptive` and `ignore_keys` then govern the records it leaves open with -1.
 
-    Raises ConfigError for an unknown name, naming the nearest known one, for a path that cannot be imported, and for
-    what is not callable.
+    Raises ConfigError for an unknown name, naming the nearest known one, for a path that cannot be
+    imported, and for what is not callable.
     """
     built_in = DEFAULT_POLICY if adaptive else "uniform"
     if partitioner is None or (isinstance(partitioner, str) and partitioner.strip() in _BUILT_IN):
@@ -137,12 +150,17 @@ def make_policy(
 ) -> UnkeyedPolicy | LatePolicy:
     """A new policy for one topic; `partitioner` as `resolve_partitioner` takes or gives it.
 
-    `batch_size_bytes` is `batch.size`, header included, 0 or more; `skew_bytes` is `partitioner.max.skew.bytes`, for `late` only
-    (-1: by traffic); `together`: turns that come at once may be put together, by `uniform` and `adaptive` (see there); `rng`
-    may be shared among topics. Raises ConfigError as `resolve_partitioner` does.
+    `batch_size_bytes` is `batch.size`, header included, 0 or more; `skew_bytes` is
+    `partitioner.max.skew.bytes`, for `late` only (-1: by traffic); `together`: turns that come at
+    once may be put together, by `uniform` and `adaptive` (see there); `rng` may be shared among
+    topics. Raises ConfigError as `resolve_partitioner` does.
     """
     skew = None if skew_bytes < 0 else skew_bytes
-    resolved = partitioner if isinstance(partitioner, Partitioner) else resolve_partitioner(partitioner, adaptive=adaptive)
+    resolved = (
+        partitioner
+        if isinstance(partitioner, Partitioner)
+        else resolve_partitioner(partitioner, adaptive=adaptive)
+    )
     return POLICIES[resolved.policy_name].make(PolicySettings(batch_size_bytes, skew, together, rng))
 
 
@@ -158,7 +176,11 @@ def is_kafka_class(partitioner: Any) -> bool:
 
 def _full(name: str) -> str:
     """The full name of a class; DefaultPartitioner is found without its package `internals` too."""
-    return f"{_KAFKA_PACKAGE}internals.DefaultPartitioner" if name == f"{_KAFKA_PACKAGE}DefaultPartitioner" else name
+    return (
+        f"{_KAFKA_PACKAGE}internals.DefaultPartitioner"
+        if name == f"{_KAFKA_PACKAGE}DefaultPartitioner"
+        else name
+    )
 
 
 def _checked(candidate: Any, name: str) -> CustomPartitioner:
@@ -179,7 +201,8 @@ def _imported(path: str) -> Any:
         return getattr(import_module(module_name), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
-            f"{_CONFIG_KEY}: cannot import {path!r} ({error}); give the dotted path of a callable in an importable module, "
+            f"{_CONFIG_KEY}: cannot import {path!r} ({error}); give the dotted path of a callable in an "
+            "importable module, "
             f"or a policy: {', '.join(POLICY_NAMES)}"
         ) from error
 
@@ -188,6 +211,7 @@ def _unknown(name: str) -> ConfigError:
     known = [*POLICY_NAMES, *_KAFKA_CLASSES]
     hint = nearest(name, known, cutoff=0.0)
     return ConfigError(
-        f"{_CONFIG_KEY}: no partitioner is named {name!r}; did you mean {hint!r}? Known are {', '.join(known)}, "
+        f"{_CONFIG_KEY}: no partitioner is named {name!r}; did you mean {hint!r}? Known are "
+        f"{', '.join(known)}, "
         "null for the default, a callable, and the dotted path of a callable"
     )

@@ -1,4 +1,5 @@
-"""Round robin: one record to each available partition in turn, what Kafka's producers did before KIP-480."""
+"""Round robin: one record to each available partition in turn, what Kafka's producers did before
+KIP-480."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ from fairlead_kafka.partitioning.load import PartitionArray, SizeArray, TopicLoa
 
 
 class RoundRobinPolicy:
-    """Record number i since the start goes to `available[i % len(available)]` (Kafka's `RoundRobinPartitioner`).
+    """Record number i since the start goes to `available[i % len(available)]` (Kafka's
+    `RoundRobinPartitioner`).
 
-    Kafka's own class advances twice whenever a batch is opened and so leaves partitions out (KAFKA-9965, KAFKA-13303);
-    this one does not. Sizes and loads play no part.
+    Kafka's own class advances twice whenever a batch is opened and so leaves partitions out
+    (KAFKA-9965, KAFKA-13303); this one does not. Sizes and loads play no part.
     """
 
     name = "round_robin"
@@ -23,7 +25,8 @@ class RoundRobinPolicy:
         self._placed = 0
 
     def place(self, sizes_bytes: SizeArray, load: TopicLoad) -> PartitionArray:
-        """int32[n]: the available partitions in ascending order, repeated, going on where the last call stopped."""
+        """int32[n]: the available partitions in ascending order, repeated, going on where the last
+        call stopped."""
         count = len(sizes_bytes)
         turn = list(candidates(load))
         start = self._placed % len(turn)

@@ -1,4 +1,5 @@
-"""The sticky policy of KIP-480: stay on a partition until a new batch must be created, then go elsewhere."""
+"""The sticky policy of KIP-480: stay on a partition until a new batch must be created, then go
+elsewhere."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ from fairlead_kafka.partitioning.load import Runs, SizeArray, TopicLoad, candida
 
 
 def another_partition(current: int, load: TopicLoad, rng: Rng) -> int:
-    """A partition drawn evenly from the available ones without `current`; `current` only if there is no other (KIP-480).
+    """A partition drawn evenly from the available ones without `current`; `current` only if there
+    is no other (KIP-480).
 
-    -1 as `current` draws among all. If none is available, all are candidates. Draws once, or not at all if nothing is left to draw.
+    -1 as `current` draws among all. If none is available, all are candidates. Draws once, or not at
+    all if nothing is left to draw.
     """
     choices = candidates(load)
     size = len(choices)
@@ -29,10 +32,11 @@ def another_partition(current: int, load: TopicLoad, rng: Rng) -> int:
 class StickyPolicy:
     """KIP-480, as Kafka 2.4 to 3.2 had it by default (`StickyPartitionCache`).
 
-    A record joins the sticky partition's open batch. If none is open there, or the record does not fit, then instead of
-    creating a new batch the policy first turns to another available partition and the record goes there: into that one's
-    open batch if it fits, else into a new batch, and this creation does not turn the policy a second time. A sticky
-    partition that becomes unavailable is kept until then. Its known fault is the KIP's own: a slow broker's batches fill
+    A record joins the sticky partition's open batch. If none is open there, or the record does not
+    fit, then instead of creating a new batch the policy first turns to another available partition
+    and the record goes there: into that one's open batch if it fits, else into a new batch, and
+    this creation does not turn the policy a second time. A sticky partition that becomes
+    unavailable is kept until then. Its known fault is the KIP's own: a slow broker's batches fill
     more before they are left, so it is given more (KAFKA-10888); KIP-794 is the cure.
     """
 
@@ -72,7 +76,8 @@ class StickyPolicy:
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:
         """Change the sticky partition if the batch opens on it, for a keyed or an explicit record.
 
-        A batch that opens on any other partition changes nothing (`StickyPartitionCache.nextPartition` compares the same way).
+        A batch that opens on any other partition changes nothing
+        (`StickyPartitionCache.nextPartition` compares the same way).
         """
         if partition == self.current:
             self.current = another_partition(partition, load, self._rng)

@@ -22,4 +22,6 @@ SKEW_RATIO = 0.01
 within ten seconds. Where much is sent, a broker that stalls for some ms then delays no other. It is
 behind by that once and not again and again, so over a long run it is nothing."""
 
-assert RATE_SAMPLE_NS < RATE_LEAST_NS < RATE_SPAN_NS < OWED_SPAN_S * NS_PER_S, "samples make a rate, and a rate is of now"
+assert RATE_SAMPLE_NS < RATE_LEAST_NS < RATE_SPAN_NS < OWED_SPAN_S * NS_PER_S, (
+    "samples make a rate, and a rate is of now"
+)

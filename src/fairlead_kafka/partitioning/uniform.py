@@ -21,10 +21,12 @@ T = TypeVar("T")
 
 
 class TurnLimits(NamedTuple):
-    """When a turn on a partition ends, in bytes produced there since it began; `0 < soft_bytes <= hard_bytes`."""
+    """When a turn on a partition ends, in bytes produced there since it began; `0 < soft_bytes <=
+    hard_bytes`."""
 
     soft_bytes: int
-    """From here on the turn ends as soon as no batch is open, or the open one is full or does not take the next record."""
+    """From here on the turn ends as soon as no batch is open, or the open one is full or does not
+    take the next record."""
     hard_bytes: int
     """At the record that reaches this the turn ends in any case."""
 
@@ -32,8 +34,9 @@ class TurnLimits(NamedTuple):
 def turn_limits(batch_size_bytes: int) -> TurnLimits:
     """The limits of KIP-794's turn: batch.size bytes, up to twice that while a batch is part full.
 
-    Kafka's `BuiltInPartitioner.updatePartitionInfo`: switch iff `produced >= S and all batches full` or `produced >= 2 S`
-    with `S = max(1, batch.size)`, without its overflow of 32 bits at `2 S` (`batch.size` beyond 1 GiB).
+    Kafka's `BuiltInPartitioner.updatePartitionInfo`: switch iff `produced >= S and all batches
+    full` or `produced >= 2 S` with `S = max(1, batch.size)`, without its overflow of 32 bits at `2
+    S` (`batch.size` beyond 1 GiB).
     """
     sticky_bytes = max(batch_size_bytes, 1)
     return TurnLimits(sticky_bytes, 2 * sticky_bytes)
@@ -45,9 +48,11 @@ def turn_is_over(produced_bytes: int, limits: TurnLimits, batch_is_full: bool) -
 
 
 def cumulative_weights(queued_batches: Sequence[int]) -> list[int]:
-    """Cumulative weights by queue size, the longest queue weighing 1: (0, 3, 1) -> weights (4, 1, 3) -> (4, 5, 8).
+    """Cumulative weights by queue size, the longest queue weighing 1: (0, 3, 1) -> weights (4, 1,
+    3) -> (4, 5, 8).
 
-    Kafka's `BuiltInPartitioner.updatePartitionLoadStats`: weight = longest + 1 - queue. `queued_batches` holds one or more.
+    Kafka's `BuiltInPartitioner.updatePartitionLoadStats`: weight = longest + 1 - queue.
+    `queued_batches` holds one or more.
     """
     most = max(queued_batches) + 1
     return list(accumulate(most - queued for queued in queued_batches))
@@ -63,30 +68,35 @@ def draw_by_queues(candidates: Sequence[int], queued_batches: Sequence[int], rng
         return lambda: draw_weighted(candidates, cumulative, rng)
     queued = np.array(queued_batches, np.int64)
     # Mostly all partitions are candidates: a list of them need not become an array then.
-    queued = queued[: len(candidates)] if candidates[-1] == len(candidates) - 1 else queued[np.array(candidates)]
+    queued = (
+        queued[: len(candidates)] if candidates[-1] == len(candidates) - 1 else queued[np.array(candidates)]
+    )
     weights = np.cumsum(queued.max() + 1 - queued)
     total = int(weights[-1])
     return lambda: candidates[int(np.searchsorted(weights, rng.randrange(total), side="right"))]
 
 
 def draw_weighted(partitions: Sequence[int], cumulative: Sequence[int], rng: Rng) -> int:
-    """One of `partitions` with a chance as its weight: the first whose cumulative weight exceeds a draw below the last."""
+    """One of `partitions` with a chance as its weight: the first whose cumulative weight exceeds a
+    draw below the last."""
     return partitions[bisect_right(cumulative, rng.randrange(cumulative[-1]))]
 
 
 class KafkaUniformPolicy:
     """KIP-794 with `partitioner.adaptive.partitioning.enable=false`, as Kafka's code has it.
 
-    A turn on a partition lasts until `batch.size` bytes were produced to it; the next partition is then drawn evenly from
-    those with a live leader (from all, if none has), and may be the same again. What counts as produced: the records this
-    policy placed, by `sizes_bytes`, and the 61 bytes of header for each batch they opened. Explicit and keyed records
-    do not count; they fill batches though, which `room_bytes` shows. A turn is put off while its batch has room, so that
-    no part-full batch is left to linger: see `turn_limits`. A switch put off that long can also come as a call
-    begins: the batch was drained in between, or the first record does not fit it.
+    A turn on a partition lasts until `batch.size` bytes were produced to it; the next partition is
+    then drawn evenly from those with a live leader (from all, if none has), and may be the same
+    again. What counts as produced: the records this policy placed, by `sizes_bytes`, and the 61
+    bytes of header for each batch they opened. Explicit and keyed records do not count; they fill
+    batches though, which `room_bytes` shows. A turn is put off while its batch has room, so that no
+    part-full batch is left to linger: see `turn_limits`. A switch put off that long can also come
+    as a call begins: the batch was drained in between, or the first record does not fit it.
 
-    So a turn that ended has taken at least S and less than `2 S + 61 + its last record`; that is what the KIP
-    allows partitions to differ by, per turn. How much too much it took is forgotten, and turns are longer where batches wait;
-    so beside a slow broker this is not uniform (46, 27 and 27 % measured with Kafka 4.3 in the KIP's own test).
+    So a turn that ended has taken at least S and less than `2 S + 61 + its last record`; that is
+    what the KIP allows partitions to differ by, per turn. How much too much it took is forgotten,
+    and turns are longer where batches wait; so beside a slow broker this is not uniform (46, 27 and
+    27 % measured with Kafka 4.3 in the KIP's own test).
     """
 
     name = "uniform.kafka"
@@ -163,7 +173,8 @@ class KafkaUniformPolicy:
 
 
 class UniformPolicy(KafkaUniformPolicy):
-    """KIP-794 with `partitioner.adaptive.partitioning.enable=false`, as the KIP means it: uniform, whatever is slow.
+    """KIP-794 with `partitioner.adaptive.partitioning.enable=false`, as the KIP means it: uniform,
+    whatever is slow.
 
     Turns are as in `KafkaUniformPolicy`, prolonged while a batch is part full, but an account is
     kept of all that they took: the next one goes to the partition that had least, drawn at random
@@ -220,11 +231,13 @@ class UniformPolicy(KafkaUniformPolicy):
 
 
 class AdaptivePolicy(KafkaUniformPolicy):
-    """KIP-794 with all its defaults: turns as in Kafka, but the next partition is drawn by the inverse of its queue.
+    """KIP-794 with all its defaults: turns as in Kafka, but the next partition is drawn by the
+    inverse of its queue.
 
-    Candidates are the partitions with a live leader that are not `unready`, whatever their queues; if all of those are
-    unready, the mark tells nothing apart and they are candidates all the same; if none has a leader, all are. The queue
-    of each candidate, and of no other, gives its weight (`cumulative_weights`), so none starves.
+    Candidates are the partitions with a live leader that are not `unready`, whatever their queues;
+    if all of those are unready, the mark tells nothing apart and they are candidates all the same;
+    if none has a leader, all are. The queue of each candidate, and of no other, gives its weight
+    (`cumulative_weights`), so none starves.
 
     Differences from Kafka's `RecordAccumulator.partitionReady`, where its code differs from the
     KIP's words: an idle partition on a broker that takes nothing is passed over too (Kafka skips
@@ -261,7 +274,11 @@ class AdaptivePolicy(KafkaUniformPolicy):
             return ()
         weights = cumulative_weights([load.queued_batches[partition] for partition in choices])
         counts = spread_turns(turns, weights, self._rng.random())
-        parts = [(partition, size_bytes * count // turns) for partition, count in zip(choices, counts, strict=True) if count]
+        parts = [
+            (partition, size_bytes * count // turns)
+            for partition, count in zip(choices, counts, strict=True)
+            if count
+        ]
         return _from_anywhere(parts, self._rng)
 
 
@@ -283,7 +300,8 @@ def _from_anywhere(items: Sequence[T], rng: Rng) -> list[T]:
 
 
 def _ready(load: TopicLoad) -> Sequence[int]:
-    """Partitions with a leader that takes data; if none is, all with a leader; if none has one, all."""
+    """Partitions with a leader that takes data; if none is, all with a leader; if none has one,
+    all."""
     having_leader = candidates(load)
     if not load.unready:
         return having_leader

@@ -1,10 +1,10 @@
 """Producer: from records submitted to batches acknowledged.
 
-Theory of operation
--------------------
-`ProducerMachine` is one machine (see `core`). In each step it takes the answers that arrived and the submissions in its intake, looks
-at what time has brought, and sends what can be sent. A submission is a set of columns: a chunk of single sends, or a piece of a
-table. From there on the unit of work is the run, the batch, the request; no code here looks at one record.
+Theory of operation ------------------- `ProducerMachine` is one machine (see `core`). In each step
+it takes the answers that arrived and the submissions in its intake, looks at what time has brought,
+and sends what can be sent. A submission is a set of columns: a chunk of single sends, or a piece of
+a table. From there on the unit of work is the run, the batch, the request; no code here looks at
+one record.
 
     Submission      columns, where their results go (`Delivery`), what they hold of buffer.memory
     Accumulator   a topic's unbound submissions, then its records by partition: explicit, by key, or by policy (`partitioning`)
@@ -22,45 +22,55 @@ table. From there on the unit of work is the run, the batch, the request; no cod
     Remainders    copies out what waits of submissions that are mostly sent, to bound memory
     Recorder      counts batches, requests, bytes and times, by Kafka's names (`metric_names`); once for each, never for a record
 
-Binding. A submission waits in its topic's buffer until metadata is there, which is mostly at once. Then every record with a key or
-an explicit partition is bound, and under the policies of the KIPs every other one too: a span of its rows, `order[start:stop]`, waits
-in the partition's queue. Nothing is copied until it is cut to go out with a request, when it is encoded (all batches of one table in a
-request by one kernel call), numbered, and sent.
+Binding. A submission waits in its topic's buffer until metadata is there, which is mostly at once.
+Then every record with a key or an explicit partition is bound, and under the policies of the KIPs
+every other one too: a span of its rows, `order[start:stop]`, waits in the partition's queue.
+Nothing is copied until it is cut to go out with a request, when it is encoded (all batches of one
+table in a request by one kernel call), numbered, and sent.
 
-Cutting. batch.size is what policies count by and what linger.ms waits for: what waits for a partition is so many whole batches and one
-that is open, or what the policy left there, which does not linger (`PartitionQueue.closed_bytes`). But a request carries one batch
-of a partition, so with 16 KB in each a broker that takes five requests in each half second would set the pace. So a batch is cut of all
-that is due: whole batches' worth, and what is open too once it has lingered; up to batch.max.size, to a part of
-max.request.size, and to half of what a broker found too large. Under a light load no more than one batch waits, and batches are Kafka's.
-Under `late` too. What comes at once and is several turns of `uniform` or `adaptive`
-for each partition is placed as one run of rows for each.
+Cutting. batch.size is what policies count by and what linger.ms waits for: what waits for a
+partition is so many whole batches and one that is open, or what the policy left there, which does
+not linger (`PartitionQueue.closed_bytes`). But a request carries one batch of a partition, so with
+16 KB in each a broker that takes five requests in each half second would set the pace. So a batch
+is cut of all that is due: whole batches' worth, and what is open too once it has lingered; up to
+batch.max.size, to a part of max.request.size, and to half of what a broker found too large. Under a
+light load no more than one batch waits, and batches are Kafka's. Under `late` too. What comes at
+once and is several turns of `uniform` or `adaptive` for each partition is placed as one run of rows
+for each.
 
-Late binding. Under `late` records without partition go on waiting, submission by submission, each with the prefix sum of its sizes. Once
-they hold batch.size, or the first has waited linger.ms, or someone flushes, `partitioning.LatePolicy.quotas` says what each broker with
-room in its window may take: all that need not be kept for those that are busy, and lack it. It takes a batch for each of its partitions
-that are furthest behind, of one size, until its request is full. A batch is cut by binary search, from the end of one submission and the
-beginning of the next if need be, and goes to its broker in the same step: nothing is ever bound and unsent, so there is nothing to bind
-again. What was sent and failed is repeated to the same partition, for it may have been written. What keys have bound to that partition
-goes in the same batch, before them, for a request carries one batch of a partition; nothing is promised about the order of keyed and
-unkeyed records. The account counts bytes as they are sent, compressed and with headers. In a transaction a partition has to join first:
-as many join as there are batches that those in it do not take. Unbound records come first in a request, and leave half of it where bound
-ones are ready; topics take turns.
+Late binding. Under `late` records without partition go on waiting, submission by submission, each
+with the prefix sum of its sizes. Once they hold batch.size, or the first has waited linger.ms, or
+someone flushes, `partitioning.LatePolicy.quotas` says what each broker with room in its window may
+take: all that need not be kept for those that are busy, and lack it. It takes a batch for each of
+its partitions that are furthest behind, of one size, until its request is full. A batch is cut by
+binary search, from the end of one submission and the beginning of the next if need be, and goes to
+its broker in the same step: nothing is ever bound and unsent, so there is nothing to bind again.
+What was sent and failed is repeated to the same partition, for it may have been written. What keys
+have bound to that partition goes in the same batch, before them, for a request carries one batch of
+a partition; nothing is promised about the order of keyed and unkeyed records. The account counts
+bytes as they are sent, compressed and with headers. In a transaction a partition has to join first:
+as many join as there are batches that those in it do not take. Unbound records come first in a
+request, and leave half of it where bound ones are ready; topics take turns.
 
-For whom records are kept. A broker that does not answer must not count: one whose connection
-failed or cannot be made, that left requests unanswered for too long, or whose last answer took too long, leaves the account; so
-does a partition with a batch that has to be repeated. They get batches as others do while they can take any (a silent broker
-cannot), and count again, put level, when the broker answers in time. Too long is partitioner.availability.timeout.ms; if that is 0,
+For whom records are kept. A broker that does not answer must not count: one whose connection failed
+or cannot be made, that left requests unanswered for too long, or whose last answer took too long,
+leaves the account; so does a partition with a batch that has to be repeated. They get batches as
+others do while they can take any (a silent broker cannot), and count again, put level, when the
+broker answers in time. Too long is partitioner.availability.timeout.ms; if that is 0,
 `tuning.SILENCE_NS`, or ten times what the quickest broker takes if that is more.
 
-The window. Requests beyond what a broker serves at once wait where nothing can join them any more. `Window` finds that number from the
-latency of the answers, between 1 and max.in.flight.requests.per.connection.
+The window. Requests beyond what a broker serves at once wait where nothing can join them any more.
+`Window` finds that number from the latency of the answers, between 1 and
+max.in.flight.requests.per.connection.
 
-The share. With buffer.memory.per.broker.ratio below 1 what is bound to one broker may hold so much of buffer.memory and no more (`Share`).
+The share. With buffer.memory.per.broker.ratio below 1 what is bound to one broker may hold so much
+of buffer.memory and no more (`Share`).
 
-Order. A partition's batches leave first in, first out. What is sent again goes back before all that was drained after it
-(`Batch.serial`), and with sequence numbers only the first outstanding batch may be repeated. Without them, order under retries
-holds for one request in flight, as in Kafka. A partition's very first batch under a producer id goes alone: a broker that knows
-nothing of a producer takes any sequence, and would write a second batch before a first one that it refused.
+Order. A partition's batches leave first in, first out. What is sent again goes back before all that
+was drained after it (`Batch.serial`), and with sequence numbers only the first outstanding batch
+may be repeated. Without them, order under retries holds for one request in flight, as in Kafka. A
+partition's very first batch under a producer id goes alone: a broker that knows nothing of a
+producer takes any sequence, and would write a second batch before a first one that it refused.
 
 Exactly once. A batch keeps its bytes and sequence through retries, so brokers recognise it. Three
 things can break the chain. A batch is refused for good: its sequence will never come, everything
@@ -81,14 +91,26 @@ which brokers serve all versions: EndTxn keeps the epoch, partitions are added b
 own; the second one (KIP-890) would guard against late messages of a transaction that was ended
 without waiting for them, which does not happen here.
 
-Too large. A batch that a broker finds too large is split and its parts share its sequences (KIP-126); a single record fails.
+Too large. A batch that a broker finds too large is split and its parts share its sequences
+(KIP-126); a single record fails.
 
-Not as Kafka: a node with requests in flight is sent only what is full or has lingered, so that batches fill while it is busy; an
-idle node also takes what lingers. An explicit partition that does not exist fails alone, after one look at fresh metadata.
-"""
+Not as Kafka: a node with requests in flight is sent only what is full or has lingered, so that
+batches fill while it is busy; an idle node also takes what lingers. An explicit partition that does
+not exist fails alone, after one look at fresh metadata.
+"""  # noqa: E501
 
 from fairlead_kafka.producer.machine import ProducerMachine
-from fairlead_kafka.producer.submission import Flush, Intake, PartitionsFor, ReportUndelivered, Settled, Stop, Submission, Undelivered, Wake
+from fairlead_kafka.producer.submission import (
+    Flush,
+    Intake,
+    PartitionsFor,
+    ReportUndelivered,
+    Settled,
+    Stop,
+    Submission,
+    Undelivered,
+    Wake,
+)
 
 __all__ = [
     "Flush",

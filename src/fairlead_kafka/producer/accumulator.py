@@ -28,7 +28,8 @@ from fairlead_kafka.producer.transactions import Transactions
 
 
 class Accumulator:
-    """All topics that are sent to. Everything here is per submission, run or batch; a record is only touched inside NumPy."""
+    """All topics that are sent to. Everything here is per submission, run or batch; a record is
+    only touched inside NumPy."""
 
     def __init__(
         self,
@@ -57,7 +58,8 @@ class Accumulator:
         """Topics with records that wait for a broker."""
 
     def accept(self, submission: Submission, now_ns: int) -> None:
-        """Take a submission: into batches, or into its topic's unbound queue if the metadata is not here yet."""
+        """Take a submission: into batches, or into its topic's unbound queue if the metadata is not
+        here yet."""
         topic = self.topics.get(submission.topic)
         if topic is None:
             settings = self._settings
@@ -84,7 +86,9 @@ class Accumulator:
                 self.topics[name].refresh(known, self._metadata.version)
         self._schedule.leaders_changed(now_ns)
         self.share.leaders_changed(self.topics.values())
-        late_leaderless = any(len(topic.load.available) < topic.load.partition_count for topic in self.late.values())
+        late_leaderless = any(
+            len(topic.load.available) < topic.load.partition_count for topic in self.late.values()
+        )
         if self._waiting or self._schedule.leaderless or late_leaderless:
             self._metadata.request_update()
 
@@ -110,7 +114,9 @@ class Accumulator:
 
     def next_ns(self) -> int | None:
         """When `expire` has something to do; None: no record waits."""
-        dues = [topic.unbound[0].created_ns + self._settings.unknown_topic_ns for topic in self._waiting.values()]
+        dues = [
+            topic.unbound[0].created_ns + self._settings.unknown_topic_ns for topic in self._waiting.values()
+        ]
         oldest_ns = self._ledger.oldest_ns()
         if oldest_ns is not None:
             dues.append(oldest_ns + self._settings.delivery_timeout_ns)
@@ -126,14 +132,19 @@ class Accumulator:
                 submission = topic.unbound.popleft()
                 reason = self._why_unknown(topic, trouble)
                 limit = self._settings.unknown_topic_limit
-                self._ledger.fail_rows(submission, None, TimedOut(f"topic {topic.name!r}: no metadata within {limit}; {reason}"))
+                self._ledger.fail_rows(
+                    submission, None, TimedOut(f"topic {topic.name!r}: no metadata within {limit}; {reason}")
+                )
             if not topic.unbound:
                 self._waiting.pop(topic.name, None)
         for topic in list(self.late.values()):
             than_ns = now_ns - self._settings.delivery_timeout_ns
             if topic.late is not None and topic.late.oldest_ns <= than_ns:
                 limit = f"delivery.timeout.ms={self._settings.delivery_timeout_ms}"
-                text = f"records for topic {topic.name!r} were not delivered within {limit}: {self._why_late(topic, trouble)}"
+                text = (
+                    f"records for topic {topic.name!r} were not delivered within {limit}: "
+                    f"{self._why_late(topic, trouble)}"
+                )
                 self._fail_late(topic, than_ns, TimedOut(text))
 
     def why_unplaced(self, name: str | None, trouble: Callable[[], str]) -> str | None:
@@ -151,7 +162,9 @@ class Accumulator:
         return policy(problem.error_code).meaning if problem is not None and problem.error_code else trouble()
 
     def _why_late(self, topic: TopicBuffer, trouble: Callable[[], str]) -> str:
-        return f"no broker could take them ({trouble() if topic.led else 'none of its partitions has a leader'})"
+        return (
+            f"no broker could take them ({trouble() if topic.led else 'none of its partitions has a leader'})"
+        )
 
     def fail_unbound(self, error: Exception) -> dict[str, int]:
         """Fail every record that has no partition yet; how many they were, by topic."""
@@ -166,7 +179,9 @@ class Accumulator:
             failed[topic.name] += self._fail_late(topic, NEVER_NS, error)
         return failed
 
-    def fail_unsent(self, queue: PartitionQueue, pieces: Sequence[Piece], error: Exception, now_ns: int) -> None:
+    def fail_unsent(
+        self, queue: PartitionQueue, pieces: Sequence[Piece], error: Exception, now_ns: int
+    ) -> None:
         """Fail records that were taken from the queue and are in no batch yet."""
         size_bytes = sum([piece.held_bytes for piece in pieces])
         self.share.bound(queue, -size_bytes)
@@ -177,9 +192,17 @@ class Accumulator:
     def check(self, open_submissions: Iterable[Submission]) -> None:
         """Raise CheckFailed unless each open row waits once, and queues and schedule agree."""
         unsettled = list(self._ledger.batches)
-        same("topics that wait for metadata", set(self._waiting), {name for name, topic in self.topics.items() if topic.unbound})
+        same(
+            "topics that wait for metadata",
+            set(self._waiting),
+            {name for name, topic in self.topics.items() if topic.unbound},
+        )
         late = {name: topic.late for name, topic in self.topics.items() if topic.late is not None}
-        same("topics that wait for brokers", set(self.late), {name for name, queue in late.items() if queue.count})
+        same(
+            "topics that wait for brokers",
+            set(self.late),
+            {name for name, queue in late.items() if queue.count},
+        )
         rows: Counter[Submission] = Counter()
         by_queue: dict[PartitionQueue, list[Batch]] = {}
         for batch in unsettled:
@@ -192,10 +215,18 @@ class Accumulator:
             each.check(f"a broker of topic {name!r}")
             each.policy.check()
         queues = [queue for topic in self.topics.values() for queue in topic.used()]
-        for span in (span for waiting in (*late.values(), *(queue.records for queue in queues)) for span in waiting.spans):
+        for span in (
+            span
+            for waiting in (*late.values(), *(queue.records for queue in queues))
+            for span in waiting.spans
+        ):
             rows[span.submission] += span.stop - span.start
         for submission in open_submissions:
-            same(f"rows of submission {submission.serial} that are not settled", submission.rows, rows.pop(submission, 0))
+            same(
+                f"rows of submission {submission.serial} that are not settled",
+                submission.rows,
+                rows.pop(submission, 0),
+            )
         same("rows that wait and are completed", sum(rows.values()), 0)
         for queue in queues:
             queue.check(by_queue.get(queue, ()))
@@ -228,10 +259,16 @@ class Accumulator:
             self._metadata.request_update()
 
     def _lacks_partition(self, submission: Submission) -> bool:
-        """True if an explicit partition is not in the metadata, which should be asked for once more: the topic may have grown."""
+        """True if an explicit partition is not in the metadata, which should be asked for once
+        more: the topic may have grown."""
         explicit = submission.partitions
         known = self._metadata.topic(submission.topic)
-        if explicit is None or known is None or not len(explicit) or int(explicit.max()) < len(known.partitions):
+        if (
+            explicit is None
+            or known is None
+            or not len(explicit)
+            or int(explicit.max()) < len(known.partitions)
+        ):
             return False
         if submission.metadata_version < 0:
             submission.metadata_version = self._metadata.version
@@ -269,7 +306,9 @@ class Accumulator:
         self._transactions.partition_used(queue.topic.name, queue.partition)
         self._schedule.grew(queue, now_ns)
 
-    def cut(self, queue: PartitionQueue, room_bytes: int, unbound: SpanQueue | None = None, unbound_bytes: int = 0) -> Batch:
+    def cut(
+        self, queue: PartitionQueue, room_bytes: int, unbound: SpanQueue | None = None, unbound_bytes: int = 0
+    ) -> Batch:
         """Cut a batch that is about to be sent, see `PartitionQueue.cut`."""
         batch = queue.cut(room_bytes, unbound, unbound_bytes)
         self._ledger.watch(batch)

@@ -35,7 +35,9 @@ def _about_partitioning(settings: Settings, partitioner: Partitioner) -> Iterato
         those = " and ".join(name for name, kind in POLICIES.items() if kind.avoids_unready)
         yield f"{_TIMEOUT}={settings[_TIMEOUT]} has no effect with the policy {policy}; it is for {those}"
     if "partitioner.ignore.keys" in given and is_kafka_class(asked) and partitioner.ignore_keys:
-        yield f"partitioner.ignore.keys has no effect with partitioner.class={asked}, which ignores keys anyway"
+        yield (
+            f"partitioner.ignore.keys has no effect with partitioner.class={asked}, which ignores keys anyway"
+        )
     for key in ("partitioner.max.skew.bytes", "partitioner.skew.include.keyed"):
         if key in given and policy != "late":
             yield f"{key} has no effect with the policy {policy}; it is for partitioner.class=late"
@@ -44,7 +46,10 @@ def _about_partitioning(settings: Settings, partitioner: Partitioner) -> Iterato
 def _about_the_rest(settings: Settings) -> Iterator[str]:
     given = settings.given
     if settings["batch.size"] == 0 and "linger.ms" in given and settings["linger.ms"] > 0:
-        yield f"linger.ms={settings['linger.ms']} only delays records with batch.size=0, which puts each into a batch of its own"
+        yield (
+            f"linger.ms={settings['linger.ms']} only delays records with batch.size=0, which puts each "
+            "into a batch of its own"
+        )
     for codec in _CODECS:
         key = f"compression.{codec}.level"
         if key in given and settings["compression.type"] != codec:
@@ -52,8 +57,13 @@ def _about_the_rest(settings: Settings) -> Iterator[str]:
     if settings[_IN_FLIGHT] == 1 and settings[_WINDOW] and _WINDOW in given:
         yield f"{_WINDOW} has nothing to adapt with {_IN_FLIGHT}=1"
     if settings["acks"] == "0" and "retries" in given and settings["retries"] > 0:
-        yield f"retries={settings['retries']} has no effect with acks=0: no answer tells that a batch was lost"
+        yield (
+            f"retries={settings['retries']} has no effect with acks=0: no answer tells that a batch was lost"
+        )
     if settings["retries"] == 0 and "retry.backoff.ms" in given:
         yield f"retry.backoff.ms={settings['retry.backoff.ms']} does not apply to records with retries=0"
     if "transaction.timeout.ms" in given and settings["transactional.id"] is None:
-        yield f"transaction.timeout.ms={settings['transaction.timeout.ms']} has no effect without transactional.id"
+        yield (
+            f"transaction.timeout.ms={settings['transaction.timeout.ms']} has no effect without "
+            "transactional.id"
+        )

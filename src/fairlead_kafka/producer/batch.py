@@ -1,4 +1,5 @@
-"""`Batch`: records cut for one partition, from the request they first go out with to the last result."""
+"""`Batch`: records cut for one partition, from the request they first go out with to the last
+result."""
 
 from __future__ import annotations
 
@@ -55,12 +56,22 @@ class Batch:
     """
 
     __slots__ = (
-        "attempts", "base_sequence", "bound_bytes", "buffer", "count", "created_ns", "last_error", "leader_epoch", "maybe_written",
-        "pieces", "producer_epoch", "producer_id", "queue", "retry_at_ns", "serial", "size_bytes", "split_limit_bytes", "state",
+        "attempts", "base_sequence", "bound_bytes", "buffer", "count", "created_ns", "last_error",
+        "leader_epoch", "maybe_written",
+        "pieces", "producer_epoch", "producer_id", "queue", "retry_at_ns", "serial", "size_bytes",
+        "split_limit_bytes", "state",
         "uncompressed_bytes",
     )  # fmt: skip
 
-    def __init__(self, queue: PartitionQueue, pieces: list[Piece], created_ns: int, size_bytes: int, *, bound_bytes: int) -> None:
+    def __init__(
+        self,
+        queue: PartitionQueue,
+        pieces: list[Piece],
+        created_ns: int,
+        size_bytes: int,
+        *,
+        bound_bytes: int,
+    ) -> None:
         self.queue = queue
         self.pieces = pieces
         self.count = sum([piece.stop - piece.start for piece in pieces])
@@ -84,7 +95,8 @@ class Batch:
         self.leader_epoch = -1
         """The partition's leader epoch when it was last sent."""
         self.maybe_written = False
-        """An attempt ended without a clear answer: a broker may have it, whatever another attempt is told."""
+        """An attempt ended without a clear answer: a broker may have it, whatever another attempt
+        is told."""
         self.split_limit_bytes = 0
         """Limit of the split that it is a part of, in record bytes; 0: it is no part of one."""
         self.last_error: Exception | None = None

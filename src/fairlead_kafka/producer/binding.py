@@ -56,7 +56,9 @@ class Binder:
         self.next_ns = NEVER_NS
         """When to `bind` again, by the last `bind`: a broker with room is due (`Nodes.wait_ns`), or
         records have lingered."""
-        self._turns: list[LateQueue] = []  # of the last round: they end once its batches are encoded and entered in the account
+        self._turns: list[
+            LateQueue
+        ] = []  # of the last round: they end once its batches are encoded and entered in the account
 
     def count(self, topic: TopicBuffer, now_ns: int) -> None:
         """Set which partitions count in the account: those of brokers that respond, if not blocked.
@@ -77,7 +79,8 @@ class Binder:
                     account.leave(partitions)
 
     def bind(self, requests: dict[int, Request], now_ns: int) -> None:
-        """Cut batches from the unbound queues of all topics, in fair rotation, for the brokers that can take one now."""
+        """Cut batches from the unbound queues of all topics, in fair rotation, for the brokers that
+        can take one now."""
         takers: dict[int, NodeState] = {}
         for node_id in {node_id: None for topic in self.accumulator.late.values() for node_id in topic.led}:
             state = self.nodes.state(node_id)
@@ -115,11 +118,14 @@ class Binder:
         self._turns.clear()
 
     def _join(self, topic: TopicBuffer, late: LateQueue, outside: list[int]) -> None:
-        """Have partitions join the transaction: as many as there are batches left that those in it do not take now, and no more."""
+        """Have partitions join the transaction: as many as there are batches left that those in it
+        do not take now, and no more."""
         name, transactions = topic.name, self.transactions
         joining = [partition for partition in late.joining if not transactions.may_send(name, partition)]
         wanted = late.size_bytes * topic.ratio // max(topic.batch_limit_bytes, 1) + 1
-        late.joining = dict.fromkeys((joining + [each for each in outside if each not in late.joining])[: int(wanted)])
+        late.joining = dict.fromkeys(
+            (joining + [each for each in outside if each not in late.joining])[: int(wanted)]
+        )
         for partition in late.joining:
             transactions.partition_used(name, partition)  # again, if it was for an earlier transaction
 
@@ -147,7 +153,9 @@ class _Binding:
         """When a broker with room is due, or records have lingered."""
         self._ratio = ratio = topic.ratio
         self._full_bytes = max(int(topic.batch_limit_bytes / ratio), 1)
-        self._limit_bytes = max(topic.most_bytes(late, min(max(map(len, topic.led.values()), default=1), REQUEST_PARTS)), 1)
+        self._limit_bytes = max(
+            topic.most_bytes(late, min(max(map(len, topic.led.values()), default=1), REQUEST_PARTS)), 1
+        )
         """Most bytes of records, before compression, that a batch may be cut of."""
 
     def run(self) -> None:
@@ -161,8 +169,11 @@ class _Binding:
         for node_id, lacks_bytes, most_bytes in quotas:
             if not late.count or not self._due() or left_bytes <= 0:
                 break
-            # What it lacks itself, or what the others do not; some of these may be free and have no partition that can begin a batch.
-            size_bytes = min(max(left_bytes - (lacking_bytes - lacks_bytes), lacks_bytes), most_bytes, left_bytes)
+            # What it lacks itself, or what the others do not; some of these may be free and have no
+            # partition that can begin a batch.
+            size_bytes = min(
+                max(left_bytes - (lacking_bytes - lacks_bytes), lacks_bytes), most_bytes, left_bytes
+            )
             if size_bytes <= 0 or not self._is_free(node_id, int(size_bytes), views[node_id].wait_ns):
                 continue
             if lacks_bytes or not self._lingers(size_bytes):
@@ -178,8 +189,12 @@ class _Binding:
         views = {}
         for node_id, partitions in self._topic.led.items():
             wait_ns = binder.nodes.wait_ns(node_id, self._now_ns)
-            takes_bytes = min(TAKEN_AHEAD * self._limit_bytes * len(partitions), int(most_bytes / self._ratio))
-            views[node_id] = BrokerView(wait_ns, takes_bytes, self._is_free(node_id, self._late.size_bytes, wait_ns))
+            takes_bytes = min(
+                TAKEN_AHEAD * self._limit_bytes * len(partitions), int(most_bytes / self._ratio)
+            )
+            views[node_id] = BrokerView(
+                wait_ns, takes_bytes, self._is_free(node_id, self._late.size_bytes, wait_ns)
+            )
             if wait_ns and node_id in self._takers:
                 self.next_ns = min(self.next_ns, self._now_ns + wait_ns)
         return views

@@ -4,9 +4,10 @@ A lost answer says nothing about what was done, so a request is repeated, whatev
 transaction meanwhile: all of these requests may be repeated. After an answer with an error a script
 ends if the transaction has failed (`Abandoned`).
 
-Versions are held where the first protocol of transactions is spoken, in which the client adds partitions itself and EndTxn leaves the
-epoch as it is (KIP-98): EndTxn up to 4, TxnOffsetCommit up to 4, Produce up to 11. Newer ones belong to KIP-890's second protocol,
-which brokers offer beside the first.
+Versions are held where the first protocol of transactions is spoken, in which the client adds
+partitions itself and EndTxn leaves the epoch as it is (KIP-98): EndTxn up to 4, TxnOffsetCommit up
+to 4, Produce up to 11. Newer ones belong to KIP-890's second protocol, which brokers offer beside
+the first.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from fairlead_kafka.base.codes import ErrorCode, policy
-from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError, FairleadError, UnsupportedVersion, UsageError
+from fairlead_kafka.base.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    FairleadError,
+    UnsupportedVersion,
+    UsageError,
+)
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import Node, TopicPartition
 from fairlead_kafka.base.rights import broker_error
@@ -65,7 +72,14 @@ class Abandoned(FairleadError):
 class Coordinators:
     """Scripts for the coordinators of one producer; remembers which nodes these are."""
 
-    def __init__(self, network: Network, identity: Identity, transactional_id: str, timeout_ms: int, goes_on: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        network: Network,
+        identity: Identity,
+        transactional_id: str,
+        timeout_ms: int,
+        goes_on: Callable[[], bool],
+    ) -> None:
         self._network = network
         self._identity = identity
         self._transactional_id = transactional_id
@@ -79,7 +93,8 @@ class Coordinators:
         """The transaction coordinator gives new epochs (Kafka 2.5)."""
 
     def initialize(self) -> Steps[None]:
-        """Get id and epoch; a new epoch if there is an id, which fails with FENCED if that was taken over."""
+        """Get id and epoch; a new epoch if there is an id, which fails with FENCED if that was
+        taken over."""
         identity = self._identity
         message = InitProducerIdRequest(
             transactional_id=self._transactional_id,
@@ -96,11 +111,15 @@ class Coordinators:
         identity.grant(answer.producer_id, answer.producer_epoch)
 
     def add_partitions(self, partitions: Iterable[TopicPartition], *, first: bool) -> Steps[None]:
-        """Make partitions part of the transaction, `first` ones: then its predecessor may still be ending."""
+        """Make partitions part of the transaction, `first` ones: then its predecessor may still be
+        ending."""
         topics: dict[str, list[int]] = {}
         for topic, partition in partitions:
             topics.setdefault(topic, []).append(partition)
-        rows = [AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=numbers) for name, numbers in topics.items()]
+        rows = [
+            AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=numbers)
+            for name, numbers in topics.items()
+        ]
         message = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self._transactional_id,
             v3_and_below_producer_id=self._identity.producer_id,
@@ -108,7 +127,9 @@ class Coordinators:
             v3_and_below_topics=rows,
         )
         wait_ms = _MARKERS_WAIT_MS if first else None
-        yield from self._ask(ApiKey.ADD_PARTITIONS_TO_TXN, message, _added_codes, within=True, markers_wait_ms=wait_ms)
+        yield from self._ask(
+            ApiKey.ADD_PARTITIONS_TO_TXN, message, _added_codes, within=True, markers_wait_ms=wait_ms
+        )
 
     def add_offsets(self, group_id: str) -> Steps[None]:
         """Make a group's offsets part of the transaction."""
@@ -120,7 +141,9 @@ class Coordinators:
         )
         yield from self._ask(ApiKey.ADD_OFFSETS_TO_TXN, message, _code, within=True)
 
-    def commit_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata) -> Steps[None]:
+    def commit_offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
+    ) -> Steps[None]:
         """Send offsets to the group's coordinator; the transaction commits them (KIP-447)."""
         message = TxnOffsetCommitRequest(
             transactional_id=self._transactional_id,
@@ -132,7 +155,9 @@ class Coordinators:
             group_instance_id=group.group_instance_id,
             topics=transaction_offset_rows(offsets),
         )
-        yield from self._ask(ApiKey.TXN_OFFSET_COMMIT, message, _committed_codes, KeyType.GROUP, group.group_id, within=True)
+        yield from self._ask(
+            ApiKey.TXN_OFFSET_COMMIT, message, _committed_codes, KeyType.GROUP, group.group_id, within=True
+        )
 
     @hook("producer: a transaction is ended")
     def end(self, commit: bool) -> Steps[None]:
@@ -158,7 +183,8 @@ class Coordinators:
         within: bool = False,
         markers_wait_ms: float | None = None,
     ) -> Steps[R]:
-        """Ask a coordinator until the answer is clear. `within`: of use only while the transaction can still be committed."""
+        """Ask a coordinator until the answer is clear. `within`: of use only while the transaction
+        can still be committed."""
         key = self._transactional_id if key is None else key
         while True:
             node_id = self._nodes.get((key_type, key))
@@ -195,7 +221,9 @@ class Coordinators:
             if isinstance(answer, Exception):
                 self.problem = answer
             else:
-                found = answer.coordinators[0] if answer.coordinators else answer  # from version 4 on it is a list
+                found = (
+                    answer.coordinators[0] if answer.coordinators else answer
+                )  # from version 4 on it is a list
                 reaction, code = gravest(ApiKey.FIND_COORDINATOR, [found.error_code])
                 if reaction is Reaction.DONE:
                     return self._found(key_type, key, found)
@@ -227,7 +255,11 @@ def _code(answer: InitProducerIdResponse | AddOffsetsToTxnResponse | EndTxnRespo
 
 
 def _added_codes(answer: AddPartitionsToTxnResponse) -> Iterable[int]:
-    return [row.partition_error_code for topic in answer.results_by_topic_v3_and_below for row in topic.results_by_partition]
+    return [
+        row.partition_error_code
+        for topic in answer.results_by_topic_v3_and_below
+        for row in topic.results_by_partition
+    ]
 
 
 def _committed_codes(answer: TxnOffsetCommitResponse) -> Iterable[int]:

@@ -62,7 +62,8 @@ class Drain:
                 self._binder.count(topic, now_ns)
 
     def round(self, now_ns: int) -> dict[int, Request]:
-        """One request for each broker that can take one and has something to take: unbound records first, then bound ones."""
+        """One request for each broker that can take one and has something to take: unbound records
+        first, then bound ones."""
         requests: dict[int, Request] = {}
         self._binder.end_turns()
         if self._accumulator.late:
@@ -79,7 +80,9 @@ class Drain:
         """Enter the bytes of a request's encoded batches in the accounts of `late` policies."""
         for batch in request.fresh:
             late = batch.queue.topic.late
-            if late is not None and (self._settings.skew_includes_keyed or batch.bound_bytes < batch.held_bytes):
+            if late is not None and (
+                self._settings.skew_includes_keyed or batch.bound_bytes < batch.held_bytes
+            ):
                 assert batch.buffer is not None
                 keyed = 0.0 if self._settings.skew_includes_keyed else batch.bound_bytes / batch.held_bytes
                 late.policy.placed(batch.queue.partition, int(len(batch.buffer) * (1 - keyed)))
@@ -108,8 +111,9 @@ class Drain:
     def _take_ready(self, node: NodeQueues, request: Request, state: NodeState, now_ns: int) -> None:
         """Add the first batch of each ready partition in turn, up to max.request.size.
 
-        An idle node also takes what still lingers, as Kafka's does: the request goes anyway. To a busy one that
-        would only mean smaller batches. One whose window is used up takes full batches alone.
+        An idle node also takes what still lingers, as Kafka's does: the request goes anyway. To a
+        busy one that would only mean smaller batches. One whose window is used up takes full
+        batches alone.
         """
         idle, full_only = state.in_flight == 0, state.in_flight >= state.window.limit
         limit_bytes = self._settings.max_request_bytes
@@ -147,7 +151,9 @@ class Drain:
         else:
             topic = queue.topic
             room_bytes = self._settings.max_request_bytes - request.size_bytes - BATCH_OVERHEAD_BYTES
-            most_bytes = min(topic.most_bytes(queue.records, min(parts, REQUEST_PARTS)), int(room_bytes / topic.ratio))
+            most_bytes = min(
+                topic.most_bytes(queue.records, min(parts, REQUEST_PARTS)), int(room_bytes / topic.ratio)
+            )
             batch = self._accumulator.cut(queue, min(self._schedule.due_bytes(queue, now_ns), most_bytes))
         request.add(batch, idempotent=self._idempotent)
 

@@ -19,8 +19,9 @@ from fairlead_kafka.records import Compression, encode, encode_many
 def encode_drained(batches: Sequence[Batch], settings: ProducerSettings, wall_ms: int) -> None:
     """Encode every batch that has no bytes yet.
 
-    Uncompressed batches cut from one set of columns, as those of a big table are, share one kernel call; a batch with records
-    of several, or a compressed one, is encoded by itself. `wall_ms` is the create time of records that came without a timestamp.
+    Uncompressed batches cut from one set of columns, as those of a big table are, share one kernel
+    call; a batch with records of several, or a compressed one, is encoded by itself. `wall_ms` is
+    the create time of records that came without a timestamp.
     """
     groups: dict[tuple[int, int, int], list[Batch]] = {}
     for batch in batches:
@@ -91,13 +92,18 @@ def _stretches(group: list[Batch]) -> tuple[Int64 | None, list[int]]:
         bounds += (start, stop)
     else:
         return order, bounds
-    rows = [np.arange(start, stop) if own is None else own[start:stop] for batch in group for _, start, stop, own, _ in batch.pieces]
+    rows = [
+        np.arange(start, stop) if own is None else own[start:stop]
+        for batch in group
+        for _, start, stop, own, _ in batch.pieces
+    ]
     ends = np.cumsum([batch.count for batch in group]).tolist()
     return np.concatenate(rows), [each for pair in zip([0, *ends[:-1]], ends, strict=True) for each in pair]
 
 
 def learn_ratio(topic: TopicBuffer, observed: float) -> None:
-    """Follow what a batch of the topic compressed to: at once if it was worse than estimated, slowly if it was better."""
+    """Follow what a batch of the topic compressed to: at once if it was worse than estimated,
+    slowly if it was better."""
     estimated = topic.compression_ratio
     if observed > estimated:
         topic.compression_ratio = max(estimated + RATIO_UP, observed)
@@ -106,10 +112,12 @@ def learn_ratio(topic: TopicBuffer, observed: float) -> None:
 
 
 def split(batch: Batch) -> list[Batch]:
-    """Smaller batches with the records of one that a broker found too large (KIP-126); at least two if it has two records.
+    """Smaller batches with the records of one that a broker found too large (KIP-126); at least two
+    if it has two records.
 
-    The first time it is cut at batch.size, or at half of what it was if that is more; what is no larger than that, or was
-    split before, is halved. Sequences are left to the caller. The ratio estimate is set back, since it promised too much.
+    The first time it is cut at batch.size, or at half of what it was if that is more; what is no
+    larger than that, or was split before, is halved. Sequences are left to the caller. The ratio
+    estimate is set back, since it promised too much.
     """
     topic = batch.queue.topic
     topic.compression_ratio = max(topic.compression_ratio, 1.0)
@@ -129,7 +137,12 @@ def split(batch: Batch) -> list[Batch]:
         part = Batch(batch.queue, pieces, batch.created_ns, 0, bound_bytes=0)
         part.bound_bytes = min(part.held_bytes, bound_bytes)
         bound_bytes -= part.bound_bytes
-        part.size_bytes, part.split_limit_bytes, part.maybe_written, part.serial = part.held_bytes, limit, batch.maybe_written, serial
+        part.size_bytes, part.split_limit_bytes, part.maybe_written, part.serial = (
+            part.held_bytes,
+            limit,
+            batch.maybe_written,
+            serial,
+        )
         serial += part.count
         parts.append(part)
     return parts

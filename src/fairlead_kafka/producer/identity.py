@@ -60,7 +60,16 @@ TRANSITIONS: dict[tuple[IdentityState, IdentityTrigger], IdentityState] = {
 class Identity:
     """The producer id and epoch of one producer."""
 
-    __slots__ = ("bump_wanted", "epoch", "error", "failures", "producer_id", "retry_at_ns", "state", "transactional")
+    __slots__ = (
+        "bump_wanted",
+        "epoch",
+        "error",
+        "failures",
+        "producer_id",
+        "retry_at_ns",
+        "state",
+        "transactional",
+    )
 
     def __init__(self, idempotent: bool, transactional: bool = False) -> None:
         self.state = IdentityState.OFF
@@ -75,7 +84,8 @@ class Identity:
         self.failures = 0
         self.retry_at_ns = 0
         self.bump_wanted = False
-        """Some partition has to start again at sequence 0 under a new epoch; in a transaction: once it is aborted."""
+        """Some partition has to start again at sequence 0 under a new epoch; in a transaction: once
+        it is aborted."""
 
     @property
     def idempotent(self) -> bool:
@@ -95,7 +105,8 @@ class Identity:
         self.producer_id, self.epoch, self.failures, self.bump_wanted = producer_id, epoch, 0, False
 
     def bump(self) -> None:
-        """A new epoch, as asked by `bump_wanted`: the next one, or after the last a new producer id (KIP-360)."""
+        """A new epoch, as asked by `bump_wanted`: the next one, or after the last a new producer id
+        (KIP-360)."""
         self.bump_wanted = False
         if self.epoch < EPOCH_MAX:
             self.epoch += 1
@@ -173,8 +184,9 @@ class PartitionSequences:
         if self.unresolved_next != NO_SEQUENCE:
             return False
         if self.last_acknowledged == NO_SEQUENCE and self.outstanding:
-            # A broker without state for a producer takes any sequence: were the first batch refused, a second one under way would
-            # be written before it. So the first goes alone (Kafka's client does not see to that).
+            # A broker without state for a producer takes any sequence: were the first batch
+            # refused, a second one under way would be written before it. So the first goes alone
+            # (Kafka's client does not see to that).
             return False
         if not self._current(identity):
             if self.outstanding:
@@ -195,7 +207,11 @@ class PartitionSequences:
         self.outstanding[place : place + 1] = parts
         sequence = batch.base_sequence
         for part in parts:
-            part.producer_id, part.producer_epoch, part.base_sequence = batch.producer_id, batch.producer_epoch, sequence
+            part.producer_id, part.producer_epoch, part.base_sequence = (
+                batch.producer_id,
+                batch.producer_epoch,
+                sequence,
+            )
             sequence = sequence_after(sequence, part.count)
 
     def acknowledge(self, batch: Batch, base_offset: int) -> None:
@@ -238,13 +254,18 @@ class PartitionSequences:
         same(f"{what}: batches outstanding", set(self.outstanding), set(numbered))
         serials = [batch.serial for batch in self.outstanding]
         holds(f"{what}: outstanding batches are out of order: {serials}", serials == sorted(serials))
-        # There may be gaps: a batch behind one that has to be repeated is acknowledged where both were written.
+        # There may be gaps: a batch behind one that has to be repeated is acknowledged where both
+        # were written.
         bases = [*(batch.base_sequence for batch in self.outstanding), self.next_sequence]
         for batch, following in zip(self.outstanding, bases[1:], strict=True):
-            holds(f"{what}: {following} follows {batch} at {batch.base_sequence}", lies_behind(batch.base_sequence, batch.count, following))
+            holds(
+                f"{what}: {following} follows {batch} at {batch.base_sequence}",
+                lies_behind(batch.base_sequence, batch.count, following),
+            )
 
     def resolve(self, identity: Identity, in_flight: int) -> None:
-        """If all answers are in, decide what became of a batch that was given up (`TransactionManager.maybeResolveSequences`)."""
+        """If all answers are in, decide what became of a batch that was given up
+        (`TransactionManager.maybeResolveSequences`)."""
         if not self.unresolved or self.outstanding or in_flight:
             return
         self.unresolved_next = NO_SEQUENCE
@@ -266,4 +287,9 @@ class PartitionSequences:
         for batch in outstanding:
             self.number(batch)
             if batch.buffer is not None:
-                restamp(batch.buffer, producer_id=batch.producer_id, producer_epoch=batch.producer_epoch, base_sequence=batch.base_sequence)
+                restamp(
+                    batch.buffer,
+                    producer_id=batch.producer_id,
+                    producer_epoch=batch.producer_epoch,
+                    base_sequence=batch.base_sequence,
+                )

@@ -82,7 +82,12 @@ class Ledger:
         return counts
 
     def finish(
-        self, batch: Batch, base_offset: int, log_append_ms: int, error: Exception | None, refused: Sequence[tuple[Piece, Exception]] = ()
+        self,
+        batch: Batch,
+        base_offset: int,
+        log_append_ms: int,
+        error: Exception | None,
+        refused: Sequence[tuple[Piece, Exception]] = (),
     ) -> None:
         """Complete all records of a batch, once: a batch that is done already is left alone.
 
@@ -91,14 +96,19 @@ class Ledger:
         if batch.done:
             return
         for (submission, start, stop, order, held_bytes), why in refused:
-            self._settled(submission, *submission.settle(start, stop, order, held_bytes, batch.queue.partition, -1, -1, why))
+            self._settled(
+                submission,
+                *submission.settle(start, stop, order, held_bytes, batch.queue.partition, -1, -1, why),
+            )
         if refused:
             batch.pieces = []
         if self.on_settled is not None:
             self.on_settled(batch)
         partition, offset = batch.queue.partition, base_offset
         for submission, start, stop, order, held_bytes in batch.pieces:
-            freed, call = submission.settle(start, stop, order, held_bytes, partition, offset, log_append_ms, error)
+            freed, call = submission.settle(
+                start, stop, order, held_bytes, partition, offset, log_append_ms, error
+            )
             self._freed_bytes += freed
             if call is not None:
                 self._effects.append(Call(*call))
@@ -116,7 +126,9 @@ class Ledger:
             self._recorder.failed(name, batch.count)
             self.on_failure(error)
 
-    def fail_rows(self, submission: Submission, order: Int64 | None, error: Exception, partition: int = -1) -> None:
+    def fail_rows(
+        self, submission: Submission, order: Int64 | None, error: Exception, partition: int = -1
+    ) -> None:
         """Fail rows that were never queued: `order` (rows of its columns), or all (None)."""
         sizes, base = submission.sizes_bytes(), submission.base
         if order is None:
@@ -129,7 +141,9 @@ class Ledger:
         """Fail rows that are in no batch."""
         for submission, start, stop, order, held_bytes in pieces:
             if stop > start:
-                freed_bytes, call = submission.settle(start, stop, order, held_bytes, partition, -1, -1, error)
+                freed_bytes, call = submission.settle(
+                    start, stop, order, held_bytes, partition, -1, -1, error
+                )
                 self.records_open -= stop - start
                 self._recorder.failed(submission.topic, stop - start)
                 self.on_failure(error)
@@ -161,10 +175,16 @@ class Ledger:
         same("submissions open", list(self._open), [submission.serial for submission in self._open.values()])
         for submission in self._open.values():
             holds(f"submission {submission.serial} is open with {submission.rows} rows", submission.rows > 0)
-            holds(f"submission {submission.serial} holds {submission.reserved_bytes} bytes", submission.reserved_bytes >= 0)
+            holds(
+                f"submission {submission.serial} holds {submission.reserved_bytes} bytes",
+                submission.reserved_bytes >= 0,
+            )
         same("bytes freed and not given back", self._freed_bytes, 0)
         oldest = next(iter(self._open), self._serial + 1)
-        holds(f"a flush waits for nothing: {self._flushes}, the oldest is {oldest}", all(serial >= oldest for serial, _ in self._flushes))
+        holds(
+            f"a flush waits for nothing: {self._flushes}, the oldest is {oldest}",
+            all(serial >= oldest for serial, _ in self._flushes),
+        )
 
     def take_effects(self) -> list[Effect]:
         """Give memory back, answer the flushes that are over, and return the effects gathered."""
@@ -179,7 +199,9 @@ class Ledger:
             oldest = next(iter(self._open), self._serial + 1)
             over = [completion for serial, completion in self._flushes if serial < oldest]
             if over:
-                self._flushes = [(serial, completion) for serial, completion in self._flushes if serial >= oldest]
+                self._flushes = [
+                    (serial, completion) for serial, completion in self._flushes if serial >= oldest
+                ]
                 for completion in over:
                     self.resolve(completion)
         effects, self._effects = self._effects, []

@@ -1,4 +1,5 @@
-"""`ProducerMachine`: takes submissions, keeps the producer id, and leads accumulator, schedule and sender through each step."""
+"""`ProducerMachine`: takes submissions, keeps the producer id, and leads accumulator, schedule and
+sender through each step."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ from fairlead_kafka.producer.tuning import POLL_INTERVAL_NS, STREAM_RECORDS
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import InitProducerIdRequest, InitProducerIdResponse
 
-_ASK_IDENTITY = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1, producer_id=-1, producer_epoch=-1)
+_ASK_IDENTITY = InitProducerIdRequest(
+    transactional_id=None, transaction_timeout_ms=2**31 - 1, producer_id=-1, producer_epoch=-1
+)
 """Without a transactional id the time-out has no meaning; Kafka sends its largest int."""
 
 
@@ -58,16 +61,28 @@ class ProducerMachine:
         self._intake = intake
         self._memory = memory
         self._events: deque[Event] = deque()
-        self.recorder = Recorder(Sampling(ms_to_ns(settings["metrics.sample.window.ms"]), settings["metrics.num.samples"]))
-        self._network = Network(settings, rng, max_in_flight=self.settings.max_in_flight, traffic=self.recorder)
+        self.recorder = Recorder(
+            Sampling(ms_to_ns(settings["metrics.sample.window.ms"]), settings["metrics.num.samples"])
+        )
+        self._network = Network(
+            settings, rng, max_in_flight=self.settings.max_in_flight, traffic=self.recorder
+        )
         self._ledger = Ledger(memory, self.recorder)
         self._schedule = Schedule()
         self._identity = Identity(self.settings.idempotent, self.settings.transactional_id is not None)
-        self._transactions = Transactions(self.settings, self._network, self._identity, self._ledger, rng, self._quiet)
+        self._transactions = Transactions(
+            self.settings, self._network, self._identity, self._ledger, rng, self._quiet
+        )
         self._ledger.on_failure = self._failed
         self._nodes = Nodes(self.settings, self._network)
         self._accumulator = Accumulator(
-            self.settings, self._network.metadata, self._schedule, self._ledger, self._transactions, self._nodes, rng
+            self.settings,
+            self._network.metadata,
+            self._schedule,
+            self._ledger,
+            self._transactions,
+            self._nodes,
+            rng,
         )
         self._remainders = Remainders(self._ledger, self._schedule)
         self._sender = Sender(
@@ -153,7 +168,9 @@ class ProducerMachine:
         self._keep_transaction(now_ns)
         self._schedule.advance(now_ns, self._hurries())
         self._sender.send_ready(now_ns, wall_ms)
-        self._keep_transaction(now_ns)  # batches may have been begun for partitions that are not part of it yet
+        self._keep_transaction(
+            now_ns
+        )  # batches may have been begun for partitions that are not part of it yet
         if self.settings.acks == 0:
             self._network.advance(now_ns, wall_ms)  # sent is delivered
         self._answer_questions(now_ns)
@@ -163,7 +180,13 @@ class ProducerMachine:
         """See `core.machine.Machine`."""
         if self._stopped:
             return None
-        dues = [self._network.deadline_ns(), self._schedule.next_ns(), self._accumulator.next_ns(), self._sender.next_ns(), self._poll_ns]
+        dues = [
+            self._network.deadline_ns(),
+            self._schedule.next_ns(),
+            self._accumulator.next_ns(),
+            self._sender.next_ns(),
+            self._poll_ns,
+        ]
         dues += [due for due, _ in self._questions]
         if self._transactions.transactional:
             dues.append(self._transactions.deadline_ns())
@@ -197,7 +220,8 @@ class ProducerMachine:
     # Inside
 
     def _take(self, now_ns: int) -> None:
-        # Someone who sends fast while earlier records are still under way goes on like that, most likely: come back by ourselves then.
+        # Someone who sends fast while earlier records are still under way goes on like that, most
+        # likely: come back by ourselves then.
         fast = self._taken_rows >= STREAM_RECORDS or now_ns - self._taken_ns < POLL_INTERVAL_NS // 2
         under_way = self._ledger.records_open > 0 or self.settings.linger_ns >= POLL_INTERVAL_NS
         coming_back = fast and under_way and not self._stopped
@@ -230,19 +254,25 @@ class ProducerMachine:
             timeout_ns = self.settings.max_block_ns if operation.timeout_ns is None else operation.timeout_ns
             self._questions.append((now_ns + timeout_ns, operation))
         elif isinstance(operation, ReportUndelivered):
-            self._ledger.resolve(operation.completion, Undelivered(self._ledger.open_by_topic(), self._why_waiting(operation.topic)))
+            self._ledger.resolve(
+                operation.completion,
+                Undelivered(self._ledger.open_by_topic(), self._why_waiting(operation.topic)),
+            )
         elif isinstance(operation, AwaitConnection):
             if self._stopped:
                 self._ledger.resolve(operation.completion, error=UsageError("the producer is closed"))
                 return
-            self._network.await_connection(operation.deadline_ns, partial(self._ledger.resolve, operation.completion))
+            self._network.await_connection(
+                operation.deadline_ns, partial(self._ledger.resolve, operation.completion)
+            )
         elif isinstance(operation, Stop):
             self._stop(operation)
         elif isinstance(operation, TransactionOperation):
             self._transactions.operate(operation)
 
     def _why_waiting(self, name: str | None) -> str:
-        """Why records of a topic, or of any, are not delivered yet: what holds up the oldest of them."""
+        """Why records of a topic, or of any, are not delivered yet: what holds up the oldest of
+        them."""
         waiting = self._accumulator.why_unplaced(name, self._network.trouble)
         if waiting is not None:
             return waiting
@@ -273,7 +303,8 @@ class ProducerMachine:
                 self._schedule.place(topic.queue(partition), now_ns)
 
     def _lose(self, error: Exception, *, all_of_them: bool) -> None:
-        """Fail what was not sent in a lost transaction, or can never be taken as a batch is missing.
+        """Fail what was not sent in a lost transaction, or can never be taken as a batch is
+        missing.
 
         What was sent without an answer is sent again until there is one, so that no late message
         comes in after the abort.
@@ -286,7 +317,8 @@ class ProducerMachine:
                 self._give_up(batch, error)
 
     def _refused(self, node_id: int | None, error: AuthenticationFailed) -> None:
-        """A broker, or (None) every one that was asked, does not accept this client: waiting longer delivers nothing."""
+        """A broker, or (None) every one that was asked, does not accept this client: waiting longer
+        delivers nothing."""
         for batch in list(self._ledger.batches):
             if node_id is None or batch.queue.node_id == node_id:
                 self._sender.refuse(batch, error)
@@ -307,7 +339,9 @@ class ProducerMachine:
         """True if every record is completed and no batch is on the wire, not even one given up."""
         if self._ledger.records_open:
             return False
-        return not any(queue.in_flight for topic in self._accumulator.topics.values() for queue in topic.used())
+        return not any(
+            queue.in_flight for topic in self._accumulator.topics.values() for queue in topic.used()
+        )
 
     def _follow_metadata(self, now_ns: int) -> None:
         version = self._network.metadata.version
@@ -328,7 +362,11 @@ class ProducerMachine:
                     error=broker_error(known.error_code, f"topic {question.topic!r}", "Describe"),
                 )
             elif now_ns >= due_ns:
-                reason = policy(known.error_code).meaning if known is not None and known.error_code else self._network.trouble()
+                reason = (
+                    policy(known.error_code).meaning
+                    if known is not None and known.error_code
+                    else self._network.trouble()
+                )
                 limit = f"max.block.ms={self.settings.max_block_ms}"
                 if question.timeout_ns is not None:
                     limit = f"{question.timeout_ns / NS_PER_S:g} s"
@@ -344,7 +382,9 @@ class ProducerMachine:
             return
         identity.fire(IdentityTrigger.ASKED)
         deadline_ns = now_ns + self.settings.request_timeout_ns
-        self._network.request(ApiKey.INIT_PRODUCER_ID, _ASK_IDENTITY, self._identified, deadline_ns=deadline_ns)
+        self._network.request(
+            ApiKey.INIT_PRODUCER_ID, _ASK_IDENTITY, self._identified, deadline_ns=deadline_ns
+        )
 
     def _identified(self, response: InitProducerIdResponse | None, error: Exception | None) -> None:
         identity = self._identity
@@ -354,7 +394,9 @@ class ProducerMachine:
             identity.grant(response.producer_id, response.producer_epoch)
             return
         if response is not None:
-            error = broker_error(response.error_code, "no producer id was granted", "Write on a topic, or to IdempotentWrite")
+            error = broker_error(
+                response.error_code, "no producer id was granted", "Write on a topic, or to IdempotentWrite"
+            )
         assert error is not None
         identity.error = error
         hopeless = response is not None and not policy(response.error_code).retriable

@@ -1,7 +1,8 @@
 """Meters: totals, maxima, and their values within a window of time (Kafka's `SampledStat`, `Rate`).
 
-Recording is an addition to an attribute. Windows cost nothing until one ends: then a meter notes its totals as they stand, and the
-rate over the window is a difference of two notes. A meter is written by one thread and may be read by any.
+Recording is an addition to an attribute. Windows cost nothing until one ends: then a meter notes
+its totals as they stand, and the rate over the window is a difference of two notes. A meter is
+written by one thread and may be read by any.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class _Window(NamedTuple):
 
 
 class Meter:
-    """Base of meters. A subclass names its attributes in TOTALS and MAXIMA (-1: no value yet), and has them as slots.
+    """Base of meters. A subclass names its attributes in TOTALS and MAXIMA (-1: no value yet), and
+    has them as slots.
 
     A caller that records calls `roll` first if it is time: `if now_ns >= meter.rolls_ns:
     meter.roll(now_ns)`.
@@ -60,7 +62,11 @@ class Meter:
             current = self._windows[-1]
             start_ns = current.start_ns + (now_ns - current.start_ns) // window_ns * window_ns
             current = current._replace(maxima=tuple(getattr(self, name) for name in self.MAXIMA))
-            ended = (*self._windows[:-1], current)[-self._sampling.samples + 1 :] if self._sampling.samples > 1 else ()
+            ended = (
+                (*self._windows[:-1], current)[-self._sampling.samples + 1 :]
+                if self._sampling.samples > 1
+                else ()
+            )
         # A reader takes the windows in one look, before or after.
         self._windows = (*ended, _Window(start_ns, tuple(getattr(self, name) for name in self.TOTALS), ()))
         for name in self.MAXIMA:
@@ -76,14 +82,17 @@ class Meter:
         since, largest, elapsed_ns = totals, [-1] * len(maxima), 0
         if windows:
             last_ns = windows[-1].start_ns
-            oldest_ns = last_ns + max(now_ns - last_ns, 0) // window_ns * window_ns - (samples - 1) * window_ns
+            oldest_ns = (
+                last_ns + max(now_ns - last_ns, 0) // window_ns * window_ns - (samples - 1) * window_ns
+            )
             recent = [window for window in windows if window.start_ns >= oldest_ns]
             if recent:
                 since = recent[0].totals
                 last = [maxima if window is windows[-1] else window.maxima for window in recent]
                 largest = [max(values) for values in zip(*last, strict=True)]
             elapsed_ns = now_ns - max(oldest_ns, windows[0].start_ns)
-        # Kafka's `Rate`: never over less than all the windows that are complete, so that a young producer shows no peaks.
+        # Kafka's `Rate`: never over less than all the windows that are complete, so that a young
+        # producer shows no peaks.
         elapsed_s = max(elapsed_ns, (samples - 1) * window_ns, NS_PER_MS) / NS_PER_S
         changes = [now - then for now, then in zip(totals, since, strict=True)]
         return Reading(

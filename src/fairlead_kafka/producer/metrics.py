@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from fairlead_kafka.producer.submission import Submission
 
 Metrics = dict[str, Any]
-"""Kafka's groups: {"producer-metrics": {name: number}, "producer-node-metrics": {"node-0": {...}}, "producer-topic-metrics": {...}}."""
+"""Kafka's groups: {"producer-metrics": {name: number}, "producer-node-metrics": {"node-0": {...}},
+"producer-topic-metrics": {...}}."""
 
 
 class NodeMeter(Meter):
@@ -42,7 +43,15 @@ class NodeMeter(Meter):
 class TopicMeter(Meter):
     """Counters of one topic."""
 
-    TOTALS = ("records_sent", "records_delivered", "records_failed", "records_retried", "batches_sent", "batch_bytes", "ratios")
+    TOTALS = (
+        "records_sent",
+        "records_delivered",
+        "records_failed",
+        "records_retried",
+        "batches_sent",
+        "batch_bytes",
+        "ratios",
+    )
     __slots__ = TOTALS
     records_sent: int
     records_delivered: int
@@ -60,9 +69,12 @@ class ProducerMeter(Meter):
     """
 
     TOTALS = (
-        *NodeMeter.TOTALS, *TopicMeter.TOTALS, "batches_split", "queue_ns", "entered", "entered_bytes", "produce_requests",
-        "requests_failed", "throttle_ms", "epoch_bumps", "connections_made", "connections_ended", "exhausted", "waited_ns", "flush_ns",
-        "metadata_wait_ns", "txn_init_ns", "txn_begin_ns", "txn_send_offsets_ns", "txn_commit_ns", "txn_abort_ns",
+        *NodeMeter.TOTALS, *TopicMeter.TOTALS, "batches_split", "queue_ns", "entered", "entered_bytes",
+        "produce_requests",
+        "requests_failed", "throttle_ms", "epoch_bumps", "connections_made", "connections_ended", "exhausted",
+        "waited_ns", "flush_ns",
+        "metadata_wait_ns", "txn_init_ns", "txn_begin_ns", "txn_send_offsets_ns", "txn_commit_ns",
+        "txn_abort_ns",
     )  # fmt: skip
     MAXIMA = (*NodeMeter.MAXIMA, "batch_max_bytes", "queue_max_ns", "record_max_bytes", "throttle_max_ms")
     __slots__ = (*TOTALS, *MAXIMA)
@@ -226,7 +238,11 @@ class Recorder:
     # Reading
 
     def read(
-        self, now_ns: int, face: ProducerMeter, gauges: Mapping[str, float], node_gauges: Callable[[int], Mapping[str, float]]
+        self,
+        now_ns: int,
+        face: ProducerMeter,
+        gauges: Mapping[str, float],
+        node_gauges: Callable[[int], Mapping[str, float]],
     ) -> Metrics:
         """All metrics, by Kafka's groups and names. `face`: the counters of the client API."""
         whole = combined([self.whole.read(now_ns), face.read(now_ns)], gauges)
@@ -234,7 +250,10 @@ class Recorder:
         return {
             "producer-metrics": named(PRODUCER, whole),
             "producer-node-metrics": {
-                f"node-{node_id}": named(NODE, combined([meter.read(now_ns)], node_gauges(node_id))) for node_id, meter in nodes
+                f"node-{node_id}": named(NODE, combined([meter.read(now_ns)], node_gauges(node_id)))
+                for node_id, meter in nodes
             },
-            "producer-topic-metrics": {name: named(TOPIC, combined([meter.read(now_ns)], {})) for name, meter in topics},
+            "producer-topic-metrics": {
+                name: named(TOPIC, combined([meter.read(now_ns)], {})) for name, meter in topics
+            },
         }

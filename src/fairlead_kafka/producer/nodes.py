@@ -15,7 +15,8 @@ class NodeState:
     """State of one broker."""
 
     __slots__ = (
-        "average_ns", "connecting_ns", "heard_ns", "held_up_ns", "in_flight", "latency_ns", "lost", "pressed", "sent_ns", "window",
+        "average_ns", "connecting_ns", "heard_ns", "held_up_ns", "in_flight", "latency_ns", "lost", "pressed",
+        "sent_ns", "window",
     )  # fmt: skip
 
     def __init__(self, window: Window) -> None:
@@ -35,20 +36,24 @@ class NodeState:
         self.lost = False
         """Its connection failed, and there is no new one."""
         self.connecting_ns = 0
-        """Since when it has been connected to for records that wait, or is throttled with nothing under way; 0: it is not."""
+        """Since when it has been connected to for records that wait, or is throttled with nothing
+        under way; 0: it is not."""
         self.held_up_ns: int | None = None
-        """Since when batches were ready for it and it took none (`Nodes.look`); None: it takes them."""
+        """Since when batches were ready for it and it took none (`Nodes.look`); None: it takes
+        them."""
 
 
 class Nodes:
-    """All brokers, by id. `sent` and `answered` are to be called for every produce request that expects an answer."""
+    """All brokers, by id. `sent` and `answered` are to be called for every produce request that
+    expects an answer."""
 
     def __init__(self, settings: ProducerSettings, network: Network) -> None:
         self._settings = settings
         self._network = network
         self._states: dict[int, NodeState] = {}
         self.unready: set[int] = set()
-        """Brokers that took nothing for longer than partitioner.availability.timeout.ms, by `look`; none if that is 0."""
+        """Brokers that took nothing for longer than partitioner.availability.timeout.ms, by `look`;
+        none if that is 0."""
         self._patience_ns = settings.availability_timeout_ns or SILENCE_NS
         self._quickest_ns = 0
         self._answered = False  # one, since the last `plan`
@@ -67,7 +72,8 @@ class Nodes:
         return self._settings.max_in_flight if state is None else state.window.limit
 
     def can_take(self, node_id: int, *, full: bool = False) -> bool:
-        """True if a request can be sent now: connected, and room in the window. If only the window says no, that is noted.
+        """True if a request can be sent now: connected, and room in the window. If only the window
+        says no, that is noted.
 
         `full`: it would carry nothing but full batches.
         """
@@ -83,8 +89,9 @@ class Nodes:
 
         Call it too for each broker in `unready`.
 
-        Kafka's `RecordAccumulator.updateNodeLatencyStats` and its readyTimeMs - drainTimeMs > timeout. But there an idle partition of a
-        broker that takes nothing is still chosen, and what it thereby gets shows that the broker is back. Here it is passed over.
+        Kafka's `RecordAccumulator.updateNodeLatencyStats` and its readyTimeMs - drainTimeMs >
+        timeout. But there an idle partition of a broker that takes nothing is still chosen, and
+        what it thereby gets shows that the broker is back. Here it is passed over.
         """
         state, can_take = self.state(node_id), self.can_take(node_id)
         if can_take:
@@ -111,7 +118,9 @@ class Nodes:
         state.window.sent(state.in_flight)
         return state.in_flight
 
-    def answered(self, node_id: int, depth: int, latency_ns: int, size_bytes: int, now_ns: int, *, failed: bool) -> None:
+    def answered(
+        self, node_id: int, depth: int, latency_ns: int, size_bytes: int, now_ns: int, *, failed: bool
+    ) -> None:
         """Note that a request sent at `depth` was answered, or (`failed`) its connection failed."""
         state = self.state(node_id)
         state.in_flight -= 1
@@ -131,9 +140,15 @@ class Nodes:
         for node_id, state in self._states.items():
             same(f"requests in flight to broker {node_id}", state.in_flight, len(state.sent_ns))
             holds(f"broker {node_id}: requests out of order", list(state.sent_ns) == sorted(state.sent_ns))
-            holds(f"broker {node_id}: {state.in_flight} requests in flight", 0 <= state.in_flight <= state.window.most)
+            holds(
+                f"broker {node_id}: {state.in_flight} requests in flight",
+                0 <= state.in_flight <= state.window.most,
+            )
             on_wire = self._network.in_flight(node_id)
-            holds(f"broker {node_id}: {state.in_flight} requests in flight, {on_wire} on the wire", state.in_flight <= on_wire)
+            holds(
+                f"broker {node_id}: {state.in_flight} requests in flight, {on_wire} on the wire",
+                state.in_flight <= on_wire,
+            )
             state.window.check()
 
     # For late binding: who is waited for, and how long
@@ -146,7 +161,9 @@ class Nodes:
         if not self._answered:
             return
         self._answered = False
-        self._quickest_ns = min((state.latency_ns for state in self._states.values() if state.latency_ns), default=0)
+        self._quickest_ns = min(
+            (state.latency_ns for state in self._states.values() if state.latency_ns), default=0
+        )
         if not self._settings.availability_timeout_ns:
             self._patience_ns = max(SILENCE_NS, SILENCE_LATENCIES * self._quickest_ns)
 
@@ -167,7 +184,8 @@ class Nodes:
         return max(at_ns - now_ns, 0)
 
     def silent(self, state: NodeState, now_ns: int) -> bool:
-        """True if it has requests and did not answer any of them for too long: it is sent no more until it does."""
+        """True if it has requests and did not answer any of them for too long: it is sent no more
+        until it does."""
         return state.in_flight > 0 and now_ns - state.heard_ns > self._patience_ns
 
     def responds(self, node_id: int, now_ns: int) -> bool:
@@ -193,4 +211,6 @@ class Nodes:
         """When `responds` may change by time alone."""
         dues = [state.heard_ns for state in self._states.values() if state.in_flight]
         dues += [state.connecting_ns for state in self._states.values() if state.connecting_ns]
-        return min((due + self._patience_ns + 1 for due in dues if due + self._patience_ns >= now_ns), default=None)
+        return min(
+            (due + self._patience_ns + 1 for due in dues if due + self._patience_ns >= now_ns), default=None
+        )

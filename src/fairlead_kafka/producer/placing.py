@@ -50,7 +50,8 @@ class Placed(NamedTuple):
     """Records that get their partition when a broker is ready to take them."""
     bound: list[Bound]
     turns: Runs | None
-    """The policy's turns, if `bound` is these: as it goes from one to the next, what is left behind does not linger."""
+    """The policy's turns, if `bound` is these: as it goes from one to the next, what is left behind
+    does not linger."""
 
 
 class Placer:
@@ -73,8 +74,13 @@ class Placer:
             assigned, placement = self._partitions(topic, submission, explicit, scaled)
         except FairleadError as error:
             return Placed([*refused, Refused(kept, error, -1)], None, [], None)
-        except Exception as error:  # a custom partitioner may raise anything; its records fail, the producer goes on
-            text = f"the partitioner failed for {submission.columns.count} records of topic {topic.name!r}: {error!r}"
+        except (
+            Exception
+        ) as error:  # a custom partitioner may raise anything; its records fail, the producer goes on
+            text = (
+                f"the partitioner failed for {submission.columns.count} records of topic {topic.name!r}: "
+                f"{error!r}"
+            )
             return Placed([*refused, Refused(kept, InvalidRecord(text), -1)], None, [], None)
         unbound = None
         if topic.late is not None:
@@ -87,9 +93,16 @@ class Placer:
             ends = placement.ends if scaled is sizes else prefix_sums(sizes)
             return Placed(refused, unbound, _by_runs(submission, placement, ends), placement)
         for rows, exhausted in self._share.refused(topic, placement, kept, sizes):
-            kept = np.setdiff1d(np.arange(len(placement), dtype=np.int64) if kept is None else kept, rows, assume_unique=True)
+            kept = np.setdiff1d(
+                np.arange(len(placement), dtype=np.int64) if kept is None else kept, rows, assume_unique=True
+            )
             refused.append(Refused(rows, exhausted, -1))
-        return Placed(refused, unbound, _by_groups(submission, placement, kept, assigned, topic.load.partition_count), None)
+        return Placed(
+            refused,
+            unbound,
+            _by_groups(submission, placement, kept, assigned, topic.load.partition_count),
+            None,
+        )
 
     def _partitions(
         self, topic: TopicBuffer, submission: Submission, explicit: Int32 | None, scaled: Int64
@@ -106,15 +119,20 @@ class Placer:
             topic=topic.name,
             ignore_keys=self._settings.partitioner.ignore_keys,
             custom=custom,
-            batches=OpenBatches(scaled, topic.room_bytes, topic.batch_limit_bytes) if custom is not None else None,
+            batches=OpenBatches(scaled, topic.room_bytes, topic.batch_limit_bytes)
+            if custom is not None
+            else None,
         )
         if isinstance(topic.policy, LatePolicy):
             return assigned, assigned
         return assigned, place_unkeyed(assigned, scaled, topic.policy, topic.load)
 
 
-def _existing(topic: TopicBuffer, submission: Submission, refused: list[Refused]) -> tuple[Int32 | None, Int64 | None]:
-    """The explicit partitions, and the rows whose partition exists (None: all). The others are refused here, alone."""
+def _existing(
+    topic: TopicBuffer, submission: Submission, refused: list[Refused]
+) -> tuple[Int32 | None, Int64 | None]:
+    """The explicit partitions, and the rows whose partition exists (None: all). The others are
+    refused here, alone."""
     explicit = submission.partitions
     if explicit is None or not len(explicit):
         return None, None
@@ -124,12 +142,16 @@ def _existing(topic: TopicBuffer, submission: Submission, refused: list[Refused]
     rows = np.flatnonzero(bad)
     for partition in np.unique(explicit[rows]).tolist():
         there = f"partitions 0 to {topic.load.partition_count - 1}"
-        error = InvalidRecord(f"topic {topic.name!r} has {there}, not {partition}; send to one of those, or to None")
+        error = InvalidRecord(
+            f"topic {topic.name!r} has {there}, not {partition}; send to one of those, or to None"
+        )
         refused.append(Refused(rows[explicit[rows] == partition], error, partition))
     return np.where(bad, np.int32(0), explicit), np.flatnonzero(~bad)
 
 
-def _split_unkeyed(submission: Submission, assigned: Int32 | None, kept: Int64 | None) -> tuple[Span | None, Int64 | None]:
+def _split_unkeyed(
+    submission: Submission, assigned: Int32 | None, kept: Int64 | None
+) -> tuple[Span | None, Int64 | None]:
     """The records without a partition, and the rows of the others (None: all)."""
     sizes = submission.sizes_bytes()
     if assigned is None:
@@ -151,7 +173,9 @@ def _by_runs(submission: Submission, runs: Runs, ends: Sums) -> list[Bound]:
     return bound
 
 
-def _by_groups(submission: Submission, placement: Int32, kept: Int64 | None, assigned: Int32 | None, partition_count: int) -> list[Bound]:
+def _by_groups(
+    submission: Submission, placement: Int32, kept: Int64 | None, assigned: Int32 | None, partition_count: int
+) -> list[Bound]:
     """One partition after the other, each partition's records in their order of arrival."""
     order, bounds = counting_sort(placement if kept is None else placement[kept], partition_count)
     if kept is not None:
@@ -163,6 +187,10 @@ def _by_groups(submission: Submission, placement: Int32, kept: Int64 | None, ass
     partitions = np.flatnonzero(np.diff(bounds))
     positions = bounds[np.append(partitions, partitions[-1] + 1)].tolist()
     return [
-        Bound(partition, Span(submission, ends, start, stop, rows), assigned is None or int(assigned[order[start]]) < 0)
+        Bound(
+            partition,
+            Span(submission, ends, start, stop, rows),
+            assigned is None or int(assigned[order[start]]) < 0,
+        )
         for (start, stop), partition in zip(pairwise(positions), partitions.tolist(), strict=True)
     ]

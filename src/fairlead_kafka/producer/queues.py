@@ -40,7 +40,8 @@ class PartitionQueue:
     """The queue of one partition: batches to be sent again, in order, then records never sent."""
 
     __slots__ = (
-        "closed_bytes", "held_bytes", "held_for", "in_flight", "node_id", "partition", "records", "retries", "sent_records", "sequences",
+        "closed_bytes", "held_bytes", "held_for", "in_flight", "node_id", "partition", "records", "retries",
+        "sent_records", "sequences",
         "state", "timer_ns", "topic",
     )  # fmt: skip
 
@@ -74,7 +75,8 @@ class PartitionQueue:
 
     @property
     def full(self) -> bool:
-        """True if something need not linger: a batch to be sent again, as much as a batch takes, or what the policy has left behind."""
+        """True if something need not linger: a batch to be sent again, as much as a batch takes, or
+        what the policy has left behind."""
         return bool(self.retries) or self.closed_bytes > 0 or self.batch_bytes >= self.topic.batch_limit_bytes
 
     @property
@@ -154,7 +156,10 @@ class PartitionQueue:
         limit = self.topic.batch_limit_bytes
         if not limit:
             return self.records.count + len(self.retries)
-        closed, opened = self._scaled(self.closed_bytes), self._scaled(self.records.size_bytes - self.closed_bytes)
+        closed, opened = (
+            self._scaled(self.closed_bytes),
+            self._scaled(self.records.size_bytes - self.closed_bytes),
+        )
         return -(-closed // limit) - (-opened // limit) + len(self.retries)
 
     def _scaled(self, size_bytes: int) -> int:
@@ -170,14 +175,26 @@ class PartitionQueue:
         `unsettled`: the batches of this partition that are neither delivered nor failed.
         """
         queued = self.topic.queued_batches[self.partition]
-        if not self.topic.compressed:  # else they are what was estimated when something was last put here, or taken
+        if (
+            not self.topic.compressed
+        ):  # else they are what was estimated when something was last put here, or taken
             same(f"{self}: batches queued", queued, self.count_batches())
         self.records.check(str(self))
         holds(f"{self}: {self.closed_bytes} bytes closed", 0 <= self.closed_bytes <= self.records.size_bytes)
-        same(f"{self}: batches to be sent again", set(self.retries), {batch for batch in unsettled if not batch.in_flight})
-        holds(f"{self}: a batch waits in another state", all(batch.state is BatchState.RETRY for batch in self.retries))
+        same(
+            f"{self}: batches to be sent again",
+            set(self.retries),
+            {batch for batch in unsettled if not batch.in_flight},
+        )
+        holds(
+            f"{self}: a batch waits in another state",
+            all(batch.state is BatchState.RETRY for batch in self.retries),
+        )
         under_way = sum(batch.in_flight for batch in unsettled)
-        holds(f"{self}: {self.in_flight} batches in flight, {under_way} of them not settled", self.in_flight >= under_way)
+        holds(
+            f"{self}: {self.in_flight} batches in flight, {under_way} of them not settled",
+            self.in_flight >= under_way,
+        )
         serials = [batch.serial for batch in self.retries]
         holds(f"{self}: what is sent again is out of order: {serials}", serials == sorted(serials))
         for batch in unsettled:
@@ -190,7 +207,8 @@ class PartitionQueue:
 
 
 class LateQueue(SpanQueue):
-    """A topic's records that have no partition yet, under a policy that binds them when a broker is ready."""
+    """A topic's records that have no partition yet, under a policy that binds them when a broker is
+    ready."""
 
     __slots__ = ("blocked", "counted", "joining", "kept_ns", "policy")
 
@@ -225,11 +243,14 @@ class _Unready:
 
 
 class TopicBuffer:
-    """One topic's records that wait. Partitions cost nothing until they have records: their queues are made on first use."""
+    """One topic's records that wait. Partitions cost nothing until they have records: their queues
+    are made on first use."""
 
     __slots__ = (
-        "batch_limit_bytes", "compressed", "compression_ratio", "filling", "gather_limit_bytes", "late", "leaders", "led",
-        "linger_ns", "load", "max_request_bytes", "metadata", "metadata_version", "name", "policy", "queued_batches", "queues", "unbound",
+        "batch_limit_bytes", "compressed", "compression_ratio", "filling", "gather_limit_bytes", "late",
+        "leaders", "led",
+        "linger_ns", "load", "max_request_bytes", "metadata", "metadata_version", "name", "policy",
+        "queued_batches", "queues", "unbound",
     )  # fmt: skip
 
     def __init__(
@@ -265,7 +286,8 @@ class TopicBuffer:
         self.metadata_version = -1
         self.compressed = settings.compression is not Compression.none
         self.compression_ratio = 1.0
-        """Estimated compressed size of a batch as a share of its uncompressed size (Kafka's `CompressionRatioEstimator`)."""
+        """Estimated compressed size of a batch as a share of its uncompressed size (Kafka's
+        `CompressionRatioEstimator`)."""
         self.load = TopicLoad(1, (), self.queued_batches, _Unready(self, nodes), self.room_bytes)
 
     @property
@@ -276,7 +298,10 @@ class TopicBuffer:
     def refresh(self, metadata: TopicMetadata, version: int) -> None:
         """Follow the metadata: the number of partitions and their leaders."""
         self.metadata_version = version
-        if metadata is self.metadata and [entry.leader for entry in metadata.partitions] == self.leaders[: len(metadata.partitions)]:
+        if (
+            metadata is self.metadata
+            and [entry.leader for entry in metadata.partitions] == self.leaders[: len(metadata.partitions)]
+        ):
             return
         self.metadata = metadata
         count = len(metadata.partitions)
@@ -301,10 +326,14 @@ class TopicBuffer:
         batch beyond their sizes.
         """
         limit = self.batch_limit_bytes
-        gathered = min(self.gather_limit_bytes, self.max_request_bytes // max(parts, 1) - BATCH_OVERHEAD_BYTES)
+        gathered = min(
+            self.gather_limit_bytes, self.max_request_bytes // max(parts, 1) - BATCH_OVERHEAD_BYTES
+        )
         if gathered > limit and records.size_bytes * self.ratio > limit:
             first = records.spans[0]
-            limit = max(int(gathered / (1 + GROWTH_BYTES * (first.stop - first.start) / first.size_bytes)), limit)
+            limit = max(
+                int(gathered / (1 + GROWTH_BYTES * (first.stop - first.start) / first.size_bytes)), limit
+            )
         return int(limit / self.ratio) if self.compressed else limit
 
     def queue(self, partition: int) -> PartitionQueue:
@@ -323,7 +352,9 @@ class TopicBuffer:
         """True if none of its records waits or is in flight."""
         if self.unbound or (self.late is not None and self.late.count):
             return False
-        return all(not queue.waits and not queue.in_flight and queue.sequences.settled for queue in self.used())
+        return all(
+            not queue.waits and not queue.in_flight and queue.sequences.settled for queue in self.used()
+        )
 
     def used(self) -> Sequence[PartitionQueue]:
         """The queues made so far."""

@@ -1,7 +1,7 @@
 """Reactions of transactions to coordinators' error codes: Kafka's `TransactionManager` as a table.
 
-The rule is the same for all requests, with few exceptions by request. What the table does not name ends the producer, as in Kafka:
-nobody knows then what has become of the transaction.
+The rule is the same for all requests, with few exceptions by request. What the table does not name
+ends the producer, as in Kafka: nobody knows then what has become of the transaction.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Reaction(IntEnum):
     BUMP = 5
     """The transaction can only be aborted, and the next one needs a new epoch (KIP-360)."""
     FENCED = 6
-    """Another producer of the same transactional id, or the coordinator, has taken over: this one must stop (KIP-98, KIP-588)."""
+    """Another producer of the same transactional id, or the coordinator, has taken over: this one
+    must stop (KIP-98, KIP-588)."""
     FATAL = 7
     """This producer must stop."""
 
@@ -71,10 +72,11 @@ FATAL_CODES = frozenset(
         ErrorCode.UNSUPPORTED_VERSION,
     }
 )
-"""In the answer to a batch, these end the producer, all others only the transaction (`maybeTransitionToErrorState`).
+"""In the answer to a batch, these end the producer, all others only the transaction
+(`maybeTransitionToErrorState`).
 
-INVALID_PRODUCER_EPOCH is not among them: it may only mean that the coordinator has timed the transaction out; if a newer producer
-is behind it, the abort will say so (KIP-588).
+INVALID_PRODUCER_EPOCH is not among them: it may only mean that the coordinator has timed the
+transaction out; if a newer producer is behind it, the abort will say so (KIP-588).
 """
 
 
@@ -86,12 +88,20 @@ def reaction(api_key: ApiKey, code: int) -> Reaction:
     if policy(code).retriable:
         return Reaction.RETRY
     # A partition that cannot be added costs the transaction, not the producer.
-    return Reaction.ABORT if api_key is ApiKey.ADD_PARTITIONS_TO_TXN and code not in _FATAL_FOR_ALL else Reaction.FATAL
+    return (
+        Reaction.ABORT
+        if api_key is ApiKey.ADD_PARTITIONS_TO_TXN and code not in _FATAL_FOR_ALL
+        else Reaction.FATAL
+    )
 
 
 def gravest(api_key: ApiKey, codes: Iterable[int]) -> tuple[Reaction, int]:
     """The gravest reaction to any of `codes`, and the code it comes from."""
-    return max(((reaction(api_key, code), code) for code in codes), key=lambda each: each[0], default=(Reaction.DONE, ErrorCode.NONE))
+    return max(
+        ((reaction(api_key, code), code) for code in codes),
+        key=lambda each: each[0],
+        default=(Reaction.DONE, ErrorCode.NONE),
+    )
 
 
 def code_of(error: Exception) -> int:

@@ -1,7 +1,8 @@
 """Errors for a batch that a broker refused: for the batch, and for records that it named (KIP-467).
 
-As in Kafka (`Sender.failBatch`) a batch is written whole or not at all, so all of its records fail. Those that the broker named fail with
-what it said of them; the others with `BatchRefused`, for nothing is wrong with them and they may be sent again.
+As in Kafka (`Sender.failBatch`) a batch is written whole or not at all, so all of its records fail.
+Those that the broker named fail with what it said of them; the others with `BatchRefused`, for
+nothing is wrong with them and they may be sent again.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ def refusal(batch: Batch, code: int, entry: ProduceResponse.PartitionProduceResp
         size = batch.uncompressed_bytes or BATCH_OVERHEAD_BYTES + batch.size_bytes
         sent = size if batch.buffer is None else len(batch.buffer)
         return RecordTooLarge(
-            f"{batch}: a batch of {sent} bytes{f' ({size} before compression)' if size != sent else ''} is more than the broker takes "
-            f"({said}); raise max.message.bytes of topic {batch.queue.topic.name!r}, or send less in one record"
+            f"{batch}: a batch of {sent} bytes{f' ({size} before compression)' if size != sent else ''} is "
+            "more than the broker takes "
+            f"({said}); raise max.message.bytes of topic {batch.queue.topic.name!r}, or send less in one "
+            "record"
         )
     refused = entry.record_errors
     if refused:
@@ -35,7 +38,9 @@ def refusal(batch: Batch, code: int, entry: ProduceResponse.PartitionProduceResp
     return broker_error(code, f"{batch}: {said}", "Write")
 
 
-def refused_pieces(batch: Batch, code: int, entry: ProduceResponse.PartitionProduceResponse) -> list[tuple[Piece, Exception]]:
+def refused_pieces(
+    batch: Batch, code: int, entry: ProduceResponse.PartitionProduceResponse
+) -> list[tuple[Piece, Exception]]:
     """The batch's pieces with their errors, cut so that each record the broker named is one piece.
 
     Empty if the broker named none.
@@ -44,13 +49,15 @@ def refused_pieces(batch: Batch, code: int, entry: ProduceResponse.PartitionProd
     errors: dict[int, Exception] = {}
     for each in named:
         said = each.batch_index_error_message or entry.error_message or policy(code).meaning
-        # Kafka: the batch's code may stand for one record; of several it cannot be told which it means.
+        # Kafka: the batch's code may stand for one record; of several it cannot be told which it
+        # means.
         own = code if len(named) == 1 else ErrorCode.INVALID_RECORD
         errors[each.batch_index] = BrokerError(own, f"a record for {batch.queue}: {said}")
     if not errors:
         return []
     others = BatchRefused(
-        f"not written, since {len(errors)} other records of its batch for {batch.queue} were refused; it may be sent again"
+        f"not written, since {len(errors)} other records of its batch for {batch.queue} were refused; it may "
+        "be sent again"
     )
     cut: list[tuple[Piece, Exception]] = []
     first = 0

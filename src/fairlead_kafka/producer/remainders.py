@@ -17,11 +17,13 @@ from fairlead_kafka.records import gather
 
 
 class Remainders:
-    """Keeps what is held in memory within twice what `buffer.memory` counts, and a few times `LOOK_BYTES`.
+    """Keeps what is held in memory within twice what `buffer.memory` counts, and a few times
+    `LOOK_BYTES`.
 
-    A batch refers to rows of a submission's columns, and these stay whole as long as one of their records waits. With keys and one slow
-    broker of three, a third of each chunk of single records waits, and the memory of three times as many records would be held. Once
-    half of a submission or less still waits, that is copied out: each record once for each halving, so twice at the most on
+    A batch refers to rows of a submission's columns, and these stay whole as long as one of their
+    records waits. With keys and one slow broker of three, a third of each chunk of single records
+    waits, and the memory of three times as many records would be held. Once half of a submission or
+    less still waits, that is copied out: each record once for each halving, so twice at the most on
     average. The pieces of a table are left alone: they share its columns, which are the caller's.
     """
 
@@ -37,11 +39,16 @@ class Remainders:
             self._taken_bytes = 0
             sparse = {submission for submission in self._ledger.open_submissions() if submission.sparse}
             if sum(submission.source_bytes for submission in sparse) >= LOOK_BYTES:
-                copy_out(sparse, self._ledger.batches, [span for queue in self._schedule.active for span in queue.records.spans])
+                copy_out(
+                    sparse,
+                    self._ledger.batches,
+                    [span for queue in self._schedule.active for span in queue.records.spans],
+                )
 
 
 def copy_out(submissions: set[Submission], batches: Iterable[Batch], spans: Iterable[Span]) -> None:
-    """Copy out what waits of these submissions, all of it in `batches` and `spans`; those with records elsewhere are left as they are."""
+    """Copy out what waits of these submissions, all of it in `batches` and `spans`; those with
+    records elsewhere are left as they are."""
     places: dict[Submission, list[tuple[Int64, Callable[[int], None]]]] = {}
     for batch in batches:
         for number, piece in enumerate(batch.pieces):

@@ -22,13 +22,15 @@ class NodeQueues:
 
     def __init__(self) -> None:
         self.ready: OrderedDict[PartitionQueue, None] = OrderedDict()
-        """In rotation: drained from the front, put back at the end, so that no partition starves another."""
+        """In rotation: drained from the front, put back at the end, so that no partition starves
+        another."""
         self.waiting: dict[PartitionQueue, None] = {}
         """Queues whose records linger."""
 
 
 class Schedule:
-    """Keeps every queue that has something to send in the one structure that its state calls for (`QueueState`)."""
+    """Keeps every queue that has something to send in the one structure that its state calls for
+    (`QueueState`)."""
 
     def __init__(self) -> None:
         self._timers: list[tuple[int, int, PartitionQueue]] = []
@@ -68,7 +70,8 @@ class Schedule:
             self._remind(queue, queue.records.oldest_ns + queue.topic.linger_ns)
 
     def grew(self, queue: PartitionQueue, now_ns: int) -> None:
-        """Records were appended: only a queue that was idle, or lingering, can change its place by that."""
+        """Records were appended: only a queue that was idle, or lingering, can change its place by
+        that."""
         state = queue.state
         if state is QueueState.IDLE or (state is QueueState.WAITING and queue.full):
             self.place(queue, now_ns)
@@ -83,7 +86,10 @@ class Schedule:
         While an open batch lingers it is only the full batches, if there are any.
         """
         topic, size_bytes = queue.topic, queue.records.size_bytes
-        full_bytes = max(queue.closed_bytes, size_bytes - int(queue.batch_bytes % max(topic.batch_limit_bytes, 1) / topic.ratio))
+        full_bytes = max(
+            queue.closed_bytes,
+            size_bytes - int(queue.batch_bytes % max(topic.batch_limit_bytes, 1) / topic.ratio),
+        )
         return full_bytes if full_bytes > 0 and self.lingers(queue, now_ns) else size_bytes
 
     def park(self, queue: PartitionQueue) -> None:
@@ -107,13 +113,19 @@ class Schedule:
                     self.place(queue, now_ns)
 
     def leaders_changed(self, now_ns: int) -> None:
-        """The metadata changed: move the queues whose partition has another leader, and send at once what waited to be retried there."""
+        """The metadata changed: move the queues whose partition has another leader, and send at
+        once what waited to be retried there."""
         for queue in list(self.active):
             if queue.state is QueueState.PARKED:
                 continue
             metadata = queue.topic.metadata
             first = queue.retries[0] if queue.retries else None
-            if first is not None and first.retry_at_ns > now_ns and metadata is not None and queue.partition < len(metadata.partitions):
+            if (
+                first is not None
+                and first.retry_at_ns > now_ns
+                and metadata is not None
+                and queue.partition < len(metadata.partitions)
+            ):
                 epoch = metadata.partitions[queue.partition].leader_epoch
                 if epoch > first.leader_epoch >= 0:
                     first.retry_at_ns = 0  # KIP-951: a new leader need not be spared
@@ -129,20 +141,33 @@ class Schedule:
     def check(self, queues: Iterable[PartitionQueue]) -> None:
         """Raise CheckFailed unless each queue with something to send is kept by its state."""
         with_batches = {queue for queue in queues if queue.waits}
-        same("queues with something to send", {str(each) for each in self.active}, {str(each) for each in with_batches})
+        same(
+            "queues with something to send",
+            {str(each) for each in self.active},
+            {str(each) for each in with_batches},
+        )
         timers = {(queue, at_ns) for at_ns, _, queue in self._timers}
-        kept: Counter[tuple[PartitionQueue, QueueState]] = Counter((queue, QueueState.LEADERLESS) for queue in self.leaderless)
+        kept: Counter[tuple[PartitionQueue, QueueState]] = Counter(
+            (queue, QueueState.LEADERLESS) for queue in self.leaderless
+        )
         for node_id, node in self.nodes.items():
             kept.update((queue, QueueState.READY) for queue in node.ready)
             kept.update((queue, QueueState.WAITING) for queue in node.waiting)
             of_node = {queue.node_id for queue in (*node.ready, *node.waiting)}
             holds(f"queues of brokers {of_node} are kept for broker {node_id}", of_node <= {node_id})
         calls_for = {(queue, queue.state) for queue in with_batches if queue.state in _KEPT}
-        same("queues by state", {(str(queue), state) for queue, state in kept}, {(str(queue), state) for queue, state in calls_for})
+        same(
+            "queues by state",
+            {(str(queue), state) for queue, state in kept},
+            {(str(queue), state) for queue, state in calls_for},
+        )
         for queue in with_batches:
             holds(f"{queue} has batches and is idle", queue.state is not QueueState.IDLE)
             if queue.state in (QueueState.WAITING, QueueState.BACKING_OFF):
-                holds(f"{queue} is {queue.state.name} without a timer", queue.timer_ns > 0 and (queue, queue.timer_ns) in timers)
+                holds(
+                    f"{queue} is {queue.state.name} without a timer",
+                    queue.timer_ns > 0 and (queue, queue.timer_ns) in timers,
+                )
 
     def _remind(self, queue: PartitionQueue, at_ns: int) -> None:
         if not queue.timer_ns or at_ns < queue.timer_ns:

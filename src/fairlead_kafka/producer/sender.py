@@ -1,4 +1,5 @@
-"""The sender: sends what `Drain` puts together as Produce requests, one batch per partition and request, and deals with the answers."""
+"""The sender: sends what `Drain` puts together as Produce requests, one batch per partition and
+request, and deals with the answers."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ _UNCLEAR = (
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.UNKNOWN_SERVER_ERROR,
 )
-"""Answers that leave open whether the batch is written: the first one also comes from a leader that wrote it, waited, and was deposed."""
+"""Answers that leave open whether the batch is written: the first one also comes from a leader that
+wrote it, waited, and was deposed."""
 
 
 class Sender:
@@ -166,7 +168,9 @@ class Sender:
 
         return answered
 
-    def _read(self, node_id: int, response: ProduceResponse, topics: dict[str, tuple[_TopicData, dict[int, Batch]]]) -> None:
+    def _read(
+        self, node_id: int, response: ProduceResponse, topics: dict[str, tuple[_TopicData, dict[int, Batch]]]
+    ) -> None:
         """Take a Produce response apart; a batch that it does not mention is as good as lost."""
         metadata = self._network.metadata
         endpoints = response.node_endpoints
@@ -192,7 +196,12 @@ class Sender:
                     self._refused(batch, entry)
         for _, batches in topics.values():
             for batch in batches.values():
-                self._lost(batch, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"broker {node_id} did not answer for {batch.queue}"))
+                self._lost(
+                    batch,
+                    BrokerError(
+                        ErrorCode.UNKNOWN_SERVER_ERROR, f"broker {node_id} did not answer for {batch.queue}"
+                    ),
+                )
 
     def _delivered(self, batch: Batch, base_offset: int, log_append_ms: int) -> None:
         queue = batch.queue
@@ -207,7 +216,9 @@ class Sender:
         """A broker answered for the batch with an error."""
         code, queue = entry.error_code, batch.queue
         verdict = judge(code, entry.log_start_offset, batch, queue.sequences, self._identity)
-        if verdict is Verdict.DELIVERED:  # a duplicate: it was written before, its offset is not known any more
+        if (
+            verdict is Verdict.DELIVERED
+        ):  # a duplicate: it was written before, its offset is not known any more
             self._delivered(batch, -1, -1)
             return
         error = refusal(batch, code, entry)
@@ -254,7 +265,14 @@ class Sender:
         self._ledger.split(batch, parts)
         self._recorder.whole.batches_split += 1
 
-    def fail(self, batch: Batch, error: Exception, *, maybe_written: bool, refused: Sequence[tuple[Piece, Exception]] = ()) -> None:
+    def fail(
+        self,
+        batch: Batch,
+        error: Exception,
+        *,
+        maybe_written: bool,
+        refused: Sequence[tuple[Piece, Exception]] = (),
+    ) -> None:
         """Fail a batch. A gap in sequences needs a new epoch; a possible one is watched."""
         queue = batch.queue
         if batch.base_sequence != NO_SEQUENCE and not batch.done:
@@ -275,7 +293,9 @@ class Sender:
             error = self._expired(str(batch), batch.created_ns, self.why_waiting(batch.queue, batch))
             if not batch.in_flight:
                 batch.queue.remove(batch)
-            self.fail(batch, error, maybe_written=batch.attempts > 0)  # attempts with a clear answer are counted too, to be safe
+            self.fail(
+                batch, error, maybe_written=batch.attempts > 0
+            )  # attempts with a clear answer are counted too, to be safe
             self._looked_at(batch.queue)
         for queue in list(self._schedule.active):
             pieces = queue.records.take_older(than_ns)
@@ -287,7 +307,9 @@ class Sender:
 
     def _expired(self, what: str, created_ns: int, why: str) -> TimedOut:
         limit = f"delivery.timeout.ms={self._settings.delivery_timeout_ms}"
-        return TimedOut(f"{what} were not delivered within {limit} ({ns_to_ms(self._now_ns - created_ns):.0f} ms): {why}")
+        return TimedOut(
+            f"{what} were not delivered within {limit} ({ns_to_ms(self._now_ns - created_ns):.0f} ms): {why}"
+        )
 
     def fail_bound(self, error: Exception, node_id: int | None = None) -> dict[str, int]:
         """Fail the records that have a partition and are in no batch yet; how many, by topic.
@@ -322,13 +344,17 @@ class Sender:
         if not self._transactions.may_send(queue.topic.name, queue.partition):
             return f"the partition is not part of the transaction yet ({self._transactions.trouble()})"
         if self._network.throttled(queue.node_id):
-            return f"its leader, broker {queue.node_id}, asked to be left alone, for a quota of this client is used up"
+            return (
+                f"its leader, broker {queue.node_id}, asked to be left alone, for a quota of this client "
+                "is used up"
+            )
         if self._network.blocked(queue.node_id) or not self._network.ready(queue.node_id):
             return f"its leader, broker {queue.node_id}, could not be sent to ({self._network.trouble()})"
         return "batches before them took too long"
 
     def _looked_at(self, queue: PartitionQueue) -> None:
-        """After anything happened to a batch of the queue: resolve its sequences if that is possible now, and schedule it."""
+        """After anything happened to a batch of the queue: resolve its sequences if that is
+        possible now, and schedule it."""
         queue.sequences.resolve(self._identity, queue.in_flight)
         if queue.waits or queue in self._schedule.active:
             self._schedule.place(queue, self._now_ns)

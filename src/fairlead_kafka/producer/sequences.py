@@ -1,4 +1,5 @@
-"""Sequence arithmetic: numbers from 0 to 2**31 - 1 that wrap to 0 (Kafka's `DefaultRecordBatch.incrementSequence`)."""
+"""Sequence arithmetic: numbers from 0 to 2**31 - 1 that wrap to 0 (Kafka's
+`DefaultRecordBatch.incrementSequence`)."""
 
 from __future__ import annotations
 
@@ -21,10 +22,12 @@ def last_sequence(base_sequence: int, count: int) -> int:
 
 
 def lies_behind(base_sequence: int, count: int, sequence: int) -> bool:
-    """True if `sequence` is that of a later record than `count` records starting at `base_sequence`, by less than half of all numbers."""
+    """True if `sequence` is that of a later record than `count` records starting at
+    `base_sequence`, by less than half of all numbers."""
     return count <= (sequence - base_sequence) % _MODULUS < _MODULUS // 2
 
 
 def follows(last_acknowledged: int, base_sequence: int) -> bool:
-    """True if a batch at `base_sequence` comes next after `last_acknowledged`; NO_SEQUENCE: nothing was acknowledged, so 0 is next."""
+    """True if a batch at `base_sequence` comes next after `last_acknowledged`; NO_SEQUENCE: nothing
+    was acknowledged, so 0 is next."""
     return base_sequence == (0 if last_acknowledged == NO_SEQUENCE else sequence_after(last_acknowledged, 1))

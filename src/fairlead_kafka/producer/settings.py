@@ -1,4 +1,5 @@
-"""The producer's settings: parsed configs in the units that the machine works in, and the conflicts among them."""
+"""The producer's settings: parsed configs in the units that the machine works in, and the conflicts
+among them."""
 
 from __future__ import annotations
 
@@ -70,12 +71,14 @@ class ProducerSettings:
 
     @property
     def keeps_order_by_muting(self) -> bool:
-        """One request in flight at most: a partition waits for its batch's answer (Kafka's `guaranteeMessageOrder`)."""
+        """One request in flight at most: a partition waits for its batch's answer (Kafka's
+        `guaranteeMessageOrder`)."""
         return self.max_in_flight == 1
 
 
 def producer_settings(settings: Settings) -> ProducerSettings:
-    """Settings of scope "producer" made ready; ConfigError for configs that contradict each other (`ProducerConfig.postProcess...`)."""
+    """Settings of scope "producer" made ready; ConfigError for configs that contradict each other
+    (`ProducerConfig.postProcess...`)."""
     partitioner = resolve_partitioner(
         settings["partitioner.class"],
         adaptive=settings["partitioner.adaptive.partitioning.enable"],
@@ -120,7 +123,9 @@ def _idempotent(settings: Settings) -> bool:
     transactional = settings["transactional.id"] is not None
     if not settings["enable.idempotence"]:
         if transactional:
-            raise ConfigError("transactional.id needs enable.idempotence=true; set that, or leave transactional.id out")
+            raise ConfigError(
+                "transactional.id needs enable.idempotence=true; set that, or leave transactional.id out"
+            )
         return False
     conflicts = []
     if ACKS[settings["acks"]] != -1:
@@ -131,9 +136,14 @@ def _idempotent(settings: Settings) -> bool:
         key = "max.in.flight.requests.per.connection"
         conflicts.append(f"{key} of at most {BROKER_BATCH_WINDOW}, not {settings[key]}")
     if conflicts and transactional:
-        raise ConfigError(f"transactional.id needs {' and '.join(conflicts)}; change that, or leave transactional.id out")
+        raise ConfigError(
+            f"transactional.id needs {' and '.join(conflicts)}; change that, or leave transactional.id out"
+        )
     if conflicts and "enable.idempotence" in settings.given:
-        raise ConfigError(f"enable.idempotence=true needs {' and '.join(conflicts)}; change that, or set enable.idempotence=false")
+        raise ConfigError(
+            f"enable.idempotence=true needs {' and '.join(conflicts)}; change that, or set "
+            "enable.idempotence=false"
+        )
     return not conflicts
 
 
@@ -144,7 +154,8 @@ def _delivery_timeout_ms(settings: Settings) -> int:
         return given
     if "delivery.timeout.ms" in settings.given:
         raise ConfigError(
-            f"delivery.timeout.ms={given} is below linger.ms + request.timeout.ms = {settings['linger.ms']} + "
+            f"delivery.timeout.ms={given} is below linger.ms + request.timeout.ms = {settings['linger.ms']} "
+            "+ "
             f"{settings['request.timeout.ms']}; raise it, or lower one of those"
         )
     return int(least)

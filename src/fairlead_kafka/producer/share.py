@@ -20,13 +20,15 @@ class Share:
 
     They are counted per batch and submission.
 
-    Records without key or partition are not counted under `late`: they go where there is room. Partitions without a leader
-    count as one broker. While no other broker has had any traffic, nothing is refused: then there is nobody to protect.
+    Records without key or partition are not counted under `late`: they go where there is room.
+    Partitions without a leader count as one broker. While no other broker has had any traffic,
+    nothing is refused: then there is nobody to protect.
     """
 
     def __init__(self, limit_bytes: int | None, total_bytes: int) -> None:
         self.limit_bytes = limit_bytes
-        """`buffer.memory.per.broker.ratio` of buffer.memory; None: no bound, and nothing is counted."""
+        """`buffer.memory.per.broker.ratio` of buffer.memory; None: no bound, and nothing is
+        counted."""
         self._total_bytes = total_bytes
         self._held: dict[int, int] = {}
 
@@ -52,11 +54,14 @@ class Share:
                 for queue in topic.used():
                     self._follow(queue)
 
-    def refused(self, topic: TopicBuffer, partitions: Int32, rows: Int64 | None, sizes: Int64) -> list[tuple[Int64, BufferExhausted]]:
+    def refused(
+        self, topic: TopicBuffer, partitions: Int32, rows: Int64 | None, sizes: Int64
+    ) -> list[tuple[Int64, BufferExhausted]]:
         """Rows that find no room in the share of their partition's leader, with the error for them.
 
-        `partitions` int32[n] and `sizes` int64[n] are of all rows; `rows` are those to be bound, None: all. Once a row is too much,
-        so are the later ones for the same broker, that order holds.
+        `partitions` int32[n] and `sizes` int64[n] are of all rows; `rows` are those to be bound,
+        None: all. Once a row is too much, so are the later ones for the same broker, that order
+        holds.
         """
         if self.limit_bytes is None:
             return []
@@ -102,6 +107,8 @@ class Share:
         who = "partitions without a leader" if node_id == NO_LEADER else f"broker {node_id}"
         held = self.held_bytes(node_id)
         return BufferExhausted(
-            f"topic {topic.name!r}: records bound to {who} hold {held} bytes already, and may hold {self.limit_bytes} of "
-            f"buffer.memory={self._total_bytes} (buffer.memory.per.broker.ratio); send them again later, or raise the ratio"
+            f"topic {topic.name!r}: records bound to {who} hold {held} bytes already, and may hold "
+            f"{self.limit_bytes} of "
+            f"buffer.memory={self._total_bytes} (buffer.memory.per.broker.ratio); send them again later, or "
+            "raise the ratio"
         )

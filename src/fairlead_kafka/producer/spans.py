@@ -24,14 +24,18 @@ def prefix_sums(sizes: Int64) -> Sums:
 
 
 class Span:
-    """Rows of one submission: `order[start:stop]` of its source, or rows `start` to `stop` of its columns if there is no order.
+    """Rows of one submission: `order[start:stop]` of its source, or rows `start` to `stop` of its
+    columns if there is no order.
 
-    `ends` is the prefix sum of the sizes, which spans of a submission share; so a batch is cut from any length by one binary search.
+    `ends` is the prefix sum of the sizes, which spans of a submission share; so a batch is cut from
+    any length by one binary search.
     """
 
     __slots__ = ("ends", "first_row", "order", "start", "stop", "submission")
 
-    def __init__(self, submission: Submission, ends: Sums, start: int, stop: int, order: Int64 | None = None) -> None:
+    def __init__(
+        self, submission: Submission, ends: Sums, start: int, stop: int, order: Int64 | None = None
+    ) -> None:
         self.submission, self.ends, self.start, self.stop, self.order = submission, ends, start, stop, order
         self.first_row = submission.base
         """Row 0 without an order is this one of the source."""
@@ -45,11 +49,14 @@ class Span:
         """The rows from the span's `start` to `stop`, as a batch holds them."""
         ends, start = self.ends, self.start
         if self.order is None:
-            return Piece(self.submission, self.first_row + start, self.first_row + stop, None, ends[stop] - ends[start])
+            return Piece(
+                self.submission, self.first_row + start, self.first_row + stop, None, ends[stop] - ends[start]
+            )
         return Piece(self.submission, start, stop, self.order, ends[stop] - ends[start])
 
     def move(self, first_row: int) -> None:
-        """The submission has a new source, in which these rows follow each other from `first_row` on (`Submission.move`)."""
+        """The submission has a new source, in which these rows follow each other from `first_row`
+        on (`Submission.move`)."""
         self.ends = prefix_sums(np.diff(np.asarray(self.ends[self.start : self.stop + 1])))
         self.start, self.stop, self.order, self.first_row = 0, self.stop - self.start, None, first_row
 
@@ -130,4 +137,7 @@ class SpanQueue:
         """Raise CheckFailed, naming `what`, unless bytes and records are those of the spans."""
         same(f"bytes that wait for {what}", self.size_bytes, sum(span.size_bytes for span in self.spans))
         same(f"records that wait for {what}", self.count, sum(span.stop - span.start for span in self.spans))
-        holds(f"a span waits for {what} that is used up", all(0 <= span.start < span.stop for span in self.spans))
+        holds(
+            f"a span waits for {what} that is used up",
+            all(0 <= span.start < span.stop for span in self.spans),
+        )

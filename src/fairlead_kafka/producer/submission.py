@@ -21,13 +21,15 @@ Calls = tuple[Callable[..., Any], tuple[Any, ...]]
 Settled = tuple[int, int, int, "Int64 | None", int, int, int, "Exception | None"]
 """Result of rows: (first row, start, stop, order, partition, base offset, log append ms, error).
 
-Rows `first_row + order[start:stop]` (without order: `first_row + start` and on) are delivered, or failed with the error. The first of them
-has the base offset (-1: not known) in the partition, each next one 1 more; the time is -1 unless the broker set the timestamps.
+Rows `first_row + order[start:stop]` (without order: `first_row + start` and on) are delivered, or
+failed with the error. The first of them has the base offset (-1: not known) in the partition, each
+next one 1 more; the time is -1 unless the broker set the timestamps.
 """
 
 
 class Piece(NamedTuple):
-    """Rows `order[start:stop]` of a submission's source, or rows `start` to `stop` of it, in a batch or about to be."""
+    """Rows `order[start:stop]` of a submission's source, or rows `start` to `stop` of it, in a
+    batch or about to be."""
 
     submission: Submission
     start: int
@@ -41,17 +43,20 @@ class Delivery(Protocol):
     """Receiver of the results of one submission; rows are numbered as the user submitted them."""
 
     def settle(self, settled: Settled) -> Calls | None:
-        """Called once for each row. Returns what to call, outside the step, for delivery callbacks; None if there are none."""
+        """Called once for each row. Returns what to call, outside the step, for delivery callbacks;
+        None if there are none."""
 
 
 class Submission:
     """Records of one topic, submitted together: `columns`, the rows of `source` from `base` on.
 
-    Once placed, rows are numbered as in `source`, which the pieces of one table share, so that their batches can be encoded together.
+    Once placed, rows are numbered as in `source`, which the pieces of one table share, so that
+    their batches can be encoded together.
     """
 
     __slots__ = (
-        "base", "columns", "created_ns", "delivery", "first_row", "metadata_version", "moved", "partitions", "reserved_bytes", "rows",
+        "base", "columns", "created_ns", "delivery", "first_row", "metadata_version", "moved", "partitions",
+        "reserved_bytes", "rows",
         "serial", "source", "source_bytes", "topic",
     )  # fmt: skip
 
@@ -89,7 +94,8 @@ class Submission:
         self.serial = 0
         """Number by order of arrival, set by the machine; 0: not arrived."""
         self.metadata_version = -1
-        """The metadata that lacked an explicit partition of these records; they wait for a newer one."""
+        """The metadata that lacked an explicit partition of these records; they wait for a newer
+        one."""
 
     def sizes_bytes(self) -> Int64:
         """int64[count]: the encoded size of each record, as `RecordColumns.sizes_bytes` has it."""
@@ -130,7 +136,9 @@ class Submission:
         self.reserved_bytes -= freed
         if self.moved is not None:
             order = self.moved
-        return freed, self.delivery.settle((self.first_row, start, stop, order, partition, base_offset, log_append_ms, error))
+        return freed, self.delivery.settle(
+            (self.first_row, start, stop, order, partition, base_offset, log_append_ms, error)
+        )
 
 
 class Intake(Protocol):
@@ -139,8 +147,9 @@ class Intake(Protocol):
     def take(self, coming_back: bool) -> Sequence[Submission]:
         """All that was submitted since the last take, in order.
 
-        With `coming_back`, and if anything was taken, the machine will look again within `tuning.POLL_INTERVAL_NS` without being woken:
-        a stream of small sends then costs a step per interval, not one per record.
+        With `coming_back`, and if anything was taken, the machine will look again within
+        `tuning.POLL_INTERVAL_NS` without being woken: a stream of small sends then costs a step per
+        interval, not one per record.
         """
 
     def close(self, error: Exception) -> None:
@@ -161,7 +170,8 @@ class Flush(NamedTuple):
 
 
 class PartitionsFor(NamedTuple):
-    """Answered with the topic's list of `core.metadata.PartitionMetadata`, or TimedOut after `timeout_ns` (None: max.block.ms)."""
+    """Answered with the topic's list of `core.metadata.PartitionMetadata`, or TimedOut after
+    `timeout_ns` (None: max.block.ms)."""
 
     completion: Any
     topic: str
@@ -169,7 +179,8 @@ class PartitionsFor(NamedTuple):
 
 
 class Undelivered(NamedTuple):
-    """Records that are neither delivered nor failed, by topic, and what holds up the oldest of them."""
+    """Records that are neither delivered nor failed, by topic, and what holds up the oldest of
+    them."""
 
     counts: dict[str, int]
     why: str
@@ -183,17 +194,20 @@ class ReportUndelivered(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Fail what was not delivered and close the connections; answered with the records given up: dict topic -> count."""
+    """Fail what was not delivered and close the connections; answered with the records given up:
+    dict topic -> count."""
 
     completion: Any
     reason: str
 
 
 class InitTransactions(NamedTuple):
-    """Get id and epoch for the transactional id, which fences older producers and ends what they left open. Answered with None.
+    """Get id and epoch for the transactional id, which fences older producers and ends what they
+    left open. Answered with None.
 
-    This and the other ones with a deadline are answered with TimedOut when it passes, and go on all the same. `again`: the same was
-    asked before and nobody waited for the answer, so it may have ended meanwhile.
+    This and the other ones with a deadline are answered with TimedOut when it passes, and go on all
+    the same. `again`: the same was asked before and nobody waited for the answer, so it may have
+    ended meanwhile.
     """
 
     completion: Any
@@ -208,7 +222,8 @@ class BeginTransaction(NamedTuple):
 
 
 class SendOffsets(NamedTuple):
-    """Commit a group's offsets with the open transaction. Answered with None once the group's coordinator has them."""
+    """Commit a group's offsets with the open transaction. Answered with None once the group's
+    coordinator has them."""
 
     completion: Any
     deadline_ns: int
@@ -231,7 +246,8 @@ class EndTransaction(NamedTuple):
 class PrepareTransaction(NamedTuple):
     """Leave the transaction open for another process to end, once its records are delivered.
 
-    Answered with a `core.prepared.PreparedTransaction`, or None if nothing was sent in it. The producer is uninitialized then.
+    Answered with a `core.prepared.PreparedTransaction`, or None if nothing was sent in it. The
+    producer is uninitialized then.
     """
 
     completion: Any
@@ -240,7 +256,8 @@ class PrepareTransaction(NamedTuple):
 
 
 class LeaveTransaction(NamedTuple):
-    """Before the producer ends: let a commit or an abort that is under way end, abort a transaction that is open.
+    """Before the producer ends: let a commit or an abort that is under way end, abort a transaction
+    that is open.
 
     Answered with True if there was one to abort, otherwise False.
     """
@@ -249,4 +266,6 @@ class LeaveTransaction(NamedTuple):
     deadline_ns: int
 
 
-TransactionOperation = InitTransactions | BeginTransaction | SendOffsets | EndTransaction | PrepareTransaction | LeaveTransaction
+TransactionOperation = (
+    InitTransactions | BeginTransaction | SendOffsets | EndTransaction | PrepareTransaction | LeaveTransaction
+)

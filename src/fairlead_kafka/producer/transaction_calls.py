@@ -16,7 +16,12 @@ from fairlead_kafka.producer.submission import (
     TransactionOperation,
 )
 
-INIT, COMMIT, ABORT, OFFSETS = "init_transactions", "commit_transaction", "abort_transaction", "send_offsets_to_transaction"
+INIT, COMMIT, ABORT, OFFSETS = (
+    "init_transactions",
+    "commit_transaction",
+    "abort_transaction",
+    "send_offsets_to_transaction",
+)
 PREPARE = "prepare_transaction"
 Waiting = InitTransactions | SendOffsets | EndTransaction | PrepareTransaction | LeaveTransaction
 
@@ -88,7 +93,12 @@ class Calls:
         """Answer an operation with UsageError: another call is under way."""
         assert self.current is not None
         under_way = self.current.name
-        self.refuse(operation, UsageError(f"{name} cannot be called now: {under_way} has not ended; call that again to wait for its end"))
+        self.refuse(
+            operation,
+            UsageError(
+                f"{name} cannot be called now: {under_way} has not ended; call that again to wait for its end"
+            ),
+        )
 
     def _all(self) -> Iterator[Call]:
         if self.current is not None:

@@ -7,7 +7,8 @@ from fairlead_kafka.base.ids import TopicPartition
 
 
 class TransactionPartitions:
-    """Each partition is in one of three sets: `wanted`, to be asked for; asked for; `added`, in which batches may go out."""
+    """Each partition is in one of three sets: `wanted`, to be asked for; asked for; `added`, in
+    which batches may go out."""
 
     def __init__(self) -> None:
         self.wanted: dict[TopicPartition, None] = {}

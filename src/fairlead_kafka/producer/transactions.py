@@ -1,8 +1,10 @@
-"""Transactions: what a transactional producer does in each of its states (`transaction_states`; KIP-98, Kafka's `TransactionManager`).
+"""Transactions: what a transactional producer does in each of its states (`transaction_states`;
+KIP-98, Kafka's `TransactionManager`).
 
-One script of requests runs at a time (`coordinators`), and the state says which is next: the producer id is asked for, partitions that
-got a batch are added, offsets are handed in, and when a transaction is to end and nothing of it is open or on the wire any more, it is
-ended. A batch goes out only to a partition that is added (`may_send`).
+One script of requests runs at a time (`coordinators`), and the state says which is next: the
+producer id is asked for, partitions that got a batch are added, offsets are handed in, and when a
+transaction is to end and nothing of it is open or on the wire any more, it is ended. A batch goes
+out only to a partition that is added (`may_send`).
 
 Anything that fails in a transaction, a record that found no partition as well as a batch that was
 not delivered, leaves it fit only to be aborted. What has not been sent then fails at once. If what
@@ -11,7 +13,8 @@ epoch after the abort (KIP-360), under which every partition starts again at seq
 message of the old epoch is refused. Fatal errors, such as a newer producer of the same
 transactional id, end the producer.
 
-Calls wait for their state, each until its own time-out; the work goes on without them, and the same call again waits for the rest.
+Calls wait for their state, each until its own time-out; the work goes on without them, and the same
+call again waits for the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +22,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError, ProducerFenced, TimedOut, TransactionFailed, UnsupportedVersion, UsageError
+from fairlead_kafka.base.errors import (
+    BrokerError,
+    ProducerFenced,
+    TimedOut,
+    TransactionFailed,
+    UnsupportedVersion,
+    UsageError,
+)
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS
@@ -47,7 +57,8 @@ from fairlead_kafka.producer.transaction_states import TRANSITIONS, TransactionS
 from fairlead_kafka.wire import ApiKey
 
 PRODUCE_VERSION_MAX = 11
-"""From version 12 on a Produce request adds its partitions to the transaction by itself (KIP-890): not in the protocol spoken here."""
+"""From version 12 on a Produce request adds its partitions to the transaction by itself (KIP-890):
+not in the protocol spoken here."""
 
 _S, _T = TransactionState, TransactionTrigger
 _COMMITTABLE = (_S.IN_TRANSACTION, _S.COMMITTING, _S.PREPARING)
@@ -62,7 +73,13 @@ class Transactions:
     """
 
     def __init__(
-        self, settings: ProducerSettings, network: Network, identity: Identity, ledger: Ledger, rng: Rng, quiet: Callable[[], bool]
+        self,
+        settings: ProducerSettings,
+        network: Network,
+        identity: Identity,
+        ledger: Ledger,
+        rng: Rng,
+        quiet: Callable[[], bool],
     ) -> None:
         self.transactional_id = settings.transactional_id
         self.state = TransactionState.UNINITIALIZED
@@ -73,9 +90,15 @@ class Transactions:
         self._ledger = ledger
         self._quiet = quiet
         self._calls = Calls(ledger)
-        self._scripts = Scripts(network, rng, Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms))
+        self._scripts = Scripts(
+            network, rng, Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
+        )
         self._coordinators = Coordinators(
-            network, identity, settings.transactional_id or "", settings.transaction_timeout_ms, lambda: self.state in _COMMITTABLE
+            network,
+            identity,
+            settings.transactional_id or "",
+            settings.transaction_timeout_ms,
+            lambda: self.state in _COMMITTABLE,
         )
         self._busy = False
         self._partitions = TransactionPartitions()
@@ -103,7 +126,8 @@ class Transactions:
             self._partitions.use(TopicPartition(topic, partition))
 
     def may_send(self, topic: str, partition: int) -> bool:
-        """False until the partition is part of the transaction at its coordinator; then `take_released` names it."""
+        """False until the partition is part of the transaction at its coordinator; then
+        `take_released` names it."""
         return self.transactional_id is None or (topic, partition) in self._partitions.added
 
     def produce_version(self, node_id: int) -> int | None:
@@ -137,7 +161,9 @@ class Transactions:
         if self.state not in (*_COMMITTABLE, _S.ABORTABLE_ERROR, _S.ABORTING):
             return
         if isinstance(error, UnsupportedVersion) or code_of(error) in FATAL_CODES:
-            self._doom(Reaction.FENCED if code_of(error) == ErrorCode.PRODUCER_FENCED else Reaction.FATAL, error)
+            self._doom(
+                Reaction.FENCED if code_of(error) == ErrorCode.PRODUCER_FENCED else Reaction.FATAL, error
+            )
         elif self.state in _COMMITTABLE:
             self._fail(error)
 
@@ -149,8 +175,15 @@ class Transactions:
     def operate(self, operation: TransactionOperation) -> None:
         """Take an operation: begin it, join it to the same one under way, or refuse it."""
         if not self.transactional:
-            self._calls.refuse(operation, UsageError("this producer has no transactional.id; give it one to use transactions"))
-        elif self.state is TransactionState.FATAL_ERROR and self.error is not None and not isinstance(operation, LeaveTransaction):
+            self._calls.refuse(
+                operation,
+                UsageError("this producer has no transactional.id; give it one to use transactions"),
+            )
+        elif (
+            self.state is TransactionState.FATAL_ERROR
+            and self.error is not None
+            and not isinstance(operation, LeaveTransaction)
+        ):
             self._calls.refuse(operation, self.error)
         else:
             self._serve[type(operation)](operation)
@@ -164,7 +197,10 @@ class Transactions:
 
     def deadline_ns(self) -> int | None:
         """When `advance` has something to do if nothing happens."""
-        return min((due for due in (self._scripts.deadline_ns(), self._calls.deadline_ns()) if due is not None), default=None)
+        return min(
+            (due for due in (self._scripts.deadline_ns(), self._calls.deadline_ns()) if due is not None),
+            default=None,
+        )
 
     def take_released(self) -> list[TopicPartition]:
         """The partitions that may be sent to since the last call."""
@@ -246,7 +282,9 @@ class Transactions:
     def _abort(self, operation: EndTransaction | LeaveTransaction) -> None:
         self._fire(_T.ABORT)
         self._calls.current = Call(ABORT, operation)
-        self.error = self.error or TransactionFailed(f"{self._who()}: the transaction was aborted before the records were sent")
+        self.error = self.error or TransactionFailed(
+            f"{self._who()}: the transaction was aborted before the records were sent"
+        )
         self._calls.fail_offsets(self.error)
 
     # What is next
@@ -264,7 +302,11 @@ class Transactions:
             self._hand_over()
         elif state in (_S.COMMITTING, _S.ABORTING) and self._quiet():
             if self._started:
-                self._run("ending the transaction", coordinators.end(state is TransactionState.COMMITTING), self._ended)
+                self._run(
+                    "ending the transaction",
+                    coordinators.end(state is TransactionState.COMMITTING),
+                    self._ended,
+                )
             else:
                 self._ended(None)
         else:
@@ -289,7 +331,11 @@ class Transactions:
         if error is None:
             self._fire(_T.GRANTED)
             self._calls.finish()
-        elif isinstance(error, Refused) and error.reaction is Reaction.REFUSED and self._identity.state is IdentityState.AWAITED:
+        elif (
+            isinstance(error, Refused)
+            and error.reaction is Reaction.REFUSED
+            and self._identity.state is IdentityState.AWAITED
+        ):
             self._fire(_T.REFUSED)
             self._calls.finish(error.cause)
         else:
@@ -309,7 +355,12 @@ class Transactions:
             self._judge(error)
 
     def _hand_over(self) -> None:
-        who = (self.transactional_id or "", self._identity.producer_id, self._identity.epoch, len(self._partitions.added))
+        who = (
+            self.transactional_id or "",
+            self._identity.producer_id,
+            self._identity.epoch,
+            len(self._partitions.added),
+        )
         self._prepared = PreparedTransaction(*who) if self._started else None
         self._forget()
         self._fire(_T.HANDED_OVER)
@@ -318,7 +369,9 @@ class Transactions:
     def _ended(self, error: Exception | None) -> None:
         identity, aborting = self._identity, self.state is TransactionState.ABORTING
         if aborting and isinstance(error, Refused) and error.reaction is Reaction.BUMP:
-            identity.bump_wanted = True  # the coordinator knows nothing of the producer id, so there is nothing to abort
+            identity.bump_wanted = (
+                True  # the coordinator knows nothing of the producer id, so there is nothing to abort
+            )
         elif aborting and isinstance(error, Refused):
             self._doom(error.reaction, error.cause)
             return
@@ -332,7 +385,10 @@ class Transactions:
         elif self._coordinators.can_bump:
             self._fire(_T.ENDED_STALE)
         else:
-            text = "the transaction was aborted, but its coordinator cannot give the new epoch that this needs (KIP-360, Kafka 2.5)"
+            text = (
+                "the transaction was aborted, but its coordinator cannot give the new epoch that this "
+                "needs (KIP-360, Kafka 2.5)"
+            )
             self._doom(Reaction.FATAL, UnsupportedVersion(f"{text}; close this producer and make a new one"))
 
     def _forget(self) -> None:
@@ -346,7 +402,10 @@ class Transactions:
         """React to the error of a script; `Abandoned`: the transaction has failed already."""
         if not isinstance(error, Refused):
             return
-        if error.reaction not in (Reaction.ABORT, Reaction.BUMP) or self.state is TransactionState.INITIALIZING:
+        if (
+            error.reaction not in (Reaction.ABORT, Reaction.BUMP)
+            or self.state is TransactionState.INITIALIZING
+        ):
             self._doom(error.reaction, error.cause)
             return
         self._identity.bump_wanted = self._identity.bump_wanted or error.reaction is Reaction.BUMP
@@ -389,10 +448,16 @@ class Transactions:
         self._calls.refuse(operation, error or UsageError(f"{name} cannot be called now: {self.state.value}"))
 
     def _who(self) -> str:
-        return f"producer of transactional.id {self.transactional_id!r} (id {self._identity.producer_id}, epoch {self._identity.epoch})"
+        return (
+            f"producer of transactional.id {self.transactional_id!r} (id {self._identity.producer_id}, "
+            f"epoch {self._identity.epoch})"
+        )
 
     def _lateness(self, name: str) -> TimedOut:
         why = self.trouble()
         if self._coordinators.problem is None and self.state in _FINISHING and not self._quiet():
             why = f"{self._ledger.records_open} records are still on their way"
-        return TimedOut(f"{name} has not ended within the time allowed ({why}); it goes on, call it again to wait for its end")
+        return TimedOut(
+            f"{name} has not ended within the time allowed ({why}); it goes on, call it again to wait for "
+            "its end"
+        )

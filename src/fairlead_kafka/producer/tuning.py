@@ -24,17 +24,19 @@ GROWTH_BYTES = 3
 8191, 2 for the timestamps of records submitted up to 17 minutes apart
 (`RecordColumns.sizes_bytes`). A batch that still comes out larger is split."""
 COMPRESSION_MARGIN = 1.05
-"""Batches are cut as if they compressed 5 % worse than estimated (Kafka's `COMPRESSION_RATE_ESTIMATION_FACTOR`)."""
+"""Batches are cut as if they compressed 5 % worse than estimated (Kafka's
+`COMPRESSION_RATE_ESTIMATION_FACTOR`)."""
 RATIO_UP = 0.05
 RATIO_DOWN = 0.005
-"""How fast the estimate of the compression ratio follows (Kafka's `CompressionRatioEstimator`): up at once, down slowly."""
+"""How fast the estimate of the compression ratio follows (Kafka's `CompressionRatioEstimator`): up
+at once, down slowly."""
 REQUEST_PARTS = 4
 """Batches that fill a request if much waits: fewer and larger ones cost less, but would leave
 requests half empty."""
 TAKEN_AHEAD = 2
-"""Under `late` a broker takes a batch for each of its partitions, and may have so many for each kept: the one after it goes out as soon as
-that one is answered, or right behind it if both are full (`Window.full_limit`). With one it idles in between, and stays behind near its
-limit."""
+"""Under `late` a broker takes a batch for each of its partitions, and may have so many for each
+kept: the one after it goes out as soon as that one is answered, or right behind it if both are full
+(`Window.full_limit`). With one it idles in between, and stays behind near its limit."""
 
 # The window of requests in flight (`Window`)
 
@@ -59,7 +61,8 @@ ALONE_WAIT = 8
 """Answers in a row after which the next request goes alone, while fewer than `ALONE_SAMPLES` did
 since the broker was connected to."""
 LONGER = 4
-"""A request alone that takes so many times what any before it took went a longer way, or to a slower broker: what was learnt is old."""
+"""A request alone that takes so many times what any before it took went a longer way, or to a
+slower broker: what was learnt is old."""
 
 # Who is waited for (`Nodes`)
 
@@ -75,12 +78,22 @@ SMOOTHING = 8
 
 # What holds between them
 
-assert min(DELAY_NS, SHORT_NS) > POLL_INTERVAL_NS, "a look at the intake comes before any wait at a broker is over"
-assert RATIO_DOWN < RATIO_UP <= COMPRESSION_MARGIN - 1, "a ratio that is one step behind still cuts batches that come out small enough"
-assert 2 * TAKEN_AHEAD <= REQUEST_PARTS, "half of a request, which is what `late` has beside bound records, holds what a broker takes ahead"
+assert min(DELAY_NS, SHORT_NS) > POLL_INTERVAL_NS, (
+    "a look at the intake comes before any wait at a broker is over"
+)
+assert RATIO_DOWN < RATIO_UP <= COMPRESSION_MARGIN - 1, (
+    "a ratio that is one step behind still cuts batches that come out small enough"
+)
+assert 2 * TAKEN_AHEAD <= REQUEST_PARTS, (
+    "half of a request, which is what `late` has beside bound records, holds what a broker takes ahead"
+)
 assert CROWDED_SAMPLES % 2, "a median is one of an odd number"
 assert CROWDED_SAMPLES <= ALONE_SAMPLES, "the measure is surer than what is judged by it"
-assert ALONE_SAMPLES * ALONE_WAIT < PROBE_ANSWERS * PROBE_WAIT_MOST, "the measure is there before the longest wait for a probe is over"
+assert ALONE_SAMPLES * ALONE_WAIT < PROBE_ANSWERS * PROBE_WAIT_MOST, (
+    "the measure is there before the longest wait for a probe is over"
+)
 assert LONGER < SILENCE_LATENCIES, "a broker that got slower is measured again before it is given up"
 assert LONGER * max(DELAY_NS, SHORT_NS) < SILENCE_NS, "and so is one that is slow among quick ones"
-assert DELAY_NS <= SKEW_RATIO * OWED_SPAN_S * NS_PER_S, "under `late` a stall that is no longer than requests may wait holds nobody up"
+assert DELAY_NS <= SKEW_RATIO * OWED_SPAN_S * NS_PER_S, (
+    "under `late` a stall that is no longer than requests may wait holds nobody up"
+)

@@ -19,8 +19,11 @@ class Verdict(Enum):
     FAIL = "tell the sender"
 
 
-def judge(code: int, log_start_offset: int, batch: Batch, sequences: PartitionSequences, identity: Identity) -> Verdict:
-    """The verdict by error code alone: whether there is time and are retries left is for the caller to see."""
+def judge(
+    code: int, log_start_offset: int, batch: Batch, sequences: PartitionSequences, identity: Identity
+) -> Verdict:
+    """The verdict by error code alone: whether there is time and are retries left is for the caller
+    to see."""
     if code == ErrorCode.NONE or (code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and identity.idempotent):
         return Verdict.DELIVERED
     if code == ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1:
@@ -28,7 +31,8 @@ def judge(code: int, log_start_offset: int, batch: Batch, sequences: PartitionSe
     if identity.idempotent and code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
         return _out_of_order(batch, sequences, identity)
     if identity.idempotent and code == ErrorCode.UNKNOWN_PRODUCER_ID:
-        # -1: the broker does not know its log's start, so it cannot tell whether our state expired or never was.
+        # -1: the broker does not know its log's start, so it cannot tell whether our state expired
+        # or never was.
         return Verdict.RETRY if log_start_offset == -1 else _renumbered(identity)
     return Verdict.RETRY if policy(code).retriable else Verdict.FAIL
 
@@ -37,9 +41,11 @@ def _out_of_order(batch: Batch, sequences: PartitionSequences, identity: Identit
     if identity.transactional and sequences.rewrite:
         return Verdict.FAIL  # a batch before it has failed, and with it the transaction
     if sequences.unresolved:
-        # Only the batch right behind the one that was given up proves that it is missing; the others have to wait for it.
+        # Only the batch right behind the one that was given up proves that it is missing; the
+        # others have to wait for it.
         return _renumbered(identity) if batch.base_sequence == sequences.unresolved_next else Verdict.RETRY
-    # An earlier batch is still to be sent again, and then this one fits; if it was next already, the broker lost something.
+    # An earlier batch is still to be sent again, and then this one fits; if it was next already,
+    # the broker lost something.
     return _renumbered(identity) if sequences.follows_acknowledged(batch) else Verdict.RETRY
 
 

@@ -21,26 +21,29 @@ from fairlead_kafka.producer.tuning import (
 class Window:
     """The requests in flight that one broker is allowed, `limit`, between 1 and `most`.
 
-    Requests beyond what a broker serves at once move the queue from where records still join a batch, and still choose their
-    broker, to where they cannot. How many it serves at once shows in the latency of requests sent when others were in flight. If the
-    way is long and the broker quick, they take no longer than one sent alone; if it serves one after another, latency
-    grows with depth, and by Little's law (throughput = depth / latency) throughput does not. So a request at depth d
-    that took longer than one alone and the allowance (`DELAY_NS`) says: only `d * (alone + allowance) / latency` requests
-    were of use (`_places`). The median
-    of three such requests decides, as single ones stall for other reasons.
+    Requests beyond what a broker serves at once move the queue from where records still join a
+    batch, and still choose their broker, to where they cannot. How many it serves at once shows in
+    the latency of requests sent when others were in flight. If the way is long and the broker
+    quick, they take no longer than one sent alone; if it serves one after another, latency grows
+    with depth, and by Little's law (throughput = depth / latency) throughput does not. So a request
+    at depth d that took longer than one alone and the allowance (`DELAY_NS`) says: only `d * (alone
+    + allowance) / latency` requests were of use (`_places`). The median of three such requests
+    decides, as single ones stall for other reasons.
 
-    It begins wide open, since a long way is lost at once by waiting, while a queue costs something only once it has grown. Until
-    it was tested though, more than two requests may be in flight only if they are full: small ones that a slow broker
-    serves one by one are a debt that takes long to pay. Even later the last place of several is for a full one
-    (`partial_limit`): under load that place is worth most, and small requests in it would make more small requests.
+    It begins wide open, since a long way is lost at once by waiting, while a queue costs something
+    only once it has grown. Until it was tested though, more than two requests may be in flight only
+    if they are full: small ones that a slow broker serves one by one are a debt that takes long to
+    pay. Even later the last place of several is for a full one (`partial_limit`): under load that
+    place is worth most, and small requests in it would make more small requests.
 
-    After closing, one more request is tried from time to time while there is more to send; a success doubles the limit and is
-    followed by the next try, a failure doubles the time until then. What closes it to one may be a way that got longer: then the
-    next request goes alone (`full_limit`), and if that took much longer than any before (`LONGER`) more are tried at once, so
-    that a broker which begins to answer half a second late has its five requests under way some answers later.
-    With two in flight all the time none would be alone ever again, and what the first one of a cold broker took would stay the
-    measure: so some are sent alone at the beginning (`ALONE_WAIT`).
-    Pure: it is told of each answer.
+    After closing, one more request is tried from time to time while there is more to send; a
+    success doubles the limit and is followed by the next try, a failure doubles the time until
+    then. What closes it to one may be a way that got longer: then the next request goes alone
+    (`full_limit`), and if that took much longer than any before (`LONGER`) more are tried at once,
+    so that a broker which begins to answer half a second late has its five requests under way some
+    answers later. With two in flight all the time none would be alone ever again, and what the
+    first one of a cold broker took would stay the measure: so some are sent alone at the beginning
+    (`ALONE_WAIT`). Pure: it is told of each answer.
     """
 
     __slots__ = (
@@ -66,7 +69,9 @@ class Window:
         self._tested = not self._adaptive
         self._alone: deque[int] = deque(maxlen=ALONE_SAMPLES)
         self._crowded: list[tuple[float, int]] = []
-        self._trying = 0  # a depth on trial; requests at it are sent one at a time, since each may wait in vain
+        self._trying = (
+            0  # a depth on trial; requests at it are sent one at a time, since each may wait in vain
+        )
         self._since_probe = 0
         self._wait = 1
         self._since_alone = self._alone_count = 0
@@ -87,9 +92,10 @@ class Window:
     def full_limit(self) -> int:
         """Limit of requests in flight for a request of full batches; see `partial_limit`.
 
-        Even a broker that serves one at a time gets a second one of those.
-        Nothing could join them any more, so they lose nothing by waiting there; and between two requests such a broker would idle for
-        a round trip, which it cannot make up for when it is near its limit (KIP-794's second series: 90 % of what it can take).
+        Even a broker that serves one at a time gets a second one of those. Nothing could join them
+        any more, so they lose nothing by waiting there; and between two requests such a broker
+        would idle for a round trip, which it cannot make up for when it is near its limit
+        (KIP-794's second series: 90 % of what it can take).
         """
         return self.limit if self._alone_wanted else max(self.limit, min(2, self.most))
 
@@ -114,7 +120,8 @@ class Window:
             useful = depth * (min(self._alone) + delay_ns) / max(latency_ns, 1)
             self._since_alone += 1
             if latency_ns < 2 * depth * delay_ns:
-                # Served in so short a time that a second one costs little, and keeps the broker from idling.
+                # Served in so short a time that a second one costs little, and keeps the broker
+                # from idling.
                 useful, self._since_alone = max(useful, 2.0), 0
             share = useful / depth
             self._crowded.append((share, depth))
@@ -136,8 +143,14 @@ class Window:
 
     def check(self) -> None:
         """Raise CheckFailed unless the limits are within their bounds."""
-        holds(f"a window of {self.limit} of {self.most}", 1 <= self.limit <= self.most and 0 <= self._limit_after <= self.most)
-        holds(f"requests allowed: {self.partial_limit}, {self.full_limit}", 1 <= self.partial_limit <= self.full_limit <= self.most)
+        holds(
+            f"a window of {self.limit} of {self.most}",
+            1 <= self.limit <= self.most and 0 <= self._limit_after <= self.most,
+        )
+        holds(
+            f"requests allowed: {self.partial_limit}, {self.full_limit}",
+            1 <= self.partial_limit <= self.full_limit <= self.most,
+        )
         holds(f"depth {self._trying} is tried of {self.most}", 0 <= self._trying <= self.most)
 
     def reset(self) -> None:
@@ -170,7 +183,8 @@ class Window:
             if self._trying:
                 self._wait = min(2 * self._wait, PROBE_WAIT_MOST)
                 if self.limit > 1:
-                    # With more to send all the time no request is ever alone: what one took may be out of date.
+                    # With more to send all the time no request is ever alone: what one took may be
+                    # out of date.
                     self._alone.clear()
                     self.limit, self._limit_after = 1, self.limit
             self._alone_wanted = self.limit == 1
@@ -184,7 +198,8 @@ class Window:
 def _places(useful: float) -> int:
     """`useful` as whole requests: rounded, because requests sent in one go wait for each other.
 
-    But two only from 1.75. A broker that serves one at a time, sent a second request at any moment of the first one's service,
-    takes one and a half times as long for it on average, which comes out at 1.6.
+    But two only from 1.75. A broker that serves one at a time, sent a second request at any moment
+    of the first one's service, takes one and a half times as long for it on average, which comes
+    out at 1.6.
     """
     return 1 if useful < 1.75 else round(useful)

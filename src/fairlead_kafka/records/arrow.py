@@ -46,10 +46,11 @@ _UNITS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 
 def columns_from_arrow(table: pa.Table | pa.RecordBatch) -> list[tuple[RecordColumns, Int32 | None]]:
-    """The columns of `table`, one set per chunk, each with its partitions (int32[], -1: none asked for) or None.
+    """The columns of `table`, one set per chunk, each with its partitions (int32[], -1: none asked
+    for) or None.
 
-    Columns: `value` (required), `key`, `headers`, `timestamp`, `partition`; zero copy for binary and string data. Raises
-    InvalidRecord naming the column, what was found and what is accepted.
+    Columns: `value` (required), `key`, `headers`, `timestamp`, `partition`; zero copy for binary
+    and string data. Raises InvalidRecord naming the column, what was found and what is accepted.
     """
     if not isinstance(table, pa.Table | pa.RecordBatch):
         raise InvalidRecord(f"expected a pyarrow.Table or RecordBatch of records, got {type(table).__name__}")
@@ -64,12 +65,17 @@ def _check_names(schema: pa.Schema) -> None:
         if _PANDAS_INDEX.fullmatch(name):
             continue  # row numbers of a frame before it was filtered or sorted: no part of records
         if name not in _ACCEPTED:
-            raise InvalidRecord(f"column {name!r} is unknown; a table of records has the columns {', '.join(_ACCEPTED)}")
+            raise InvalidRecord(
+                f"column {name!r} is unknown; a table of records has the columns {', '.join(_ACCEPTED)}"
+            )
         if names.count(name) > 1:
             raise InvalidRecord(f"column {name!r} appears {names.count(name)} times; it must be there once")
     if "value" not in names:
         found = ", ".join(names) or "none"
-        raise InvalidRecord(f"column 'value' is missing (found: {found}); give {_ACCEPTED['value']} (a null type for all null)")
+        raise InvalidRecord(
+            f"column 'value' is missing (found: {found}); give {_ACCEPTED['value']} (a null type for all "
+            "null)"
+        )
 
 
 def _columns_from_batch(batch: pa.RecordBatch) -> tuple[RecordColumns, Int32 | None]:
@@ -93,7 +99,8 @@ def _binary(name: str, array: pa.Array) -> BinaryColumn | None:
         return None
     types = pa.types
     if types.is_dictionary(array.type):
-        # Arrow takes nothing out of views, as the dictionaries of Polars' Categorical and Enum are; so they are made something else first.
+        # Arrow takes nothing out of views, as the dictionaries of Polars' Categorical and Enum are;
+        # so they are made something else first.
         values = _plain(name, array.dictionary)
         try:
             array = values.take(array.indices)
@@ -112,16 +119,24 @@ def _plain(name: str, array: pa.Array) -> pa.Array:
         array = array.cast(pa.large_binary())
     elif types.is_string_view(kind):
         array = array.cast(pa.large_string())
-    elif not (types.is_binary(kind) or types.is_string(kind) or types.is_large_binary(kind) or types.is_large_string(kind)):
+    elif not (
+        types.is_binary(kind)
+        or types.is_string(kind)
+        or types.is_large_binary(kind)
+        or types.is_large_string(kind)
+    ):
         raise _refused(name, kind)
     return array
 
 
 def _check_offsets(name: str, column: BinaryColumn) -> None:
-    """Kernels trust offsets; an Arrow array that came from elsewhere may be broken, and Arrow does not look."""
+    """Kernels trust offsets; an Arrow array that came from elsewhere may be broken, and Arrow does
+    not look."""
     offsets = column.offsets
     if offsets[0] < 0 or offsets[-1] > len(column.data) or (offsets[1:] < offsets[:-1]).any():
-        raise InvalidRecord(f"column {name!r} is not a sound Arrow array: its offsets do not ascend within its data")
+        raise InvalidRecord(
+            f"column {name!r} is not a sound Arrow array: its offsets do not ascend within its data"
+        )
 
 
 def _binary_column(array: pa.Array) -> BinaryColumn:
@@ -153,7 +168,9 @@ def _headers(array: pa.Array) -> HeaderColumns | None:
     np.cumsum(lengths, out=offsets[1:])
     header_keys = entries.field("key")
     if entries.null_count or header_keys.null_count:
-        raise InvalidRecord("column 'headers' has a header that is null or whose key is null; a header's key must be a string")
+        raise InvalidRecord(
+            "column 'headers' has a header that is null or whose key is null; a header's key must be a string"
+        )
     keys = _binary("headers.key", header_keys)
     values = _binary("headers.value", entries.field("value"))
     assert keys is not None
@@ -161,11 +178,19 @@ def _headers(array: pa.Array) -> HeaderColumns | None:
 
 
 def _entries(array: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
-    """The headers of all records one after the other, and how many each record has; a null list has none."""
+    """The headers of all records one after the other, and how many each record has; a null list has
+    none."""
     kind, types = array.type, pa.types
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
+    if (
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    ):
         lengths = array.value_lengths()
-        return array.flatten(), np.where(validity(array), numpy_array(lengths, f"i{lengths.type.bit_width // 8}"), 0)
+        return array.flatten(), np.where(
+            validity(array), numpy_array(lengths, f"i{lengths.type.bit_width // 8}"), 0
+        )
     if not types.is_map(kind):
         raise _refused("headers", kind)
     present = array.drop_null() if array.null_count else array
@@ -184,10 +209,15 @@ def _timestamps(array: pa.Array) -> Int64 | None:
     valid = validity(array)
     ticks: Int64 = np.where(valid, numpy_array(array, np.int64), 0)
     if ticks.min() < 0:
-        raise InvalidRecord("column 'timestamp' has a time before 1970; Kafka's timestamps are milliseconds since 1970, never negative")
+        raise InvalidRecord(
+            "column 'timestamp' has a time before 1970; Kafka's timestamps are milliseconds since 1970, "
+            "never negative"
+        )
     if array.type.unit == "s":
         if ticks.max() > np.iinfo(np.int64).max // _MS_PER_S:
-            raise InvalidRecord("column 'timestamp' has a time that does not fit into 64 bits of milliseconds")
+            raise InvalidRecord(
+                "column 'timestamp' has a time that does not fit into 64 bits of milliseconds"
+            )
         timestamps = ticks * _MS_PER_S
     else:
         timestamps = ticks // _UNITS_PER_MS[array.type.unit]
@@ -209,10 +239,14 @@ def _partitions(array: pa.Array) -> Int32 | None:
     if array.null_count:
         partitions = np.where(validity(found), partitions, np.int32(NO_PARTITION))
     if partitions.min() < NO_PARTITION:
-        raise InvalidRecord(f"column 'partition' has {int(partitions.min())}; a partition is 0 or more, or -1 (or null) to leave it open")
+        raise InvalidRecord(
+            f"column 'partition' has {int(partitions.min())}; a partition is 0 or more, or -1 (or null) to "
+            "leave it open"
+        )
     return partitions
 
 
 def pooled(size_bytes: int) -> Bytes:
-    """Memory of Arrow's pool, which keeps pages that were freed: fresh pages for each answer were half the time of decoding it."""
+    """Memory of Arrow's pool, which keeps pages that were freed: fresh pages for each answer were
+    half the time of decoding it."""
     return np.frombuffer(pa.allocate_buffer(size_bytes), np.uint8) if size_bytes else np.empty(0, np.uint8)

@@ -1,4 +1,5 @@
-"""Whole batches: walking over them, checking them, stamping them. No record is decoded here, save by `check_produced`."""
+"""Whole batches: walking over them, checking them, stamping them. No record is decoded here, save
+by `check_produced`."""
 
 from __future__ import annotations
 
@@ -45,10 +46,12 @@ _CODECS = len(Compression)
 
 
 def scan(data: Data) -> list[BatchHeader]:
-    """The headers of all whole batches in `data`, in order; about a microsecond each, no record is looked at.
+    """The headers of all whole batches in `data`, in order; about a microsecond each, no record is
+    looked at.
 
-    A last batch that is cut short is left out: a broker may cut a fetch answer anywhere. Raises DecodeError, naming the
-    byte, for anything that no Kafka batch v2 can be. The CRC is not checked (see `verify`).
+    A last batch that is cut short is left out: a broker may cut a fetch answer anywhere. Raises
+    DecodeError, naming the byte, for anything that no Kafka batch v2 can be. The CRC is not checked
+    (see `verify`).
     """
     view = as_view(data)
     total, position = len(view), 0
@@ -61,18 +64,52 @@ def scan(data: Data) -> list[BatchHeader]:
             raise DecodeError(faults.MESSAGES[faults.BATCH_LENGTH], position + BATCH_LENGTH)
         if size > total - position:
             break
-        base, _, epoch, _, crc, attributes, last, first_ms, newest_ms, producer, producer_epoch, sequence, count = HEADER.unpack_from(
-            view, position
-        )
+        (
+            base,
+            _,
+            epoch,
+            _,
+            crc,
+            attributes,
+            last,
+            first_ms,
+            newest_ms,
+            producer,
+            producer_epoch,
+            sequence,
+            count,
+        ) = HEADER.unpack_from(view, position)
         if base < 0 or last < 0 or base > _OFFSET_MAX - last:
-            raise DecodeError(faults.MESSAGES[faults.BATCH_OFFSETS], position + (0 if base < 0 else LAST_OFFSET_DELTA))
+            raise DecodeError(
+                faults.MESSAGES[faults.BATCH_OFFSETS], position + (0 if base < 0 else LAST_OFFSET_DELTA)
+            )
         if attributes & COMPRESSION_MASK >= _CODECS:
             raise DecodeError(faults.MESSAGES[faults.CODEC], position + ATTRIBUTES)
         plain = not attributes & COMPRESSION_MASK
-        if count < 0 or count > last + 1 or (plain and count * RECORD_MIN_SIZE_BYTES > size - HEADER_SIZE_BYTES):
+        if (
+            count < 0
+            or count > last + 1
+            or (plain and count * RECORD_MIN_SIZE_BYTES > size - HEADER_SIZE_BYTES)
+        ):
             raise DecodeError(faults.MESSAGES[faults.COUNT], position + RECORD_COUNT)
-        fields = position, size, base, epoch, crc, attributes, last, first_ms, newest_ms, producer, producer_epoch, sequence, count
-        headers.append(tuple.__new__(BatchHeader, fields))  # as BatchHeader(*fields), which takes half as long again
+        fields = (
+            position,
+            size,
+            base,
+            epoch,
+            crc,
+            attributes,
+            last,
+            first_ms,
+            newest_ms,
+            producer,
+            producer_epoch,
+            sequence,
+            count,
+        )
+        headers.append(
+            tuple.__new__(BatchHeader, fields)
+        )  # as BatchHeader(*fields), which takes half as long again
         position += size
     return headers
 
@@ -84,8 +121,11 @@ def verify(data: Data, header: BatchHeader) -> None:
         raise DecodeError(faults.crc(header.crc, found), header.position + CRC)
 
 
-def records_of(data: Data, header: BatchHeader, limit_bytes: int = INFLATED_BATCH_MAX_BYTES) -> tuple[Bytes, int, int]:
-    """The record bytes of a batch, inflated if need be: an array, and where in it they start and stop."""
+def records_of(
+    data: Data, header: BatchHeader, limit_bytes: int = INFLATED_BATCH_MAX_BYTES
+) -> tuple[Bytes, int, int]:
+    """The record bytes of a batch, inflated if need be: an array, and where in it they start and
+    stop."""
     array = as_array(data)
     begin = header.position + HEADER_SIZE_BYTES
     if not header.codec:
@@ -100,12 +140,14 @@ def records_of(data: Data, header: BatchHeader, limit_bytes: int = INFLATED_BATC
 def check_produced(data: Data, header: BatchHeader, *, inflate: bool = True) -> None:
     """Check a producer's batch as a broker does: record count, offset deltas 0..n-1, every length.
 
-    A compressed batch is inflated for it unless `inflate` is false. Raises DecodeError; for a compressed batch the
-    offset is that of the records' start in `data`, and the message names the byte in the inflated records.
+    A compressed batch is inflated for it unless `inflate` is false. Raises DecodeError; for a
+    compressed batch the offset is that of the records' start in `data`, and the message names the
+    byte in the inflated records.
     """
     if header.count <= 0 or header.last_offset_delta + 1 != header.count:
         message = (
-            f"a producer's batch must hold records at offsets 0 to n - 1; it says {header.count} records up to {header.last_offset_delta}"
+            f"a producer's batch must hold records at offsets 0 to n - 1; it says {header.count} "
+            f"records up to {header.last_offset_delta}"
         )
         raise DecodeError(message, header.position + RECORD_COUNT)
     if header.codec and not inflate:
@@ -116,11 +158,18 @@ def check_produced(data: Data, header: BatchHeader, *, inflate: bool = True) -> 
         raise faults.in_records(fault, position, header)
 
 
-def assign(buffer: bytearray | memoryview, *, base_offset: int, partition_leader_epoch: int, log_append_time_ms: int | None = None) -> None:
+def assign(
+    buffer: bytearray | memoryview,
+    *,
+    base_offset: int,
+    partition_leader_epoch: int,
+    log_append_time_ms: int | None = None,
+) -> None:
     """Write what a broker sets in the one batch in `buffer` (writable): base offset, leader epoch.
 
-    With `log_append_time_ms` also the timestamp type and the max timestamp, which every record then shows, and the CRC;
-    the deltas stay (Kafka's `DefaultRecordBatch.setMaxTimestamp`). Otherwise the CRC need not change.
+    With `log_append_time_ms` also the timestamp type and the max timestamp, which every record then
+    shows, and the CRC; the deltas stay (Kafka's `DefaultRecordBatch.setMaxTimestamp`). Otherwise
+    the CRC need not change.
     """
     _INT64.pack_into(buffer, 0, base_offset)
     struct.pack_into(">i", buffer, BATCH_LENGTH + 4, partition_leader_epoch)
@@ -132,8 +181,11 @@ def assign(buffer: bytearray | memoryview, *, base_offset: int, partition_leader
     stamp_crc(buffer, np.frombuffer(buffer, np.uint8), 0, _batch_size(buffer))
 
 
-def restamp(batch: bytearray | memoryview, *, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
-    """Give the one batch in `batch` (writable) another producer's identity and sequence, and the CRC to match."""
+def restamp(
+    batch: bytearray | memoryview, *, producer_id: int, producer_epoch: int, base_sequence: int
+) -> None:
+    """Give the one batch in `batch` (writable) another producer's identity and sequence, and the
+    CRC to match."""
     _PRODUCER.pack_into(batch, PRODUCER_ID, producer_id, producer_epoch, base_sequence)
     stamp_crc(batch, np.frombuffer(batch, np.uint8), 0, _batch_size(batch))
 

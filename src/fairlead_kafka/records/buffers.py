@@ -1,7 +1,8 @@
 """Arrow arrays over NumPy's memory and back, by their buffers.
 
-Not by `pa.array`, `pa.scalar` or `Array.to_numpy`: where pandas is installed each of these loads it, which takes a program a quarter of a
-second and 60 MB; and what is loaded like that fails at the end of the interpreter.
+Not by `pa.array`, `pa.scalar` or `Array.to_numpy`: where pandas is installed each of these loads
+it, which takes a program a quarter of a second and 60 MB; and what is loaded like that fails at the
+end of the interpreter.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ _ONE_BIT = pa.bool_()
 
 
 def arrow_array(values: npt.NDArray[Any], kind: pa.DataType, valid: Bools | None = None) -> pa.Array:
-    """Numbers (of the width that `kind` has) or bools[n] as an Arrow array over the same memory; null where not `valid`."""
+    """Numbers (of the width that `kind` has) or bools[n] as an Arrow array over the same memory;
+    null where not `valid`."""
     data = np.packbits(values, bitorder="little") if kind == _ONE_BIT else np.ascontiguousarray(values)
     return pa.Array.from_buffers(kind, len(values), [bitmap(valid), pa.py_buffer(data)])
 
@@ -27,7 +29,9 @@ def repeated_text(text: str, count: int) -> pa.Array:
     """An Arrow `string` array that has `text` `count` times."""
     data = text.encode()
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(len(data))
-    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data * count)])
+    return pa.Array.from_buffers(
+        pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data * count)]
+    )
 
 
 def bitmap(valid: Bools | None) -> Any:
@@ -36,7 +40,8 @@ def bitmap(valid: Bools | None) -> Any:
 
 
 def numpy_array(array: pa.Array, dtype: Any) -> npt.NDArray[Any]:
-    """The memory of an Arrow array of numbers, or of times, as `dtype`; what stands where it is null may be anything."""
+    """The memory of an Arrow array of numbers, or of times, as `dtype`; what stands where it is
+    null may be anything."""
     buffer = array.buffers()[1]
     if buffer is None:
         return np.zeros(len(array), dtype)
@@ -49,5 +54,7 @@ def validity(array: pa.Array) -> Bools:
     if bits is None or not array.null_count:
         return np.full(len(array), len(array) > 0 and array.null_count == 0)
     packed: Bytes = np.frombuffer(bits, np.uint8)
-    found: Bools = np.unpackbits(packed, count=array.offset + len(array), bitorder="little")[array.offset :].astype(np.bool_)
+    found: Bools = np.unpackbits(packed, count=array.offset + len(array), bitorder="little")[
+        array.offset :
+    ].astype(np.bool_)
     return found

@@ -1,8 +1,9 @@
 """Compression of the records of a batch: gzip, snappy, lz4 and zstd, as Kafka frames them.
 
-Everything goes through cramjam except that zlib writes gzip, being half again as fast. No decompression takes more
-memory than its limit: sizes that a stream declares are checked before memory is taken, and output goes into a buffer of
-fixed size. Errors are DecodeError with the position in the compressed bytes.
+Everything goes through cramjam except that zlib writes gzip, being half again as fast. No
+decompression takes more memory than its limit: sizes that a stream declares are checked before
+memory is taken, and output goes into a buffer of fixed size. Errors are DecodeError with the
+position in the compressed bytes.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ _LEVELS: dict[Compression, tuple[Sequence[int], int]] = {
     Compression.lz4: (range(1, 18), 1),
     Compression.zstd: (range(-131072, 23), 3),
 }
-"""Codec → (levels allowed, default), as `compression.<codec>.level` of KIP-390; lz4's default is the fast compressor."""
+"""Codec → (levels allowed, default), as `compression.<codec>.level` of KIP-390; lz4's default is
+the fast compressor."""
 _LZ4_HEADER = bytes.fromhex("04224d18604082")
-"""Magic; version 1, independent blocks, no checksums, no size; blocks of 64 KiB; checksum of the two. Kafka's Java reader
-refuses linked blocks (`Lz4BlockInputStream`), which is what most libraries write by default."""
+"""Magic; version 1, independent blocks, no checksums, no size; blocks of 64 KiB; checksum of the
+two. Kafka's Java reader refuses linked blocks (`Lz4BlockInputStream`), which is what most libraries
+write by default."""
 _LZ4_BLOCK_BYTES = 64 * 1024
 _LZ4_STORED = 0x80000000
 _LZ4_MAGIC = 0x184D2204
@@ -45,7 +48,8 @@ _FIRST_GUESS_MIN_BYTES = 256 * 1024
 
 
 def compress(codec: Compression, data: Data, level: int | None = None) -> bytes:
-    """`data` in the framing Kafka expects of `codec`; ConfigError for a level the codec does not have (snappy has none)."""
+    """`data` in the framing Kafka expects of `codec`; ConfigError for a level the codec does not
+    have (snappy has none)."""
     view = as_view(data)
     if codec == Compression.none:
         return bytes(view)
@@ -57,7 +61,9 @@ def compress(codec: Compression, data: Data, level: int | None = None) -> bytes:
     if level is None:
         level = default
     elif level not in allowed:
-        raise ConfigError(f"compression level {level} is outside {allowed[0]} to {allowed[-1]} of {codec.name}")
+        raise ConfigError(
+            f"compression level {level} is outside {allowed[0]} to {allowed[-1]} of {codec.name}"
+        )
     if codec == Compression.gzip:
         return zlib.compress(view, level, _GZIP_WINDOW_BITS)
     if codec == Compression.zstd:
@@ -66,7 +72,8 @@ def compress(codec: Compression, data: Data, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Compression, data: Data, limit_bytes: int = INFLATED_BATCH_MAX_BYTES) -> memoryview:
-    """The bytes in `data`; DecodeError for garbage, a truncated stream, or more than `limit_bytes` of output."""
+    """The bytes in `data`; DecodeError for garbage, a truncated stream, or more than `limit_bytes`
+    of output."""
     view = as_view(data)
     if codec == Compression.none:
         if len(view) > limit_bytes:
@@ -98,14 +105,21 @@ def _compress_lz4(view: memoryview, level: int) -> bytes:
 
 
 def _inflate(
-    codec: Compression, inflate_into: Callable[[memoryview, Any], int], view: memoryview, declared: int | None, limit_bytes: int
+    codec: Compression,
+    inflate_into: Callable[[memoryview, Any], int],
+    view: memoryview,
+    declared: int | None,
+    limit_bytes: int,
 ) -> memoryview:
-    """Inflate into a buffer of the declared size, or of a guess; where that is too small, into one of the limit.
+    """Inflate into a buffer of the declared size, or of a guess; where that is too small, into one
+    of the limit.
 
     A stream may consist of several frames, so the declared size is only where to begin.
     """
     if declared is not None and declared > limit_bytes:
-        raise InflatesTooFar(f"{codec.name} data claim to inflate to {declared} bytes, over the limit of {limit_bytes}", 0)
+        raise InflatesTooFar(
+            f"{codec.name} data claim to inflate to {declared} bytes, over the limit of {limit_bytes}", 0
+        )
     guess = max(len(view) * _FIRST_GUESS_RATIO, _FIRST_GUESS_MIN_BYTES) if declared is None else declared
     problem = ""
     for size in (min(guess, limit_bytes), limit_bytes):

@@ -19,19 +19,25 @@ _ARROW_BINARY_MAX_BYTES = 2**31 - 1
 
 @kernel
 def list_items(data: Bytes, offsets: Int64, valid: Bools, start: int, stop: int) -> list[bytes | None]:
-    """Items `start` to `stop` of a binary column, each as bytes, or None if it is not valid (empty: all are).
+    """Items `start` to `stop` of a binary column, each as bytes, or None if it is not valid (empty:
+    all are).
 
-    Assumes nothing: IndexError or ValueError for items that are not there. Holds the GIL, for it makes Python's objects.
+    Assumes nothing: IndexError or ValueError for items that are not there. Holds the GIL, for it
+    makes Python's objects.
     """
-    return [data[offsets[item] : offsets[item + 1]].tobytes() if not len(valid) or valid[item] else None for item in range(start, stop)]
+    return [
+        data[offsets[item] : offsets[item + 1]].tobytes() if not len(valid) or valid[item] else None
+        for item in range(start, stop)
+    ]
 
 
 @dataclass(slots=True, eq=False)
 class BinaryColumn:
     """n byte strings: item i is `data[offsets[i]:offsets[i + 1]]`.
 
-    `data` uint8[], `offsets` int64[n + 1], ascending positions in `data` that need not start at 0; `valid` bool[n], or
-    None if nothing is null. A null item has the length that its offsets say, usually 0.
+    `data` uint8[], `offsets` int64[n + 1], ascending positions in `data` that need not start at 0;
+    `valid` bool[n], or None if nothing is null. A null item has the length that its offsets say,
+    usually 0.
     """
 
     data: Bytes
@@ -53,9 +59,11 @@ class BinaryColumn:
         return list_items(self.data, self.offsets, valid, start, len(self) if stop is None else stop)
 
     def to_arrow(self, *, text: bool = False) -> Any:
-        """An Arrow `binary` array over the same data (with `text`: `string`, which the caller knows to be UTF-8).
+        """An Arrow `binary` array over the same data (with `text`: `string`, which the caller knows
+        to be UTF-8).
 
-        The type is `large_binary` or `large_string` if the items exceed 2 GiB, which `binary` cannot address.
+        The type is `large_binary` or `large_string` if the items exceed 2 GiB, which `binary`
+        cannot address.
         """
         import pyarrow as pa
 
@@ -76,7 +84,8 @@ class BinaryColumn:
 
 @dataclass(slots=True, eq=False)
 class HeaderColumns:
-    """Headers of n records: record i has headers `offsets[i]` to `offsets[i + 1]` of `keys` (UTF-8, never null) and `values`."""
+    """Headers of n records: record i has headers `offsets[i]` to `offsets[i + 1]` of `keys` (UTF-8,
+    never null) and `values`."""
 
     offsets: Int64
     keys: BinaryColumn
@@ -91,7 +100,8 @@ class HeaderColumns:
         return [((self.keys.item(i) or b"").decode("utf-8", "replace"), self.values.item(i)) for i in span]
 
     def to_arrow(self) -> Any:
-        """An Arrow array `list<element: struct<key: string, value: binary>>`; keys that are not UTF-8 are mended."""
+        """An Arrow array `list<element: struct<key: string, value: binary>>`; keys that are not
+        UTF-8 are mended."""
         import pyarrow as pa
 
         from fairlead_kafka.records.buffers import arrow_array
@@ -105,7 +115,9 @@ class HeaderColumns:
             keys = pa.array(mended, pa.string())
         values = self.values.to_arrow().slice(first, last - first)
         fields = [pa.field("key", pa.string()), pa.field("value", pa.binary())]
-        structs = pa.StructArray.from_arrays([keys.cast(pa.string()), values.cast(pa.binary())], fields=fields)
+        structs = pa.StructArray.from_arrays(
+            [keys.cast(pa.string()), values.cast(pa.binary())], fields=fields
+        )
         offsets = arrow_array((self.offsets - first).astype(np.int32), pa.int32())
         return pa.ListArray.from_arrays(offsets, structs, type=pa.list_(pa.field("element", structs.type)))
 
@@ -114,8 +126,9 @@ class HeaderColumns:
 class RecordColumns:
     """`count` records to be encoded.
 
-    `keys`, `values`: None if every one is null. `timestamps_ms`: int64[count], where -1 stands for the create time given
-    to the encoder; None if that holds for all. The arrays are read, never written, and must not change afterwards.
+    `keys`, `values`: None if every one is null. `timestamps_ms`: int64[count], where -1 stands for
+    the create time given to the encoder; None if that holds for all. The arrays are read, never
+    written, and must not change afterwards.
     """
 
     count: int
@@ -127,10 +140,11 @@ class RecordColumns:
     _flat: FlatColumns | None = field(default=None, init=False, repr=False)
 
     def sizes_bytes(self) -> Int64:
-        """int64[count]: the encoded size of each record, counting its timestamp delta as 1 byte and its offset delta as 2.
+        """int64[count]: the encoded size of each record, counting its timestamp delta as 1 byte and
+        its offset delta as 2.
 
-        Computed once. The true size differs by a few bytes: a batch of more than 8192 records needs 3 bytes for an
-        offset delta, timestamps more than 63 ms apart 2 and more.
+        Computed once. The true size differs by a few bytes: a batch of more than 8192 records needs
+        3 bytes for an offset delta, timestamps more than 63 ms apart 2 and more.
         """
         if self._sizes is None:
             from fairlead_kafka.records.encode_kernels import measure_records
@@ -144,11 +158,27 @@ class RecordColumns:
         """The arrays as kernels take them (see `FlatColumns`), made once."""
         if self._flat is None:
             headers = self.headers
-            header_keys, header_values = (headers.keys, headers.values) if headers is not None else (None, None)
-            header_offsets = _NO_INT64 if headers is None else read_only(np.asarray(headers.offsets, np.int64))
+            header_keys, header_values = (
+                (headers.keys, headers.values) if headers is not None else (None, None)
+            )
+            header_offsets = (
+                _NO_INT64 if headers is None else read_only(np.asarray(headers.offsets, np.int64))
+            )
             key_data, key_offsets, _ = _flat(header_keys)
-            timestamps = _NO_INT64 if self.timestamps_ms is None else read_only(np.asarray(self.timestamps_ms, np.int64))
-            self._flat = (*_flat(self.keys), *_flat(self.values), header_offsets, key_data, key_offsets, *_flat(header_values), timestamps)
+            timestamps = (
+                _NO_INT64
+                if self.timestamps_ms is None
+                else read_only(np.asarray(self.timestamps_ms, np.int64))
+            )
+            self._flat = (
+                *_flat(self.keys),
+                *_flat(self.values),
+                header_offsets,
+                key_data,
+                key_offsets,
+                *_flat(header_values),
+                timestamps,
+            )
         return self._flat
 
 

@@ -1,4 +1,5 @@
-"""Control batches: the markers that end a transaction in a partition (KIP-98, Kafka's `ControlRecordType`)."""
+"""Control batches: the markers that end a transaction in a partition (KIP-98, Kafka's
+`ControlRecordType`)."""
 
 from __future__ import annotations
 
@@ -41,8 +42,11 @@ def control_batch(
     base_offset: int = 0,
     partition_leader_epoch: int = -1,
 ) -> EncodedBatch:
-    """The transaction marker of `kind` as a batch of one record, as a broker writes it for WriteTxnMarkers."""
-    columns = RecordColumns(1, _one(_KEY.pack(_VERSION, kind)), _one(_VALUE.pack(_VERSION, coordinator_epoch)))
+    """The transaction marker of `kind` as a batch of one record, as a broker writes it for
+    WriteTxnMarkers."""
+    columns = RecordColumns(
+        1, _one(_KEY.pack(_VERSION, kind)), _one(_VALUE.pack(_VERSION, coordinator_epoch))
+    )
     return encode(
         [Slice(columns, 0, 1)],
         create_time_ms=timestamp_ms,
@@ -73,13 +77,17 @@ def end_marker(data: Data, header: BatchHeader) -> EndMarker | None:
 
 
 def control_type(data: Data, header: BatchHeader) -> int:
-    """The type of a control batch's record: a `ControlType`, or a number that Kafka added later. DecodeError for garbage."""
+    """The type of a control batch's record: a `ControlType`, or a number that Kafka added later.
+    DecodeError for garbage."""
     begin = header.position + HEADER_SIZE_BYTES
     batch = as_array(data)[begin : header.stop]
     fault, position = check_records(batch, 0, len(batch), header.count)
     key = b"" if fault or not header.count or header.codec else first_key(batch)
     if len(key) < _KEY.size:
-        raise DecodeError("a control batch does not hold one record whose key is a version and a type", begin + (position if fault else 0))
+        raise DecodeError(
+            "a control batch does not hold one record whose key is a version and a type",
+            begin + (position if fault else 0),
+        )
     return int(_KEY.unpack_from(key)[1])
 
 

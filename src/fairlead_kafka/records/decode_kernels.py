@@ -1,7 +1,8 @@
-"""Kernels that walk over record bytes (`src/native/decode.c`), and their reference implementations: bytes and struct.
+"""Kernels that walk over record bytes (`src/native/decode.c`), and their reference implementations:
+bytes and struct.
 
-All of them read bytes from anywhere: whatever these say, nothing is read or written outside of the arrays. A fault is
-returned as (code of `faults`, position); (0, ...) is none.
+All of them read bytes from anywhere: whatever these say, nothing is read or written outside of the
+arrays. A fault is returned as (code of `faults`, position); (0, ...) is none.
 """
 
 from __future__ import annotations
@@ -109,8 +110,8 @@ class _Reader:
 
 @kernel
 def check_records(source: Bytes, start: int, stop: int, count: int) -> tuple[int, int]:
-    """Assumes 0 <= start <= stop <= source.size. Checks that exactly `count` sound records with offset deltas 0..count - 1
-    lie between; returns a fault and its position."""
+    """Assumes 0 <= start <= stop <= source.size. Checks that exactly `count` sound records with
+    offset deltas 0..count - 1 lie between; returns a fault and its position."""
     reader = _Reader(source[:stop].tobytes(), start, stop)
     try:
         for index in range(count):
@@ -124,8 +125,9 @@ def check_records(source: Bytes, start: int, stop: int, count: int) -> tuple[int
 
 @kernel
 def whole_records(source: Bytes, stop: int, most: int) -> tuple[int, int, int, int]:
-    """Assumes 0 <= stop <= source.size. The sound records from the start of `source` on, `most` of them at most, that end by `stop`:
-    (how many, the position after them, the offset delta of the last or -1, the fault of what follows or 0)."""
+    """Assumes 0 <= stop <= source.size. The sound records from the start of `source` on, `most` of
+    them at most, that end by `stop`: (how many, the position after them, the offset delta of the
+    last or -1, the fault of what follows or 0)."""
     reader = _Reader(source[:stop].tobytes(), 0, stop)
     count, last_delta, position = 0, -1, 0
     while count < most and position < stop:
@@ -139,8 +141,9 @@ def whole_records(source: Bytes, stop: int, most: int) -> tuple[int, int, int, i
 
 @kernel
 def keep_records(source: Bytes, start: int, stop: int, keep: Bools, target: Bytes) -> tuple[int, int]:
-    """Assumes 0 <= start <= stop <= source.size and target.size >= stop - start. Copies those of the first keep.size records that
-    are to be kept, byte for byte; returns (0, bytes copied) or a fault and its position."""
+    """Assumes 0 <= start <= stop <= source.size and target.size >= stop - start. Copies those of
+    the first keep.size records that are to be kept, byte for byte; returns (0, bytes copied) or a
+    fault and its position."""
     reader = _Reader(source[:stop].tobytes(), start, stop)
     written = 0
     try:
@@ -157,11 +160,15 @@ def keep_records(source: Bytes, start: int, stop: int, keep: Bools, target: Byte
 
 @kernel
 def scan_batches(source: Bytes, position: int, rows: Table) -> tuple[int, int, int]:
-    """Assumes rows of 13 numbers, the fields of `BatchHeader` in order. Reads headers from `position` on until the rows are
-    full, the bytes end or a batch is cut short; returns (rows filled, fault, position of the fault or after the last)."""
+    """Assumes rows of 13 numbers, the fields of `BatchHeader` in order. Reads headers from
+    `position` on until the rows are full, the bytes end or a batch is cut short; returns (rows
+    filled, fault, position of the fault or after the last)."""
     filled, view = 0, as_view(source)
     while filled < len(rows) and len(source) >= position + MAGIC_BYTE + 1:
-        size = int.from_bytes(view[position + BATCH_LENGTH : position + BATCH_LENGTH + 4], "big", signed=True) + LENGTH_PREFIX_BYTES
+        size = (
+            int.from_bytes(view[position + BATCH_LENGTH : position + BATCH_LENGTH + 4], "big", signed=True)
+            + LENGTH_PREFIX_BYTES
+        )
         if view[position + MAGIC_BYTE] != MAGIC:
             return filled, faults.MAGIC, position + MAGIC_BYTE
         if size < HEADER_SIZE_BYTES:
@@ -188,28 +195,38 @@ def scan_batches(source: Bytes, position: int, rows: Table) -> tuple[int, int, i
 def decode_records(
     source: Bytes, rows: Table, first: int, last: int, inflated_size: int, from_offset: int,
     offsets: Int64, timestamps: Int64, timestamp_types: Int32,
-    key_offsets: Int64, key_valid: Bools, key_data: Bytes, value_offsets: Int64, value_valid: Bools, value_data: Bytes,
+    key_offsets: Int64, key_valid: Bools, key_data: Bytes, value_offsets: Int64, value_valid: Bools,
+    value_data: Bytes,
     header_offsets: Int64, header_starts: Int64, cursors: Int64,
 ) -> tuple[int, int]:  # fmt: skip
-    """Assumes batches first..last of `rows` (see `scan_batches`) to lie within `source`, uncompressed; or, where
-    `inflated_size` >= 0, the one batch's records to be the whole of `source`, of that size.
+    """Assumes batches first..last of `rows` (see `scan_batches`) to lie within `source`,
+    uncompressed; or, where `inflated_size` >= 0, the one batch's records to be the whole of
+    `source`, of that size.
 
-    Appends their records from `from_offset` on to the columns, at `cursors`: 0 records, 1 key bytes, 2 value bytes,
-    3 headers, 4 header key bytes, 5 header value bytes, 6 null keys, 7 null values, 8 the row at work. Columns with n + 1
-    offsets have their first written by the caller. Columns of keys, values or headers without room are not wanted, and not filled.
-    Headers are checked and counted; `decode_headers` takes them. What says nothing may be left unwritten: keys and headers before the
-    first record that has any, and which values are valid where all are.
+    Appends their records from `from_offset` on to the columns, at `cursors`: 0 records, 1 key
+    bytes, 2 value bytes, 3 headers, 4 header key bytes, 5 header value bytes, 6 null keys, 7 null
+    values, 8 the row at work. Columns with n + 1 offsets have their first written by the caller.
+    Columns of keys, values or headers without room are not wanted, and not filled. Headers are
+    checked and counted; `decode_headers` takes them. What says nothing may be left unwritten: keys
+    and headers before the first record that has any, and which values are valid where all are.
     """
     content = source.tobytes()
     wanted = [
         column
-        for column in ((False, 1, 6, key_offsets, key_valid, key_data), (True, 2, 7, value_offsets, value_valid, value_data))
+        for column in (
+            (False, 1, 6, key_offsets, key_valid, key_data),
+            (True, 2, 7, value_offsets, value_valid, value_data),
+        )
         if len(column[4])
     ]
     for row in range(first, last):
         cursors[8] = row
-        position, size, base, _, _, attributes, last_delta, base_timestamp, max_timestamp, _, _, _, count = rows[row].tolist()
-        begin, end = (position + HEADER_SIZE_BYTES, position + size) if inflated_size < 0 else (0, inflated_size)
+        position, size, base, _, _, attributes, last_delta, base_timestamp, max_timestamp, _, _, _, count = (
+            rows[row].tolist()
+        )
+        begin, end = (
+            (position + HEADER_SIZE_BYTES, position + size) if inflated_size < 0 else (0, inflated_size)
+        )
         try:
             records = _records_of_batch(content, begin, end, count, last_delta)
         except _Fault as fault:
@@ -219,7 +236,9 @@ def decode_records(
         span = slice(at, at + len(chosen))
         log_append = bool(attributes & TIMESTAMP_TYPE_MASK)
         offsets[span] = [base + record.offset_delta for record in chosen]
-        times = [max_timestamp if log_append else base_timestamp + record.timestamp_delta for record in chosen]
+        times = [
+            max_timestamp if log_append else base_timestamp + record.timestamp_delta for record in chosen
+        ]
         timestamps[span] = [(time + 2**63) % 2**64 - 2**63 for time in times]
         timestamp_types[span] = log_append
         for is_value, bytes_cursor, nulls_cursor, field_offsets, valid, data in wanted:
@@ -227,7 +246,9 @@ def decode_records(
             filled = int(cursors[bytes_cursor])
             joined = b"".join([content[start : start + size] for start, size in fields if size > 0])
             data[filled : filled + len(joined)] = np.frombuffer(joined, np.uint8)
-            field_offsets[at + 1 : at + 1 + len(chosen)] = filled + np.cumsum([max(size, 0) for _, size in fields], dtype=np.int64)
+            field_offsets[at + 1 : at + 1 + len(chosen)] = filled + np.cumsum(
+                [max(size, 0) for _, size in fields], dtype=np.int64
+            )
             valid[span] = [size >= 0 for _, size in fields]
             cursors[bytes_cursor] = filled + len(joined)
             cursors[nulls_cursor] += sum(size < 0 for _, size in fields)
@@ -247,14 +268,18 @@ def decode_headers(
     source: Bytes, first: int, last: int, header_offsets: Int64, header_starts: Int64,
     key_offsets: Int64, key_data: Bytes, value_offsets: Int64, value_valid: Bools, value_data: Bytes,
 ) -> None:  # fmt: skip
-    """Assumes that `decode_records` has checked records first..last of this `source`, and columns of exactly the size it
-    counted. Fills in their headers; the first offsets of the columns are written."""
+    """Assumes that `decode_records` has checked records first..last of this `source`, and columns
+    of exactly the size it counted. Fills in their headers; the first offsets of the columns are
+    written."""
     content = source.tobytes()
     bounds = header_offsets.tolist()
     for record in range(first, last):
         reader = _Reader(content, int(header_starts[record]), len(content))
         for header in range(bounds[record], bounds[record + 1]):
-            for (start, size), offsets, data in ((reader.field(), key_offsets, key_data), (reader.field(), value_offsets, value_data)):
+            for (start, size), offsets, data in (
+                (reader.field(), key_offsets, key_data),
+                (reader.field(), value_offsets, value_data),
+            ):
                 filled = int(offsets[header])
                 data[filled : filled + max(size, 0)] = source[start : start + max(size, 0)]
                 offsets[header + 1] = filled + max(size, 0)
@@ -262,7 +287,8 @@ def decode_headers(
 
 
 def first_key(source: Bytes) -> bytes:
-    """The key of the first record of `source`, which `check_records` has passed; empty if it is null."""
+    """The key of the first record of `source`, which `check_records` has passed; empty if it is
+    null."""
     start, size = _Reader(source.tobytes(), 0, len(source)).record().key
     return source[start : start + max(size, 0)].tobytes()
 

@@ -50,10 +50,12 @@ class _Aborted(Protocol):
 
 @dataclass(slots=True, eq=False)
 class DecodedRecords:
-    """`count` records: `offsets` int64[], `timestamps_ms` int64[] (milliseconds since 1970), `timestamp_types` int32[]
-    (0 create, 1 log append); `keys` and `headers` are None if not wanted or if no record has any, `values` all null if not wanted.
+    """`count` records: `offsets` int64[], `timestamps_ms` int64[] (milliseconds since 1970),
+    `timestamp_types` int32[] (0 create, 1 log append); `keys` and `headers` are None if not wanted
+    or if no record has any, `values` all null if not wanted.
 
-    `next_offset` is where to fetch from next: after the last batch looked at, also where that held no records.
+    `next_offset` is where to fetch from next: after the last batch looked at, also where that held
+    no records.
     """
 
     count: int
@@ -81,7 +83,8 @@ class _Wants(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Batches first..last of the rows, whose records lie in `source`: in place, or inflated (one batch, its size)."""
+    """Batches first..last of the rows, whose records lie in `source`: in place, or inflated (one
+    batch, its size)."""
 
     source: Bytes
     first: int
@@ -102,11 +105,12 @@ def decode(
 ) -> DecodedRecords:
     """The records of every whole batch in `data` from `from_offset` on, as one set of columns.
 
-    Batches of the transactions in `aborted` ((producer id, first offset), as a Fetch answer lists them for
-    `read_committed`) and control batches are skipped; a last batch that is cut short is ignored. Raises DecodeError for
-    garbage. Compressed batches are taken until they have inflated to `INFLATED_BATCH_MAX_BYTES`, at least one, or of one
-    that inflates to more as many records as fit; `next_offset` then points at the first that was not taken. `room`: where the
-    memory for keys, values and headers comes from; None: NumPy. Source: Kafka's `CompletedFetch`.
+    Batches of the transactions in `aborted` ((producer id, first offset), as a Fetch answer lists
+    them for `read_committed`) and control batches are skipped; a last batch that is cut short is
+    ignored. Raises DecodeError for garbage. Compressed batches are taken until they have inflated
+    to `INFLATED_BATCH_MAX_BYTES`, at least one, or of one that inflates to more as many records as
+    fit; `next_offset` then points at the first that was not taken. `room`: where the memory for
+    keys, values and headers comes from; None: NumPy. Source: Kafka's `CompletedFetch`.
     """
     wants = _Wants(from_offset, want_keys, want_values, want_headers, room or _unpooled)
     array = read_only(np.frombuffer(data, np.uint8)) if len(data) else read_only(np.empty(0, np.uint8))
@@ -120,7 +124,8 @@ def decode(
     kept = rows
     attributes = int(np.bitwise_or.reduce(rows[:, _ATTRIBUTES]))
     if attributes & (CONTROL_MASK | TRANSACTIONAL_MASK):
-        # All rows are looked at: the marker that ends an aborted transaction may lie before the first one wanted.
+        # All rows are looked at: the marker that ends an aborted transaction may lie before the
+        # first one wanted.
         kept = rows[_wanted(array, scanned, aborted)[-len(rows) :]]
     runs, taken = _runs(array, kept, attributes)
     if len(kept) and not taken:
@@ -137,14 +142,18 @@ def decode(
 
 
 def scan_rows(array: Bytes) -> Table:
-    """The headers of all whole batches as rows of `BatchHeader`'s fields: int64[n, 13]. DecodeError names the byte."""
+    """The headers of all whole batches as rows of `BatchHeader`'s fields: int64[n, 13]. DecodeError
+    names the byte."""
     tables = []
     position = 0
     while True:
         rows = np.empty((min(_ROWS_PER_SCAN, len(array) // HEADER_SIZE_BYTES), _FIELDS), np.int64)
         filled, fault, position = scan_batches(array, position, rows)
         if fault:
-            raise DecodeError(faults.magic(int(array[position])) if fault == faults.MAGIC else faults.MESSAGES[fault], position)
+            raise DecodeError(
+                faults.magic(int(array[position])) if fault == faults.MAGIC else faults.MESSAGES[fault],
+                position,
+            )
         tables.append(rows[:filled])
         if filled < _ROWS_PER_SCAN:
             return tables[0] if len(tables) == 1 else np.concatenate(tables)
@@ -165,7 +174,11 @@ def _header(rows: Table, row: int) -> BatchHeader:
 def _wanted(array: Bytes, rows: Table, aborted: Sequence[_Aborted | tuple[int, int]]) -> Bools:
     """Which batches hold users' records of transactions that were not aborted."""
     waiting = sorted(
-        ((each[1], each[0]) if isinstance(each, tuple) else (each.first_offset, each.producer_id) for each in aborted), reverse=True
+        (
+            (each[1], each[0]) if isinstance(each, tuple) else (each.first_offset, each.producer_id)
+            for each in aborted
+        ),
+        reverse=True,
     )
     open_aborted: set[int] = set()
     wanted: Bools = (rows[:, _ATTRIBUTES] & CONTROL_MASK) == 0
@@ -184,9 +197,11 @@ def _wanted(array: Bytes, rows: Table, aborted: Sequence[_Aborted | tuple[int, i
 
 
 def _runs(array: Bytes, rows: Table, any_attributes: int) -> tuple[list[_Run], int]:
-    """The rows as runs that one kernel call each decodes, and how many rows were taken (compressed ones are inflated).
+    """The rows as runs that one kernel call each decodes, and how many rows were taken (compressed
+    ones are inflated).
 
-    The first one that inflates beyond what is taken at once is left for another call, which gets none and takes it in parts.
+    The first one that inflates beyond what is taken at once is left for another call, which gets
+    none and takes it in parts.
     """
     if not any_attributes & COMPRESSION_MASK:
         return ([_Run(array, 0, len(rows), _NOT_INFLATED)] if len(rows) else []), len(rows)
@@ -253,7 +268,9 @@ class _Decoder:
             self.offsets[:count],
             self.timestamps[:count],
             self.timestamp_types[:count],
-            keys.column(count, key_bytes, null_keys) if self.wants.keys and not 0 < null_keys == count else None,
+            keys.column(count, key_bytes, null_keys)
+            if self.wants.keys and not 0 < null_keys == count
+            else None,
             values.column(count, value_bytes, null_values) if self.wants.values else all_null(count),
             self._headers(count, ends) if headers else None,
             next_offset,
@@ -262,7 +279,10 @@ class _Decoder:
     def _headers(self, count: int, ends: list[int]) -> HeaderColumns:
         """The headers of all records, from each run's source."""
         _, _, _, headers, key_bytes, value_bytes, *_ = self.cursors.tolist()
-        keys, values = _Field(headers, key_bytes, self.wants.room), _Field(headers, value_bytes, self.wants.room)
+        keys, values = (
+            _Field(headers, key_bytes, self.wants.room),
+            _Field(headers, value_bytes, self.wants.room),
+        )
         first = 0
         for run, end in zip(self.runs, ends, strict=True):
             decode_headers(
@@ -272,7 +292,9 @@ class _Decoder:
             first = end
         nulls = int(headers - np.count_nonzero(values.valid))
         return HeaderColumns(
-            self.header_offsets[: count + 1], keys.column(headers, key_bytes, 0), values.column(headers, value_bytes, nulls)
+            self.header_offsets[: count + 1],
+            keys.column(headers, key_bytes, 0),
+            values.column(headers, value_bytes, nulls),
         )
 
 
@@ -312,4 +334,6 @@ def _no_field() -> _Field:
 def _empty(next_offset: int, wants: _Wants) -> DecodedRecords:
     none = np.empty(0, np.int64)
     keys = _no_field().column(0, 0, 0) if wants.keys else None
-    return DecodedRecords(0, none, none, np.empty(0, np.int32), keys, _no_field().column(0, 0, 0), None, next_offset)
+    return DecodedRecords(
+        0, none, none, np.empty(0, np.int32), keys, _no_field().column(0, 0, 0), None, next_offset
+    )

@@ -1,4 +1,5 @@
-"""Kernels that measure and encode records (`src/native/encode.c`), and their reference implementations: NumPy and bytes.
+"""Kernels that measure and encode records (`src/native/encode.c`), and their reference
+implementations: NumPy and bytes.
 
 The first arguments of each are `RecordColumns.flat()` (see `FlatColumns`).
 """
@@ -26,23 +27,35 @@ def varint(number: int) -> bytes:
 
 
 def wrapped(number: int) -> int:
-    """`number` in 64 bits of two's complement, as the difference of two extreme timestamps needs it."""
+    """`number` in 64 bits of two's complement, as the difference of two extreme timestamps needs
+    it."""
     return (number + 2**63) % 2**64 - 2**63
 
 
 @kernel
 def measure_records(
-    key_data: Bytes, key_offsets: Int64, key_valid: Bools, value_data: Bytes, value_offsets: Int64, value_valid: Bools,
+    key_data: Bytes, key_offsets: Int64, key_valid: Bools, value_data: Bytes, value_offsets: Int64,
+    value_valid: Bools,
     header_offsets: Int64, header_key_data: Bytes, header_key_offsets: Int64,
     header_value_data: Bytes, header_value_offsets: Int64, header_value_valid: Bools, sizes: Int64,
 ) -> None:  # fmt: skip
-    """Assumes that the columns have `sizes.size` records; fills `sizes` as `RecordColumns.sizes_bytes` says."""
-    body = 4 + _sizes_of_fields(key_offsets, key_valid, len(sizes)) + _sizes_of_fields(value_offsets, value_valid, len(sizes))
+    """Assumes that the columns have `sizes.size` records; fills `sizes` as
+    `RecordColumns.sizes_bytes` says."""
+    body = (
+        4
+        + _sizes_of_fields(key_offsets, key_valid, len(sizes))
+        + _sizes_of_fields(value_offsets, value_valid, len(sizes))
+    )
     if len(header_offsets):
         each = _sizes_of_fields(header_key_offsets, header_value_valid[:0], len(header_key_offsets) - 1)
         each = each + _sizes_of_fields(header_value_offsets, header_value_valid, len(each))
         running = np.concatenate([np.zeros(1, np.int64), np.cumsum(each)])
-        body = body + _sizes_of_varints(np.diff(header_offsets)) + running[header_offsets[1:]] - running[header_offsets[:-1]]
+        body = (
+            body
+            + _sizes_of_varints(np.diff(header_offsets))
+            + running[header_offsets[1:]]
+            - running[header_offsets[:-1]]
+        )
     else:
         body = body + 1
     sizes[:] = body + _sizes_of_varints(body)
@@ -50,19 +63,23 @@ def measure_records(
 
 @kernel
 def encode_batches(
-    key_data: Bytes, key_offsets: Int64, key_valid: Bools, value_data: Bytes, value_offsets: Int64, value_valid: Bools,
+    key_data: Bytes, key_offsets: Int64, key_valid: Bools, value_data: Bytes, value_offsets: Int64,
+    value_valid: Bools,
     header_offsets: Int64, header_key_data: Bytes, header_key_offsets: Int64,
     header_value_data: Bytes, header_value_offsets: Int64, header_value_valid: Bools, timestamps: Int64,
     order: Int64, bounds: Int64, sequences: Int64, out: Bytes, table: Int64,
     position: int, header_size: int, create_time: int, base_timestamp: int, first_delta: int, attributes: int,
     producer_id: int, producer_epoch: int, base_offset: int, leader_epoch: int,
 ) -> int:  # fmt: skip
-    """Assumes that the pairs in `bounds` ascend and, through `order` if it has items, name records of the columns.
+    """Assumes that the pairs in `bounds` ascend and, through `order` if it has items, name records
+    of the columns.
 
-    Encodes records bounds[2b]..bounds[2b + 1] as batch b, from `position` of `out` on; returns the position after the last, or -1
-    with nothing written beyond `out` where that is too small. `table` takes start, base and max timestamp of each batch.
-    A `header_size` of 61 gives each its header (the CRC stays zero), its base timestamp from its first record and deltas
-    from 0; with 0 the records continue a batch of `first_delta` records and `base_timestamp`. No timestamp, or -1, is `create_time`."""
+    Encodes records bounds[2b]..bounds[2b + 1] as batch b, from `position` of `out` on; returns the
+    position after the last, or -1 with nothing written beyond `out` where that is too small.
+    `table` takes start, base and max timestamp of each batch. A `header_size` of 61 gives each its
+    header (the CRC stays zero), its base timestamp from its first record and deltas from 0; with 0
+    the records continue a batch of `first_delta` records and `base_timestamp`. No timestamp, or -1,
+    is `create_time`."""
     for batch, (start, stop) in enumerate(bounds.reshape(-1, 2).tolist()):
         indexes = order[start:stop].tolist() if len(order) else list(range(start, stop))
         times = [create_time] * len(indexes)
@@ -73,7 +90,9 @@ def encode_batches(
         pieces = []
         for nth, (index, time) in enumerate(zip(indexes, times, strict=True)):
             body = b"\0" + varint(wrapped(time - base_timestamp)) + varint(first_delta + nth)
-            body += _field(key_data, key_offsets, key_valid, index) + _field(value_data, value_offsets, value_valid, index)
+            body += _field(key_data, key_offsets, key_valid, index) + _field(
+                value_data, value_offsets, value_valid, index
+            )
             headers = range(*header_offsets[index : index + 2].tolist()) if len(header_offsets) else range(0)
             body += varint(len(headers))
             for header in headers:
@@ -87,7 +106,8 @@ def encode_batches(
             count = first_delta + len(indexes)
             sequence = int(sequences[batch]) if len(sequences) else -1
             head = HEADER.pack(
-                base_offset, HEADER.size + len(records) - LENGTH_PREFIX_BYTES, leader_epoch, MAGIC, 0, attributes, count - 1,
+                base_offset, HEADER.size + len(records) - LENGTH_PREFIX_BYTES, leader_epoch, MAGIC, 0,
+                attributes, count - 1,
                 base_timestamp, newest, producer_id, producer_epoch, sequence, count,
             )  # fmt: skip
         size = len(head) + len(records)
@@ -101,9 +121,11 @@ def encode_batches(
 
 @kernel
 def cut_by_size(sizes: Int64, order: Int64, start: int, stop: int, room: int, limit: int, cuts: Int64) -> int:
-    """Assumes start <= stop within `order` (or `sizes`, without order) and room for stop - start + 1 `cuts`.
+    """Assumes start <= stop within `order` (or `sizes`, without order) and room for stop - start +
+    1 `cuts`.
 
-    Fills `cuts` with the ends of the pieces and returns how many there are; `records.cut` says what a piece is.
+    Fills `cuts` with the ends of the pieces and returns how many there are; `records.cut` says what
+    a piece is.
     """
     chosen = sizes[order[start:stop]] if len(order) else sizes[start:stop]
     running = np.cumsum(chosen)

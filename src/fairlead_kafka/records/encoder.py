@@ -35,14 +35,17 @@ _TIMESTAMP_DELTA_BYTES = 10
 def cut(piece: Slice, room_bytes: int, batch_limit_bytes: int) -> Int64:
     """Cut a slice into batches: their ends in slice coordinates, the last being `piece.stop`.
 
-    The first piece, `start` to the first position, fits `room_bytes`, later ones `batch_limit_bytes`; both count record
-    bytes (`sizes_bytes`) without the header of 61. Only the first piece may be empty (then its position is `start`);
-    every later one holds at least one record, however large that is.
+    The first piece, `start` to the first position, fits `room_bytes`, later ones
+    `batch_limit_bytes`; both count record bytes (`sizes_bytes`) without the header of 61. Only the
+    first piece may be empty (then its position is `start`); every later one holds at least one
+    record, however large that is.
     """
     _check_range(piece.columns, piece.order, piece.start, piece.stop)
     cuts = np.empty(max(1, piece.stop - piece.start + 1), np.int64)
     sizes = piece.columns.sizes_bytes()
-    count = cut_by_size(sizes, flat_order(piece.order), piece.start, piece.stop, room_bytes, batch_limit_bytes, cuts)
+    count = cut_by_size(
+        sizes, flat_order(piece.order), piece.start, piece.stop, room_bytes, batch_limit_bytes, cuts
+    )
     return cuts[:count]
 
 
@@ -62,14 +65,17 @@ def encode(
 ) -> EncodedBatch:
     """One batch of the records of `slices`, in their order.
 
-    `create_time_ms` is the timestamp of every record that brings none; `level` the codec's, None for its default.
-    Raises InvalidRecord for no records, RecordTooLarge beyond 2 GiB. Source: Kafka's `MemoryRecordsBuilder`.
+    `create_time_ms` is the timestamp of every record that brings none; `level` the codec's, None
+    for its default. Raises InvalidRecord for no records, RecordTooLarge beyond 2 GiB. Source:
+    Kafka's `MemoryRecordsBuilder`.
     """
     count = sum(each.stop - each.start for each in slices)
     if count <= 0:
         raise InvalidRecord("a batch needs at least one record; give slices that are not empty")
     timed = any(each.columns.timestamps_ms is not None for each in slices)
-    bound = HEADER_SIZE_BYTES + sum(_bound_bytes(each.columns, each.order, each.start, each.stop, count, timed) for each in slices)
+    bound = HEADER_SIZE_BYTES + sum(
+        _bound_bytes(each.columns, each.order, each.start, each.stop, count, timed) for each in slices
+    )
     _check_size(bound)
     attributes = _attributes(compression, transactional, control)
     out = np.empty(bound, np.uint8)
@@ -96,7 +102,8 @@ def encode(
         buffer[HEADER_SIZE_BYTES:] = packed
         out = np.frombuffer(buffer, np.uint8)
     HEADER.pack_into(
-        buffer, 0, base_offset, position - LENGTH_PREFIX_BYTES, partition_leader_epoch, MAGIC, 0, attributes, count - 1,
+        buffer, 0, base_offset, position - LENGTH_PREFIX_BYTES, partition_leader_epoch, MAGIC, 0, attributes,
+        count - 1,
         base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
     )  # fmt: skip
     stamp_crc(buffer, out, 0, position)
@@ -117,7 +124,8 @@ def encode_many(
     partition_leader_epoch: int = -1,
     records_bytes: int | None = None,
 ) -> list[EncodedBatch]:
-    """Uncompressed batches of one set of columns, in one kernel call: batch b has records `order[bounds[2b]:bounds[2b + 1]]`.
+    """Uncompressed batches of one set of columns, in one kernel call: batch b has records
+    `order[bounds[2b]:bounds[2b + 1]]`.
 
     `bounds` int64[2b]: a start and a stop for each batch, whose ranges need not touch (`bounds_of`
     makes them of cuts); `base_sequences` int64[b] or None for no producer id; `records_bytes`: the
@@ -138,13 +146,16 @@ def encode_many(
         # With an order this is also what checks the order's own items, which the kernel trusts.
         sizes = columns.sizes_bytes()
         stretches = [slice(start, stop) for start, stop in zip(listed[::2], listed[1::2], strict=True)]
-        records_bytes = sum(int((sizes[each] if order is None else sizes[order[each]]).sum()) for each in stretches)
+        records_bytes = sum(
+            int((sizes[each] if order is None else sizes[order[each]]).sum()) for each in stretches
+        )
     slack = _slack_bytes(most, columns.timestamps_ms is not None)
     out = np.empty(len(counts) * HEADER_SIZE_BYTES + records_bytes + sum(counts) * slack, np.uint8)
     table = np.empty(3 * len(counts), np.int64)
     end = encode_batches(
         *columns.flat(), flat_order(order), flat_order(bounds), flat_order(base_sequences), out, table,
-        0, HEADER_SIZE_BYTES, create_time_ms, create_time_ms, 0, _attributes(Compression.none, transactional, False),
+        0, HEADER_SIZE_BYTES, create_time_ms, create_time_ms, 0,
+        _attributes(Compression.none, transactional, False),
         producer_id, producer_epoch, base_offset, partition_leader_epoch,
     )  # fmt: skip
     assert end >= 0, "the bound on the batches' size was too low"
@@ -155,7 +166,9 @@ def encode_many(
     stamp_crcs(view, out, starts, end)
     return [
         EncodedBatch(view[start : start + size_bytes], count, size_bytes, size_bytes, newest_ms)
-        for start, size_bytes, count, newest_ms in zip(starts, sizes_bytes, counts, table[2::3].tolist(), strict=True)
+        for start, size_bytes, count, newest_ms in zip(
+            starts, sizes_bytes, counts, table[2::3].tolist(), strict=True
+        )
     ]
 
 
@@ -163,8 +176,11 @@ def _attributes(compression: Compression, transactional: bool, control: bool) ->
     return int(compression) | (TRANSACTIONAL_MASK if transactional else 0) | (CONTROL_MASK if control else 0)
 
 
-def _bound_bytes(columns: RecordColumns, order: Int64 | None, start: int, stop: int, batch_count: int, timed: bool) -> int:
-    """An upper bound of the encoded bytes of records start..stop, in batches of at most `batch_count` records.
+def _bound_bytes(
+    columns: RecordColumns, order: Int64 | None, start: int, stop: int, batch_count: int, timed: bool
+) -> int:
+    """An upper bound of the encoded bytes of records start..stop, in batches of at most
+    `batch_count` records.
 
     `timed`: timestamps may differ within a batch.
     """
@@ -176,7 +192,9 @@ def _bound_bytes(columns: RecordColumns, order: Int64 | None, start: int, stop: 
 
 def _slack_bytes(batch_count: int, timed: bool) -> int:
     """Bytes that a record may take beyond `sizes_bytes` in a batch of `batch_count` records."""
-    return (0 if batch_count <= _SHORT_DELTAS else _LONG_DELTA_BYTES) + (_TIMESTAMP_DELTA_BYTES if timed else 0)
+    return (0 if batch_count <= _SHORT_DELTAS else _LONG_DELTA_BYTES) + (
+        _TIMESTAMP_DELTA_BYTES if timed else 0
+    )
 
 
 def bounds_of(cuts: Int64) -> Int64:
@@ -197,5 +215,6 @@ def _check_range(columns: RecordColumns, order: Int64 | None, start: int, stop: 
 def _check_size(size_bytes: int) -> None:
     if size_bytes > BATCH_MAX_SIZE_BYTES:
         raise RecordTooLarge(
-            f"a batch of {size_bytes} bytes exceeds the {BATCH_MAX_SIZE_BYTES} that a batch's length can say; send fewer at once"
+            f"a batch of {size_bytes} bytes exceeds the {BATCH_MAX_SIZE_BYTES} that a batch's length can "
+            "say; send fewer at once"
         )

@@ -49,7 +49,10 @@ MESSAGES: dict[int, str] = {
 def magic(found: int) -> str:
     """The message for another magic byte than 2."""
     if found in (0, 1):
-        return f"a message set of magic {found}, from before Kafka 0.11, is not supported; only record batches of magic 2 are"
+        return (
+            f"a message set of magic {found}, from before Kafka 0.11, is not supported; only record "
+            "batches of magic 2 are"
+        )
     return f"a record batch has magic byte {found}; it must be 2"
 
 
@@ -66,10 +69,13 @@ def moved(error: DecodeError, by_bytes: int) -> DecodeError:
 def in_records(fault: int, position: int, header: BatchHeader) -> DecodeError:
     """The error for a fault found at `position` of the records of a batch.
 
-    For an uncompressed batch `position` counts from the start of the buffer. For a compressed one it counts
-    from the start of the inflated records, and the error's offset is where the compressed ones begin.
+    For an uncompressed batch `position` counts from the start of the buffer. For a compressed one
+    it counts from the start of the inflated records, and the error's offset is where the compressed
+    ones begin.
     """
     if header.codec:
         begin = header.position + HEADER_SIZE_BYTES
-        return DecodeError(f"{MESSAGES[fault]}, at byte {position} of the inflated records of the batch", begin)
+        return DecodeError(
+            f"{MESSAGES[fault]}, at byte {position} of the inflated records of the batch", begin
+        )
     return DecodeError(MESSAGES[fault], position)

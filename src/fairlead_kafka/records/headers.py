@@ -65,12 +65,15 @@ def _codec_names(codecs: npt.NDArray[np.int64]) -> pa.Array:
     return column_from_list("codec", names).to_arrow(text=True)
 
 
-def headers_of(data: Data, first: int, end: int, *, measure: bool = False, check_crcs: bool = True) -> pa.RecordBatch:
-    """The batches in `data` whose last offset lies in [first, end), as a record batch of `HEADER_SCHEMA`.
+def headers_of(
+    data: Data, first: int, end: int, *, measure: bool = False, check_crcs: bool = True
+) -> pa.RecordBatch:
+    """The batches in `data` whose last offset lies in [first, end), as a record batch of
+    `HEADER_SCHEMA`.
 
-    By its last offset each batch belongs to one of several ranges that lie side by side, also where a range begins within a batch. With
-    `measure` compressed batches are inflated, one at a time, to know their size. A last batch that is cut short is left out. DecodeError
-    for garbage.
+    By its last offset each batch belongs to one of several ranges that lie side by side, also where
+    a range begins within a batch. With `measure` compressed batches are inflated, one at a time, to
+    know their size. A last batch that is cut short is left out. DecodeError for garbage.
     """
     array = read_only(np.frombuffer(data, np.uint8)) if len(data) else read_only(np.empty(0, np.uint8))
     rows = scan_rows(array)
@@ -110,7 +113,9 @@ def _typed(values: Any, kind: pa.DataType) -> pa.Array:
     return values.cast(kind)
 
 
-def _uncompressed(array: npt.NDArray[np.uint8], rows: Table, codecs: npt.NDArray[np.int64], measure: bool) -> pa.Array:
+def _uncompressed(
+    array: npt.NDArray[np.uint8], rows: Table, codecs: npt.NDArray[np.int64], measure: bool
+) -> pa.Array:
     sizes = rows[:, _FIELDS["size_bytes"]].copy()
     compressed = codecs != 0
     if not measure:
@@ -126,7 +131,8 @@ def _uncompressed(array: npt.NDArray[np.uint8], rows: Table, codecs: npt.NDArray
 
 
 def _times(times_ms: npt.NDArray[np.int64], unknown: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Microseconds since 1970; null where there is no time, or one that Python's and Spark's calendars do not have."""
+    """Microseconds since 1970; null where there is no time, or one that Python's and Spark's
+    calendars do not have."""
     sound = (times_ms >= 0) & (times_ms <= _LAST_TIME_MS)
     if unknown is not None:
         sound &= ~unknown

@@ -1,8 +1,8 @@
 """The record batch v2 on the wire: where each header field lies, and the header as a value.
 
-Source: Kafka's `DefaultRecordBatch` and `DefaultRecord`, KIP-98. All integers are big-endian; inside records they are
-zigzag varints. The CRC-32C covers everything from the attributes to the end, so the base offset and the leader epoch
-may be stamped without touching it.
+Source: Kafka's `DefaultRecordBatch` and `DefaultRecord`, KIP-98. All integers are big-endian;
+inside records they are zigzag varints. The CRC-32C covers everything from the attributes to the
+end, so the base offset and the leader epoch may be stamped without touching it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ HEADER_SIZE_BYTES = 61
 LENGTH_PREFIX_BYTES = 12
 """Base offset and batch length: the part the batch length does not count."""
 RECORD_MIN_SIZE_BYTES = 7
-"""Length, attributes, timestamp delta, offset delta, key length, value length and header count, one byte each."""
+"""Length, attributes, timestamp delta, offset delta, key length, value length and header count, one
+byte each."""
 BATCH_MAX_SIZE_BYTES = 2**31 - 1
 
 BASE_OFFSET = 0
@@ -46,11 +47,12 @@ TIMESTAMP_TYPE_MASK = 0x08
 TRANSACTIONAL_MASK = 0x10
 CONTROL_MASK = 0x20
 DELETE_HORIZON_MASK = 0x40
-"""The base timestamp is the time at which the batch's tombstones go (KIP-534); deltas count from it all the same."""
+"""The base timestamp is the time at which the batch's tombstones go (KIP-534); deltas count from it
+all the same."""
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
-"""The whole header: base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base and max timestamp,
-producer id, producer epoch, base sequence, count."""
+"""The whole header: base offset, length, leader epoch, magic, CRC, attributes, last offset delta,
+base and max timestamp, producer id, producer epoch, base sequence, count."""
 assert HEADER.size == HEADER_SIZE_BYTES
 
 
@@ -87,8 +89,8 @@ class TimestampType(IntEnum):
 class BatchHeader(NamedTuple):
     """The header of one record batch, and where it lies.
 
-    `position` is the byte in the scanned buffer where the batch starts; `size_bytes` counts the whole batch, header
-    included. Offsets are absolute, timestamps milliseconds since 1970.
+    `position` is the byte in the scanned buffer where the batch starts; `size_bytes` counts the
+    whole batch, header included. Offsets are absolute, timestamps milliseconds since 1970.
     """
 
     position: int
@@ -112,7 +114,8 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record, or -1 without a producer id; wraps after 2**31 - 1 as Kafka's does."""
+        """Sequence of the last record, or -1 without a producer id; wraps after 2**31 - 1 as
+        Kafka's does."""
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
@@ -151,7 +154,8 @@ class BatchHeader(NamedTuple):
 class EncodedBatch(NamedTuple):
     """A finished batch.
 
-    `buffer` is the whole batch, writable; `uncompressed_bytes` its size had it not been compressed; `count` its records.
+    `buffer` is the whole batch, writable; `uncompressed_bytes` its size had it not been compressed;
+    `count` its records.
     """
 
     buffer: memoryview

@@ -22,7 +22,8 @@ def columns_from_lists(
 ) -> RecordColumns:
     """Columns of records gathered one by one; a timestamp of -1 leaves it to the create time.
 
-    Raises InvalidRecord if a key, value or header is not bytes (a header's key: str), or if the lists differ in length.
+    Raises InvalidRecord if a key, value or header is not bytes (a header's key: str), or if the
+    lists differ in length.
     """
     count = len(values)
     for name, other in (("keys", keys), ("headers", headers), ("timestamps", timestamps_ms)):
@@ -61,8 +62,11 @@ def _column_or_none(name: str, items: Sequence[Any]) -> BinaryColumn | None:
 
 
 def headers_from_lists(headers: Sequence[Sequence[tuple[str, bytes | None]] | None]) -> HeaderColumns | None:
-    """Headers of records gathered one by one; None if none has any. InvalidRecord for what is no pair of a str and bytes (or None)."""
-    lengths: npt.NDArray[np.int64] = np.array([0 if each is None else len(each) for each in headers], np.int64)
+    """Headers of records gathered one by one; None if none has any. InvalidRecord for what is no
+    pair of a str and bytes (or None)."""
+    lengths: npt.NDArray[np.int64] = np.array(
+        [0 if each is None else len(each) for each in headers], np.int64
+    )
     if not lengths.any():
         return None
     flat = list(chain.from_iterable(each for each in headers if each))
@@ -73,4 +77,6 @@ def headers_from_lists(headers: Sequence[Sequence[tuple[str, bytes | None]] | No
         raise InvalidRecord("a header is not a pair of a str and bytes (or None)") from None
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    return HeaderColumns(offsets, column_from_list("header's key", names), column_from_list("header's value", values))
+    return HeaderColumns(
+        offsets, column_from_list("header's key", names), column_from_list("header's value", values)
+    )

@@ -36,13 +36,21 @@ class Part(NamedTuple):
     next_offset: int
 
 
-def part_of(array: Bytes, header: BatchHeader, from_offset: int, limit_bytes: int = INFLATED_BATCH_MAX_BYTES) -> Part:
-    """The first part of a compressed batch that holds a record at `from_offset` or later, or the last part if none does.
+def part_of(
+    array: Bytes, header: BatchHeader, from_offset: int, limit_bytes: int = INFLATED_BATCH_MAX_BYTES
+) -> Part:
+    """The first part of a compressed batch that holds a record at `from_offset` or later, or the
+    last part if none does.
 
-    DecodeError for garbage, for a record larger than `limit_bytes`, and for a batch beyond `INFLATED_IN_PARTS_MAX_BYTES`.
+    DecodeError for garbage, for a record larger than `limit_bytes`, and for a batch beyond
+    `INFLATED_IN_PARTS_MAX_BYTES`.
     """
     buffer = np.empty(limit_bytes, np.uint8)
-    pieces = inflated_pieces(header.compression, array[header.position + HEADER_SIZE_BYTES : header.stop], min(PIECE_BYTES, limit_bytes))
+    pieces = inflated_pieces(
+        header.compression,
+        array[header.position + HEADER_SIZE_BYTES : header.stop],
+        min(PIECE_BYTES, limit_bytes),
+    )
     rest: Data = b""
     filled = seen = dropped = 0
     ended = False
@@ -57,7 +65,9 @@ def part_of(array: Bytes, header: BatchHeader, from_offset: int, limit_bytes: in
         count, stop, last_delta, fault = whole_records(read_only(buffer), filled, header.count - seen)
         seen += count
         if ended and (fault or seen < header.count or stop < filled):
-            raise faults.in_records(fault or (faults.COUNT if seen < header.count else faults.BATCH_REST), dropped + stop, header)
+            raise faults.in_records(
+                fault or (faults.COUNT if seen < header.count else faults.BATCH_REST), dropped + stop, header
+            )
         if not count:
             raise (
                 faults.in_records(fault or faults.BATCH_REST, dropped + stop, header)
@@ -104,12 +114,16 @@ def inflated_pieces(codec: Compression, data: Data, piece_bytes: int) -> Iterato
 
 def _counted(total: int, more: int, codec: Compression) -> int:
     if total + more > INFLATED_IN_PARTS_MAX_BYTES:
-        raise DecodeError(f"{codec.name} data inflate to more than the limit of {INFLATED_IN_PARTS_MAX_BYTES} bytes", 0)
+        raise DecodeError(
+            f"{codec.name} data inflate to more than the limit of {INFLATED_IN_PARTS_MAX_BYTES} bytes", 0
+        )
     return total + more
 
 
 def _too_large(header: BatchHeader, limit_bytes: int) -> DecodeError:
-    return DecodeError(f"a record takes more than {limit_bytes} bytes uncompressed", header.position + HEADER_SIZE_BYTES)
+    return DecodeError(
+        f"a record takes more than {limit_bytes} bytes uncompressed", header.position + HEADER_SIZE_BYTES
+    )
 
 
 _CUT_SHORT = frozenset({faults.TRUNCATED, faults.RECORD_LENGTH})

@@ -30,11 +30,14 @@ from fairlead_kafka.records.layout import (
 def recompress(data: Data, header: BatchHeader, codec: Compression, level: int | None = None) -> bytes:
     """The batch with its records compressed by `codec`. DecodeError if they cannot be inflated."""
     array, start, stop = records_of(data, header)
-    return _made(header, compress(codec, array[start:stop], level), codec, header.count, header.max_timestamp_ms)
+    return _made(
+        header, compress(codec, array[start:stop], level), codec, header.count, header.max_timestamp_ms
+    )
 
 
 def keep(data: Data, header: BatchHeader, kept: Bools, max_timestamp_ms: int) -> bytes:
-    """The batch with those of its records that are `kept` (bool[count]), perhaps none; `max_timestamp_ms` is their newest.
+    """The batch with those of its records that are `kept` (bool[count]), perhaps none;
+    `max_timestamp_ms` is their newest.
 
     DecodeError for garbage.
     """

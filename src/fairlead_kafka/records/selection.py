@@ -11,7 +11,8 @@ from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, RecordCo
 
 
 def gather(columns: RecordColumns, rows: Int64) -> RecordColumns:
-    """Records `rows` (int64[n]) of `columns`, in that order, as columns that share no memory with them."""
+    """Records `rows` (int64[n]) of `columns`, in that order, as columns that share no memory with
+    them."""
     keys, values = _gathered(columns.keys, rows), _gathered(columns.values, rows)
     stamps = None if columns.timestamps_ms is None else columns.timestamps_ms[rows]
     headers = None if columns.headers is None else _gathered_headers(columns.headers, rows)
@@ -26,9 +27,12 @@ def _gathered(column: BinaryColumn | None, rows: Int64) -> BinaryColumn | None:
 
     from fairlead_kafka.records.arrow import columns_from_arrow
 
-    # The system's pool: Arrow's own keeps what it freed, and this is done to get memory back.
-    # From the buffer: `pa.array` would import pandas where it is installed, and cannot while the interpreter is ending.
-    indices = pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))])
+    # The system's pool: Arrow's own keeps what it freed, and this is done to get memory back. From
+    # the buffer: `pa.array` would import pandas where it is installed, and cannot while the
+    # interpreter is ending.
+    indices = pa.Array.from_buffers(
+        pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))]
+    )
     taken: Any = pc.take(column.to_arrow(), indices, memory_pool=pa.system_memory_pool())
     ((made, _),) = columns_from_arrow(pa.record_batch({"value": taken}))
     return made.values
@@ -39,5 +43,7 @@ def _gathered_headers(headers: HeaderColumns, rows: Int64) -> HeaderColumns:
     offsets = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     items = np.repeat(starts - offsets[:-1], counts) + np.arange(offsets[-1], dtype=np.int64)
-    keys, values = (_gathered(column, items) or all_null(len(items)) for column in (headers.keys, headers.values))
+    keys, values = (
+        _gathered(column, items) or all_null(len(items)) for column in (headers.keys, headers.values)
+    )
     return HeaderColumns(offsets, keys, values)

@@ -1,8 +1,10 @@
-"""The framing of snappy that Kafka uses: xerial's `SnappyOutputStream`, which is not snappy's own frame format.
+"""The framing of snappy that Kafka uses: xerial's `SnappyOutputStream`, which is not snappy's own
+frame format.
 
-A stream is the magic 0x82 "SNAPPY" 0x00, a version and the lowest version that can read it (1 and 1, big-endian), then
-chunks, each a big-endian length and a raw snappy block. Some writers put the versions little-endian (redpanda,
-kafka-python issue 2414), so they are not looked at. A stream without the magic is one raw block (librdkafka writes that).
+A stream is the magic 0x82 "SNAPPY" 0x00, a version and the lowest version that can read it (1 and
+1, big-endian), then chunks, each a big-endian length and a raw snappy block. Some writers put the
+versions little-endian (redpanda, kafka-python issue 2414), so they are not looked at. A stream
+without the magic is one raw block (librdkafka writes that).
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ def compress(data: memoryview) -> bytes:
 
 
 def decompress(data: memoryview, limit_bytes: int) -> bytearray:
-    """The bytes in a xerial stream or a raw block; DecodeError for garbage or for more than `limit_bytes`."""
+    """The bytes in a xerial stream or a raw block; DecodeError for garbage or for more than
+    `limit_bytes`."""
     inflated = bytearray()
     for start, stop in blocks(data):
         _append_block(inflated, data, start, stop, limit_bytes)
@@ -64,13 +67,16 @@ def blocks(data: memoryview) -> Iterator[tuple[int, int]]:
         (size,) = _LENGTH.unpack_from(data, position)
         begin = position + _LENGTH.size
         if not 0 < size <= len(data) - begin:
-            raise DecodeError(f"a snappy chunk of {size} bytes does not fit the {len(data) - begin} that are left", position)
+            raise DecodeError(
+                f"a snappy chunk of {size} bytes does not fit the {len(data) - begin} that are left", position
+            )
         yield begin, begin + size
         position = begin + size
 
 
 def _append_block(inflated: bytearray, data: memoryview, start: int, stop: int, limit_bytes: int) -> None:
-    """Inflate the raw block `data[start:stop]` onto the end of `inflated`; the block says its size first."""
+    """Inflate the raw block `data[start:stop]` onto the end of `inflated`; the block says its size
+    first."""
     block = data[start:stop]
     try:
         size = int(cramjam.snappy.decompress_raw_len(block))
@@ -78,7 +84,9 @@ def _append_block(inflated: bytearray, data: memoryview, start: int, stop: int, 
         raise DecodeError(f"not snappy: {error}", start) from None
     have = len(inflated)
     if have + size > limit_bytes:
-        raise InflatesTooFar(f"snappy data inflate to {have + size} bytes or more, over the limit of {limit_bytes}", start)
+        raise InflatesTooFar(
+            f"snappy data inflate to {have + size} bytes or more, over the limit of {limit_bytes}", start
+        )
     if size > _RATIO_MAX * len(block) + _RATIO_SLACK_BYTES:
         raise DecodeError(f"a snappy block of {len(block)} bytes cannot hold the {size} it claims", start)
     inflated.extend(bytes(size))

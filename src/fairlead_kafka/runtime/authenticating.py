@@ -60,7 +60,9 @@ def authenticate(handle: Handle, link: Seat, effect: Authenticate, deliver: Deli
         done()
 
 
-def _asker(handle: Handle, link: Seat, effect: Authenticate) -> tuple[Authenticator | ServerAuthenticator, Callable[[], Authenticated]]:
+def _asker(
+    handle: Handle, link: Seat, effect: Authenticate
+) -> tuple[Authenticator | ServerAuthenticator, Callable[[], Authenticated]]:
     """The authenticator for the next message of a log-in, and a function that asks it."""
     transport = handle.transport
     if transport is None:
@@ -74,7 +76,9 @@ def _asker(handle: Handle, link: Seat, effect: Authenticate) -> tuple[Authentica
     server = cast("ServerAuthenticator | None", link.authenticator)
     if server is None:
         assert link.listener is not None, "only what was accepted names a mechanism"
-        server = link.authenticator = cast("ServingTransport", transport).server_authenticator(link.listener, effect.mechanism)
+        server = link.authenticator = cast("ServingTransport", transport).server_authenticator(
+            link.listener, effect.mechanism
+        )
 
     def judge() -> Authenticated:
         answer = server.next(challenge or b"")
@@ -86,7 +90,9 @@ def _asker(handle: Handle, link: Seat, effect: Authenticate) -> tuple[Authentica
 def _guarded(effect: Authenticate, ask: Callable[[], Authenticated]) -> Authenticated:
     try:
         return ask()
-    except Exception as error:  # a library's, or a user's token provider, too: its caller is told, and the host goes on
+    except (
+        Exception
+    ) as error:  # a library's, or a user's token provider, too: its caller is told, and the host goes on
         return _refused(effect, error)
 
 
@@ -94,7 +100,9 @@ def _refused(effect: Authenticate, error: Exception) -> Authenticated:
     """The answer for a failed log-in. A missing setting is as final as the other end's refusal."""
     refusal = error
     if effect.mechanism is not None and not isinstance(error, AuthenticationFailed):
-        _logger.warning("a log-in by %s could not be looked at: %s: %s", effect.mechanism, type(error).__name__, error)
+        _logger.warning(
+            "a log-in by %s could not be looked at: %s: %s", effect.mechanism, type(error).__name__, error
+        )
         refusal = AuthenticationFailed(NOT_LOOKED_AT)
     elif isinstance(error, ConfigError):
         refusal = AuthenticationFailed(str(error))

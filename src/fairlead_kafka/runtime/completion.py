@@ -20,7 +20,8 @@ a lock is heard when that wait ends."""
 
 
 class Completion:
-    """Set once, by `set_result` or `set_error`; the first counts, later ones are ignored. All methods from any thread.
+    """Set once, by `set_result` or `set_error`; the first counts, later ones are ignored. All
+    methods from any thread.
 
     It has no lock of its own: the setter marks it done and then takes waiters and callbacks off
     their lists one by one; a thread that adds one looks at the mark afterwards. So either the
@@ -54,7 +55,8 @@ class Completion:
         return self._done
 
     def result(self, timeout_s: float | None = None) -> Any:
-        """The result, waited for; raises the error if it failed, TimedOut after `timeout_s` (None: no limit).
+        """The result, waited for; raises the error if it failed, TimedOut after `timeout_s` (None:
+        no limit).
 
         Ctrl-C comes through while waiting, within LISTENS_S.
         """
@@ -63,7 +65,9 @@ class Completion:
             waiter.acquire()
             self._waiters.append(waiter)
             left_s = TIMEOUT_MAX if timeout_s is None else max(timeout_s, 0)
-            while not self._done and not waiter.acquire(timeout=min(left_s, LISTENS_S)) and left_s > LISTENS_S:
+            while (
+                not self._done and not waiter.acquire(timeout=min(left_s, LISTENS_S)) and left_s > LISTENS_S
+            ):
                 left_s -= LISTENS_S
             if not self._done:
                 raise TimedOut(f"no answer within {timeout_s} s")
@@ -76,7 +80,8 @@ class Completion:
         return self._error
 
     def add_done_callback(self, function: Callable[[Completion], object]) -> None:
-        """Call `function(self)` once it is done: on the host's thread, or here and now if it is already."""
+        """Call `function(self)` once it is done: on the host's thread, or here and now if it is
+        already."""
         self._callbacks.append(function)
         if self._done:
             self._call_back()
@@ -101,7 +106,8 @@ class Completion:
 
 
 def wrap_async(completion: Completion, loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Future[Any]:
-    """A future of `loop` (None: the running one) that follows `completion`. Cancelling it leaves the operation alone."""
+    """A future of `loop` (None: the running one) that follows `completion`. Cancelling it leaves
+    the operation alone."""
     import asyncio
 
     running = loop or asyncio.get_running_loop()

@@ -1,8 +1,9 @@
 """File descriptors kept in reserve, so that connections never take the last one from files.
 
-A process gets a bounded number of them (`RLIMIT_NOFILE`), and connections, files and whatever else runs in the process share them. So a
-listener closes a connection again whose number is too near the limit (`too_near_the_limit`), and a disk keeps some descriptors open that it
-uses for nothing else: when there is no other left, it closes one and takes the next thing from there.
+A process gets a bounded number of them (`RLIMIT_NOFILE`), and connections, files and whatever else
+runs in the process share them. So a listener closes a connection again whose number is too near the
+limit (`too_near_the_limit`), and a disk keeps some descriptors open that it uses for nothing else:
+when there is no other left, it closes one and takes the next thing from there.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def too_near_the_limit(descriptor: int) -> bool:
     The system always gives the lowest number that is free.
     """
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return limit != resource.RLIM_INFINITY and descriptor >= limit - min(DESCRIPTORS_KEPT_FROM_CONNECTIONS, limit // 4)
+    return limit != resource.RLIM_INFINITY and descriptor >= limit - min(
+        DESCRIPTORS_KEPT_FROM_CONNECTIONS, limit // 4
+    )
 
 
 class Reserve:

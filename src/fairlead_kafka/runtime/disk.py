@@ -1,11 +1,13 @@
 """File effects on a real disk: appends and reads at once, in the page cache; syncs on a thread.
 
-Effects on one path are carried out in order. `FileSync` and `FileReplace` wait for the device and run on one worker thread; after a
-replace, effects on the same path (or a folder that holds it) are held back until it is done. A sync holds nothing back: it covers
-what was appended before it was asked for, and at times more.
+Effects on one path are carried out in order. `FileSync` and `FileReplace` wait for the device and
+run on one worker thread; after a replace, effects on the same path (or a folder that holds it) are
+held back until it is done. A sync holds nothing back: it covers what was appended before it was
+asked for, and at times more.
 
-A process may run out of descriptors because of its connections, which is no fault of its disk: no effect fails of it. Some are kept in
-reserve (`descriptors`), and where they do not suffice the effect is tried again a little later, with what is behind it on its path.
+A process may run out of descriptors because of its connections, which is no fault of its disk: no
+effect fails of it. Some are kept in reserve (`descriptors`), and where they do not suffice the
+effect is tried again a little later, with what is behind it on its path.
 """
 
 from __future__ import annotations
@@ -19,7 +21,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead_kafka.core.effects import Buffer, FileAppend, FileDelete, FileEffect, FileList, FileRead, FileReplace, FileSync, FileTruncate
+from fairlead_kafka.core.effects import (
+    Buffer,
+    FileAppend,
+    FileDelete,
+    FileEffect,
+    FileList,
+    FileRead,
+    FileReplace,
+    FileSync,
+    FileTruncate,
+)
 from fairlead_kafka.core.events import FileDone
 from fairlead_kafka.runtime.descriptors import RETRY_NS, Reserve, is_shortage
 from fairlead_kafka.runtime.handle import Handle
@@ -49,7 +61,8 @@ class _OpenFile:
 
 
 class Disk:
-    """Carries out file effects for one host. All calls from the host's thread; answers come through `deliver`."""
+    """Carries out file effects for one host. All calls from the host's thread; answers come through
+    `deliver`."""
 
     def __init__(
         self,
@@ -62,8 +75,12 @@ class Disk:
         self._call_later = call_later
         self._reserve = Reserve()
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
-        self._fresh: dict[str, None] = {}  # made by us and not synced since: their folders have to be synced as well
-        self._held: dict[str, list[tuple[Handle, FileEffect]]] = {}  # path under replacement → effects that wait for it
+        self._fresh: dict[
+            str, None
+        ] = {}  # made by us and not synced since: their folders have to be synced as well
+        self._held: dict[
+            str, list[tuple[Handle, FileEffect]]
+        ] = {}  # path under replacement → effects that wait for it
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
         self._closed = False
@@ -265,7 +282,8 @@ def _related(path: str, other: str) -> bool:
 
 
 def _write_all(descriptor: int, buffers: Sequence[Buffer]) -> int:
-    """Write buffers in order, without joining them; gives the bytes written. OSError may leave some of them written."""
+    """Write buffers in order, without joining them; gives the bytes written. OSError may leave some
+    of them written."""
     views = [view for view in (memoryview(buffer).cast("B") for buffer in buffers) if view.nbytes]
     total = 0
     first = 0
@@ -316,6 +334,8 @@ def _sync_folders(folder: str) -> None:
 
 def _list_files(effect: FileList) -> list[tuple[str, int]]:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(effect.path) as entries:
-        files = [entry for entry in entries if entry.is_file() and not entry.name.endswith(REPLACEMENT_SUFFIX)]
+        files = [
+            entry for entry in entries if entry.is_file() and not entry.name.endswith(REPLACEMENT_SUFFIX)
+        ]
         return sorted((entry.name, entry.stat().st_size) for entry in files)
     return []

@@ -26,4 +26,6 @@ def keep_freed_memory(kept_bytes: int = KEPT_BYTES) -> bool:
         set_option = ctypes.CDLL(None).mallopt
     except (OSError, TypeError, AttributeError):  # another C library, or another system
         return False
-    return bool(set_option(_MMAP_THRESHOLD, _ALLOCATED_ALONE_BYTES) and set_option(_TRIM_THRESHOLD, kept_bytes))
+    return bool(
+        set_option(_MMAP_THRESHOLD, _ALLOCATED_ALONE_BYTES) and set_option(_TRIM_THRESHOLD, kept_bytes)
+    )

@@ -59,7 +59,8 @@ class Handle:
         """When its host looks at the deadline again."""
         self.last_accepted = 0
         self.work_ns: Callable[[], int] | None = None
-        """On the virtual host: asked after each step how long it took (see `VirtualHost`). None: no time."""
+        """On the virtual host: asked after each step how long it took (see `VirtualHost`). None: no
+        time."""
         self.busy_until_ns = 0
         """When its last step ends, on the virtual host's clock."""
         self.links: dict[int, Any] = {}
@@ -89,7 +90,9 @@ def call(effect: Call) -> None:
     """Run a user's callback; what it raises is logged, not passed on."""
     try:
         effect.function(*effect.arguments)
-    except BaseException:  # asyncio's CancelledError or a SystemExit is no reason to end the loop of everyone else
+    except (
+        BaseException
+    ):  # asyncio's CancelledError or a SystemExit is no reason to end the loop of everyone else
         _log.exception("a callback raised")
 
 
@@ -104,7 +107,8 @@ def crash(handle: Handle, error: Exception, release: Callable[[Handle], None]) -
 def give_up(handle: Handle, error: Exception) -> None:
     """Tell a machine that it will not be stepped again, by its optional `crashed(error)`.
 
-    That may return effects, of which Resolve and Call are carried out: a chance to fail what callers still wait for.
+    That may return effects, of which Resolve and Call are carried out: a chance to fail what
+    callers still wait for.
     """
     crashed = getattr(handle.machine, "crashed", None)
     if crashed is None:
@@ -126,4 +130,6 @@ def refuse(handle: Handle, operation: Any) -> None:
     completion = getattr(operation, "completion", None)
     if completion is not None and hasattr(completion, "set_error"):
         why = f"it failed earlier: {handle.error!r}" if handle.error is not None else "it is closed"
-        completion.set_error(UsageError(f"{type(handle.machine).__name__} takes no operations any more, {why}"))
+        completion.set_error(
+            UsageError(f"{type(handle.machine).__name__} takes no operations any more, {why}")
+        )

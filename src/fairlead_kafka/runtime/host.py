@@ -54,10 +54,12 @@ _log = logging.getLogger("fairlead_kafka.runtime")
 
 
 class SelectorHost:
-    """Runs machines. `start`, `add`, `remove`, `submit`, `wake` and `close` may be called from any thread; the rest is the loop's.
+    """Runs machines. `start`, `add`, `remove`, `submit`, `wake` and `close` may be called from any
+    thread; the rest is the loop's.
 
-    A machine that raises is logged and ended; the others go on. After `os.fork` the child must make a host of its own: using this
-    one raises UsageError there. What is not closed at the end of the process is closed then.
+    A machine that raises is logged and ended; the others go on. After `os.fork` the child must make
+    a host of its own: using this one raises UsageError there. What is not closed at the end of the
+    process is closed then.
     """
 
     def __init__(self, name: str = "fairlead") -> None:
@@ -82,18 +84,32 @@ class SelectorHost:
         self._resolver = Resolver(self._post)
         self._aside = on_a_thread(self._post)
         self._login = partial(authenticate, deliver=self.deliver, aside=self._aside)
-        self._disk = Disk(self.deliver, self._post, lambda wait_ns, function: self.call_at(monotonic_ns() + wait_ns, function))
+        self._disk = Disk(
+            self.deliver,
+            self._post,
+            lambda wait_ns, function: self.call_at(monotonic_ns() + wait_ns, function),
+        )
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._carriers: dict[type, Callable[[Handle, Any], None]] = {
-            Write: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: link.write(effect.buffers)),
+            Write: lambda handle, effect: self._on_link(
+                handle, effect.connection, lambda link: link.write(effect.buffers)
+            ),
             Resolve: lambda _handle, effect: resolve(effect),
             Call: lambda _handle, effect: call(effect),
             Connect: self._connect,
             Close: self._close,
-            Hold: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: link.hold(effect.held)),
-            Fill: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: link.fill(effect.room)),
-            Authenticate: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: self._login(handle, link, effect)),
-            AwaitSent: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: link.await_sent(effect.position)),
+            Hold: lambda handle, effect: self._on_link(
+                handle, effect.connection, lambda link: link.hold(effect.held)
+            ),
+            Fill: lambda handle, effect: self._on_link(
+                handle, effect.connection, lambda link: link.fill(effect.room)
+            ),
+            Authenticate: lambda handle, effect: self._on_link(
+                handle, effect.connection, lambda link: self._login(handle, link, effect)
+            ),
+            AwaitSent: lambda handle, effect: self._on_link(
+                handle, effect.connection, lambda link: link.await_sent(effect.position)
+            ),
             Listen: self._listen,
             StopListening: stop_listening,
             HoldListener: hold_listener,
@@ -114,7 +130,8 @@ class SelectorHost:
         return self._thread is threading.current_thread()
 
     def is_forked(self) -> bool:
-        """True in a process that was forked away from the one that made this host; the loop did not come along."""
+        """True in a process that was forked away from the one that made this host; the loop did not
+        come along."""
         return os.getpid() != self._process
 
     def start(self) -> None:
@@ -142,7 +159,8 @@ class SelectorHost:
         self._post(lambda: self._end(handle))
 
     def submit(self, handle: Handle, operation: object) -> None:
-        """Deliver `events.Submitted(operation)`; if the machine has ended, fail `operation.completion`. UsageError once closed."""
+        """Deliver `events.Submitted(operation)`; if the machine has ended, fail
+        `operation.completion`. UsageError once closed."""
         if self._closed or os.getpid() != self._process:
             self._check()
         self._inbox.append((handle, operation))
@@ -156,7 +174,8 @@ class SelectorHost:
         self._post(lambda: self._queue(handle))
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """End all machines and the thread, waiting for at most `timeout_s`; connections being drained get that long. Idempotent."""
+        """End all machines and the thread, waiting for at most `timeout_s`; connections being
+        drained get that long. Idempotent."""
         with self._lock:
             first = not self._closed
             self._closed = True
@@ -174,7 +193,10 @@ class SelectorHost:
 
     def _check(self) -> None:
         if os.getpid() != self._process:
-            raise UsageError(f"host {self.name!r} belongs to another process (it was forked away): make a new one in this process")
+            raise UsageError(
+                f"host {self.name!r} belongs to another process (it was forked away): make a new one in this "
+                "process"
+            )
         if self._closed:
             raise UsageError(f"host {self.name!r} is closed")
 
@@ -184,7 +206,8 @@ class SelectorHost:
             self._interrupt()
 
     def _interrupt(self) -> None:
-        # One byte is enough however many wait: the loop looks through the whole inbox before it sleeps again.
+        # One byte is enough however many wait: the loop looks through the whole inbox before it
+        # sleeps again.
         try:
             self._asleep = False
             self._waker.wake()
@@ -245,7 +268,8 @@ class SelectorHost:
             self._step(handle)
 
     def _empty_inbox(self) -> None:
-        # What is put in meanwhile waits for the next turn, so that a busy submitter cannot keep the loop here.
+        # What is put in meanwhile waits for the next turn, so that a busy submitter cannot keep the
+        # loop here.
         for _ in range(len(self._inbox)):
             handle, item = self._inbox.popleft()
             if handle is None:
@@ -289,9 +313,14 @@ class SelectorHost:
         self._schedule(handle)
 
     def _schedule(self, handle: Handle) -> None:
-        # A deadline that moves away needs no new entry: the loop looks again when the old one comes up.
+        # A deadline that moves away needs no new entry: the loop looks again when the old one comes
+        # up.
         deadline_ns = handle.deadline_ns
-        if deadline_ns is None or handle.ended or (handle.scheduled_ns is not None and handle.scheduled_ns <= deadline_ns):
+        if (
+            deadline_ns is None
+            or handle.ended
+            or (handle.scheduled_ns is not None and handle.scheduled_ns <= deadline_ns)
+        ):
             return
         handle.scheduled_ns = deadline_ns
         heapq.heappush(self._due, (deadline_ns, next(self._serial), handle))

@@ -23,13 +23,17 @@ class Listener:
     """One listening socket. `on_accept(socket, peer)` takes each connection."""
 
     PAUSE_NS = NS_PER_S // 10
-    """How long to leave the queue of connections alone after the process ran out of file descriptors."""
+    """How long to leave the queue of connections alone after the process ran out of file
+    descriptors."""
 
-    def __init__(self, loop: Loop, host: str, port: int, on_accept: Callable[[socket.socket, str], None]) -> None:
+    def __init__(
+        self, loop: Loop, host: str, port: int, on_accept: Callable[[socket.socket, str], None]
+    ) -> None:
         self._loop = loop
         self._on_accept = on_accept
         addresses = look_up(host, port, socket.AI_PASSIVE)
-        # localhost has two addresses and clients may be told either; the older is the one that all of them try.
+        # localhost has two addresses and clients may be told either; the older is the one that all
+        # of them try.
         family, name = min(addresses, key=lambda address: address[0] != socket.AF_INET)
         self._socket: socket.socket | None = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -70,7 +74,10 @@ class Listener:
         now_ns = self._loop.now_ns()
         if now_ns >= self._warn_again_ns:
             self._warn_again_ns = now_ns + WARNINGS_APART_NS
-            _log.warning("connections to port %d are closed: the process has hardly a descriptor left (ulimit -n)", self.port)
+            _log.warning(
+                "connections to port %d are closed: the process has hardly a descriptor left (ulimit -n)",
+                self.port,
+            )
 
     def hold(self, held: bool) -> None:
         """Accept no connections, or go on accepting."""
@@ -90,7 +97,9 @@ class Listener:
             self._socket = None
 
 
-def listen(loop: Loop, handle: Handle, effect: Listen, on_accept: Callable[[socket.socket, str], None]) -> None:
+def listen(
+    loop: Loop, handle: Handle, effect: Listen, on_accept: Callable[[socket.socket, str], None]
+) -> None:
     """Open a listener and tell its machine."""
     try:
         listener = Listener(loop, effect.host, effect.port, on_accept)

@@ -15,9 +15,9 @@ _FD_SETSIZE = 1024
 class PreciseSelector(selectors.DefaultSelector):
     """The system's best selector; on Linux, short waits end within some 0.1 ms of their time.
 
-    `epoll_wait` counts in whole milliseconds, and Python rounds up. Where an answer is due 20 ms after a request, or a batch
-    leaves after `linger.ms`, that is a twentieth, or a fifth, too late. `select` counts in microseconds, and can wait for the epoll
-    descriptor as for any other.
+    `epoll_wait` counts in whole milliseconds, and Python rounds up. Where an answer is due 20 ms
+    after a request, or a batch leaves after `linger.ms`, that is a twentieth, or a fifth, too late.
+    `select` counts in microseconds, and can wait for the epoll descriptor as for any other.
     """
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:

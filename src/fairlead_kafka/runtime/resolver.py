@@ -36,7 +36,8 @@ def look_up(host: str, port: int, flags: int = 0) -> list[Address]:
 
 
 class Resolver:
-    """Looks numbers and localhost up at once, other names on a thread each; one thread per name at a time."""
+    """Looks numbers and localhost up at once, other names on a thread each; one thread per name at
+    a time."""
 
     def __init__(self, post: Callable[[Callable[[], None]], None]) -> None:
         self._post = post
@@ -50,7 +51,9 @@ class Resolver:
             waiting = self._waiting.setdefault((host, port), [])
             waiting.append(found)
             if len(waiting) == 1:
-                threading.Thread(target=self._work, args=(host, port), name="fairlead-resolver", daemon=True).start()
+                threading.Thread(
+                    target=self._work, args=(host, port), name="fairlead-resolver", daemon=True
+                ).start()
             return
         found(addresses, "")
 

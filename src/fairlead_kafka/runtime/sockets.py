@@ -33,9 +33,11 @@ FILL_BYTES = MIB
 READS_PER_TURN = 8
 """Reads of one connection after which the other connections have their turn."""
 DRAIN_NS = 30 * NS_PER_S
-"""How long what is queued on a connection that its machine has closed may take to leave: a peer may never read it."""
+"""How long what is queued on a connection that its machine has closed may take to leave: a peer may
+never read it."""
 LINGER_NS = NS_PER_S
-"""How long a closed connection with everything sent waits for the peer to close, so that its last bytes are not reset away."""
+"""How long a closed connection with everything sent waits for the peer to close, so that its last
+bytes are not reset away."""
 CLOSED_BY_PEER = "closed by the peer"
 
 
@@ -62,7 +64,8 @@ class Loop(Protocol):
 
 
 class Link:
-    """One connection, from the attempt to the end. Forgotten by its handle as soon as the machine cannot hear of it any more."""
+    """One connection, from the attempt to the end. Forgotten by its handle as soon as the machine
+    cannot hear of it any more."""
 
     def __init__(self, loop: Loop, handle: Handle, number: int, host: str = "") -> None:
         self.host = host
@@ -133,7 +136,8 @@ class Link:
         sock = self._socket
         assert sock is not None
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        # A connection to a free port of this host can meet itself (TCP's simultaneous open): nobody is listening there.
+        # A connection to a free port of this host can meet itself (TCP's simultaneous open): nobody
+        # is listening there.
         if code == 0 and _is_itself(sock):
             code = errno.ECONNREFUSED
         if code:

@@ -1,4 +1,5 @@
-"""A connection in TLS: the handshake, records of at most 16 KiB either way, and what a failure means."""
+"""A connection in TLS: the handshake, records of at most 16 KiB either way, and what a failure
+means."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ class _Encrypted(Link, ABC):
         return sent
 
     def _receive(self, sock: socket.socket, limit_bytes: int) -> bytes:
-        # Into one buffer that is used again: a piece for each record, and joining them, would cost more than taking the copy once.
+        # Into one buffer that is used again: a piece for each record, and joining them, would cost
+        # more than taking the copy once.
         if len(self._buffer) < limit_bytes:
             self._buffer = memoryview(bytearray(limit_bytes))
         size_bytes = self._receive_into(sock, self._buffer[:limit_bytes])
@@ -121,7 +123,13 @@ class _Encrypted(Link, ABC):
         held_before = not self._watched & READ
         super().flush()
         sock = self._socket
-        if held_before and self._watched & READ and isinstance(sock, ssl.SSLSocket) and not self._handshaking and sock.pending():
+        if (
+            held_before
+            and self._watched & READ
+            and isinstance(sock, ssl.SSLSocket)
+            and not self._handshaking
+            and sock.pending()
+        ):
             self._loop.call_at(self._loop.now_ns(), lambda: self._ready(READ))
 
     # Ending
@@ -160,7 +168,8 @@ class TlsLink(_Encrypted):
     # Ending
 
     def _fail(self, error: OSError) -> None:
-        # With TLS 1.3 a server looks at the client's certificate after the handshake is over for the client.
+        # With TLS 1.3 a server looks at the client's certificate after the handshake is over for
+        # the client.
         if isinstance(error, ssl.SSLError) and not self._heard:
             self._explain(error)
         else:
@@ -199,7 +208,9 @@ class AcceptedTlsLink(_Encrypted):
         self._open(sock)
         self._connecting = self._handshaking = True
         try:
-            self._socket = self._tls.context().wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            self._socket = self._tls.context().wrap_socket(
+                sock, server_side=True, do_handshake_on_connect=False
+            )
         except (ConfigError, OSError, ValueError) as error:
             _logger.error("there is no TLS for %s: %s", self.host, error)
             self._lose(str(error))
@@ -226,12 +237,15 @@ class AcceptedTlsLink(_Encrypted):
             with contextlib.suppress(OSError):
                 if error.reason in NOT_TLS:
                     socket.socket.send(sock, NOT_TLS_ALERT)
-                socket.socket.recv(sock, RECEIVE_SMALL_BYTES)  # closed with something unread, a connection is reset, and alerts may be lost
+                socket.socket.recv(
+                    sock, RECEIVE_SMALL_BYTES
+                )  # closed with something unread, a connection is reset, and alerts may be lost
         self._lose(f"the TLS handshake failed ({reason})")
 
 
 def _front(outbound: deque[Buffer]) -> Buffer:
-    """The first buffers as one, SEND_BYTES at most: a record for each small one would cost more than the copy."""
+    """The first buffers as one, SEND_BYTES at most: a record for each small one would cost more
+    than the copy."""
     first = outbound[0]
     view = memoryview(first).cast("B")
     if view.nbytes >= RECORD_BYTES or len(outbound) == 1:

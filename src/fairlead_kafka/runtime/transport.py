@@ -26,12 +26,17 @@ class Tls(Protocol):
     """The client's end of TLS connections."""
 
     def wrap(self, host: str) -> tuple[ssl.SSLContext, str | None]:
-        """The context for a connection to `host`, and the name to ask for in it (SNI). ConfigError if a file cannot be read any more."""
+        """The context for a connection to `host`, and the name to ask for in it (SNI). ConfigError
+        if a file cannot be read any more."""
 
-    def explain(self, host: str, address: Address | None, error: OSError | None) -> tuple[str, Exception | None]:
-        """Why a handshake with `host` failed, in words, and AuthenticationFailed if trying again does not help.
+    def explain(
+        self, host: str, address: Address | None, error: OSError | None
+    ) -> tuple[str, Exception | None]:
+        """Why a handshake with `host` failed, in words, and AuthenticationFailed if trying again
+        does not help.
 
-        `error` None: the peer closed. May ask the peer at `address` once more, so it is called on a thread of its own.
+        `error` None: the peer closed. May ask the peer at `address` once more, so it is called on a
+        thread of its own.
         """
 
 
@@ -53,7 +58,8 @@ class ServerAuthenticator(Protocol):
     """`next` may take long: it is called on a thread of its own."""
 
     def next(self, message: bytes) -> Answer:
-        """The answer to a client's message. Raises AuthenticationFailed, whose text the client is told, or ConnectionFailed."""
+        """The answer to a client's message. Raises AuthenticationFailed, whose text the client is
+        told, or ConnectionFailed."""
 
 
 class ServerTls(Protocol):

@@ -42,7 +42,8 @@ STEPS_PER_INSTANT_MAX = 100_000
 
 
 class VirtualHost:
-    """Runs machines on the calling thread while `run_until` or `advance` is called, and not otherwise.
+    """Runs machines on the calling thread while `run_until` or `advance` is called, and not
+    otherwise.
 
     `latency_ms` is the default of every link, one way; `chunk_bytes` cuts what is received into
     pieces of that size (None: as written). With `raise_errors` what a machine raises comes out of
@@ -75,14 +76,19 @@ class VirtualHost:
         self.steps_max: int | None = None
         """More steps than this are a fault: some machine is busy with nothing. UsageError then."""
         self.trace: Callable[[int, Handle, Event], None] | None = None
-        """Called with the time for every event that a machine is given: a transcript to print or compare."""
+        """Called with the time for every event that a machine is given: a transcript to print or
+        compare."""
         self.stepped: Callable[[Machine], None] | None = None
         """Called with every machine that has taken a step."""
-        self.network = VirtualNetwork(Conditions(latency_ms), chunk_bytes, rng, self.now_ns, self._call_at, self._deliver)
+        self.network = VirtualNetwork(
+            Conditions(latency_ms), chunk_bytes, rng, self.now_ns, self._call_at, self._deliver
+        )
         self.disk = VirtualDisk(self._call_after, self._deliver)
         network = self.network
         self._carriers: dict[type, Callable[[Handle, Any], None]] = {
-            Connect: lambda handle, effect: network.connect(handle, effect.connection, effect.host, effect.port),
+            Connect: lambda handle, effect: network.connect(
+                handle, effect.connection, effect.host, effect.port
+            ),
             Write: self._write,
             Close: self._close_link,
             Hold: self._hold,
@@ -110,7 +116,8 @@ class VirtualHost:
         """Do nothing: for symmetry with `SelectorHost`."""
 
     def add(self, machine: Machine, transport: Transport | None = None) -> Handle:
-        """Run `machine`, which is stepped first when time next goes on. Of `transport` only log-ins count: links are never encrypted."""
+        """Run `machine`, which is stepped first when time next goes on. Of `transport` only log-ins
+        count: links are never encrypted."""
         self._check()
         handle = Handle(machine, transport)
         self._handles[handle] = None
@@ -123,7 +130,8 @@ class VirtualHost:
         self._end(handle)
 
     def submit(self, handle: Handle, operation: object) -> None:
-        """Deliver `events.Submitted(operation)`; if the machine has ended, fail `operation.completion`."""
+        """Deliver `events.Submitted(operation)`; if the machine has ended, fail
+        `operation.completion`."""
         self._check()
         if handle.ended:
             refuse(handle, operation)
@@ -135,7 +143,8 @@ class VirtualHost:
         self._queue(handle)
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """End all machines at once; no time passes, so there is nothing to wait for `timeout_s`. Idempotent."""
+        """End all machines at once; no time passes, so there is nothing to wait for `timeout_s`.
+        Idempotent."""
         self._closed = True
         for handle in list(self._handles):
             self._end(handle)
@@ -158,13 +167,17 @@ class VirtualHost:
         return self.network.link(one, other)
 
     def run_until(self, predicate: Callable[[], object], timeout_ms: float = 60_000) -> bool:
-        """Let time go on until `predicate()` is true; TimedOut if it is not within `timeout_ms` of virtual time."""
+        """Let time go on until `predicate()` is true; TimedOut if it is not within `timeout_ms` of
+        virtual time."""
         deadline_ns = self._now_ns + ms_to_ns(timeout_ms)
         self._settle(predicate)
         while not predicate():
             if not self._due or self._due[0][0] > deadline_ns:
                 self._now_ns = max(self._now_ns, deadline_ns)
-                raise TimedOut(f"{timeout_ms:g} ms of virtual time passed" + ("" if self._due else ", and nothing was left to happen"))
+                raise TimedOut(
+                    f"{timeout_ms:g} ms of virtual time passed"
+                    + ("" if self._due else ", and nothing was left to happen")
+                )
             self._now_ns = max(self._now_ns, self._due[0][0])
             self._settle(predicate)
         return True
@@ -199,10 +212,13 @@ class VirtualHost:
                 self._step(handle)
             steps += len(to_step)
             if steps > STEPS_PER_INSTANT_MAX:
-                raise UsageError(f"{to_step[0]} keeps being stepped while no time passes: its deadline stays in the past")
+                raise UsageError(
+                    f"{to_step[0]} keeps being stepped while no time passes: its deadline stays in the past"
+                )
             if self.steps_max is not None and self.steps > self.steps_max:
                 raise UsageError(
-                    f"more than {self.steps_max} steps were taken, the last by {to_step[-1]}: some machine is busy with nothing"
+                    f"more than {self.steps_max} steps were taken, the last by {to_step[-1]}: some machine "
+                    "is busy with nothing"
                 )
 
     def _step(self, handle: Handle) -> None:
@@ -239,7 +255,11 @@ class VirtualHost:
 
     def _schedule(self, handle: Handle) -> None:
         deadline_ns = handle.deadline_ns
-        if deadline_ns is None or handle.ended or (handle.scheduled_ns is not None and handle.scheduled_ns <= deadline_ns):
+        if (
+            deadline_ns is None
+            or handle.ended
+            or (handle.scheduled_ns is not None and handle.scheduled_ns <= deadline_ns)
+        ):
             return
         handle.scheduled_ns = deadline_ns
         self._call_at(deadline_ns, self._look, handle, deadline_ns)

@@ -1,7 +1,9 @@
-"""File effects on files that exist in memory only, with the answers of `runtime.disk`; and with what a power cut does to them.
+"""File effects on files that exist in memory only, with the answers of `runtime.disk`; and with
+what a power cut does to them.
 
-What is not synced is not safe: an append may be lost from any byte on, or any pages of it while later ones are kept, a deleted file may
-come back, a replacement under way is as if it had never begun. That is what file systems promise and no more.
+What is not synced is not safe: an append may be lost from any byte on, or any pages of it while
+later ones are kept, a deleted file may come back, a replacement under way is as if it had never
+begun. That is what file systems promise and no more.
 """
 
 from __future__ import annotations
@@ -12,7 +14,16 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead_kafka.base.errors import UsageError
-from fairlead_kafka.core.effects import FileAppend, FileDelete, FileEffect, FileList, FileRead, FileReplace, FileSync, FileTruncate
+from fairlead_kafka.core.effects import (
+    FileAppend,
+    FileDelete,
+    FileEffect,
+    FileList,
+    FileRead,
+    FileReplace,
+    FileSync,
+    FileTruncate,
+)
 from fairlead_kafka.core.events import FileDone
 from fairlead_kafka.runtime.handle import Handle
 
@@ -38,7 +49,10 @@ class DiskFaults:
         An errno: ENOSPC (full), EROFS (read-only) or EIO; UsageError for others.
         """
         if code not in _FAILS:
-            raise UsageError(f"a disk fails with one of {', '.join(errno.errorcode[one] for one in _FAILS)}, not with {code}")
+            raise UsageError(
+                f"a disk fails with one of {', '.join(errno.errorcode[one] for one in _FAILS)}, not with "
+                f"{code}"
+            )
         self._by_folder[folder.rstrip("/")] = code
 
     def heal(self, folder: str) -> None:
@@ -48,7 +62,9 @@ class DiskFaults:
     def check(self, effect: FileEffect) -> None:
         """Raise OSError if `effect` fails."""
         for folder, code in self._by_folder.items():
-            if isinstance(effect, _FAILS[code]) and (effect.path == folder or effect.path.startswith(folder + "/")):
+            if isinstance(effect, _FAILS[code]) and (
+                effect.path == folder or effect.path.startswith(folder + "/")
+            ):
                 raise OSError(code, os.strerror(code), effect.path)
 
 
@@ -70,13 +86,15 @@ class VirtualDisk:
         self.without_descriptor = 0
         """Effects that failed because of `descriptors_max`."""
         self.faults = DiskFaults()
-        """Faults by script. An append that fails leaves half of itself behind, which is the worst that a real one may do."""
+        """Faults by script. An append that fails leaves half of itself behind, which is the worst
+        that a real one may do."""
         self._durable_bytes: dict[str, int] = {}
         """Bytes of each file that a power cut leaves; 0 of a file that is not here."""
         self._unlinked: dict[str, bytearray] = {}
         """Deleted files that a power cut brings back: their folder was not synced since."""
         self._replaced_files: dict[str, tuple[bytearray | None, int]] = {}
-        """Replacements under way: what was there before (None: nothing) and how much of it is durable."""
+        """Replacements under way: what was there before (None: nothing) and how much of it is
+        durable."""
         self._later = later
         self._deliver = deliver
         self._performers: dict[type, Callable[[Any], Any]] = {
@@ -107,14 +125,23 @@ class VirtualDisk:
                 self._tear(effect)
             done = FileDone(effect.token, None, error)
         if isinstance(effect, FileSync):
-            self._later(self.sync_ms, self._synced, handle, done, effect.path, len(self.files.get(effect.path, b"")))
+            self._later(
+                self.sync_ms, self._synced, handle, done, effect.path, len(self.files.get(effect.path, b""))
+            )
         elif isinstance(effect, FileReplace):
             self._later(self.sync_ms, self._replaced, handle, done, effect)
         else:
-            self._later(self.append_ms if isinstance(effect, FileAppend) else 0.0, self._deliver, handle, done)
+            self._later(
+                self.append_ms if isinstance(effect, FileAppend) else 0.0, self._deliver, handle, done
+            )
         self.watch(handle, effect)
 
-    def cut_power(self, folder: str, kept: Callable[[int], int] = lambda size_bytes: 0, written: Callable[[], bool] = lambda: True) -> None:
+    def cut_power(
+        self,
+        folder: str,
+        kept: Callable[[int], int] = lambda size_bytes: 0,
+        written: Callable[[], bool] = lambda: True,
+    ) -> None:
         """Cut the power below `folder`: what was not synced is lost but for `kept(its size)` bytes.
 
         Of these first bytes, `written()` says of each page whether it had been written back; where
@@ -142,7 +169,9 @@ class VirtualDisk:
     def _synced(self, handle: Handle, done: FileDone, path: str, size_bytes: int) -> None:
         if done.error is None and not handle.ended:
             self._replaced_files.pop(path, None)
-            self._durable_bytes[path] = max(self._durable_bytes.get(path, 0), min(size_bytes, len(self.files.get(path, b""))))
+            self._durable_bytes[path] = max(
+                self._durable_bytes.get(path, 0), min(size_bytes, len(self.files.get(path, b"")))
+            )
         self._deliver(handle, done)
 
     def _replaced(self, handle: Handle, done: FileDone, effect: FileReplace) -> None:
@@ -167,7 +196,8 @@ class VirtualDisk:
         return start
 
     def _replace(self, effect: FileReplace) -> None:
-        # What comes after it on the same file finds the new content, as on a disk whose host does one thing after the other.
+        # What comes after it on the same file finds the new content, as on a disk whose host does
+        # one thing after the other.
         before = self.files.get(effect.path), self._durable_bytes.get(effect.path, 0)
         self._replaced_files.setdefault(effect.path, before)
         self.files[effect.path] = bytearray(b"".join(effect.buffers))
@@ -193,12 +223,18 @@ class VirtualDisk:
             self._durable_bytes[effect.path] = effect.size_bytes
 
     def _delete(self, effect: FileDelete) -> None:
-        for path in [path for path in self.files if path == effect.path or path.startswith(effect.path + "/")]:
+        for path in [
+            path for path in self.files if path == effect.path or path.startswith(effect.path + "/")
+        ]:
             content, durable_bytes = self.files.pop(path), self._durable_bytes.pop(path, 0)
             if durable_bytes:
                 self._unlinked[path] = content[:durable_bytes]
 
     def _list(self, effect: FileList) -> list[tuple[str, int]]:
         folder = effect.path.rstrip("/") + "/"
-        names = ((path[len(folder) :], len(content)) for path, content in self.files.items() if path.startswith(folder))
+        names = (
+            (path[len(folder) :], len(content))
+            for path, content in self.files.items()
+            if path.startswith(folder)
+        )
         return sorted((name, size_bytes) for name, size_bytes in names if "/" not in name)

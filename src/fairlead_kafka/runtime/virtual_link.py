@@ -19,9 +19,11 @@ RETRANSMISSIONS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The state of a link, as TCP would show it: nothing is lost or reordered within a connection, only late, or the connection ends.
+    """The state of a link, as TCP would show it: nothing is lost or reordered within a connection,
+    only late, or the connection ends.
 
-    Connections of one link share nothing but these figures, so what is sent on one may overtake what was sent on another.
+    Connections of one link share nothing but these figures, so what is sent on one may overtake
+    what was sent on another.
     """
 
     latency_ms: float = 0.0
@@ -73,7 +75,9 @@ class VirtualLink:
     def conditions(self, conditions: Conditions) -> None:
         self._conditions = conditions
         self.latency_ns = ms_to_ns(conditions.latency_ms)
-        self.plain = not (conditions.jitter_ms or conditions.loss or conditions.resets or conditions.bytes_per_ms)
+        self.plain = not (
+            conditions.jitter_ms or conditions.loss or conditions.resets or conditions.bytes_per_ms
+        )
         """True if nothing depends on the rng or on size: only `latency_ns` counts."""
 
     @property
@@ -86,14 +90,16 @@ class VirtualLink:
         self.conditions = replace(self._conditions, latency_ms=latency_ms)
 
     def cut(self, toward: Handle | None = None) -> None:
-        """Let nothing through, or only nothing toward one machine: what is sent waits, as under TCP's retransmissions.
+        """Let nothing through, or only nothing toward one machine: what is sent waits, as under
+        TCP's retransmissions.
 
         Attempts to connect get no answer.
         """
         self._cut.append(toward)
 
     def heal(self, *, lost: bool = False) -> None:
-        """Let everything through again, first what has waited; if that is `lost`, connections are dead and neither side is told."""
+        """Let everything through again, first what has waited; if that is `lost`, connections are
+        dead and neither side is told."""
         self._cut.clear()
         held, self._held = self._held, []
         for _, function, arguments in () if lost else held:
@@ -102,7 +108,8 @@ class VirtualLink:
     def stop_reading(self, reader: Handle) -> None:
         """Let `reader` read nothing of this link: bytes wait, in the end at the sender.
 
-        All else goes on: connections are made, what `reader` writes gets through. A connection that ends gives what had arrived.
+        All else goes on: connections are made, what `reader` writes gets through. A connection that
+        ends gives what had arrived.
         """
         self.not_reading.add(reader)
 

@@ -1,4 +1,5 @@
-"""A network in memory: machines of one virtual host reach each other by host:port, over links that take time and can fail."""
+"""A network in memory: machines of one virtual host reach each other by host:port, over links that
+take time and can fail."""
 
 from __future__ import annotations
 
@@ -50,7 +51,14 @@ class End:
         "written_bytes",
     )
 
-    def __init__(self, network: VirtualNetwork, handle: Handle, number: int, link: VirtualLink, other: End | None = None) -> None:
+    def __init__(
+        self,
+        network: VirtualNetwork,
+        handle: Handle,
+        number: int,
+        link: VirtualLink,
+        other: End | None = None,
+    ) -> None:
         self.network = network
         self.handle = handle
         self.number = number
@@ -136,7 +144,8 @@ class End:
                 self.receive(data)
 
     def await_sent(self, position: int) -> None:
-        """Tell this machine once so many bytes of what it writes have left: no more of them wait than the network's buffers hold."""
+        """Tell this machine once so many bytes of what it writes have left: no more of them wait
+        than the network's buffers hold."""
         self.awaited_bytes = position
         self.taken(0)
 
@@ -159,7 +168,8 @@ class End:
 
 
 class VirtualNetwork:
-    """Listeners, links and connections of one virtual host. `conditions` are those of links made from now on."""
+    """Listeners, links and connections of one virtual host. `conditions` are those of links made
+    from now on."""
 
     def __init__(
         self,
@@ -185,7 +195,9 @@ class VirtualNetwork:
     def rng(self) -> Rng:
         """The generator that faults are drawn from; UsageError if the host was made without one."""
         if self._rng is None:
-            raise UsageError("conditions that leave something to chance need rng: make the host with VirtualHost(rng=...)")
+            raise UsageError(
+                "conditions that leave something to chance need rng: make the host with VirtualHost(rng=...)"
+            )
         return self._rng
 
     def link(self, one: Handle, other: Handle) -> VirtualLink:
@@ -199,12 +211,16 @@ class VirtualNetwork:
         return VirtualLink(self.conditions, self.rng)
 
     def arrive(self, end: End, function: Callable[..., None], *arguments: Any) -> None:
-        """Call `function` when something sent to `end` now gets there: `bytes` as its argument take time by their number."""
+        """Call `function` when something sent to `end` now gets there: `bytes` as its argument take
+        time by their number."""
         now_ns, link = self._now_ns(), end.link
         if link.plain:
             arrival_ns = now_ns + link.latency_ns
         else:
-            sender, size_bytes = end.other or end, len(arguments[0]) if arguments and type(arguments[0]) is bytes else 0
+            sender, size_bytes = (
+                end.other or end,
+                len(arguments[0]) if arguments and type(arguments[0]) is bytes else 0,
+            )
             sender.sent_ns = max(sender.sent_ns, now_ns) + link.sending_ns(size_bytes)
             arrival_ns = sender.sent_ns + link.delay_ns()
         if arrival_ns < end.arrival_ns:
@@ -234,7 +250,9 @@ class VirtualNetwork:
             if number < ACCEPTED_AT_ONCE:
                 self._answer(*waiting)
             else:
-                self._call_at(self._now_ns() + number // ACCEPTED_AT_ONCE * ACCEPTING_NS, self._answer, *waiting)
+                self._call_at(
+                    self._now_ns() + number // ACCEPTED_AT_ONCE * ACCEPTING_NS, self._answer, *waiting
+                )
 
     def hold_listener(self, handle: Handle, listener: int, held: bool) -> None:
         """Let attempts to connect wait, or accept them again, those first that have waited."""
@@ -245,11 +263,14 @@ class VirtualNetwork:
             self._held.setdefault(key, [])
             return
         for number, waiting in enumerate(self._held.pop(key, ())):
-            # Some at a time, as a real listener accepts: its machine may have it held again in between.
+            # Some at a time, as a real listener accepts: its machine may have it held again in
+            # between.
             if number < ACCEPTED_AT_ONCE:
                 self._answer(*waiting)
             else:
-                self._call_at(self._now_ns() + number // ACCEPTED_AT_ONCE * ACCEPTING_NS, self._answer, *waiting)
+                self._call_at(
+                    self._now_ns() + number // ACCEPTED_AT_ONCE * ACCEPTING_NS, self._answer, *waiting
+                )
 
     def connect(self, handle: Handle, number: int, host: str, port: int) -> None:
         """Connect to the listener at host:port, if there is one when the attempt gets there."""
@@ -278,7 +299,9 @@ class VirtualNetwork:
         other.listener = listener
         handle.links[other.number] = other
         end.link.attach(other)
-        self.deliver(handle, Accepted(other.number, listener, f"{type(end.handle.machine).__name__}:{end.number}"))
+        self.deliver(
+            handle, Accepted(other.number, listener, f"{type(end.handle.machine).__name__}:{end.number}")
+        )
         end.link.carry(end.handle, self.arrive, end, self._established, end, other)
 
     def _established(self, end: End, other: End) -> None:

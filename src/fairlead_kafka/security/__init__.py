@@ -1,8 +1,9 @@
 """Security: who is at the other end of a connection, and what nobody else may read.
 
-A machine knows that its connections log in, and in which order the messages of a log-in go (`core.login`). What is in them, and what TLS
-does to the bytes, is this room's: it gives a host the `Transport` of a machine, and the host carries it out. No password, key or token
-ever reaches a machine, and none is kept longer than a log-in or a connection needs it.
+A machine knows that its connections log in, and in which order the messages of a log-in go
+(`core.login`). What is in them, and what TLS does to the bytes, is this room's: it gives a host the
+`Transport` of a machine, and the host carries it out. No password, key or token ever reaches a
+machine, and none is kept longer than a log-in or a connection needs it.
 
     transport     `client_transport(settings)`: what a client's host is given, or None for PLAINTEXT
     tls           contexts of Python's `ssl`, made again when a file has changed, and `failures`:
@@ -13,21 +14,24 @@ ever reaches a machine, and none is kept longer than a log-in or a connection ne
     jaas          Java's `sasl.jaas.config`, read into our settings
     references    `${env:NAME}` and `${file:PATH:KEY}`, resolved where a value is used
 
-A broker's host is given a `server_transport.ServerTransport`: the same for connections to other brokers, and for each of its listeners
+A broker's host is given a `server_transport.ServerTransport`: the same for connections to other
+brokers, and for each of its listeners
 
     server_tls         the context to answer with, and whom a client's certificate names (`principal_names`)
     server_mechanisms  the other ends of log-ins: PLAIN here, `server_scram` and `server_bearer` beside it
     jwt, jwks          which token is believed, and the keys that it must be signed with
 
-What can go wrong. Settings that cannot work (a file that is missing, a password that does not fit, a mechanism without its user name) are
-ConfigError when the client is made. What the other end refuses is AuthenticationFailed, from each call that waits, at once. A token end
-point that is down is ConnectionFailed, tried again. A client's messages are bounded before they are read, and whatever is wrong with them
-is AuthenticationFailed too, in words that tell it no more than Kafka does. Secrets are `base.secret.Secret`s: no text of ours shows one.
+What can go wrong. Settings that cannot work (a file that is missing, a password that does not fit,
+a mechanism without its user name) are ConfigError when the client is made. What the other end
+refuses is AuthenticationFailed, from each call that waits, at once. A token end point that is down
+is ConnectionFailed, tried again. A client's messages are bounded before they are read, and whatever
+is wrong with them is AuthenticationFailed too, in words that tell it no more than Kafka does.
+Secrets are `base.secret.Secret`s: no text of ours shows one.
 
-Python's `ssl` is OpenSSL and the operating system's trust; the client's SCRAM is `scramp`'s, PKCS12 and signatures are `cryptography`'s,
-Kerberos is `gssapi`'s. JKS is read here, for what reads it elsewhere is not maintained; why the server's SCRAM and tokens are, their
-modules say.
-"""
+Python's `ssl` is OpenSSL and the operating system's trust; the client's SCRAM is `scramp`'s, PKCS12
+and signatures are `cryptography`'s, Kerberos is `gssapi`'s. JKS is read here, for what reads it
+elsewhere is not maintained; why the server's SCRAM and tokens are, their modules say.
+"""  # noqa: E501
 
 from fairlead_kafka.security.transport import client_transport
 

@@ -1,4 +1,5 @@
-"""Who logs in: the settings of SASL, whether they are given one by one or as Java's `sasl.jaas.config`."""
+"""Who logs in: the settings of SASL, whether they are given one by one or as Java's
+`sasl.jaas.config`."""
 
 from __future__ import annotations
 
@@ -19,20 +20,36 @@ _CLIENT_SECRET = "sasl.oauthbearer.client.credentials.client.secret"
 _EXTENSIONS = "sasl.oauthbearer.extensions"
 _MODULES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "PlainLoginModule": (("PLAIN",), {"username": "sasl.username", "password": "sasl.password"}),
-    "ScramLoginModule": (("SCRAM-SHA-256", "SCRAM-SHA-512"), {"username": "sasl.username", "password": "sasl.password"}),
+    "ScramLoginModule": (
+        ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+        {"username": "sasl.username", "password": "sasl.password"},
+    ),
     "OAuthBearerLoginModule": (
         ("OAUTHBEARER",),
         {"clientId": _CLIENT_ID, "clientSecret": _CLIENT_SECRET, "scope": "sasl.oauthbearer.scope"},
     ),
-    "Krb5LoginModule": (("GSSAPI",), {"principal": _PRINCIPAL, "keyTab": _KEYTAB, "serviceName": "sasl.kerberos.service.name"}),
+    "Krb5LoginModule": (
+        ("GSSAPI",),
+        {"principal": _PRINCIPAL, "keyTab": _KEYTAB, "serviceName": "sasl.kerberos.service.name"},
+    ),
     "IAMLoginModule": (
         ("AWS_MSK_IAM",),
         {name: name for name in ("awsProfileName", "awsRoleArn", "awsRoleSessionName", "awsStsRegion")},
     ),
 }
-"""The last part of a log-in module's name → the mechanisms that it serves, and its options as our settings."""
+"""The last part of a log-in module's name → the mechanisms that it serves, and its options as our
+settings."""
 _OF_A_JVM = {
-    "Krb5LoginModule": ("useKeyTab", "useTicketCache", "storeKey", "debug", "doNotPrompt", "refreshKrb5Config", "renewTGT", "ticketCache"),
+    "Krb5LoginModule": (
+        "useKeyTab",
+        "useTicketCache",
+        "storeKey",
+        "debug",
+        "doNotPrompt",
+        "refreshKrb5Config",
+        "renewTGT",
+        "ticketCache",
+    ),
     "IAMLoginModule": ("awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs"),
 }
 """Options of log-in modules, by module, that are accepted and ignored."""
@@ -40,7 +57,8 @@ _BESIDE_JAAS = ("sasl.username", "sasl.password", _PRINCIPAL, _KEYTAB, _CLIENT_I
 
 
 class Credentials(Mapping[str, str]):
-    """Settings of SASL as text, with references resolved now; a key that is not set is not there. Secrets are in it: keep it nowhere."""
+    """Settings of SASL as text, with references resolved now; a key that is not set is not there.
+    Secrets are in it: keep it nowhere."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
@@ -84,7 +102,9 @@ def credentials(settings: Settings) -> Credentials:
         twice = [key for key in _BESIDE_JAAS if settings[key] is not None]
         if twice:
             raise ConfigError(f"sasl.jaas.config and {twice[0]} say the same; leave one of them out")
-        texts.update(_of_jaas(parse_jaas(resolve(jaas.reveal(), "sasl.jaas.config")), settings["sasl.mechanism"]))
+        texts.update(
+            _of_jaas(parse_jaas(resolve(jaas.reveal(), "sasl.jaas.config")), settings["sasl.mechanism"])
+        )
     return Credentials(texts)
 
 
@@ -92,10 +112,15 @@ def _of_jaas(entry: JaasEntry, mechanism: str) -> dict[str, str]:
     name = entry.module.rpartition(".")[2]
     if name not in _MODULES:
         known = ", ".join(_MODULES)
-        raise ConfigError(f"sasl.jaas.config: the log-in module {entry.module} is Java's alone; known here are {known}")
+        raise ConfigError(
+            f"sasl.jaas.config: the log-in module {entry.module} is Java's alone; known here are {known}"
+        )
     mechanisms, keys = _MODULES[name]
     if mechanism not in mechanisms:
-        raise ConfigError(f"sasl.jaas.config: {name} is for sasl.mechanism {' or '.join(mechanisms)}, and that is {mechanism}")
+        raise ConfigError(
+            f"sasl.jaas.config: {name} is for sasl.mechanism {' or '.join(mechanisms)}, and that is "
+            f"{mechanism}"
+        )
     found: dict[str, str] = {}
     extensions: list[str] = []
     for option, value in entry.options.items():
@@ -105,7 +130,10 @@ def _of_jaas(entry: JaasEntry, mechanism: str) -> dict[str, str]:
             extensions.append(f"{option.removeprefix(_EXTENSION)}={value}")
         elif name == "ScramLoginModule" and option == "tokenauth":
             if value.lower() == "true":
-                raise ConfigError("sasl.jaas.config: tokenauth: delegation tokens are not served; log in with a user name and a password")
+                raise ConfigError(
+                    "sasl.jaas.config: tokenauth: delegation tokens are not served; log in with a user name "
+                    "and a password"
+                )
         elif option not in _OF_A_JVM.get(name, ()):
             raise ConfigError(f"sasl.jaas.config: {name} has no option {option}; it has {', '.join(keys)}")
     if extensions:

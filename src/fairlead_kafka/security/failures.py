@@ -1,4 +1,5 @@
-"""Why a TLS handshake failed: what, where, and what to do. Asks the broker once more where that tells more, on a thread of its own."""
+"""Why a TLS handshake failed: what, where, and what to do. Asks the broker once more where that
+tells more, on a thread of its own."""
 
 from __future__ import annotations
 
@@ -59,14 +60,18 @@ class Facts:
 
 
 def explain(facts: Facts, error: OSError | None) -> tuple[str, Exception | None]:
-    """The reason, and AuthenticationFailed if trying again does not help. `error` None: the peer closed the connection."""
+    """The reason, and AuthenticationFailed if trying again does not help. `error` None: the peer
+    closed the connection."""
     where = f"{facts.host}{facts.port}"
     if isinstance(error, ssl.SSLCertVerificationError):
         text = _certificate(facts, where, error)
     elif isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
         text = _alert(facts, where, error.reason or str(error))
     elif _speaks_plaintext(facts.address):
-        text = f"{where} speaks no TLS at this port: set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use the port for TLS"
+        text = (
+            f"{where} speaks no TLS at this port: set security.protocol to PLAINTEXT or SASL_PLAINTEXT, "
+            "or use the port for TLS"
+        )
     else:
         return "closed by the peer in the TLS handshake", None
     return text, AuthenticationFailed(text)
@@ -74,26 +79,36 @@ def explain(facts: Facts, error: OSError | None) -> tuple[str, Exception | None]
 
 def _certificate(facts: Facts, where: str, error: ssl.SSLCertVerificationError) -> str:
     found = _shown_certificate(facts)
-    who = f"the certificate of {where}" + ("" if found is None else f" (subject {found.subject}, issuer {found.issuer})")
+    who = f"the certificate of {where}" + (
+        "" if found is None else f" (subject {found.subject}, issuer {found.issuer})"
+    )
     code = error.verify_code
     if code in (_EXPIRED, _NOT_YET):
         now = datetime.datetime.now(datetime.UTC)
         own = found is not None and not found.start <= now <= found.end
         if found is None or not own:
-            return f"{who}: a certificate of its chain is {'expired' if code == _EXPIRED else 'not valid yet'}; have it renewed"
+            return (
+                f"{who}: a certificate of its chain is "
+                f"{'expired' if code == _EXPIRED else 'not valid yet'}; have it renewed"
+            )
         if code == _EXPIRED:
             return f"{who} expired on {found.end:%Y-%m-%d %H:%M} UTC; have it renewed"
         return f"{who} is valid from {found.start:%Y-%m-%d %H:%M} UTC on; check the clocks of both ends"
     if code in _WRONG_NAME:
         names = "another host" if found is None else (", ".join(found.names) or "no host")
         return (
-            f"{who} is for {names}, and not for {facts.host}: use a name that is in it in bootstrap.servers and the brokers' "
+            f"{who} is for {names}, and not for {facts.host}: use a name that is in it in bootstrap.servers "
+            "and the brokers' "
             "advertised.listeners, or leave ssl.endpoint.identification.algorithm empty"
         )
     if code in _UNTRUSTED:
         trust = f"ssl.truststore.location {facts.trust}" if facts.trust else "the system's trust store"
         trust = "ssl.truststore.certificates" if facts.trusts_texts else trust
-        todo = "put its issuer's certificate there" if facts.trust or facts.trusts_texts else "name its issuer's in ssl.truststore.location"
+        todo = (
+            "put its issuer's certificate there"
+            if facts.trust or facts.trusts_texts
+            else "name its issuer's in ssl.truststore.location"
+        )
         return f"{who} was issued by nobody whom {trust} trusts; {todo}"
     return f"{who} is refused: {error.verify_message}"
 
@@ -102,17 +117,32 @@ def _alert(facts: Facts, where: str, reason: str) -> str:
     if any(part in reason for part in _CLIENT_CERTIFICATE):
         if not facts.shows:
             return f"{where} wants a certificate of this client: set ssl.keystore.location"
-        said = reason.removeprefix("TLSV13_ALERT_").removeprefix("TLSV1_ALERT_").removeprefix("SSLV3_ALERT_").replace("_", " ").lower()
+        said = (
+            reason.removeprefix("TLSV13_ALERT_")
+            .removeprefix("TLSV1_ALERT_")
+            .removeprefix("SSLV3_ALERT_")
+            .replace("_", " ")
+            .lower()
+        )
         return f"{where} refused the certificate of this client ({said}): check who issued it, and its dates"
     if any(part in reason for part in _NOT_TLS):
         if _speaks_plaintext(facts.address):
-            return f"{where} speaks no TLS at this port: set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use the port for TLS"
-        return f"{where} answered with something that is not TLS ({reason.replace('_', ' ').lower()}): is this the right port?"
+            return (
+                f"{where} speaks no TLS at this port: set security.protocol to PLAINTEXT or "
+                "SASL_PLAINTEXT, or use the port for TLS"
+            )
+        return (
+            f"{where} answered with something that is not TLS ({reason.replace('_', ' ').lower()}): is "
+            "this the right port?"
+        )
     if "PROTOCOL_VERSION" in reason or "UNSUPPORTED_PROTOCOL" in reason:
         return f"{where} speaks no version of TLS that ssl.enabled.protocols has ({facts.versions})"
     if "HANDSHAKE_FAILURE" in reason or "NO_CIPHERS" in reason or "NO_SHARED_CIPHER" in reason:
         more = "" if facts.shows else ", or it wants a certificate of this client (ssl.keystore.location)"
-        return f"{where} shares no cipher suite with this client (ssl.cipher.suites, ssl.enabled.protocols {facts.versions}){more}"
+        return (
+            f"{where} shares no cipher suite with this client (ssl.cipher.suites, ssl.enabled.protocols "
+            f"{facts.versions}){more}"
+        )
     return f"the TLS handshake with {where} failed: {reason.replace('_', ' ').lower()}"
 
 
@@ -135,7 +165,10 @@ def _shown_certificate(facts: Facts) -> Certificate | None:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:
-        with _connected(facts.address) as plain, context.wrap_socket(plain, server_hostname=facts.host) as secured:
+        with (
+            _connected(facts.address) as plain,
+            context.wrap_socket(plain, server_hostname=facts.host) as secured,
+        ):
             der = secured.getpeercert(binary_form=True)
         return None if der is None else shown_certificate(der)
     except (OSError, ValueError):
@@ -146,7 +179,9 @@ def shown_certificate(der: bytes) -> Certificate:
     """The statements of a certificate in DER, trusted or not. ValueError if it is none."""
     try:
         return _parsed(der)
-    except Exception as error:  # a stranger's bytes: whatever the parser raises over them, the handshake has failed already
+    except (
+        Exception
+    ) as error:  # a stranger's bytes: whatever the parser raises over them, the handshake has failed already
         raise ValueError(f"not a certificate that can be read: {error}") from None
 
 
@@ -155,7 +190,11 @@ def _parsed(der: bytes) -> Certificate:
 
     certificate = x509.Certificate.load(der)
     alternative = certificate.subject_alt_name_value
-    names = [] if alternative is None else [str(name.native) for name in alternative if name.name in ("dns_name", "ip_address")]
+    names = (
+        []
+        if alternative is None
+        else [str(name.native) for name in alternative if name.name in ("dns_name", "ip_address")]
+    )
     if alternative is None:
         names = [str(certificate.subject.native.get("common_name", ""))]
     return Certificate(

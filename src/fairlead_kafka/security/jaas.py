@@ -1,16 +1,20 @@
 """Reads `sasl.jaas.config`: one log-in module with its options, as Kafka's `JaasConfig` reads it.
 
 The text is `module flag option=value … ;`, as in
-`org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="a\\"b;c" ;`. It is cut into words as
-java.io.StreamTokenizer does it:
+`org.apache.kafka.common.security.plain.PlainLoginModule required username="alice"
+password="a\\"b;c" ;`. It is cut into words as java.io.StreamTokenizer does it:
 
-- A word is letters, digits and `_ $ - .`; one that begins with a digit, `-` or `.` is a number, which is never what is wanted here.
-- Single or double quotes hold any text of one line. A backslash takes the next character as it is, except that a b f n r t v are control
-  characters, and up to three octal digits (377 at most) are the character of that number.
-- `//` and `/* */` are comments, and so is the rest of the line after a single `/`. Other characters stand for themselves.
+- A word is letters, digits and `_ $ - .`; one that begins with a digit, `-` or `.` is a number,
+  which is never what is wanted here.
+- Single or double quotes hold any text of one line. A backslash takes the next character as it is,
+  except that a b f n r t v are control characters, and up to three octal digits (377 at most) are
+  the character of that number.
+- `//` and `/* */` are comments, and so is the rest of the line after a single `/`. Other characters
+  stand for themselves.
 
-It is stricter than Java in one point: a quote that is not closed on its line is refused, where Java takes the line's end for it. No message
-shows a word of the text, for any word may be a piece of a password.
+It is stricter than Java in one point: a quote that is not closed on its line is refused, where Java
+takes the line's end for it. No message shows a word of the text, for any word may be a piece of a
+password.
 """
 
 from __future__ import annotations
@@ -36,7 +40,8 @@ _QUOTES = ('"', "'")
 
 @dataclass(frozen=True, repr=False)
 class JaasEntry:
-    """A log-in module, by the name of its class in Java, and its options. Its values are secrets, and `repr` does not show them."""
+    """A log-in module, by the name of its class in Java, and its options. Its values are secrets,
+    and `repr` does not show them."""
 
     module: str
     options: dict[str, str]
@@ -46,10 +51,11 @@ class JaasEntry:
 
 
 def parse_jaas(text: str, what: str = "sasl.jaas.config") -> JaasEntry:
-    """The one log-in module that a JAAS text describes. Of an option that is given twice the last value counts, as in Java.
+    """The one log-in module that a JAAS text describes. Of an option that is given twice the last
+    value counts, as in Java.
 
-    ConfigError says what is expected in which column (and line, if there are several; both count from 1). `what` names the setting in
-    these messages.
+    ConfigError says what is expected in which column (and line, if there are several; both count
+    from 1). `what` names the setting in these messages.
     """
     words = _Words(text, what)
     module = words.take_text("the class of a log-in module")
@@ -60,14 +66,17 @@ def parse_jaas(text: str, what: str = "sasl.jaas.config") -> JaasEntry:
     while words.peek().kind != ";":
         name = words.take_text("the name of an option, or ';' at the end")
         words.take("=", "'=' after the name of an option")
-        options[name] = words.take_text("the value of an option, in quotes if it is more than letters and digits or begins with a digit")
+        options[name] = words.take_text(
+            "the value of an option, in quotes if it is more than letters and digits or begins with a digit"
+        )
     words.take(";", "';'")
     words.take("", "nothing after ';', for there can be one log-in module only")
     return JaasEntry(module, options)
 
 
 class _Token(NamedTuple):
-    """`kind` is "text" for words and quoted texts, "number", the character itself for others, and empty at the end."""
+    """`kind` is "text" for words and quoted texts, "number", the character itself for others, and
+    empty at the end."""
 
     kind: str
     text: str
@@ -103,7 +112,9 @@ class _Words:
     def expect(self, expected: str, token: _Token) -> NoReturn:
         """ConfigError that says what should be where the word is."""
         place = "at its end" if token.kind == "" else f"at {self._place(token.at)}"
-        raise ConfigError(f'{self._what}: {place}: expected {expected}; the form is: CLASS required NAME="VALUE" … ;')
+        raise ConfigError(
+            f'{self._what}: {place}: expected {expected}; the form is: CLASS required NAME="VALUE" … ;'
+        )
 
     def _read(self) -> _Token:
         skipped = _SKIPPED.match(self._text, self._at)
@@ -114,7 +125,9 @@ class _Words:
         if self._text[at] in _QUOTES:
             quoted = _QUOTED.match(self._text, at)
             if quoted is None:
-                raise ConfigError(f"{self._what}: at {self._place(at)}: a quote begins that is not closed on its line")
+                raise ConfigError(
+                    f"{self._what}: at {self._place(at)}: a quote begins that is not closed on its line"
+                )
             self._at = quoted.end()
             return _Token("text", _ESCAPE.sub(_escaped, quoted[2]), at)
         for kind, pattern in (("text", _WORD), ("number", _NUMBER)):
@@ -128,7 +141,9 @@ class _Words:
     def _place(self, at: int) -> str:
         before = self._text[:at]
         column = at - (before.rfind("\n") + 1) + 1
-        return f"line {before.count(chr(10)) + 1}, column {column}" if "\n" in self._text else f"column {column}"
+        return (
+            f"line {before.count(chr(10)) + 1}, column {column}" if "\n" in self._text else f"column {column}"
+        )
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -1,8 +1,10 @@
-"""Reads JKS, the key store format of Sun's Java (`sun.security.provider.JavaKeyStore` and `KeyProtector` of OpenJDK).
+"""Reads JKS, the key store format of Sun's Java (`sun.security.provider.JavaKeyStore` and
+`KeyProtector` of OpenJDK).
 
-All numbers are big-endian. A file is the magic 0xFEEDFEED, a version (1 or 2), a count, that many entries, and a SHA-1 digest. The digest
-is over the password (UTF-16BE), the words "Mighty Aphrodite" and all that comes before it. Certificates are not protected; a private
-key is covered with a stream of SHA-1 digests, each of the password and the digest before it.
+All numbers are big-endian. A file is the magic 0xFEEDFEED, a version (1 or 2), a count, that many
+entries, and a SHA-1 digest. The digest is over the password (UTF-16BE), the words "Mighty
+Aphrodite" and all that comes before it. Certificates are not protected; a private key is covered
+with a stream of SHA-1 digests, each of the password and the digest before it.
 
 This is written from scratch because the package for it, pyjks, is not maintained. The format is old
 and its protection weak: Java itself has written PKCS12 by default since version 9.
@@ -38,7 +40,8 @@ class DerElement(NamedTuple):
 
 
 def der_elements(data: bytes) -> list[DerElement]:
-    """The elements of DER that stand one after the other in `data`. ValueError if they do not fill it exactly."""
+    """The elements of DER that stand one after the other in `data`. ValueError if they do not fill
+    it exactly."""
     found = []
     at = 0
     while at < len(data):
@@ -95,18 +98,23 @@ class Jks:
     keys: tuple[KeyEntry, ...]
 
 
-def read_jks(data: bytes, password: str | None, what: str = "the key store", password_setting: str = "its password") -> Jks:
+def read_jks(
+    data: bytes, password: str | None, what: str = "the key store", password_setting: str = "its password"
+) -> Jks:
     """The entries of a JKS. Without a password it is read too, but not checked for changes.
 
-    ConfigError if it is damaged, if the password is wrong, or if it is a JCEKS. `what` names the file in these messages, and
-    `password_setting` the setting that the password is from.
+    ConfigError if it is damaged, if the password is wrong, or if it is a JCEKS. `what` names the
+    file in these messages, and `password_setting` the setting that the password is from.
     """
     _refuse_others(data, what)
     file = _Input(data, what)
     file.take(len(JKS_MAGIC))
     version = file.number(4)
     if version not in (1, 2):
-        raise ConfigError(f"{what}: is a JKS of version {version}, but only versions 1 and 2 are known; the file is likely damaged")
+        raise ConfigError(
+            f"{what}: is a JKS of version {version}, but only versions 1 and 2 are known; the file is likely "
+            "damaged"
+        )
     count = file.number(4)
     trusted: list[TrustedEntry] = []
     keys: list[KeyEntry] = []
@@ -127,17 +135,23 @@ def read_jks(data: bytes, password: str | None, what: str = "the key store", pas
     if password is not None:
         expected = hashlib.sha1(_password_bytes(password) + _DIGEST_WORDS + signed).digest()
         if not hmac.compare_digest(digest, expected):
-            raise ConfigError(f"{what}: {password_setting} is wrong, or the file was changed; `keytool -list -keystore FILE` tells which")
+            raise ConfigError(
+                f"{what}: {password_setting} is wrong, or the file was changed; `keytool -list -keystore "
+                "FILE` tells which"
+            )
     return Jks(tuple(trusted), tuple(keys))
 
 
 def unprotect_key(
-    entry: KeyEntry, password: str, what: str = "the key store", password_setting: str = "the password of its private key"
+    entry: KeyEntry,
+    password: str,
+    what: str = "the key store",
+    password_setting: str = "the password of its private key",
 ) -> bytes:
     """The private key of an entry, as PKCS #8 in DER, unencrypted.
 
-    ConfigError if the password is wrong, or if it is protected in another way than Sun's. `what` names the file in these messages, and
-    `password_setting` the setting that the password is from.
+    ConfigError if the password is wrong, or if it is protected in another way than Sun's. `what`
+    names the file in these messages, and `password_setting` the setting that the password is from.
     """
     problem = f"{what}: the private key of alias {entry.alias!r} is damaged; make the file again"
     try:
@@ -149,7 +163,8 @@ def unprotect_key(
         raise ConfigError(problem)
     if identifier.content != _SUN_PROTECTOR:
         raise ConfigError(
-            f"{what}: the private key of alias {entry.alias!r} is protected in another way than a JKS does it; " + _conversion("JKS")
+            f"{what}: the private key of alias {entry.alias!r} is protected in another way than a JKS does "
+            "it; " + _conversion("JKS")
         )
     if len(protected.content) < 2 * _DIGEST_BYTES:
         raise ConfigError(problem)
@@ -158,7 +173,9 @@ def unprotect_key(
     secret = _password_bytes(password)
     key = _uncover(covered, secret, salt)
     if not hmac.compare_digest(hashlib.sha1(secret + key).digest(), check):
-        raise ConfigError(f"{what}: {password_setting} is not that of the private key of alias {entry.alias!r}")
+        raise ConfigError(
+            f"{what}: {password_setting} is not that of the private key of alias {entry.alias!r}"
+        )
     return key
 
 
@@ -186,7 +203,8 @@ def _refuse_others(data: bytes, what: str) -> None:
 
 def _conversion(store_type: str) -> str:
     return (
-        f"convert it: `keytool -importkeystore -srckeystore OLD -srcstoretype {store_type} -destkeystore NEW.p12 -deststoretype PKCS12`, "
+        f"convert it: `keytool -importkeystore -srckeystore OLD -srcstoretype {store_type} -destkeystore "
+        "NEW.p12 -deststoretype PKCS12`, "
         "and give NEW.p12"
     )
 
@@ -210,7 +228,8 @@ class _Input:
         left = len(self._data) - self.at
         if count > left:
             raise ConfigError(
-                f"{self._what}: the file is cut short or damaged: at byte {self.at} it says that {count} more follow, but {left} do; "
+                f"{self._what}: the file is cut short or damaged: at byte {self.at} it says that {count} "
+                f"more follow, but {left} do; "
                 "copy or make it again"
             )
         self.at += count
@@ -223,9 +242,16 @@ class _Input:
         """Java's modified UTF-8: a null is two bytes, and what is beyond 16 bits is two surrogates."""
         raw = self.take(self.number(2)).replace(b"\xc0\x80", b"\0")
         try:
-            return raw.decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")
+            return (
+                raw.decode("utf-8", "surrogatepass")
+                .encode("utf-16-be", "surrogatepass")
+                .decode("utf-16-be", "replace")
+            )
         except UnicodeDecodeError:
             raise self.damaged("a name that is not text") from None
 
     def damaged(self, found: str) -> ConfigError:
-        return ConfigError(f"{self._what}: the file is damaged: before byte {self.at} there is {found}; copy or make it again")
+        return ConfigError(
+            f"{self._what}: the file is damaged: before byte {self.at} there is {found}; copy or make it "
+            "again"
+        )

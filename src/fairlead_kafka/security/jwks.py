@@ -1,4 +1,5 @@
-"""The keys that tokens are signed with (JWKS, RFC 7517): read from a URL, kept, and read again in time.
+"""The keys that tokens are signed with (JWKS, RFC 7517): read from a URL, kept, and read again in
+time.
 
 They are read when the first token comes (from a file: when the listener is set up), once they are
 as old as `sasl.oauthbearer.jwks.endpoint.refresh.ms`, when a file has changed, and when a token
@@ -50,7 +51,8 @@ class VerificationKey(NamedTuple):
 
 
 def parse_jwks(data: bytes) -> tuple[VerificationKey, ...]:
-    """The keys of a JWKS that signatures can be verified with; others in it are left out. ValueError if there are none."""
+    """The keys of a JWKS that signatures can be verified with; others in it are left out.
+    ValueError if there are none."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
@@ -69,7 +71,9 @@ def _usable(fields: dict[str, Any]) -> VerificationKey | None:
     operations = fields.get("key_ops")
     if fields.get("use", "sig") != "sig" or (isinstance(operations, list) and "verify" not in operations):
         return None
-    key_id, algorithm = (value if isinstance(value := fields.get(name), str) else None for name in ("kid", "alg"))
+    key_id, algorithm = (
+        value if isinstance(value := fields.get(name), str) else None for name in ("kid", "alg")
+    )
     kind, curve = fields.get("kty"), fields.get("crv")
     try:
         if kind == "RSA":
@@ -93,8 +97,14 @@ def _rsa_key(fields: dict[str, Any]) -> PublicKey:
 def _curve_key(fields: dict[str, Any], curve: str) -> PublicKey:
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    curves: dict[str, ec.EllipticCurve] = {"P-256": ec.SECP256R1(), "P-384": ec.SECP384R1(), "P-521": ec.SECP521R1()}
-    return ec.EllipticCurvePublicNumbers(_number(fields["x"]), _number(fields["y"]), curves[curve]).public_key()
+    curves: dict[str, ec.EllipticCurve] = {
+        "P-256": ec.SECP256R1(),
+        "P-384": ec.SECP384R1(),
+        "P-521": ec.SECP521R1(),
+    }
+    return ec.EllipticCurvePublicNumbers(
+        _number(fields["x"]), _number(fields["y"]), curves[curve]
+    ).public_key()
 
 
 def _number(text: Any) -> int:
@@ -104,10 +114,15 @@ def _number(text: Any) -> int:
 
 
 def select(keys: tuple[VerificationKey, ...], token: Jws) -> VerificationKey | None:
-    """The key of a token: the first of its kind with its key id, if it names one. As jose4j's `VerificationJwkSelector`."""
+    """The key of a token: the first of its kind with its key id, if it names one. As jose4j's
+    `VerificationJwkSelector`."""
     curve = ALGORITHMS[token.algorithm].curve
     for key in keys:
-        if key.curve == curve and key.algorithm in (None, token.algorithm) and token.key_id in (None, key.key_id):
+        if (
+            key.curve == curve
+            and key.algorithm in (None, token.algorithm)
+            and token.key_id in (None, key.key_id)
+        ):
             return key
     return None
 
@@ -156,7 +171,14 @@ class _Web:
 
         if self._url.startswith("https") and self._ssl_context is None:
             self._ssl_context = ssl.create_default_context()
-        request = Request(self._url, headers={"Accept": "application/json", "Cache-Control": "no-cache", "User-Agent": "fairlead-kafka"})
+        request = Request(
+            self._url,
+            headers={
+                "Accept": "application/json",
+                "Cache-Control": "no-cache",
+                "User-Agent": "fairlead-kafka",
+            },
+        )
         try:
             with opener(TIMEOUT_S, self._ssl_context).open(request, timeout=TIMEOUT_S) as response:
                 if response.status != 200:
@@ -180,20 +202,29 @@ def source_of(url: str) -> Source:
     if url.lower().startswith("file:"):
         parts = urlsplit(url)
         if parts.netloc not in ("", "localhost") or not parts.path:
-            raise ConfigError(f"{URL_KEY}: {shown(url)} is no file of this machine, such as file:///etc/kafka/jwks.json")
+            raise ConfigError(
+                f"{URL_KEY}: {shown(url)} is no file of this machine, such as file:///etc/kafka/jwks.json"
+            )
         return _File(url2pathname(parts.path))
     scheme, host, where, user_info = checked_url(url, URL_KEY)
     if user_info:
-        raise ConfigError(f"{URL_KEY}: {where} has user info before its host, and keys are public: leave it out")
+        raise ConfigError(
+            f"{URL_KEY}: {where} has user info before its host, and keys are public: leave it out"
+        )
     if scheme == "http" and not is_loopback(host):
-        LOGGER.warning("%s: anyone on the way there can make tokens that are believed; use https in %s", where, URL_KEY)
+        LOGGER.warning(
+            "%s: anyone on the way there can make tokens that are believed; use https in %s", where, URL_KEY
+        )
     return _Web(url, where)
 
 
 class Jwks:
-    """The keys of one source, for all log-ins of a listener. Any thread may ask; one at a time reads them."""
+    """The keys of one source, for all log-ins of a listener. Any thread may ask; one at a time
+    reads them."""
 
-    def __init__(self, source: Source, refresh_s: float, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, source: Source, refresh_s: float, monotonic_s: Callable[[], float] = time.monotonic
+    ) -> None:
         self._source = source
         self._refresh_s = refresh_s
         self._now_s = monotonic_s
@@ -210,7 +241,9 @@ class Jwks:
         ConnectionFailed if there are no keys yet and they cannot be read.
         """
         self._renew(self._is_old, wait=self._keys is None)
-        if self._keys is None:  # the client is told this much: where they are, and why they are not to be had, is in the log
+        if (
+            self._keys is None
+        ):  # the client is told this much: where they are, and why they are not to be had, is in the log
             raise ConnectionFailed("the keys that tokens are verified with cannot be had now")
         found = select(self._keys, token)
         if found is None:
@@ -229,7 +262,9 @@ class Jwks:
         if self._asked_s is None:
             return True
         changed = self._source.stamp() != self._stamp
-        return changed or (self._may_ask() and (self._keys is None or self._now_s() - self._read_s >= self._refresh_s))
+        return changed or (
+            self._may_ask() and (self._keys is None or self._now_s() - self._read_s >= self._refresh_s)
+        )
 
     def _may_ask(self) -> bool:
         return self._asked_s is None or self._now_s() - self._asked_s >= ASK_AGAIN_S

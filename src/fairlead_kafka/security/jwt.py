@@ -1,9 +1,12 @@
-"""Signed tokens: what a JWT (RFC 7519) is checked for before a broker believes it, as Kafka's `BrokerJwtValidator` and its jose4j do.
+"""Signed tokens: what a JWT (RFC 7519) is checked for before a broker believes it, as Kafka's
+`BrokerJwtValidator` and its jose4j do.
 
-No library for JOSE is used. What a token may be is narrow here: signed (RFC 7515), in the compact form, by one of nine algorithms of public
-keys. For each of their three families that is one call of `cryptography`. Bounds, JSON without doubled names, the choice of the key and
-Kafka's rules for claims would have to be written beside a library too; and there is no code here for HMAC, "none", encryption or keys in a
-token's header, which is what the libraries' holes have been about. Tests hold it against `joserfc`.
+No library for JOSE is used. What a token may be is narrow here: signed (RFC 7515), in the compact
+form, by one of nine algorithms of public keys. For each of their three families that is one call of
+`cryptography`. Bounds, JSON without doubled names, the choice of the key and Kafka's rules for
+claims would have to be written beside a library too; and there is no code here for HMAC, "none",
+encryption or keys in a token's header, which is what the libraries' holes have been about. Tests
+hold it against `joserfc`.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
     PublicKey = RSAPublicKey | EllipticCurvePublicKey
 
 KEY_ID_MAX_CHARACTERS = 1000
-"""Longest key id (`kid`) of a token that is looked up (Kafka's `RefreshingHttpsJwks.MISSING_KEY_ID_MAX_KEY_LENGTH`)."""
+"""Longest key id (`kid`) of a token that is looked up (Kafka's
+`RefreshingHttpsJwks.MISSING_KEY_ID_MAX_KEY_LENGTH`)."""
 _MS_PER_S = 1000
 
 
@@ -51,7 +55,8 @@ ALGORITHMS = {
 }
 """The algorithms that are believed (RFC 7518, 3.1): those of public keys."""
 CURVES = {"P-256": ("secp256r1", 32), "P-384": ("secp384r1", 48), "P-521": ("secp521r1", 66)}
-"""Elliptic curves by JOSE's names (RFC 7518, 6.2.1.1): that of OpenSSL, and the bytes of a coordinate."""
+"""Elliptic curves by JOSE's names (RFC 7518, 6.2.1.1): that of OpenSSL, and the bytes of a
+coordinate."""
 _NESTED = ("jwt", "application/jwt")
 """How a header says that the payload is a token again (RFC 7519, 5.2)."""
 _HALF_CHARACTER = re.compile("[\\ud800-\\udfff]")
@@ -144,8 +149,11 @@ def _padding(algorithm: Algorithm, digest: HashAlgorithm) -> Any:
     return PKCS1v15() if algorithm.family == "RS" else PSS(MGF1(digest), digest.digest_size)
 
 
-def _is_signed_on_curve(token: Jws, key: EllipticCurvePublicKey, algorithm: Algorithm, digest: HashAlgorithm) -> bool:
-    """ES*: the signature is two numbers of the curve's size, one after the other (RFC 7518, 3.4). InvalidSignature if it is wrong."""
+def _is_signed_on_curve(
+    token: Jws, key: EllipticCurvePublicKey, algorithm: Algorithm, digest: HashAlgorithm
+) -> bool:
+    """ES*: the signature is two numbers of the curve's size, one after the other (RFC 7518, 3.4).
+    InvalidSignature if it is wrong."""
     from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
     from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
@@ -176,7 +184,9 @@ def believed(token: Jws, expected: Expected, now_s: float) -> Believed:
         raise ValueError("it expires before it begins")
     _check_issuer(claims, expected.issuer)
     _check_audience(claims, expected.audiences)
-    return Believed(_user(claims, expected.user_claim), int(expires_s) * _MS_PER_S, _scopes(claims, expected.scope_claim))
+    return Believed(
+        _user(claims, expected.user_claim), int(expires_s) * _MS_PER_S, _scopes(claims, expected.scope_claim)
+    )
 
 
 def _user(claims: Mapping[str, Any], name: str) -> str:
@@ -186,7 +196,12 @@ def _user(claims: Mapping[str, Any], name: str) -> str:
     """
     said = claims.get(name)
     user = said.strip() if isinstance(said, str) else ""
-    if not user or len(user) > STRING_MAX_BYTES or len(user.encode("utf-8", "replace")) > STRING_MAX_BYTES or _HALF_CHARACTER.search(user):
+    if (
+        not user
+        or len(user) > STRING_MAX_BYTES
+        or len(user.encode("utf-8", "replace")) > STRING_MAX_BYTES
+        or _HALF_CHARACTER.search(user)
+    ):
         raise ValueError(f"its claim {name} names nobody")
     return user
 
@@ -209,9 +224,13 @@ def _check_audience(claims: Mapping[str, Any], wanted: tuple[str, ...]) -> None:
     if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
         raise ValueError("its audience is no text")
     if wanted and not set(said) & set(wanted):
-        raise ValueError(f"its audience is {shown(', '.join(said)) or 'missing'}, and none of {', '.join(wanted)}")
+        raise ValueError(
+            f"its audience is {shown(', '.join(said)) or 'missing'}, and none of {', '.join(wanted)}"
+        )
     if audience is not None and not wanted:
-        raise ValueError(f"its audience is {shown(', '.join(said))}, and sasl.oauthbearer.expected.audience is not set")
+        raise ValueError(
+            f"its audience is {shown(', '.join(said))}, and sasl.oauthbearer.expected.audience is not set"
+        )
 
 
 def _scopes(claims: Mapping[str, Any], name: str) -> frozenset[str]:

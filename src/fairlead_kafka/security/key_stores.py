@@ -1,10 +1,13 @@
-"""Certificates and private keys from key stores: JKS, PKCS12 (RFC 7292) and PEM (RFC 7468; Kafka's KIP-651).
+"""Certificates and private keys from key stores: JKS, PKCS12 (RFC 7292) and PEM (RFC 7468; Kafka's
+KIP-651).
 
-What a file is, is told from its content: Java's keytool writes PKCS12 into files that are called .jks. The setting for its type only
-explains what was expected when the content is none of the three.
+What a file is, is told from its content: Java's keytool writes PKCS12 into files that are called
+.jks. The setting for its type only explains what was expected when the content is none of the
+three.
 
-JKS and PEM are read with the standard library alone. PKCS12 and encrypted keys in PEM need the package cryptography, which is loaded
-when such a file is read. Traditional keys (PKCS #1 and SEC 1) are wrapped into PKCS #8, which takes a few bytes of DER and no package.
+JKS and PEM are read with the standard library alone. PKCS12 and encrypted keys in PEM need the
+package cryptography, which is loaded when such a file is read. Traditional keys (PKCS #1 and SEC 1)
+are wrapped into PKCS #8, which takes a few bytes of DER and no package.
 """
 
 from __future__ import annotations
@@ -17,13 +20,30 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fairlead_kafka.base.errors import ConfigError
-from fairlead_kafka.security.jks import JCEKS_MAGIC, JKS_MAGIC, KeyEntry, der_elements, der_sequence, read_jks, unprotect_key
+from fairlead_kafka.security.jks import (
+    JCEKS_MAGIC,
+    JKS_MAGIC,
+    KeyEntry,
+    der_elements,
+    der_sequence,
+    read_jks,
+    unprotect_key,
+)
 
 STORE_TYPES = ("JKS", "PKCS12", "PEM")
-PASSWORD_OF_TRUST, PASSWORD_OF_STORE, PASSWORD_OF_KEY = "ssl.truststore.password", "ssl.keystore.password", "ssl.key.password"
+PASSWORD_OF_TRUST, PASSWORD_OF_STORE, PASSWORD_OF_KEY = (
+    "ssl.truststore.password",
+    "ssl.keystore.password",
+    "ssl.key.password",
+)
 
 _CERTIFICATE_LABELS = ("CERTIFICATE", "X509 CERTIFICATE")
-_PLAIN_KEY, _ENCRYPTED_KEY, _RSA_KEY, _EC_KEY = "PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"
+_PLAIN_KEY, _ENCRYPTED_KEY, _RSA_KEY, _EC_KEY = (
+    "PRIVATE KEY",
+    "ENCRYPTED PRIVATE KEY",
+    "RSA PRIVATE KEY",
+    "EC PRIVATE KEY",
+)
 _READ_LABELS = (*_CERTIFICATE_LABELS, _PLAIN_KEY, _ENCRYPTED_KEY, _RSA_KEY, _EC_KEY)
 _PEM_LINE_LETTERS = 64
 _INTEGER, _OCTET_STRING, _SEQUENCE = 0x02, 0x04, 0x30
@@ -40,7 +60,8 @@ _TO_PKCS8 = "convert it: `openssl pkcs8 -topk8 -in OLD -out NEW`"
 
 @dataclass(frozen=True, repr=False)
 class Identity:
-    """A client's certificates in DER, its own first and each followed by its issuer's, and its key as PKCS #8 in DER, unencrypted."""
+    """A client's certificates in DER, its own first and each followed by its issuer's, and its key
+    as PKCS #8 in DER, unencrypted."""
 
     certificates: tuple[bytes, ...]
     key: bytes
@@ -53,13 +74,15 @@ class Identity:
 class PemBlock:
     """A block of PEM: the `label` of its BEGIN and END lines, and the bytes that its base64 says.
 
-    There are no bytes of blocks that are neither certificates nor private keys of a form that is read.
+    There are no bytes of blocks that are neither certificates nor private keys of a form that is
+    read.
     """
 
     label: str
     der: bytes = field(repr=False)
     encrypted: bool = False
-    """Encrypted in OpenSSL's traditional way, which the lines above the base64 tell (RFC 1421: Proc-Type)."""
+    """Encrypted in OpenSSL's traditional way, which the lines above the base64 tell (RFC 1421:
+    Proc-Type)."""
 
 
 class _Names(NamedTuple):
@@ -75,17 +98,22 @@ class _Bundle(NamedTuple):
     others: list[bytes]
 
 
-def trusted_certificates(data: bytes, store_type: str | None, password: str | None, what: str) -> tuple[bytes, ...]:
+def trusted_certificates(
+    data: bytes, store_type: str | None, password: str | None, what: str
+) -> tuple[bytes, ...]:
     """The certificates of a trust store, in DER and in the file's order, each once.
 
-    Of a JKS these are, as in Java, the trusted entries and the first certificate of each private key. Of PKCS12 and PEM they are all.
-    ConfigError if the file is none of STORE_TYPES, is damaged, or has none; if the password is wrong; if it is a PKCS12 and cryptography is
-    not installed. `what` names the setting and the file in these messages.
+    Of a JKS these are, as in Java, the trusted entries and the first certificate of each private
+    key. Of PKCS12 and PEM they are all. ConfigError if the file is none of STORE_TYPES, is damaged,
+    or has none; if the password is wrong; if it is a PKCS12 and cryptography is not installed.
+    `what` names the setting and the file in these messages.
     """
     found = _store_type(data, store_type, what)
     if found == "JKS":
         store = read_jks(data, password, what, PASSWORD_OF_TRUST)
-        certificates = [entry.certificate for entry in store.trusted] + [each for entry in store.keys for each in entry.certificates[:1]]
+        certificates = [entry.certificate for entry in store.trusted] + [
+            each for entry in store.keys for each in entry.certificates[:1]
+        ]
     elif found == "PKCS12":
         bundle = _read_pkcs12(data, password, what, PASSWORD_OF_TRUST)
         certificates = ([bundle.own] if bundle.own else []) + bundle.others
@@ -93,7 +121,9 @@ def trusted_certificates(data: bytes, store_type: str | None, password: str | No
         blocks = split_pem(data, what)
         certificates = [block.der for block in blocks if block.label in _CERTIFICATE_LABELS]
         if not certificates:
-            raise ConfigError(f"{what}: there is no CERTIFICATE in it, {_inventory(blocks)}; give the certificates to trust")
+            raise ConfigError(
+                f"{what}: there is no CERTIFICATE in it, {_inventory(blocks)}; give the certificates to trust"
+            )
     if not certificates:
         raise ConfigError(f"{what}: there is no certificate in it; add those to trust: `keytool -importcert`")
     for number, certificate in enumerate(certificates, start=1):
@@ -101,13 +131,16 @@ def trusted_certificates(data: bytes, store_type: str | None, password: str | No
     return tuple(dict.fromkeys(certificates))
 
 
-def identity(data: bytes, store_type: str | None, store_password: str | None, key_password: str | None, what: str) -> Identity:
+def identity(
+    data: bytes, store_type: str | None, store_password: str | None, key_password: str | None, what: str
+) -> Identity:
     """The private key of a key store and its certificates.
 
-    Of several keys in a JKS it is the first by alias, in PKCS12 and PEM the first in the file. Without a password for the key, that of
-    the store is taken for JKS and PKCS12; a PKCS12 has one password for both. ConfigError if the file is none of STORE_TYPES, is damaged,
-    or has no key or no certificate; if a password is wrong or missing; if cryptography is needed and not installed. `what` names the
-    setting and the file in these messages.
+    Of several keys in a JKS it is the first by alias, in PKCS12 and PEM the first in the file.
+    Without a password for the key, that of the store is taken for JKS and PKCS12; a PKCS12 has one
+    password for both. ConfigError if the file is none of STORE_TYPES, is damaged, or has no key or
+    no certificate; if a password is wrong or missing; if cryptography is needed and not installed.
+    `what` names the setting and the file in these messages.
     """
     found = _store_type(data, store_type, what)
     if found == "JKS":
@@ -117,10 +150,14 @@ def identity(data: bytes, store_type: str | None, store_password: str | None, ke
     blocks = split_pem(data, what)
     keys = [block for block in blocks if block.label.endswith(_PLAIN_KEY)]
     if not keys:
-        raise ConfigError(f"{what}: there is no PRIVATE KEY in it, {_inventory(blocks)}; add the key of the certificate")
+        raise ConfigError(
+            f"{what}: there is no PRIVATE KEY in it, {_inventory(blocks)}; add the key of the certificate"
+        )
     certificates = [block.der for block in blocks if block.label in _CERTIFICATE_LABELS]
     if not certificates:
-        raise ConfigError(f"{what}: there is no CERTIFICATE in it, {_inventory(blocks)}; add the certificate of the key")
+        raise ConfigError(
+            f"{what}: there is no CERTIFICATE in it, {_inventory(blocks)}; add the certificate of the key"
+        )
     chain, others = _chain(certificates, what)
     return Identity(chain + others, _pem_key(keys[0], key_password, what))
 
@@ -136,9 +173,11 @@ def pem_of(certificates: Iterable[bytes]) -> str:
 
 
 def split_pem(data: bytes, what: str) -> list[PemBlock]:
-    """The blocks of a PEM text, in its order. What is around them is skipped; line ends may be any white space, as in Kafka.
+    """The blocks of a PEM text, in its order. What is around them is skipped; line ends may be any
+    white space, as in Kafka.
 
-    ConfigError if a block has no end or is not base64. `what` names the setting and the file in these messages.
+    ConfigError if a block has no end or is not base64. `what` names the setting and the file in
+    these messages.
     """
     text = data.decode("latin-1")
     blocks: list[PemBlock] = []
@@ -152,7 +191,10 @@ def split_pem(data: bytes, what: str) -> list[PemBlock]:
         body_end = text.find("-----", body_start)
         marker = f"-----END {label}-----"
         if label_end < 0 or body_end < 0 or not text.startswith(marker, body_end):
-            raise ConfigError(f"{what}: block {number} of the PEM text has a BEGIN, but no END that matches; the text may be cut short")
+            raise ConfigError(
+                f"{what}: block {number} of the PEM text has a BEGIN, but no END that matches; the text may "
+                "be cut short"
+            )
         blocks.append(_pem_block(label, text[body_start:body_end], number, what))
         at = text.find("-----BEGIN ", body_end + len(marker))
     return blocks
@@ -169,21 +211,30 @@ def _pem_block(label: str, body: str, number: int, what: str) -> PemBlock:
         if not encrypted and len(der_elements(der)) != 1:
             raise ValueError("not one element")
     except (binascii.Error, ValueError):
-        raise ConfigError(f"{what}: block {number} of the PEM text, {label}, is damaged or cut short; copy it again") from None
+        raise ConfigError(
+            f"{what}: block {number} of the PEM text, {label}, is damaged or cut short; copy it again"
+        ) from None
     return PemBlock(label, der, encrypted)
 
 
 def _inventory(blocks: Sequence[PemBlock]) -> str:
-    counts = {label: sum(block.label == label for block in blocks) for label in dict.fromkeys(block.label for block in blocks)}
+    counts = {
+        label: sum(block.label == label for block in blocks)
+        for label in dict.fromkeys(block.label for block in blocks)
+    }
     return "only " + ", ".join(f"{count} {label}" for label, count in counts.items())
 
 
 def _store_type(data: bytes, declared: str | None, what: str) -> str:
     """One of STORE_TYPES, by the content. ConfigError if it is none of them."""
     if declared is not None and declared.upper() not in STORE_TYPES:
-        raise ConfigError(f"{what}: key stores of type {declared} are not known; known are {', '.join(STORE_TYPES)}")
+        raise ConfigError(
+            f"{what}: key stores of type {declared} are not known; known are {', '.join(STORE_TYPES)}"
+        )
     if not data.strip():
-        raise ConfigError(f"{what}: is empty; give a key store of type {', '.join(STORE_TYPES[:-1])} or {STORE_TYPES[-1]}")
+        raise ConfigError(
+            f"{what}: is empty; give a key store of type {', '.join(STORE_TYPES[:-1])} or {STORE_TYPES[-1]}"
+        )
     if data.startswith((JKS_MAGIC, JCEKS_MAGIC)):
         return "JKS"  # its reader says what to do with a JCEKS
     outer = _outer_content(data)
@@ -193,14 +244,20 @@ def _store_type(data: bytes, declared: str | None, what: str) -> str:
         return "PEM"
     if outer is not None and outer[:1] == bytes([_SEQUENCE]):
         raise ConfigError(
-            f"{what}: is no PKCS12 but DER of another kind; convert a certificate to PEM: `openssl x509 -inform der -in OLD -out NEW.pem`"
+            f"{what}: is no PKCS12 but DER of another kind; convert a certificate to PEM: `openssl x509 "
+            "-inform der -in OLD -out NEW.pem`"
         )
-    expected = f"no {declared.upper()}, nor any other key store that is known" if declared else "no key store that is known"
+    expected = (
+        f"no {declared.upper()}, nor any other key store that is known"
+        if declared
+        else "no key store that is known"
+    )
     raise ConfigError(f"{what}: is {expected} ({', '.join(STORE_TYPES)}); check that it is the right file")
 
 
 def _outer_content(data: bytes) -> bytes | None:
-    """The first bytes within an outer SEQUENCE, whose length need not be true. None if it is no SEQUENCE."""
+    """The first bytes within an outer SEQUENCE, whose length need not be true. None if it is no
+    SEQUENCE."""
     if len(data) < 2 or data[0] != _SEQUENCE:
         return None
     start = 2 + (data[1] & 0x7F if data[1] & 0x80 else 0)
@@ -208,7 +265,8 @@ def _outer_content(data: bytes) -> bytes | None:
 
 
 def _names(certificate: bytes, number: int, what: str) -> _Names:
-    """The names in a certificate (RFC 5280). ConfigError if it is none; `number` counts from one in the message."""
+    """The names in a certificate (RFC 5280). ConfigError if it is none; `number` counts from one in
+    the message."""
     try:
         fields = der_elements(der_sequence(certificate)[0].content)
         if fields[0].tag == _EXPLICIT_0:  # the version, which version 1 leaves out
@@ -221,10 +279,14 @@ def _names(certificate: bytes, number: int, what: str) -> _Names:
     return _Names(issuer.whole, subject.whole)
 
 
-def _chain(certificates: Sequence[bytes], what: str, own: bytes | None = None) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    """A client's own certificate followed by its issuers, and those that are neither, in the given order; each once.
+def _chain(
+    certificates: Sequence[bytes], what: str, own: bytes | None = None
+) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """A client's own certificate followed by its issuers, and those that are neither, in the given
+    order; each once.
 
-    Unless it is given, the client's own is the first that issued no other, one with an issuer rather than one that issued itself.
+    Unless it is given, the client's own is the first that issued no other, one with an issuer
+    rather than one that issued itself.
     """
     left = {each: _names(each, number, what) for number, each in enumerate(certificates, start=1)}
     if own is None:
@@ -242,12 +304,19 @@ def _chain(certificates: Sequence[bytes], what: str, own: bytes | None = None) -
 def _pem_key(block: PemBlock, password: str | None, what: str) -> bytes:
     """A private key of PEM as unencrypted PKCS #8. ConfigError if that cannot be."""
     if block.encrypted:
-        raise ConfigError(f"{what}: the {block.label} in it is encrypted in OpenSSL's old way; {_TO_PKCS8}, and set {PASSWORD_OF_KEY}")
+        raise ConfigError(
+            f"{what}: the {block.label} in it is encrypted in OpenSSL's old way; {_TO_PKCS8}, and set "
+            f"{PASSWORD_OF_KEY}"
+        )
     if block.label == _ENCRYPTED_KEY:
         return _decrypted(block.der, password, what)
     try:
         if block.label == _PLAIN_KEY:
-            if [element.tag for element in der_sequence(block.der)[:3]] != [_INTEGER, _SEQUENCE, _OCTET_STRING]:
+            if [element.tag for element in der_sequence(block.der)[:3]] != [
+                _INTEGER,
+                _SEQUENCE,
+                _OCTET_STRING,
+            ]:
                 raise ValueError("no PKCS #8")
             return block.der
         if block.label == _RSA_KEY:
@@ -257,7 +326,9 @@ def _pem_key(block: PemBlock, password: str | None, what: str) -> bytes:
             algorithm = _der(_SEQUENCE, _EC_PUBLIC_KEY + curve)
             return _der(_SEQUENCE, _VERSION_0 + algorithm + _der(_OCTET_STRING, block.der))
     except (ValueError, StopIteration):
-        raise ConfigError(f"{what}: the {block.label} in it is damaged; copy it again, or {_TO_PKCS8}") from None
+        raise ConfigError(
+            f"{what}: the {block.label} in it is damaged; copy it again, or {_TO_PKCS8}"
+        ) from None
     raise ConfigError(f"{what}: the {block.label} in it is of a form that is not read; {_TO_PKCS8}")
 
 
@@ -273,14 +344,24 @@ def _jks_identity(data: bytes, store_password: str | None, key_password: str | N
     store = read_jks(data, store_password, what, PASSWORD_OF_STORE)
     if not store.keys:
         trusted = "only certificates" if store.trusted else "nor anything else"
-        raise ConfigError(f"{what}: there is no private key in it, {trusted}; give the key store, not the trust store")
+        raise ConfigError(
+            f"{what}: there is no private key in it, {trusted}; give the key store, not the trust store"
+        )
     entry = min(store.keys, key=_alias)
     password = store_password if key_password is None else key_password
     if password is None:
-        raise ConfigError(f"{what}: its private key needs a password; set {PASSWORD_OF_STORE}, or {PASSWORD_OF_KEY} if it has its own")
+        raise ConfigError(
+            f"{what}: its private key needs a password; set {PASSWORD_OF_STORE}, or {PASSWORD_OF_KEY} if it "
+            "has its own"
+        )
     if not entry.certificates:
-        raise ConfigError(f"{what}: the private key of alias {entry.alias!r} has no certificate; add it: `keytool -importcert`")
-    setting = f"{PASSWORD_OF_STORE} ({PASSWORD_OF_KEY} is not set)" if key_password is None else PASSWORD_OF_KEY
+        raise ConfigError(
+            f"{what}: the private key of alias {entry.alias!r} has no certificate; add it: `keytool "
+            "-importcert`"
+        )
+    setting = (
+        f"{PASSWORD_OF_STORE} ({PASSWORD_OF_KEY} is not set)" if key_password is None else PASSWORD_OF_KEY
+    )
     key = unprotect_key(entry, password, what, setting)
     chain, others = _chain(entry.certificates, what, entry.certificates[0])
     return Identity(chain + others, key)
@@ -294,9 +375,13 @@ def _pkcs12_identity(data: bytes, password: str | None, what: str) -> Identity:
     bundle = _read_pkcs12(data, password, what, PASSWORD_OF_STORE)
     if bundle.key is None:
         trusted = "only certificates" if bundle.others else "nor anything else"
-        raise ConfigError(f"{what}: there is no private key in it, {trusted}; give the key store, not the trust store")
+        raise ConfigError(
+            f"{what}: there is no private key in it, {trusted}; give the key store, not the trust store"
+        )
     if bundle.own is None:
-        raise ConfigError(f"{what}: there is no certificate of its private key in it; make the file again, with both")
+        raise ConfigError(
+            f"{what}: there is no certificate of its private key in it; make the file again, with both"
+        )
     chain, _others = _chain([bundle.own, *bundle.others], what, bundle.own)  # the others are of other entries
     return Identity(chain, bundle.key)
 
@@ -312,22 +397,37 @@ def _read_pkcs12(data: bytes, password: str | None, what: str, password_setting:
     except ImportError:
         raise _needs_cryptography(what, "a PKCS12 key store") from None
     if len(data) < (size := _declared_size(data)):
-        raise ConfigError(f"{what}: the file is cut short: it has {len(data)} of its {size} bytes; copy it again")
+        raise ConfigError(
+            f"{what}: the file is cut short: it has {len(data)} of its {size} bytes; copy it again"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a store that is not written as strictly as it might be
             bundle = pkcs12.load_pkcs12(data, _encoded(password))
-        key = bundle.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()) if bundle.key else None
+        key = (
+            bundle.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+            if bundle.key
+            else None
+        )
         own = bundle.cert.certificate.public_bytes(Encoding.DER) if bundle.cert else None
-        return _Bundle(key, own, [entry.certificate.public_bytes(Encoding.DER) for entry in bundle.additional_certs])
+        return _Bundle(
+            key, own, [entry.certificate.public_bytes(Encoding.DER) for entry in bundle.additional_certs]
+        )
     except (UnsupportedAlgorithm, InternalError):
         raise ConfigError(
-            f"{what}: has a cipher or a kind of key that OpenSSL does not read here; make it again with a newer keytool"
+            f"{what}: has a cipher or a kind of key that OpenSSL does not read here; make it again with a "
+            "newer keytool"
         ) from None
     except Exception:  # ValueError as a rule; but in a stranger's bytes the library finds more to raise
         if password is None:
-            raise ConfigError(f"{what}: is a PKCS12, which needs a password; set {password_setting}") from None
-        hint = "; a key in a PKCS12 must have the password of the file" if password_setting == PASSWORD_OF_STORE else ""
+            raise ConfigError(
+                f"{what}: is a PKCS12, which needs a password; set {password_setting}"
+            ) from None
+        hint = (
+            "; a key in a PKCS12 must have the password of the file"
+            if password_setting == PASSWORD_OF_STORE
+            else ""
+        )
         raise ConfigError(f"{what}: {password_setting} is wrong, or the file is damaged{hint}") from None
 
 
@@ -340,18 +440,29 @@ def _declared_size(data: bytes) -> int:
 
 
 def _decrypted(der: bytes, password: str | None, what: str) -> bytes:
-    """An encrypted PKCS #8 without its encryption. ConfigError if the password is wrong, or if cryptography is not installed."""
+    """An encrypted PKCS #8 without its encryption. ConfigError if the password is wrong, or if
+    cryptography is not installed."""
     try:
         from cryptography.exceptions import InternalError, UnsupportedAlgorithm
-        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
+        from cryptography.hazmat.primitives.serialization import (
+            Encoding,
+            NoEncryption,
+            PrivateFormat,
+            load_der_private_key,
+        )
     except ImportError:
         raise _needs_cryptography(what, "an encrypted private key") from None
     if not password:
         raise ConfigError(f"{what}: its private key is encrypted; set {PASSWORD_OF_KEY}")
     try:
-        return load_der_private_key(der, _encoded(password)).private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+        return load_der_private_key(der, _encoded(password)).private_bytes(
+            Encoding.DER, PrivateFormat.PKCS8, NoEncryption()
+        )
     except (UnsupportedAlgorithm, InternalError):
-        raise ConfigError(f"{what}: its private key has a cipher or is of a kind that OpenSSL does not read here; {_TO_PKCS8}") from None
+        raise ConfigError(
+            f"{what}: its private key has a cipher or is of a kind that OpenSSL does not read here; "
+            f"{_TO_PKCS8}"
+        ) from None
     except (ValueError, TypeError):
         raise ConfigError(f"{what}: {PASSWORD_OF_KEY} is wrong, or the private key is damaged") from None
 
@@ -361,4 +472,6 @@ def _encoded(password: str | None) -> bytes | None:
 
 
 def _needs_cryptography(what: str, reading: str) -> ConfigError:
-    return ConfigError(f'{what}: reading {reading} needs the package cryptography: pip install "fairlead-kafka[security]"')
+    return ConfigError(
+        f'{what}: reading {reading} needs the package cryptography: pip install "fairlead-kafka[security]"'
+    )

@@ -1,4 +1,5 @@
-"""The client's end of each log-in: a message for each challenge (RFC 4616, 5802, 7628, 4752). `Authenticator`s of `runtime.transport`."""
+"""The client's end of each log-in: a message for each challenge (RFC 4616, 5802, 7628, 4752).
+`Authenticator`s of `runtime.transport`."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Plain:
 
 
 class Scram:
-    """SCRAM: proves that it knows the password, and that the broker does, without sending it (RFC 5802, 7677; KIP-84)."""
+    """SCRAM: proves that it knows the password, and that the broker does, without sending it (RFC
+    5802, 7677; KIP-84)."""
 
     blocking = True  # thousands of hashes
 
@@ -64,16 +66,21 @@ class Scram:
                 return str(self._client.get_client_final()).encode()
             self._client.set_server_final(said)
         except (ScramException, UnicodeError, ValueError) as error:
-            raise AuthenticationFailed(f"the broker's part of the log-in by {self._mechanism} does not fit: {error}") from None
+            raise AuthenticationFailed(
+                f"the broker's part of the log-in by {self._mechanism} does not fit: {error}"
+            ) from None
         return None
 
 
 def _check_iterations(server_first: str) -> None:
-    """ValueError if a server asks for so many hashes that it would hold this client up rather than protect anybody."""
+    """ValueError if a server asks for so many hashes that it would hold this client up rather than
+    protect anybody."""
     given = next((part[2:] for part in server_first.split(",") if part.startswith("i=")), "")
     number = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
     if not 0 < number <= SCRAM_ITERATIONS_MAX:
-        raise ValueError(f"it asks for {given[:10] or 'no'} iterations, and {SCRAM_ITERATIONS_MAX} at most are computed")
+        raise ValueError(
+            f"it asks for {given[:10] or 'no'} iterations, and {SCRAM_ITERATIONS_MAX} at most are computed"
+        )
 
 
 class OAuthBearer:
@@ -94,7 +101,10 @@ class OAuthBearer:
             for name, value in extensions.items():
                 printable = all(char >= " " or char in "\t\r\n" for char in value)
                 if not name or not set(name) <= _EXTENSION_KEY or name == "auth" or not printable:
-                    raise ConfigError(f"sasl.oauthbearer.extensions: {name!r} must be letters, not 'auth', and its value printable")
+                    raise ConfigError(
+                        f"sasl.oauthbearer.extensions: {name!r} must be letters, not 'auth', and its value "
+                        "printable"
+                    )
             shown = "".join(f"\x01{name}={value}" for name, value in extensions.items())
             return f"n,,\x01auth=Bearer {token.text.reveal()}{shown}\x01\x01".encode()
         if challenge and not self._refused:
@@ -120,7 +130,8 @@ class Gssapi:
             import gssapi
         except ImportError:
             raise ConfigError(
-                "sasl.mechanism GSSAPI needs the package gssapi, which Kerberos' headers are needed to build: "
+                "sasl.mechanism GSSAPI needs the package gssapi, which Kerberos' headers are needed to "
+                "build: "
                 'pip install "fairlead-kafka[kerberos]"; or set sasl.mechanism to what your brokers have'
             ) from None
         try:
@@ -128,22 +139,28 @@ class Gssapi:
         except gssapi.exceptions.GSSError as error:
             where = f"{self._service}@{self._host}"
             raise AuthenticationFailed(
-                f"Kerberos gave no ticket for {where}: {error}; run kinit, or name sasl.kerberos.keytab and sasl.kerberos.principal"
+                f"Kerberos gave no ticket for {where}: {error}; run kinit, or name sasl.kerberos.keytab and "
+                "sasl.kerberos.principal"
             ) from error
 
     def _step(self, gssapi: Any, challenge: bytes | None) -> bytes | None:
         if self._context is None:
             name = gssapi.Name(f"{self._service}@{self._host}", gssapi.NameType.hostbased_service)
-            self._context = gssapi.SecurityContext(name=name, creds=self._credentials(gssapi), usage="initiate")
+            self._context = gssapi.SecurityContext(
+                name=name, creds=self._credentials(gssapi), usage="initiate"
+            )
         if not self._context.complete:
             token: bytes | None = self._context.step(challenge)
             return token or b""
         if self._layer_sent:
             return None
-        # The last message says which security layers the broker has; the answer: none, and whom to log in as.
+        # The last message says which security layers the broker has; the answer: none, and whom to
+        # log in as.
         offered = self._context.unwrap(challenge or b"").message
         if not offered or not offered[0] & 1:
-            raise AuthenticationFailed("the broker wants a security layer of Kerberos' own, which Kafka does not have; use SASL_SSL")
+            raise AuthenticationFailed(
+                "the broker wants a security layer of Kerberos' own, which Kafka does not have; use SASL_SSL"
+            )
         self._layer_sent = True
         user = (self._principal or str(self._context.initiator_name)).encode()
         answer: bytes = self._context.wrap(SECURITY_NONE + b"\0\0\0" + user, False).message
@@ -152,9 +169,17 @@ class Gssapi:
     def _credentials(self, gssapi: Any) -> Any:
         if self._keytab is None and self._principal is None:
             return None
-        name = None if self._principal is None else gssapi.Name(self._principal, gssapi.NameType.kerberos_principal)
+        name = (
+            None
+            if self._principal is None
+            else gssapi.Name(self._principal, gssapi.NameType.kerberos_principal)
+        )
         store = None
         if self._keytab is not None:
-            # Tickets by keytab are kept in this process: the user's own cache may be somebody else's, and stays as it is.
-            store = {"client_keytab": self._keytab, "ccache": f"MEMORY:fairlead {self._keytab} {self._principal}"}
+            # Tickets by keytab are kept in this process: the user's own cache may be somebody
+            # else's, and stays as it is.
+            store = {
+                "client_keytab": self._keytab,
+                "ccache": f"MEMORY:fairlead {self._keytab} {self._principal}",
+            }
         return gssapi.Credentials(name=name, usage="initiate", store=store)

@@ -1,4 +1,5 @@
-"""Who a certificate names: its subject as Java prints it (RFC 2253), made a user's name by `ssl.principal.mapping.rules` (KIP-371)."""
+"""Who a certificate names: its subject as Java prints it (RFC 2253), made a user's name by
+`ssl.principal.mapping.rules` (KIP-371)."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _KEYWORDS = {
     bytes.fromhex("0992268993f22c640119"): "DC",
     bytes.fromhex("0992268993f22c640101"): "UID",
 }
-"""The attributes that RFC 2253 (2.3) has names for, by object identifier. Others are written with their numbers and their DER in hex."""
+"""The attributes that RFC 2253 (2.3) has names for, by object identifier. Others are written with
+their numbers and their DER in hex."""
 _ESCAPED = re.compile(r'[,=+<>#;"\\]')
 _OUTER_SPACE = re.compile(r"\A[ \r]+|[ \r]+\Z")
 
@@ -42,7 +44,8 @@ _CASES: dict[str, Callable[[str], str]] = {"": str, "L": str.lower, "U": str.upp
 
 
 def subject_name(certificate: bytes) -> str:
-    """The subject of a certificate in DER, as Java's `X500Principal.getName()`. ValueError if it is no certificate."""
+    """The subject of a certificate in DER, as Java's `X500Principal.getName()`. ValueError if it is
+    no certificate."""
     try:
         fields = der_elements(der_sequence(certificate)[0].content)
         subject = fields[5 if fields[0].tag == _EXPLICIT_0 else 4]  # the version, which version 1 leaves out
@@ -61,7 +64,9 @@ def _attribute(element: DerElement) -> str:
         return f"{keyword or _dotted(kind.content)}=#{value.whole.hex()}"
     text = value.content.decode("utf-8", "replace")  # Java reads all types of strings as UTF-8
     escaped = _ESCAPED.sub(r"\\\g<0>", text).replace("\0", "\\00")
-    return f"{keyword}={_OUTER_SPACE.sub(lambda found: ''.join(chr(92) + char for char in found[0]), escaped)}"
+    return (
+        f"{keyword}={_OUTER_SPACE.sub(lambda found: ''.join(chr(92) + char for char in found[0]), escaped)}"
+    )
 
 
 def _dotted(identifier: bytes) -> str:
@@ -109,19 +114,25 @@ def _replaced(pattern: re.Pattern[str], replacement: tuple[str | int, ...], name
 class PrincipalNames:
     """The rules of one listener: the first that fits makes the name.
 
-    Patterns are Java's, as far as Python reads them alike; those with \\p are refused. ConfigError if a rule is none.
+    Patterns are Java's, as far as Python reads them alike; those with \\p are refused. ConfigError
+    if a rule is none.
     """
 
     def __init__(self, rules: str) -> None:
-        self._rules = tuple(rule for found in _SPLITTER.finditer(rules.strip()) if (rule := _parsed(found[1])) is not None)
+        self._rules = tuple(
+            rule for found in _SPLITTER.finditer(rules.strip()) if (rule := _parsed(found[1])) is not None
+        )
 
     def name(self, subject: str) -> str:
-        """The user's name. AuthenticationFailed if no rule fits, as the connection is then of no use (also in Kafka)."""
+        """The user's name. AuthenticationFailed if no rule fits, as the connection is then of no
+        use (also in Kafka)."""
         for rule in self._rules:
             name = rule.apply(subject)
             if name is not None:
                 return name
-        raise AuthenticationFailed(f"Failed to map name for '{shown(subject)}' based on SSL principal mapping rules.")
+        raise AuthenticationFailed(
+            f"Failed to map name for '{shown(subject)}' based on SSL principal mapping rules."
+        )
 
 
 def _parsed(text: str) -> _Rule | None:
@@ -129,7 +140,8 @@ def _parsed(text: str) -> _Rule | None:
     found = _PARSER.match(text)
     if found is None or found.end() != len(text):
         raise ConfigError(
-            f"{RULES_KEY}: {shown(text)!r} is no rule; there are RULE:pattern/replacement/[LU] and DEFAULT, with commas between"
+            f"{RULES_KEY}: {shown(text)!r} is no rule; there are RULE:pattern/replacement/[LU] and DEFAULT, "
+            "with commas between"
         )
     if found[1]:
         return _Rule(None)
@@ -143,9 +155,11 @@ def _parsed(text: str) -> _Rule | None:
 
 
 def _replacement(text: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
-    """Texts and numbers of groups, as Java's `Matcher.appendReplacement` reads it. ValueError for a group that is not there.
+    """Texts and numbers of groups, as Java's `Matcher.appendReplacement` reads it. ValueError for a
+    group that is not there.
 
-    A number of a group that there is not is taken for text if there are any groups, as Kafka has it.
+    A number of a group that there is not is taken for text if there are any groups, as Kafka has
+    it.
     """
     parts: list[str | int] = []
     at = 0
@@ -158,16 +172,22 @@ def _replacement(text: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
             parts.append(char)
             at += 1
         elif (named := _BY_NAME.match(text, at + 1)) is not None:
-            parts.append(pattern.groupindex[named[1]] if named[1] in pattern.groupindex else _no_group(named[1]))
+            parts.append(
+                pattern.groupindex[named[1]] if named[1] in pattern.groupindex else _no_group(named[1])
+            )
             at = named.end()
         elif (digits := _BY_NUMBER.match(text, at + 1)) is not None:
-            length = next((size for size in range(len(digits[0]), 0, -1) if int(digits[0][:size]) <= pattern.groups), 0)
+            length = next(
+                (size for size in range(len(digits[0]), 0, -1) if int(digits[0][:size]) <= pattern.groups), 0
+            )
             if length == 0 and pattern.groups == 0:
                 _no_group(digits[0])
             parts.append(int(digits[0][:length]) if length else "$" + digits[0])
             at = digits.start() + length if length else digits.end()
         else:
-            raise ValueError("a $ in the replacement must be followed by a group's number, or stand behind a backslash")
+            raise ValueError(
+                "a $ in the replacement must be followed by a group's number, or stand behind a backslash"
+            )
     return tuple(parts)
 
 

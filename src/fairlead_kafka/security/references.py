@@ -1,8 +1,10 @@
-"""References in configs: what stands for a secret that is kept elsewhere (Kafka's KIP-297 and KIP-421).
+"""References in configs: what stands for a secret that is kept elsewhere (Kafka's KIP-297 and
+KIP-421).
 
-`${env:NAME}` is an environment variable, `${file:PATH:KEY}` a key of a Java properties file, `${file:PATH}` a whole file, and
-`${dir:PATH:NAME}` a file in a folder, as Kubernetes mounts secrets. A reference ends at the first `}`, and there is no way to escape one.
-A text of any other form, such as `${x}`, stays as it is.
+`${env:NAME}` is an environment variable, `${file:PATH:KEY}` a key of a Java properties file,
+`${file:PATH}` a whole file, and `${dir:PATH:NAME}` a file in a folder, as Kubernetes mounts
+secrets. A reference ends at the first `}`, and there is no way to escape one. A text of any other
+form, such as `${x}`, stays as it is.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.units import MIB
 
 FILE_MAX_BYTES = MIB
-"""Largest file that is read for a reference. Secrets are small, the largest are bundles of certificates (200 KiB); a larger file is a
-mistake, such as a device that never ends."""
+"""Largest file that is read for a reference. Secrets are small, the largest are bundles of
+certificates (200 KiB); a larger file is a mistake, such as a device that never ends."""
 
 _REFERENCE = re.compile(r"\$\{([^{}:$]*):([^}]*)\}")
 _PATH_AND_NAME = re.compile(r"((?:[A-Za-z]:[\\/])?+[^:]*):(.*)", re.DOTALL)
@@ -36,8 +38,8 @@ def references(text: str) -> bool:
 def resolve(text: str, what: str) -> str:
     """`text` with what its references stand for. That is not looked at again, whatever is in it.
 
-    ConfigError if a variable, a file or a key is not there, if a file cannot be read or is larger than FILE_MAX_BYTES, or if a provider
-    is not known. `what` names the setting in these messages.
+    ConfigError if a variable, a file or a key is not there, if a file cannot be read or is larger
+    than FILE_MAX_BYTES, or if a provider is not known. `what` names the setting in these messages.
     """
 
     def value(found: re.Match[str]) -> str:
@@ -45,7 +47,8 @@ def resolve(text: str, what: str) -> str:
         if provider is None:
             known = "${env:NAME}, ${file:PATH:KEY}, ${file:PATH} and ${dir:PATH:NAME}"
             raise ConfigError(
-                f"{what}: the reference at character {found.start() + 1} is of a provider that is not known; known are {known}"
+                f"{what}: the reference at character {found.start() + 1} is of a provider that is not known; "
+                f"known are {known}"
             )
         return provider(found[2], what)
 
@@ -53,7 +56,8 @@ def resolve(text: str, what: str) -> str:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The keys and values of a Java properties file (java.util.Properties). Of a key that is given twice the last value counts.
+    """The keys and values of a Java properties file (java.util.Properties). Of a key that is given
+    twice the last value counts.
 
     ValueError if a `\\u` is not followed by four hexadecimal digits.
     """
@@ -67,7 +71,10 @@ def parse_properties(text: str) -> dict[str, str]:
 def _from_environment(name: str, what: str) -> str:
     value = os.environ.get(name)
     if value is None:
-        raise ConfigError(f"{what}: ${{env:{name}}}: there is no such environment variable; set it before the program starts")
+        raise ConfigError(
+            f"{what}: ${{env:{name}}}: there is no such environment variable; set it before the program "
+            "starts"
+        )
     return value
 
 
@@ -80,7 +87,10 @@ def _from_file(argument: str, what: str) -> str:
     try:
         properties = parse_properties(text)
     except ValueError:
-        raise ConfigError(f"{what}: {reference}: the file has a \\u that is not followed by four hexadecimal digits; mend it") from None
+        raise ConfigError(
+            f"{what}: {reference}: the file has a \\u that is not followed by four hexadecimal digits; mend "
+            "it"
+        ) from None
     if parts[2] not in properties:
         raise ConfigError(f"{what}: {reference}: the file has no key {parts[2]!r}; add it: KEY=VALUE")
     return properties[parts[2]]
@@ -90,11 +100,17 @@ def _from_folder(argument: str, what: str) -> str:
     reference = f"${{dir:{argument}}}"
     parts = _PATH_AND_NAME.fullmatch(argument)
     if parts is None or parts[2] in ("", ".", "..") or re.search(r"[\\/]", parts[2]):
-        raise ConfigError(f"{what}: {reference}: must name a folder and a file that is in it: ${{dir:PATH:NAME}}")
+        raise ConfigError(
+            f"{what}: {reference}: must name a folder and a file that is in it: ${{dir:PATH:NAME}}"
+        )
     return _without_last_newline(_text(Path(parts[1], parts[2]), reference, what))
 
 
-_PROVIDERS: dict[str, Callable[[str, str], str]] = {"env": _from_environment, "file": _from_file, "dir": _from_folder}
+_PROVIDERS: dict[str, Callable[[str, str], str]] = {
+    "env": _from_environment,
+    "file": _from_file,
+    "dir": _from_folder,
+}
 
 
 def _text(path: Path, reference: str, what: str) -> str:
@@ -104,13 +120,20 @@ def _text(path: Path, reference: str, what: str) -> str:
             data = file.read(FILE_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a path"
-        raise ConfigError(f"{what}: {reference}: the file cannot be read ({reason}); check its path and its permissions") from None
+        raise ConfigError(
+            f"{what}: {reference}: the file cannot be read ({reason}); check its path and its permissions"
+        ) from None
     if len(data) > FILE_MAX_BYTES:
-        raise ConfigError(f"{what}: {reference}: the file is larger than {FILE_MAX_BYTES:,} bytes, so it is no secret; check its path")
+        raise ConfigError(
+            f"{what}: {reference}: the file is larger than {FILE_MAX_BYTES:,} bytes, so it is no secret; "
+            "check its path"
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{what}: {reference}: the file is not UTF-8 (at byte {error.start}); save it as UTF-8") from None
+        raise ConfigError(
+            f"{what}: {reference}: the file is not UTF-8 (at byte {error.start}); save it as UTF-8"
+        ) from None
 
 
 def _without_last_newline(text: str) -> str:
@@ -134,7 +157,8 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Key and value, still escaped: the key ends at the first `=`, `:` or white space that no backslash stands before."""
+    """Key and value, still escaped: the key ends at the first `=`, `:` or white space that no
+    backslash stands before."""
     end = 0
     while end < len(line) and line[end] not in f"=:{_SPACE}":
         end += 2 if line[end] == "\\" else 1
@@ -143,7 +167,8 @@ def _split(line: str) -> tuple[str, str]:
 
 
 def _unescaped(text: str) -> str:
-    """`text` without its escapes. Two of the kind `\\uXXXX` that are the halves of one character become that character."""
+    """`text` without its escapes. Two of the kind `\\uXXXX` that are the halves of one character
+    become that character."""
     plain = _ESCAPE.sub(_escaped, text)
     return plain.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
 

@@ -1,4 +1,5 @@
-"""The server's end of OAUTHBEARER (RFC 7628; KIP-255, KIP-768): a client shows a token, which is believed by its signature and claims."""
+"""The server's end of OAUTHBEARER (RFC 7628; KIP-255, KIP-768): a client shows a token, which is
+believed by its signature and claims."""
 
 from __future__ import annotations
 
@@ -16,18 +17,22 @@ from fairlead_kafka.security.tokens import LOGGER, TOKEN_MAX_CHARACTERS, shown
 MESSAGE_MAX_BYTES = TOKEN_MAX_CHARACTERS + 16 * KIB
 """Largest message taken: the longest token, and extensions."""
 EXTENSIONS_MAX = 100
-"""Extensions that one message may have. Those in use have one or two: which cluster and which pool of identities are meant."""
+"""Extensions that one message may have. Those in use have one or two: which cluster and which pool
+of identities are meant."""
 _MECHANISM = "OAUTHBEARER"
 _INVALID = b'{"status":"invalid_token"}'
 _HEARD = b"\x01"
 
 _NAME = rb"(?:[^=,\x00]|=2C|=3D)+"
-_INITIAL = re.compile(rb"n,(?:a=(?P<wanted>" + _NAME + rb"))?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01")
+_INITIAL = re.compile(
+    rb"n,(?:a=(?P<wanted>" + _NAME + rb"))?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
+)
 _BEARER = re.compile(rb"[Bb][Ee][Aa][Rr][Ee][Rr] +(?P<token>[A-Za-z0-9_~+/.-]+=*)")
 
 
 class OAuthBearerServer:
-    """One log-in. A token that is not believed is answered as RFC 7628 (3.2.2) has it, and refused once the client has heard that."""
+    """One log-in. A token that is not believed is answered as RFC 7628 (3.2.2) has it, and refused
+    once the client has heard that."""
 
     blocking = True  # keys may have to be asked for
 
@@ -54,7 +59,8 @@ class OAuthBearerServer:
             return Answer(_INVALID)
         if wanted is not None and _plain(wanted) != said.user:
             raise AuthenticationFailed(
-                f"Authentication failed: Client requested an authorization id ({shown(_plain(wanted))}) that is different from the token's "
+                f"Authentication failed: Client requested an authorization id ({shown(_plain(wanted))}) that "
+                "is different from the token's "
                 f"principal name ({shown(said.user)})"
             )
         return Answer(b"", said.user, said.expires_ms)
@@ -75,7 +81,8 @@ def _plain(name: bytes) -> str:
 
 
 def _token(pairs: bytes) -> str:
-    """The token of an initial message. Its extensions mean nothing here, and only have to be such (KIP-342)."""
+    """The token of an initial message. Its extensions mean nothing here, and only have to be such
+    (KIP-342)."""
     values = [pair.partition(b"=") for pair in pairs.split(b"\x01") if pair]
     shown_tokens = [value for name, _, value in values if name == b"auth"]
     if len(shown_tokens) != 1 or len(values) > 1 + EXTENSIONS_MAX:

@@ -1,7 +1,8 @@
-"""The server's end of log-ins: what all have in common, and PLAIN (RFC 4616), by the users that the settings name.
+"""The server's end of log-ins: what all have in common, and PLAIN (RFC 4616), by the users that the
+settings name.
 
-What a client is told when it is refused is what Kafka tells it: a sentence where it says nothing of who may log in, and otherwise the same
-words for every reason (`SaslServerAuthenticator`).
+What a client is told when it is refused is what Kafka tells it: a sentence where it says nothing of
+who may log in, and otherwise the same words for every reason (`SaslServerAuthenticator`).
 """
 
 from __future__ import annotations
@@ -44,17 +45,22 @@ class ServerAuthenticator(Protocol):
     def next(self, message: bytes) -> Answer:
         """The answer to a client's message.
 
-        Raises AuthenticationFailed, whose text the client is told, or ConnectionFailed for what may pass.
+        Raises AuthenticationFailed, whose text the client is told, or ConnectionFailed for what may
+        pass.
         """
 
 
 def refuse(mechanism: str) -> NoReturn:
     """AuthenticationFailed in the words that tell a client nothing but that."""
-    raise AuthenticationFailed(f"Authentication failed during authentication due to invalid credentials with SASL mechanism {mechanism}")
+    raise AuthenticationFailed(
+        "Authentication failed during authentication due to invalid credentials with SASL mechanism "
+        f"{mechanism}"
+    )
 
 
 class Bounded:
-    """Another authenticator, given no message that is larger than `sasl.server.max.receive.size`, and none once the log-in is over."""
+    """Another authenticator, given no message that is larger than `sasl.server.max.receive.size`,
+    and none once the log-in is over."""
 
     def __init__(self, inner: ServerAuthenticator, largest_bytes: int) -> None:
         self._inner = inner
@@ -75,7 +81,8 @@ class Bounded:
 
 
 class PlainUsers:
-    """The users `user_NAME="PASSWORD"` of a `sasl.jaas.config`. References in it are resolved at each log-in."""
+    """The users `user_NAME="PASSWORD"` of a `sasl.jaas.config`. References in it are resolved at
+    each log-in."""
 
     def __init__(self, jaas: Secret) -> None:
         """ConfigError if there are no users in it."""
@@ -98,13 +105,23 @@ class PlainUsers:
 def _plain_users(text: Secret) -> dict[str, Secret]:
     entry = parse_jaas(text.reveal())
     if entry.module.rpartition(".")[2] != _PLAIN_MODULE:
-        raise ConfigError(f"{JAAS_KEY}: the log-in module for PLAIN is {_PLAIN_MODULE}, and not {entry.module}")
-    users = {name.removeprefix(_USER): Secret(password) for name, password in entry.options.items() if name.startswith(_USER)}
+        raise ConfigError(
+            f"{JAAS_KEY}: the log-in module for PLAIN is {_PLAIN_MODULE}, and not {entry.module}"
+        )
+    users = {
+        name.removeprefix(_USER): Secret(password)
+        for name, password in entry.options.items()
+        if name.startswith(_USER)
+    }
     if not users:
-        raise ConfigError(f'{JAAS_KEY}: has no user for PLAIN; add those who may log in: user_NAME="PASSWORD"')
+        raise ConfigError(
+            f'{JAAS_KEY}: has no user for PLAIN; add those who may log in: user_NAME="PASSWORD"'
+        )
     for name, password in users.items():
         if not name or not password:
-            raise ConfigError(f"{JAAS_KEY}: {_USER}{name}: a name and a password are needed, for empty ones never log in")
+            raise ConfigError(
+                f"{JAAS_KEY}: {_USER}{name}: a name and a password are needed, for empty ones never log in"
+            )
     return users
 
 
@@ -129,16 +146,23 @@ class PlainServer:
             users = self._users.now()
         except ConfigError as error:
             LOGGER.warning("nobody can log in by PLAIN: %s", error)
-            raise AuthenticationFailed("Authentication failed: credentials for user could not be verified") from None
+            raise AuthenticationFailed(
+                "Authentication failed: credentials for user could not be verified"
+            ) from None
         try:
             user = name.decode()
         except UnicodeDecodeError:
             user = ""  # nobody's name
         expected = users.get(user)
-        if not _same(password, (expected or Secret(" ")).reveal().encode("utf-8", "surrogatepass")) or expected is None:
+        if (
+            not _same(password, (expected or Secret(" ")).reveal().encode("utf-8", "surrogatepass"))
+            or expected is None
+        ):
             raise AuthenticationFailed("Authentication failed: Invalid username or password")
         if wanted not in (b"", name):
-            raise AuthenticationFailed("Authentication failed: Client requested an authorization id that is different from username")
+            raise AuthenticationFailed(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
         return Answer(b"", user)
 
 

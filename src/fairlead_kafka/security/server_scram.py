@@ -1,8 +1,10 @@
-"""The server's end of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677; KIP-84), by credentials out of the cluster's metadata.
+"""The server's end of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677; KIP-84), by credentials
+out of the cluster's metadata.
 
-It is written here with `hashlib` and `hmac`, and not taken from `scramp`, which the client's end is: that refuses an authorization id,
-which Kafka allows if it is the user's name; it looks up a name as SASLprep changes it, where Kafka's tools store it as it is; it refuses
-salts of less than 12 bytes, which Kafka takes; and it stops at a user that is not there, which tells who is.
+It is written here with `hashlib` and `hmac`, and not taken from `scramp`, which the client's end
+is: that refuses an authorization id, which Kafka allows if it is the user's name; it looks up a
+name as SASLprep changes it, where Kafka's tools store it as it is; it refuses salts of less than 12
+bytes, which Kafka takes; and it stops at a user that is not there, which tells who is.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from fairlead_kafka.base.units import KIB
 from fairlead_kafka.security.server_mechanisms import Answer, refuse
 
 MESSAGE_MAX_BYTES = 128 * KIB
-"""Largest message taken. A user's name has 32 KiB at most, thrice as much once its commas are written in three letters each."""
+"""Largest message taken. A user's name has 32 KiB at most, thrice as much once its commas are
+written in three letters each."""
 ITERATIONS_MIN = 4096
 """Fewest hashes of a password that is stored (Kafka's `ScramMechanism.minIterations`)."""
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -39,12 +42,18 @@ _NAME = rb"(?:[^=,\x00]|=2C|=3D)+"
 _EXTENSIONS = rb"(?:,[A-Za-z]+=[^,\x00]+)*"
 _FIRST = re.compile(
     rb"(?P<gs2>n,(?:a=(?P<wanted>" + _NAME + rb"))?,)"
-    rb"(?P<bare>n=(?P<name>" + _NAME + rb"),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?P<extensions>" + _EXTENSIONS + rb"))",
+    rb"(?P<bare>n=(?P<name>"
+    + _NAME
+    + rb"),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?P<extensions>"
+    + _EXTENSIONS
+    + rb"))",
     re.DOTALL,
 )
 """Only "n" of the flags for channel binding: Kafka has none."""
 _FINAL = re.compile(
-    rb"(?P<bare>c=(?P<binding>[A-Za-z0-9/+=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)" + _EXTENSIONS + rb"),p=(?P<proof>[A-Za-z0-9/+=]+)",
+    rb"(?P<bare>c=(?P<binding>[A-Za-z0-9/+=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)"
+    + _EXTENSIONS
+    + rb"),p=(?P<proof>[A-Za-z0-9/+=]+)",
     re.DOTALL,
 )
 _BY_TOKEN = re.compile(rb",tokenauth=true(,|\Z)", re.IGNORECASE)
@@ -81,8 +90,11 @@ class _Awaited(Enum):
     NOTHING = auto()
 
 
-def scram_credential(mechanism: str, password: Secret, iterations: int = ITERATIONS_MIN) -> tuple[bytes, bytes, bytes, int]:
-    """(salt, stored key, server key, iterations) of a password, with a new salt. The password is prepared by SASLprep, as our clients do.
+def scram_credential(
+    mechanism: str, password: Secret, iterations: int = ITERATIONS_MIN
+) -> tuple[bytes, bytes, bytes, int]:
+    """(salt, stored key, server key, iterations) of a password, with a new salt. The password is
+    prepared by SASLprep, as our clients do.
 
     ConfigError for a password that SASLprep does not allow, and for fewer than ITERATIONS_MIN.
     """
@@ -94,13 +106,15 @@ def scram_credential(mechanism: str, password: Secret, iterations: int = ITERATI
         )
     except (ScramException, ValueError):
         raise ConfigError(
-            f"a password for SCRAM must be of characters that SASLprep (RFC 4013) allows, and hashed {ITERATIONS_MIN} times at least"
+            "a password for SCRAM must be of characters that SASLprep (RFC 4013) allows, and hashed "
+            f"{ITERATIONS_MIN} times at least"
         ) from None
     return made
 
 
 class ScramServer:
-    """One log-in. `credential` looks a user up; a user that is not there is asked on, and refused at the end like a wrong password."""
+    """One log-in. `credential` looks a user up; a user that is not there is asked on, and refused
+    at the end like a wrong password."""
 
     blocking = False  # the hashes of the password are stored: this is a few more
 
@@ -132,7 +146,9 @@ class ScramServer:
         except UnicodeDecodeError:
             refuse(self._mechanism)
         if found["wanted"] is not None and _plain(found["wanted"]) != self._user.encode():
-            raise AuthenticationFailed("Authentication failed: Client requested an authorization id that is different from username")
+            raise AuthenticationFailed(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
         self._credential = self._credential_of(self._user)
         self._binding = base64.b64encode(found["gs2"])
         self._nonce = found["nonce"] + secrets.token_urlsafe(_NONCE_BYTES).encode()
@@ -145,7 +161,12 @@ class ScramServer:
     def _final(self, message: bytes) -> Answer:
         found = _FINAL.fullmatch(message)
         credential, self._credential = self._credential, None
-        if found is None or credential is None or found["binding"] != self._binding or found["nonce"] != self._nonce:
+        if (
+            found is None
+            or credential is None
+            or found["binding"] != self._binding
+            or found["nonce"] != self._nonce
+        ):
             refuse(self._mechanism)
         said = self._said + found["bare"]
         signature = hmac.digest(credential.stored_key, said, self._hash)
@@ -156,7 +177,9 @@ class ScramServer:
         proven = hmac.compare_digest(hashlib.new(self._hash, client_key).digest(), credential.stored_key)
         if not proven or not self._known:
             refuse(self._mechanism)
-        return Answer(b"v=" + base64.b64encode(hmac.digest(credential.server_key, said, self._hash)), self._user)
+        return Answer(
+            b"v=" + base64.b64encode(hmac.digest(credential.server_key, said, self._hash)), self._user
+        )
 
     def _credential_of(self, user: str) -> StoredCredential:
         """The user's credential, or one that nobody can prove to know."""
@@ -164,7 +187,9 @@ class ScramServer:
         size = hashlib.new(self._hash).digest_size
         made = hmac.digest(_OF_NOBODY, f"{self._mechanism},{user}".encode(), "sha512")
         nobody = _Nobody(made[:SALT_BYTES], secrets.token_bytes(size), secrets.token_bytes(size))
-        self._known = found is not None and found.iterations >= ITERATIONS_MIN and len(found.stored_key) == size
+        self._known = (
+            found is not None and found.iterations >= ITERATIONS_MIN and len(found.stored_key) == size
+        )
         return found if found is not None and self._known else nobody
 
 

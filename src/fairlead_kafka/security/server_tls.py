@@ -13,18 +13,21 @@ _CLIENT_CERTIFICATES = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "
 
 
 class ServerTls(Contexts):
-    """TLS of one listener, of its own settings. ConfigError at once if a file or a setting is of no use."""
+    """TLS of one listener, of its own settings. ConfigError at once if a file or a setting is of no
+    use."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._names = PrincipalNames(settings["ssl.principal.mapping.rules"])
 
     def context(self) -> ssl.SSLContext:
-        """The context for a connection that begins now. Once files on the disk are of no use, those read before serve, and it is logged."""
+        """The context for a connection that begins now. Once files on the disk are of no use, those
+        read before serve, and it is logged."""
         return self._current()
 
     def subject(self, certificate: bytes | None) -> str | None:
-        """The user whom a client's certificate (DER) names by `ssl.principal.mapping.rules`; None: it showed none.
+        """The user whom a client's certificate (DER) names by `ssl.principal.mapping.rules`; None:
+        it showed none.
 
         AuthenticationFailed if no rule fits: Kafka closes the connection then.
         """
@@ -42,7 +45,9 @@ class ServerTls(Contexts):
         self._set_versions(context)
         self._set_suites(context)
         if not self._set_identity(context):
-            raise ConfigError("ssl.keystore.location: is needed, for a broker shows its certificate to every client")
+            raise ConfigError(
+                "ssl.keystore.location: is needed, for a broker shows its certificate to every client"
+            )
         wanted = _CLIENT_CERTIFICATES[self._settings["ssl.client.auth"]]
         if wanted is not ssl.CERT_NONE:
             self._set_trust(context, ssl.Purpose.CLIENT_AUTH)

@@ -1,4 +1,5 @@
-"""`ServerTransport`: from a broker's settings to what its host is given, for connections that come in and those to other brokers."""
+"""`ServerTransport`: from a broker's settings to what its host is given, for connections that come
+in and those to other brokers."""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.security.references import resolve
-from fairlead_kafka.security.server_mechanisms import JAAS_KEY, Bounded, PlainServer, PlainUsers, ServerAuthenticator
+from fairlead_kafka.security.server_mechanisms import (
+    JAAS_KEY,
+    Bounded,
+    PlainServer,
+    PlainUsers,
+    ServerAuthenticator,
+)
 from fairlead_kafka.security.tokens import shown
 from fairlead_kafka.security.transport import client_transport
 
@@ -30,8 +37,9 @@ _CLIENT_AUTH = "ssl.client.auth"
 class ServerTransport:
     """`runtime.transport.Transport` of one broker, and the other ends of what comes in.
 
-    `settings` are of scope "broker"; `listeners`: name and security protocol by number; `inter_broker`: client settings
-    (scope "admin") for connections to other brokers, None for plaintext. ConfigError, naming listener and key, for what cannot work.
+    `settings` are of scope "broker"; `listeners`: name and security protocol by number;
+    `inter_broker`: client settings (scope "admin") for connections to other brokers, None for
+    plaintext. ConfigError, naming listener and key, for what cannot work.
     """
 
     def __init__(
@@ -47,7 +55,9 @@ class ServerTransport:
         for number, (name, protocol) in listeners.items():
             with _named(f"listener {name}"):
                 self._tls[number] = _made_tls(settings, name, protocol) if protocol.endswith("SSL") else None
-                self._logins[number] = _made_logins(settings, name, credential) if protocol.startswith("SASL") else {}
+                self._logins[number] = (
+                    _made_logins(settings, name, credential) if protocol.startswith("SASL") else {}
+                )
         with _named("between brokers"):
             self._client = None if inter_broker is None else client_transport(inter_broker)
         self.tls: ClientTls | None = None if self._client is None else self._client.tls
@@ -71,7 +81,8 @@ class ServerTransport:
 
 
 def listener_settings(settings: Settings, listener: str, mechanism: str | None = None) -> Settings:
-    """The settings of one listener, and of one mechanism there: its own values, under the plain keys, before the general ones."""
+    """The settings of one listener, and of one mechanism there: its own values, under the plain
+    keys, before the general ones."""
     values = {key: settings[key] for key in settings if not key.startswith(_PREFIX)}
     given = {key for key in settings.given if not key.startswith(_PREFIX)}
     prefix = f"{_PREFIX}{listener.lower()}."
@@ -95,7 +106,10 @@ def _check_names(settings: Settings, names: list[str]) -> None:
     prefixes = tuple(f"{_PREFIX}{name.lower()}." for name in names)
     stray = next((key for key in settings if key.startswith(_PREFIX) and not key.startswith(prefixes)), None)
     if stray is not None:
-        raise ConfigError(f"{stray}: there is no such listener; there are {', '.join(sorted(name.lower() for name in names)) or 'none'}")
+        raise ConfigError(
+            f"{stray}: there is no such listener; there are "
+            f"{', '.join(sorted(name.lower() for name in names)) or 'none'}"
+        )
 
 
 def _made_tls(settings: Settings, name: str, protocol: str) -> ServerTls:
@@ -108,11 +122,16 @@ def _made_tls(settings: Settings, name: str, protocol: str) -> ServerTls:
     return ServerTls(own)
 
 
-def _made_logins(settings: Settings, name: str, credential: Credential) -> dict[str, Callable[[], ServerAuthenticator]]:
+def _made_logins(
+    settings: Settings, name: str, credential: Credential
+) -> dict[str, Callable[[], ServerAuthenticator]]:
     mechanisms: tuple[str, ...] = listener_settings(settings, name)["sasl.enabled.mechanisms"]
     if not mechanisms:
         raise ConfigError("sasl.enabled.mechanisms: is needed for a listener where clients log in")
-    return {mechanism: _made_login(listener_settings(settings, name, mechanism), mechanism, credential) for mechanism in mechanisms}
+    return {
+        mechanism: _made_login(listener_settings(settings, name, mechanism), mechanism, credential)
+        for mechanism in mechanisms
+    }
 
 
 def _made_login(own: Settings, mechanism: str, credential: Credential) -> Callable[[], ServerAuthenticator]:
@@ -121,7 +140,9 @@ def _made_login(own: Settings, mechanism: str, credential: Credential) -> Callab
     if mechanism == "PLAIN":
         jaas: Secret | None = own[JAAS_KEY]
         if jaas is None:
-            raise ConfigError(f'{JAAS_KEY}: is needed for PLAIN, with the users who may log in: user_NAME="PASSWORD"')
+            raise ConfigError(
+                f'{JAAS_KEY}: is needed for PLAIN, with the users who may log in: user_NAME="PASSWORD"'
+            )
         users = PlainUsers(jaas)
         return lambda: Bounded(PlainServer(users), largest_bytes)
     if mechanism == "OAUTHBEARER":
@@ -140,17 +161,22 @@ def _made_bearer(own: Settings, largest_bytes: int) -> Callable[[], ServerAuthen
         import cryptography  # noqa: F401
     except ImportError:
         raise ConfigError(
-            'sasl.enabled.mechanisms: OAUTHBEARER needs the package cryptography: pip install "fairlead-kafka[security]"'
+            "sasl.enabled.mechanisms: OAUTHBEARER needs the package cryptography: pip install "
+            '"fairlead-kafka[security]"'
         ) from None
     url: str | None = own[URL_KEY]
     if url is None:
-        raise ConfigError(f"{URL_KEY}: is needed for OAUTHBEARER, for tokens are verified with the keys that are there")
+        raise ConfigError(
+            f"{URL_KEY}: is needed for OAUTHBEARER, for tokens are verified with the keys that are there"
+        )
     source = source_of(resolve(url, URL_KEY))
     expected = Expected.of(own)
     for key, value in (("sub", expected.user_claim), ("scope", expected.scope_claim)):
         if not value:
             raise ConfigError(f"sasl.oauthbearer.{key}.claim.name: must not be empty")
     keys = Jwks(source, own["sasl.oauthbearer.jwks.endpoint.refresh.ms"] / 1000)
-    if url.lower().startswith("file:"):  # an end point may come up later than a broker, and a file is there or is not
+    if url.lower().startswith(
+        "file:"
+    ):  # an end point may come up later than a broker, and a file is there or is not
         keys.read()
     return lambda: Bounded(OAuthBearerServer(keys, expected), largest_bytes)

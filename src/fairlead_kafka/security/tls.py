@@ -26,9 +26,11 @@ from fairlead_kafka.security.references import resolve
 
 LOGGER = logging.getLogger("fairlead_kafka.security")
 STORE_MAX_BYTES = 16 << 20
-"""More than any store of keys and certificates holds: a path that names something else is told of, not read whole."""
+"""More than any store of keys and certificates holds: a path that names something else is told of,
+not read whole."""
 RETRY_AFTER_S = 10.0
-"""Files that changed and are of no use are read again after this, though nothing changed: what a reference leads to may have."""
+"""Files that changed and are of no use are read again after this, though nothing changed: what a
+reference leads to may have."""
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _PEM_SUFFIXES = (".pem", ".crt", ".cer")
 _Stamp = tuple[tuple[str, int, int], ...]
@@ -56,10 +58,17 @@ class Contexts(ABC):
             try:
                 self._context = self._made()
                 self._stamp = stamp
-            except (ConfigError, OSError) as error:  # half written, it may be: what was read before still serves
+            except (
+                ConfigError,
+                OSError,
+            ) as error:  # half written, it may be: what was read before still serves
                 self._again_s = time.monotonic() + RETRY_AFTER_S
                 if stamp != self._refused:
-                    LOGGER.warning("the certificates read before are used, for one of those on the disk is of no use: %s", error)
+                    LOGGER.warning(
+                        "the certificates read before are used, for one of those on the disk is of no use: "
+                        "%s",
+                        error,
+                    )
                 self._refused = stamp
         return self._context
 
@@ -86,15 +95,22 @@ class Contexts(ABC):
         given = self._settings["ssl.enabled.protocols"]
         unknown = [name for name in given if name not in _VERSIONS]
         if unknown or not given:
-            raise ConfigError(f"ssl.enabled.protocols: {', '.join(unknown) or 'nothing'} is not one of {', '.join(_VERSIONS)}")
+            raise ConfigError(
+                f"ssl.enabled.protocols: {', '.join(unknown) or 'nothing'} is not one of "
+                f"{', '.join(_VERSIONS)}"
+            )
         newest = _VERSIONS.get(self._settings["ssl.protocol"], ssl.TLSVersion.TLSv1_3)
         versions = [version for name in given if (version := _VERSIONS[name]) <= newest]
         if not versions:
-            raise ConfigError(f"ssl.protocol is {self._settings['ssl.protocol']}, and ssl.enabled.protocols has only newer ones")
+            raise ConfigError(
+                f"ssl.protocol is {self._settings['ssl.protocol']}, and ssl.enabled.protocols has only newer "
+                "ones"
+            )
         context.minimum_version, context.maximum_version = min(versions), max(versions)
 
     def _set_trust(self, context: ssl.SSLContext, purpose: ssl.Purpose) -> None:
-        # As Java has it, whatever is in the trust store is trusted: an issuer in the middle, or the peer's own certificate.
+        # As Java has it, whatever is in the trust store is trusted: an issuer in the middle, or the
+        # peer's own certificate.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         trusted = self._trusted()
         if trusted is None:
@@ -103,13 +119,17 @@ class Contexts(ABC):
             try:
                 context.load_verify_locations(cadata=b"".join(trusted))
             except ssl.SSLError as error:
-                raise ConfigError(f"ssl.truststore: OpenSSL cannot use a certificate in it ({error.reason or error})") from None
+                raise ConfigError(
+                    f"ssl.truststore: OpenSSL cannot use a certificate in it ({error.reason or error})"
+                ) from None
 
     def _trusted(self) -> tuple[bytes, ...] | None:
         """The certificates to trust, in DER; None: the system's."""
         text, location = self._text("ssl.truststore.certificates"), self._text("ssl.truststore.location")
         if text is not None and location is not None:
-            raise ConfigError("ssl.truststore.location and ssl.truststore.certificates say the same; leave one of them out")
+            raise ConfigError(
+                "ssl.truststore.location and ssl.truststore.certificates say the same; leave one of them out"
+            )
         if text is not None:
             return trusted_certificates(text.encode(), "PEM", None, "ssl.truststore.certificates")
         if location is None:
@@ -131,13 +151,19 @@ class Contexts(ABC):
                 except ssl.SSLError as error:
                     if "MISMATCH" in (error.reason or ""):
                         raise ConfigError(
-                            "ssl.keystore: the private key is not that of the certificate; give two that belong together"
+                            "ssl.keystore: the private key is not that of the certificate; give two that "
+                            "belong together"
                         ) from None
-                    raise ConfigError(f"ssl.keystore: OpenSSL cannot use the certificate or its key ({error.reason or error})") from None
+                    raise ConfigError(
+                        "ssl.keystore: OpenSSL cannot use the certificate or its key "
+                        f"({error.reason or error})"
+                    ) from None
         return own is not None
 
     def _identity(self) -> Identity | None:
-        ways = [keys for keys in (_KEY_STORE, _KEY_TEXTS, _KEY_FILES) if any(self._given(key) for key in keys)]
+        ways = [
+            keys for keys in (_KEY_STORE, _KEY_TEXTS, _KEY_FILES) if any(self._given(key) for key in keys)
+        ]
         if not ways:
             return None
         if len(ways) > 1:
@@ -147,7 +173,13 @@ class Contexts(ABC):
             path = self._text("ssl.keystore.location") or ""
             data = _read(path, "ssl.keystore.location")
             password = self._text("ssl.keystore.password")
-            return identity(data, self._settings["ssl.keystore.type"], password, key_password, f"ssl.keystore.location {path}")
+            return identity(
+                data,
+                self._settings["ssl.keystore.type"],
+                password,
+                key_password,
+                f"ssl.keystore.location {path}",
+            )
         key, chain = _KEY_TEXTS if ways[0] is _KEY_TEXTS else _KEY_FILES
         missing = next((each for each in (key, chain) if not self._given(each)), None)
         if missing is not None:
@@ -161,18 +193,23 @@ class Contexts(ABC):
 
 
 class ClientTls(Contexts):
-    """`runtime.transport.Tls` for a client. ConfigError at once if a file or a setting is of no use."""
+    """`runtime.transport.Tls` for a client. ConfigError at once if a file or a setting is of no
+    use."""
 
     def wrap(self, host: str) -> tuple[ssl.SSLContext, str | None]:
         """The context for a connection that begins now, with the files as they are now."""
         return self._current(), host
 
-    def explain(self, host: str, address: Address | None, error: OSError | None) -> tuple[str, Exception | None]:
+    def explain(
+        self, host: str, address: Address | None, error: OSError | None
+    ) -> tuple[str, Exception | None]:
         """See `runtime.transport.Tls`."""
         trust = self._text("ssl.truststore.location") or ""
         shows = any(self._given(key) for key in (*_KEY_STORE, *_KEY_TEXTS, *_KEY_FILES))
         versions = ", ".join(self._settings["ssl.enabled.protocols"])
-        return explain(Facts(host, address, trust, self._given("ssl.truststore.certificates"), shows, versions), error)
+        return explain(
+            Facts(host, address, trust, self._given("ssl.truststore.certificates"), shows, versions), error
+        )
 
     def _made(self) -> ssl.SSLContext:
         settings = self._settings
@@ -181,7 +218,9 @@ class ClientTls(Contexts):
         self._set_suites(context)
         algorithm = (settings["ssl.endpoint.identification.algorithm"] or "none").lower()
         if algorithm not in ("https", "none"):
-            raise ConfigError(f"ssl.endpoint.identification.algorithm: must be https, none or empty, got {algorithm!r}")
+            raise ConfigError(
+                f"ssl.endpoint.identification.algorithm: must be https, none or empty, got {algorithm!r}"
+            )
         context.check_hostname = algorithm == "https" and settings["enable.ssl.certificate.verification"]
         if settings["enable.ssl.certificate.verification"]:
             self._set_trust(context, ssl.Purpose.SERVER_AUTH)
@@ -198,9 +237,13 @@ _LOCATIONS = ("ssl.truststore.location", *_KEY_STORE, *_KEY_FILES)
 
 
 def _pem_files(folder: str) -> list[str]:
-    found = sorted(str(path) for path in Path(folder).iterdir() if path.suffix in _PEM_SUFFIXES and path.is_file())
+    found = sorted(
+        str(path) for path in Path(folder).iterdir() if path.suffix in _PEM_SUFFIXES and path.is_file()
+    )
     if not found:
-        raise ConfigError(f"ssl.truststore.location {folder}: no file in this folder ends in {', '.join(_PEM_SUFFIXES)}")
+        raise ConfigError(
+            f"ssl.truststore.location {folder}: no file in this folder ends in {', '.join(_PEM_SUFFIXES)}"
+        )
     return found
 
 
@@ -209,9 +252,13 @@ def _read(path: str, setting: str) -> bytes:
         with open(path, "rb") as file:
             data = file.read(STORE_MAX_BYTES + 1)
     except OSError as error:
-        raise ConfigError(f"{setting} {path}: cannot be read ({(error.strerror or str(error)).lower()})") from None
+        raise ConfigError(
+            f"{setting} {path}: cannot be read ({(error.strerror or str(error)).lower()})"
+        ) from None
     if len(data) > STORE_MAX_BYTES:
-        raise ConfigError(f"{setting} {path}: is larger than {STORE_MAX_BYTES >> 20} MiB; that is no store of certificates")
+        raise ConfigError(
+            f"{setting} {path}: is larger than {STORE_MAX_BYTES >> 20} MiB; that is no store of certificates"
+        )
     return data
 
 
@@ -230,7 +277,8 @@ def _stamp(paths: list[str]) -> _Stamp:
 
 @contextlib.contextmanager
 def _as_file(own: Identity) -> Iterator[str]:
-    """A path to certificate and key, for Python's `ssl` reads them from files alone: in memory if possible, and gone afterwards."""
+    """A path to certificate and key, for Python's `ssl` reads them from files alone: in memory if
+    possible, and gone afterwards."""
     import base64
 
     key = base64.encodebytes(own.key).decode()

@@ -1,4 +1,5 @@
-"""Tokens that somebody else writes into a file: a side car, or a cluster for tests. As Kafka's `FileJwtRetriever`."""
+"""Tokens that somebody else writes into a file: a side car, or a cluster for tests. As Kafka's
+`FileJwtRetriever`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from fairlead_kafka.security.tokens import TOKEN_MAX_CHARACTERS, Token, make_tok
 
 
 class FileSource:
-    """Reads a token from the file at a `file:` URL, each time one is wanted. `setting` is its key, for errors.
+    """Reads a token from the file at a `file:` URL, each time one is wanted. `setting` is its key,
+    for errors.
 
     ConfigError if the URL names no file of this machine.
     """
@@ -22,10 +24,13 @@ class FileSource:
         self._setting = setting
 
     def fetch(self, now_s: float) -> Token:
-        """The token that is in the file now. ConfigError if it cannot be read, AuthenticationFailed if it is none."""
+        """The token that is in the file now. ConfigError if it cannot be read, AuthenticationFailed
+        if it is none."""
         try:
             with open(self._path, encoding="utf-8", errors="replace") as file:
                 text = file.read(TOKEN_MAX_CHARACTERS + 1)
         except OSError as error:
-            raise ConfigError(f"{self._setting} {self._path}: cannot be read ({(error.strerror or str(error)).lower()})") from None
+            raise ConfigError(
+                f"{self._setting} {self._path}: cannot be read ({(error.strerror or str(error)).lower()})"
+            ) from None
         return make_token(text.strip(), now_s, self._path)

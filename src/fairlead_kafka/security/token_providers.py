@@ -1,4 +1,5 @@
-"""Tokens from code: a callable of the user's (confluent-kafka's `oauth_cb`), and Amazon's package for MSK."""
+"""Tokens from code: a callable of the user's (confluent-kafka's `oauth_cb`), and Amazon's package
+for MSK."""
 
 from __future__ import annotations
 
@@ -16,10 +17,20 @@ ROLE_SESSION_NAME = "aws-msk-iam-auth"
 """The name of a role's session where none is given: that of Amazon's Java library."""
 
 _TRANSIENT = frozenset(
-    {"ConnectionError", "TimeoutError", "Timeout", "HTTPClientError", "ClientConnectionError", "TransportError", "URLError", "gaierror"}
+    {
+        "ConnectionError",
+        "TimeoutError",
+        "Timeout",
+        "HTTPClientError",
+        "ClientConnectionError",
+        "TransportError",
+        "URLError",
+        "gaierror",
+    }
 )
-"""Names of the errors that say that something could not be reached: Python's own, and those of requests, botocore, aiohttp, httpx,
-google-auth and urllib. They are told by name, for nobody has all these packages."""
+"""Names of the errors that say that something could not be reached: Python's own, and those of
+requests, botocore, aiohttp, httpx, google-auth and urllib. They are told by name, for nobody has
+all these packages."""
 _MSK_PACKAGE = "aws_msk_iam_sasl_signer"
 _MSK_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.[a-z.]+$")
 """Host of a provisioned cluster (`b-1.name.id.c2.kafka.eu-west-1.amazonaws.com`), or of a
@@ -28,28 +39,41 @@ _REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
 class CallableSource:
-    """Calls what the user gave: a function or a coroutine function (run to its end on the calling thread), or the dotted path of one.
+    """Calls what the user gave: a function or a coroutine function (run to its end on the calling
+    thread), or the dotted path of one.
 
-    A path is `package.module.name` or `package.module:name`, and is imported when the first token is fetched; of a class, an instance
-    is called. It is called with `argument` if that is given, without one otherwise. `setting` is its key, for errors.
+    A path is `package.module.name` or `package.module:name`, and is imported when the first token
+    is fetched; of a class, an instance is called. It is called with `argument` if that is given,
+    without one otherwise. `setting` is its key, for errors.
     """
 
     def __init__(
-        self, provider: Callable[..., Any] | str, *, argument: str | None = None, setting: str = "sasl.oauthbearer.token.provider"
+        self,
+        provider: Callable[..., Any] | str,
+        *,
+        argument: str | None = None,
+        setting: str = "sasl.oauthbearer.token.provider",
     ) -> None:
         self._provider = provider
         self._callable: Callable[..., Any] | None = None
         self._arguments = () if argument is None else (argument,)
         self._setting = setting
-        name = provider if isinstance(provider, str) else getattr(provider, "__qualname__", type(provider).__name__)
+        name = (
+            provider
+            if isinstance(provider, str)
+            else getattr(provider, "__qualname__", type(provider).__name__)
+        )
         self._origin = f"{setting} ({name})"
 
     def fetch(self, now_s: float) -> Token:
-        """A new token, asked for at `now_s` (seconds since 1970). Blocks for as long as the callable does.
+        """A new token, asked for at `now_s` (seconds since 1970). Blocks for as long as the
+        callable does.
 
-        The callable returns the token (text or bytes), or (token, when it expires in seconds since 1970), and after these a principal
-        and a dict of SASL extensions if it likes. ConnectionFailed if it raised an error that says that something could not be
-        reached, AuthenticationFailed if it raised any other or returned something else, ConfigError if it cannot be found.
+        The callable returns the token (text or bytes), or (token, when it expires in seconds since
+        1970), and after these a principal and a dict of SASL extensions if it likes.
+        ConnectionFailed if it raised an error that says that something could not be reached,
+        AuthenticationFailed if it raised any other or returned something else, ConfigError if it
+        cannot be found.
         """
         if self._callable is None:
             self._callable = _resolved(self._provider, self._setting)
@@ -60,9 +84,9 @@ class CallableSource:
 class MskSource:
     """Tokens of Amazon MSK (IAM), signed by Amazon's own package.
 
-    `hosts` are those of `bootstrap.servers`, with or without ports; the others are the JAAS options awsProfileName, awsRoleArn,
-    awsRoleSessionName and awsStsRegion of Amazon's Java library. With a profile and a role the profile counts, as there. Without
-    both: the credentials that boto3 finds.
+    `hosts` are those of `bootstrap.servers`, with or without ports; the others are the JAAS options
+    awsProfileName, awsRoleArn, awsRoleSessionName and awsStsRegion of Amazon's Java library. With a
+    profile and a role the profile counts, as there. Without both: the credentials that boto3 finds.
     """
 
     def __init__(
@@ -75,7 +99,8 @@ class MskSource:
         sts_region: str | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        """ConfigError if the package is not installed, or neither a host nor the environment names the region."""
+        """ConfigError if the package is not installed, or neither a host nor the environment names
+        the region."""
         self.region = msk_region(hosts, environment)
         self._profile = profile
         self._role_arn = role_arn
@@ -83,23 +108,31 @@ class MskSource:
         self._sts_region = sts_region
         if not _is_installed(_MSK_PACKAGE):
             raise ConfigError(
-                'sasl.mechanism AWS_MSK_IAM needs the package aws-msk-iam-sasl-signer-python: pip install "fairlead-kafka[msk]"'
+                "sasl.mechanism AWS_MSK_IAM needs the package aws-msk-iam-sasl-signer-python: pip install "
+                '"fairlead-kafka[msk]"'
             )
 
     def fetch(self, now_s: float) -> Token:
-        """A new token, signed at `now_s` (seconds since 1970). Blocks while AWS is asked for credentials.
+        """A new token, signed at `now_s` (seconds since 1970). Blocks while AWS is asked for
+        credentials.
 
-        ConnectionFailed if AWS cannot be reached, AuthenticationFailed if there are no credentials or they are refused.
+        ConnectionFailed if AWS cannot be reached, AuthenticationFailed if there are no credentials
+        or they are refused.
         """
         try:
             signer = import_module(f"{_MSK_PACKAGE}.MSKAuthTokenProvider")
         except ImportError as error:
-            raise ConfigError(f"sasl.mechanism AWS_MSK_IAM: package aws-msk-iam-sasl-signer-python cannot be imported ({error})") from error
+            raise ConfigError(
+                "sasl.mechanism AWS_MSK_IAM: package aws-msk-iam-sasl-signer-python cannot be imported "
+                f"({error})"
+            ) from error
         origin = f"AWS_MSK_IAM in {self.region}, with AWS credentials of {self._credentials()}"
         value = _called(lambda: self._signed(signer), origin)
         expires_ms = number(value[1]) if isinstance(value, tuple) and len(value) == 2 else None
         if expires_ms is None:
-            raise AuthenticationFailed(f"{origin}: no token and expiry were returned: update aws-msk-iam-sasl-signer-python")
+            raise AuthenticationFailed(
+                f"{origin}: no token and expiry were returned: update aws-msk-iam-sasl-signer-python"
+            )
         return make_token(value[0], now_s, origin, expires_s=expires_ms / 1000)
 
     def _signed(self, signer: Any) -> Any:
@@ -120,7 +153,8 @@ class MskSource:
 
 
 def msk_region(hosts: Iterable[str], environment: Mapping[str, str]) -> str:
-    """The AWS region of an MSK cluster: that which a host names, else that of AWS_REGION or AWS_DEFAULT_REGION.
+    """The AWS region of an MSK cluster: that which a host names, else that of AWS_REGION or
+    AWS_DEFAULT_REGION.
 
     ConfigError if none of them names one.
     """
@@ -132,13 +166,15 @@ def msk_region(hosts: Iterable[str], environment: Mapping[str, str]) -> str:
         if environment.get(name):
             return environment[name]
     raise ConfigError(
-        "sasl.mechanism AWS_MSK_IAM needs the cluster's region: no host of bootstrap.servers names one (as in "
+        "sasl.mechanism AWS_MSK_IAM needs the cluster's region: no host of bootstrap.servers names one (as "
+        "in "
         "b-1.name.kafka.eu-west-1.amazonaws.com): set AWS_REGION in the environment"
     )
 
 
 def _assumed_role(role_arn: str, session_name: str, sts_region: str) -> Any:
-    """A provider of a role's credentials that asks STS in `sts_region`, which the package's own function cannot be told."""
+    """A provider of a role's credentials that asks STS in `sts_region`, which the package's own
+    function cannot be told."""
     boto3: Any = import_module("boto3")
     credentials: Any = import_module("botocore.credentials")
 
@@ -153,7 +189,9 @@ def _assumed_role(role_arn: str, session_name: str, sts_region: str) -> Any:
 def _is_installed(package: str) -> bool:
     from importlib.util import find_spec
 
-    return sys.modules.get(package) is not None or (package not in sys.modules and find_spec(package) is not None)
+    return sys.modules.get(package) is not None or (
+        package not in sys.modules and find_spec(package) is not None
+    )
 
 
 def _called(call: Callable[[], Any], origin: str) -> Any:
@@ -173,7 +211,9 @@ def _called(call: Callable[[], Any], origin: str) -> Any:
     except (AuthenticationFailed, ConnectionFailed):
         raise
     except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "CancelledError":  # which a coroutine may raise by itself
+        if (
+            not isinstance(error, Exception) and type(error).__name__ != "CancelledError"
+        ):  # which a coroutine may raise by itself
             raise
         names = {kind.__name__ for kind in type(error).__mro__}
         passes = bool(names & _TRANSIENT) and "HTTPError" not in names
@@ -190,7 +230,9 @@ def _resolved(provider: Callable[..., Any] | str, setting: str) -> Callable[...,
     """The callable that `provider` is or names. ConfigError if there is none."""
     found: Any = provider
     if isinstance(provider, str):
-        module_name, _, attributes = provider.strip().partition(":") if ":" in provider else provider.strip().rpartition(".")
+        module_name, _, attributes = (
+            provider.strip().partition(":") if ":" in provider else provider.strip().rpartition(".")
+        )
         try:
             found = import_module(module_name)
             for attribute in attributes.split("."):
@@ -203,24 +245,28 @@ def _resolved(provider: Callable[..., Any] | str, setting: str) -> Callable[...,
             ) from error
     if not callable(found):
         raise ConfigError(
-            f"{setting}: {provider!r} is a {type(found).__name__}, which cannot be called; give a callable that returns a token"
+            f"{setting}: {provider!r} is a {type(found).__name__}, which cannot be called; give a callable "
+            "that returns a token"
         )
     return found  # type: ignore[no-any-return]
 
 
 def _token_of(value: Any, now_s: float, origin: str) -> Token:
-    """The token that a callable returned. AuthenticationFailed, which shows types alone, if it is none."""
+    """The token that a callable returned. AuthenticationFailed, which shows types alone, if it is
+    none."""
     if not isinstance(value, tuple | list):
         return make_token(value, now_s, origin)
     if not 2 <= len(value) <= 4:
         raise AuthenticationFailed(
-            f"{origin} returned {len(value)} items: return the token, (token, expiry), or (token, expiry, principal, extensions)"
+            f"{origin} returned {len(value)} items: return the token, (token, expiry), or (token, expiry, "
+            "principal, extensions)"
         )
     text, expiry, principal, extensions = [*list(value), None, None][:4]
     expires_s = None if expiry is None else number(expiry)
     if expiry is not None and (expires_s is None or not EXPIRES_MIN_S <= expires_s <= EXPIRES_MAX_S):
         shown_expiry = f"of type {type(expiry).__name__}" if expires_s is None else f"{expires_s:.0f}"
         raise AuthenticationFailed(
-            f"{origin} gave a token with expiry {shown_expiry}: give seconds since 1970, and neither milliseconds nor how long it lives"
+            f"{origin} gave a token with expiry {shown_expiry}: give seconds since 1970, and neither "
+            "milliseconds nor how long it lives"
         )
     return make_token(text, now_s, origin, expires_s=expires_s, principal=principal, extensions=extensions)

@@ -1,8 +1,10 @@
-"""Tokens for SASL/OAUTHBEARER (RFC 7628): what one is, when it is replaced, and the one that all connections of a client share.
+"""Tokens for SASL/OAUTHBEARER (RFC 7628): what one is, when it is replaced, and the one that all
+connections of a client share.
 
-Where tokens come from is the business of sources: `oidc.OidcSource`, `token_providers.CallableSource` and
-`token_providers.MskSource`. A source fetches one token per call; `Tokens` decides when. Brokers verify tokens; what is read
-from a token here only says when to replace it, and whom it names.
+Where tokens come from is the business of sources: `oidc.OidcSource`,
+`token_providers.CallableSource` and `token_providers.MskSource`. A source fetches one token per
+call; `Tokens` decides when. Brokers verify tokens; what is read from a token here only says when to
+replace it, and whom it names.
 """
 
 from __future__ import annotations
@@ -23,22 +25,26 @@ from fairlead_kafka.base.units import KIB
 LOGGER = logging.getLogger("fairlead_kafka.security")
 
 TOKEN_MAX_CHARACTERS = 64 * KIB
-"""Longest token taken. Web servers take 8 to 16 KiB of headers, so identity providers stay below; what is longer is no token."""
+"""Longest token taken. Web servers take 8 to 16 KiB of headers, so identity providers stay below;
+what is longer is no token."""
 RETRY_AFTER_S = 10.0
-"""Shortest time between a refresh that failed and the next one, while the old token serves (as in Kafka's
-`ExpiringCredentialRefreshingLogin`)."""
+"""Shortest time between a refresh that failed and the next one, while the old token serves (as in
+Kafka's `ExpiringCredentialRefreshingLogin`)."""
 LEFT_MIN_S = 2.0
-"""An old token serves in place of one that could not be fetched as long as it has so much left: its session is renewed before it ends, and
-a broker takes no renewal within a second of the last (KIP-368)."""
+"""An old token serves in place of one that could not be fetched as long as it has so much left: its
+session is renewed before it ends, and a broker takes no renewal within a second of the last
+(KIP-368)."""
 EXPIRES_MIN_S = 1_000_000_000
 """An expiry before this (the year 2001) is not a time since 1970, but a token's life in seconds."""
 EXPIRES_MAX_S = 100_000_000_000
 """An expiry after this (the year 5138) is given in milliseconds."""
 TEXT_SHOWN_MAX = 200
-"""Characters of a foreign text that an error shows: enough for a sentence, and too few for a page of HTML."""
+"""Characters of a foreign text that an error shows: enough for a sentence, and too few for a page
+of HTML."""
 
 _CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")
-"""Control characters, which would end a field of the SASL message (RFC 7628, 3.1), and halves of characters."""
+"""Control characters, which would end a field of the SASL message (RFC 7628, 3.1), and halves of
+characters."""
 _JWT = re.compile(r"eyJ[\w-]+\.[\w-]+(\.[\w-]*)?")
 _EXTENSION_NAME = re.compile(r"[A-Za-z]+")
 _EXTENSION_VALUE = re.compile(r"[\x21-\x7e \t\r\n]+")
@@ -64,7 +70,8 @@ class TokenSource(Protocol):
     def fetch(self, now_s: float) -> Token:
         """A new token, asked for at `now_s` (seconds since 1970). Blocks.
 
-        Raises ConnectionFailed for what may get better by itself, AuthenticationFailed for what does not, and ConfigError.
+        Raises ConnectionFailed for what may get better by itself, AuthenticationFailed for what
+        does not, and ConfigError.
         """
 
 
@@ -77,15 +84,19 @@ def make_token(
     principal: Any = None,
     extensions: Any = None,
 ) -> Token:
-    """A token of what `origin` (its name in errors) gave, checked. What is not given is read from the token, if it is a JWT (RFC 7519).
+    """A token of what `origin` (its name in errors) gave, checked. What is not given is read from
+    the token, if it is a JWT (RFC 7519).
 
-    AuthenticationFailed if it cannot be sent: empty, too long, with control characters, not text; or a principal or extensions that
-    are not texts, or extensions that SASL does not allow (RFC 7628, 3.1).
+    AuthenticationFailed if it cannot be sent: empty, too long, with control characters, not text;
+    or a principal or extensions that are not texts, or extensions that SASL does not allow (RFC
+    7628, 3.1).
     """
     checked = _checked_text(text, origin)
     claims = jwt_claims(checked)
     if principal is not None and not isinstance(principal, str):
-        raise AuthenticationFailed(f"{origin} gave a principal of type {type(principal).__name__}: it must be a text or None")
+        raise AuthenticationFailed(
+            f"{origin} gave a principal of type {type(principal).__name__}: it must be a text or None"
+        )
     if expires_s is None:
         expires_s = expiry_claim_s(claims)
     subject = claims.get("sub")
@@ -110,7 +121,8 @@ def jwt_claims(text: str) -> Mapping[str, Any]:
 
 
 def expiry_claim_s(claims: Mapping[str, Any]) -> float | None:
-    """When a JWT of these claims expires (`exp`), in seconds since 1970; None if it does not say, or not sensibly."""
+    """When a JWT of these claims expires (`exp`), in seconds since 1970; None if it does not say,
+    or not sensibly."""
     expires_s = number(claims.get("exp"))
     return expires_s if expires_s is not None and 0 < expires_s <= EXPIRES_MAX_S else None
 
@@ -127,7 +139,8 @@ def number(value: Any) -> float | None:
 
 
 def shown(text: str) -> str:
-    """A foreign text as an error may show it: on one line, TEXT_SHOWN_MAX characters at most, and without JWTs."""
+    """A foreign text as an error may show it: on one line, TEXT_SHOWN_MAX characters at most, and
+    without JWTs."""
     line = " ".join(_CONTROL.sub(" ", _JWT.sub(HIDDEN, text)).split())
     return line if len(line) <= TEXT_SHOWN_MAX else f"{line[:TEXT_SHOWN_MAX]}…"
 
@@ -140,9 +153,13 @@ def _checked_text(value: Any, origin: str) -> str:
     if not text:
         raise AuthenticationFailed(f"{origin} gave an empty token")
     if len(text) > TOKEN_MAX_CHARACTERS:
-        raise AuthenticationFailed(f"{origin} gave a token of {len(text)} characters: {TOKEN_MAX_CHARACTERS} are taken")
+        raise AuthenticationFailed(
+            f"{origin} gave a token of {len(text)} characters: {TOKEN_MAX_CHARACTERS} are taken"
+        )
     if _CONTROL.search(text):
-        raise AuthenticationFailed(f"{origin} gave a token with control characters in it: check what it returns")
+        raise AuthenticationFailed(
+            f"{origin} gave a token with control characters in it: check what it returns"
+        )
     return text
 
 
@@ -150,25 +167,37 @@ def _checked_extensions(extensions: Any, origin: str) -> Mapping[str, str]:
     if extensions is None:
         return {}
     if not isinstance(extensions, Mapping):
-        raise AuthenticationFailed(f"{origin} gave extensions of type {type(extensions).__name__}: they must be a dict of texts")
+        raise AuthenticationFailed(
+            f"{origin} gave extensions of type {type(extensions).__name__}: they must be a dict of texts"
+        )
     for name, value in extensions.items():
         if not isinstance(name, str) or not _EXTENSION_NAME.fullmatch(name) or name == "auth":
             raise AuthenticationFailed(
-                f"{origin} gave an extension named {shown(repr(name))}: names are of letters, and not auth (KIP-342)"
+                f"{origin} gave an extension named {shown(repr(name))}: names are of letters, and not auth "
+                "(KIP-342)"
             )
         if not isinstance(value, str) or not _EXTENSION_VALUE.fullmatch(value):
-            raise AuthenticationFailed(f"{origin} gave extension {name} a value that is not of printable ASCII characters (KIP-342)")
+            raise AuthenticationFailed(
+                f"{origin} gave extension {name} a value that is not of printable ASCII characters (KIP-342)"
+            )
     return dict(extensions)
 
 
 def refresh_at_s(
-    obtained_s: float, expires_s: float | None, window_factor: float, jitter_share: float, min_period_s: float, buffer_s: float
+    obtained_s: float,
+    expires_s: float | None,
+    window_factor: float,
+    jitter_share: float,
+    min_period_s: float,
+    buffer_s: float,
 ) -> float:
-    """When to replace a token, in seconds since 1970, as `sasl.login.refresh.*` say and Kafka's `ExpiringCredentialRefreshingLogin` does.
+    """When to replace a token, in seconds since 1970, as `sasl.login.refresh.*` say and Kafka's
+    `ExpiringCredentialRefreshingLogin` does.
 
-    After `window_factor` plus `jitter_share` (drawn for this token) of its life; but `min_period_s` after it was obtained at the
-    soonest, and `buffer_s` before it expires at the latest. These two are ignored if the token does not live as long as both. Unlike
-    Kafka, never after it expired. If its expiry is not known: after `min_period_s`. If it had expired when it came, which clocks that
+    After `window_factor` plus `jitter_share` (drawn for this token) of its life; but `min_period_s`
+    after it was obtained at the soonest, and `buffer_s` before it expires at the latest. These two
+    are ignored if the token does not live as long as both. Unlike Kafka, never after it expired. If
+    its expiry is not known: after `min_period_s`. If it had expired when it came, which clocks that
     differ may feign: after RETRY_AFTER_S.
     """
     if expires_s is None:
@@ -183,7 +212,8 @@ def refresh_at_s(
 
 
 class _Fetch:
-    """A fetch that is under way, and what came of it: a token, an error, or neither if its thread was interrupted."""
+    """A fetch that is under way, and what came of it: a token, an error, or neither if its thread
+    was interrupted."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
@@ -194,8 +224,9 @@ class _Fetch:
 class Tokens:
     """The newest token of one source, for all connections of one client. Any thread may ask.
 
-    `window_factor`, `jitter`, `min_period_s` and `buffer_s` are the settings `sasl.login.refresh.*`; `random` gives numbers in
-    [0, 1), and `monotonic_s` seconds that measure how long a fetch took.
+    `window_factor`, `jitter`, `min_period_s` and `buffer_s` are the settings
+    `sasl.login.refresh.*`; `random` gives numbers in [0, 1), and `monotonic_s` seconds that measure
+    how long a fetch took.
     """
 
     def __init__(
@@ -223,15 +254,19 @@ class Tokens:
         self._fetch: _Fetch | None = None
 
     def get(self, now_s: float) -> Token:
-        """A token to use at `now_s` (seconds since 1970). Blocks while one is fetched, which only one thread does at a time.
+        """A token to use at `now_s` (seconds since 1970). Blocks while one is fetched, which only
+        one thread does at a time.
 
-        The others use the old token while it is valid, and otherwise wait for what that thread gets. If a fetch fails while the old
-        token is valid, that one is used, and logged once; if not, the source's error is raised.
+        The others use the old token while it is valid, and otherwise wait for what that thread
+        gets. If a fetch fails while the old token is valid, that one is used, and logged once; if
+        not, the source's error is raised.
         """
         while True:
             with self._lock:
                 old, fetch = self._token, self._fetch
-                if old is not None and (now_s < self._refresh_at_s or (fetch is not None and _serves(old, now_s))):
+                if old is not None and (
+                    now_s < self._refresh_at_s or (fetch is not None and _serves(old, now_s))
+                ):
                     return old
                 if fetch is None:
                     mine = self._fetch = _Fetch()
@@ -273,7 +308,9 @@ class Tokens:
             self._token, self._refresh_at_s = token, refresh_s
         if token.expires_s is not None and token.expires_s <= token.obtained_s:
             late_s = token.obtained_s - token.expires_s
-            LOGGER.warning("a new token expired %.0f s ago: check that the clocks here and at its issuer agree", late_s)
+            LOGGER.warning(
+                "a new token expired %.0f s ago: check that the clocks here and at its issuer agree", late_s
+            )
         return token
 
     def _kept_on(self, old: Token, expires_s: float, now_s: float, error: FairleadError) -> Token:
@@ -281,7 +318,11 @@ class Tokens:
             self._refresh_at_s = min(now_s + RETRY_AFTER_S, expires_s - LEFT_MIN_S)
         if self._warned_of is not old:
             self._warned_of = old
-            LOGGER.warning("the token could not be replaced, and serves for another %.0f s at most: %s", expires_s - now_s, error)
+            LOGGER.warning(
+                "the token could not be replaced, and serves for another %.0f s at most: %s",
+                expires_s - now_s,
+                error,
+            )
         return old
 
 

@@ -24,7 +24,8 @@ _PROVIDER = "sasl.oauthbearer.token.provider"
 
 
 class ClientTransport:
-    """`runtime.transport.Transport` of one client. ConfigError if what is needed for a log-in is not there."""
+    """`runtime.transport.Transport` of one client. ConfigError if what is needed for a log-in is
+    not there."""
 
     def __init__(self, settings: Settings) -> None:
         protocol: str = settings["security.protocol"]
@@ -62,7 +63,10 @@ class ClientTransport:
         found = credentials(self._settings)
         for key in ("sasl.username", "sasl.password"):
             if not found.get(key):
-                raise ConfigError(f"{key}: is needed for sasl.mechanism {self._mechanism} (or both of them in sasl.jaas.config)")
+                raise ConfigError(
+                    f"{key}: is needed for sasl.mechanism {self._mechanism} (or both of them in "
+                    "sasl.jaas.config)"
+                )
         return found["sasl.username"], found.secret("sasl.password")
 
     def _made_tokens(self, found: Credentials) -> Tokens:
@@ -93,11 +97,15 @@ class ClientTransport:
         ways = [key for key in (_PROVIDER, "oauth_cb", _END_POINT) if settings[key] is not None]
         if len(ways) != 1:
             which = f"{ways[0]} and {ways[1]} were both given" if ways else "none was given"
-            raise ConfigError(f"sasl.mechanism OAUTHBEARER needs one of {_END_POINT} and {_PROVIDER}; {which}")
+            raise ConfigError(
+                f"sasl.mechanism OAUTHBEARER needs one of {_END_POINT} and {_PROVIDER}; {which}"
+            )
         if ways[0] == _PROVIDER:
             return CallableSource(settings[_PROVIDER])
         if ways[0] == "oauth_cb":
-            return CallableSource(settings["oauth_cb"], argument=found.get("sasl.oauthbearer.config", ""), setting="oauth_cb")
+            return CallableSource(
+                settings["oauth_cb"], argument=found.get("sasl.oauthbearer.config", ""), setting="oauth_cb"
+            )
         self._end_point()  # says at once what is missing
         return _EndPoint(self._end_point)
 
@@ -125,7 +133,8 @@ class ClientTransport:
 
 
 class _EndPoint:
-    """The token end point, with id and secret as they are when it is asked: references may lead to another secret by then."""
+    """The token end point, with id and secret as they are when it is asked: references may lead to
+    another secret by then."""
 
     def __init__(self, made: Callable[[], TokenSource]) -> None:
         self._made = made
@@ -136,5 +145,6 @@ class _EndPoint:
 
 
 def client_transport(settings: Settings) -> ClientTransport | None:
-    """How a client's connections are secured; None for PLAINTEXT. ConfigError if its settings cannot work."""
+    """How a client's connections are secured; None for PLAINTEXT. ConfigError if its settings
+    cannot work."""
     return None if settings["security.protocol"] == "PLAINTEXT" else ClientTransport(settings)

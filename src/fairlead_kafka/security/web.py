@@ -1,4 +1,5 @@
-"""Asking web servers: URLs out of settings, and answers of bounded size in bounded time, by `urllib`. No redirect is followed."""
+"""Asking web servers: URLs out of settings, and answers of bounded size in bounded time, by
+`urllib`. No redirect is followed."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def checked_url(url: str, key: str) -> Url:
     return Url(scheme, host, where, "@" in parts.netloc)
 
 
-def read_body(response: Any, largest_bytes: int, timeout_s: float, monotonic_s: Callable[[], float] = time.monotonic) -> bytes | None:
+def read_body(
+    response: Any, largest_bytes: int, timeout_s: float, monotonic_s: Callable[[], float] = time.monotonic
+) -> bytes | None:
     """Body of an answer; None if it has more than `largest_bytes`.
 
     TimeoutError if it is not there within `timeout_s` seconds, ConnectionResetError if it breaks
@@ -80,7 +83,8 @@ def is_loopback(host: str) -> bool:
 
 
 def opener(read_timeout_s: float, ssl_context: ssl.SSLContext | None) -> Any:
-    """An opener of http and https alone. It follows no redirect, raises for no status, and its connections have a time-out for reading."""
+    """An opener of http and https alone. It follows no redirect, raises for no status, and its
+    connections have a time-out for reading."""
     from http.client import HTTPConnection, HTTPSConnection
     from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
 

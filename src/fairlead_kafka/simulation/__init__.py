@@ -1,4 +1,5 @@
-"""Simulation: worlds of machines under a virtual clock, with faults by seed and a model that judges them.
+"""Simulation: worlds of machines under a virtual clock, with faults by seed and a model that judges
+them.
 
 Theory of operation
 -------------------
@@ -12,36 +13,43 @@ comes from a seed. This package adds:
     World             senders against a cluster under faults; then calm, a last send, and judgement (`world`, `judge`)
     simulate          seeds of a world on several processes, and its canaries (`run`, `canaries`)
 
-A seed draws everything: brokers, topics, configurations, submissions, faults. Each part has a generator of its own. The same seed tells
-the same story, event by event; a violation prints the seed, the plan and the command that replays it.
+A seed draws everything: brokers, topics, configurations, submissions, faults. Each part has a
+generator of its own. The same seed tells the same story, event by event; a violation prints the
+seed, the plan and the command that replays it.
 
-Model brokers are not `broker`: they are a second, smaller reading of Kafka's rules for producers, some 40 microseconds per request, made
-for the lab's experiments in virtual time and for thousands of seeds. They may do what real ones rarely do: take back what nobody was
-told of, name a leader that is not there, forget producers, answer late and out of date. World `producer` uses them.
+Model brokers are not `broker`: they are a second, smaller reading of Kafka's rules for producers,
+some 40 microseconds per request, made for the lab's experiments in virtual time and for thousands
+of seeds. They may do what real ones rarely do: take back what nobody was told of, name a leader
+that is not there, forget producers, answer late and out of date. World `producer` uses them.
 
-World `cluster` has real brokers (`real_cluster`) that replicate, one to four of them, and one real controller, called directly or over
-the network. They are killed, stopped, cut from each other and from the controller; their disks tear, forget and fill up; the power
-goes between any two operations of a disk (`cluster_faults`). While it lives, `Watcher` reads what consumers would be given, compares
-replicas below their high watermarks, and sees that these never go back; `Committer` commits offsets. In the end the cluster has to
-become whole by itself, all replicas equal to the last byte (`replica_logs`), be killed whole, and be whole once more.
+World `cluster` has real brokers (`real_cluster`) that replicate, one to four of them, and one real
+controller, called directly or over the network. They are killed, stopped, cut from each other and
+from the controller; their disks tear, forget and fill up; the power goes between any two operations
+of a disk (`cluster_faults`). While it lives, `Watcher` reads what consumers would be given,
+compares replicas below their high watermarks, and sees that these never go back; `Committer`
+commits offsets. In the end the cluster has to become whole by itself, all replicas equal to the
+last byte (`replica_logs`), be killed whole, and be whole once more.
 
-World `readers` has real brokers too, and asks for what they hold in every way that clients have. A topic is compacted so that markers and
-tombstones go within the world, two partitions are deleted from at offsets within batches; records have timestamps of clocks that differ
-by minutes (`keyed_sender`, `trimmer`). Writes fail midway and heal, power cuts keep later pages and lose earlier ones, batches of old
-files rot (`rot`); connections come that say nothing or do not read (`bad_clients`), and names of every length (`long_ids`). Real
-consumers of both isolation levels read and ask for offsets all along and in the end (`reader`); what they were told is compared with what
-the applications were told (`facts`, `judge_readings`), never with a log.
+World `readers` has real brokers too, and asks for what they hold in every way that clients have. A
+topic is compacted so that markers and tombstones go within the world, two partitions are deleted
+from at offsets within batches; records have timestamps of clocks that differ by minutes
+(`keyed_sender`, `trimmer`). Writes fail midway and heal, power cuts keep later pages and lose
+earlier ones, batches of old files rot (`rot`); connections come that say nothing or do not read
+(`bad_clients`), and names of every length (`long_ids`). Real consumers of both isolation levels
+read and ask for offsets all along and in the end (`reader`); what they were told is compared with
+what the applications were told (`facts`, `judge_readings`), never with a log.
 
 Redundant state of machines is compared by their `check()`: after every step of some worlds, and at
 the end of all (`checking`).
 
-The judge asks what can be promised, and no more. Without idempotence a record may be there twice; without flushing, a power cut takes
-what was acknowledged; brokers that forget a producer while its batches are under way cannot know duplicates. What is promised is
-checked for every record, and what must not jam: once everything is healed and has calmed down, whatever is sent is delivered.
+The judge asks what can be promised, and no more. Without idempotence a record may be there twice;
+without flushing, a power cut takes what was acknowledged; brokers that forget a producer while its
+batches are under way cannot know duplicates. What is promised is checked for every record, and what
+must not jam: once everything is healed and has calmed down, whatever is sent is delivered.
 
-A canary is a bug planted at a named hook (`base.hooks`) for the time of a run. If its world does not notice, the world is blind where
-the bug sits.
-"""
+A canary is a bug planted at a named hook (`base.hooks`) for the time of a run. If its world does
+not notice, the world is blind where the bug sits.
+"""  # noqa: E501
 
 from fairlead_kafka.simulation.application import Application, Handed
 from fairlead_kafka.simulation.model_broker import Refusal

@@ -94,7 +94,11 @@ class Handed:
         """See `producer.submission.Delivery`."""
         first_row, start, stop, order, partition, base_offset, _, error = settled
         self.unsettled -= stop - start
-        rows = range(first_row + start, first_row + stop) if order is None else (order[start:stop] + first_row).tolist()
+        rows = (
+            range(first_row + start, first_row + stop)
+            if order is None
+            else (order[start:stop] + first_row).tolist()
+        )
         self._on_settled(self, rows, partition, base_offset, error)
 
 
@@ -105,7 +109,8 @@ error).
 
 
 class Application:
-    """One producer machine on a virtual host. `config` is as for `fairlead_kafka.Producer`, with bootstrap.servers."""
+    """One producer machine on a virtual host. `config` is as for `fairlead_kafka.Producer`, with
+    bootstrap.servers."""
 
     def __init__(
         self,
@@ -140,12 +145,20 @@ class Application:
         """
         columns = RecordColumns(len(values), None if keys is None else _column(keys), _column(values))
         now_ms = self.host.now_ms()
-        columns.timestamps_ms = np.full(columns.count, now_ms, np.int64) if timestamps_ms is None else np.array(timestamps_ms, np.int64)
+        columns.timestamps_ms = (
+            np.full(columns.count, now_ms, np.int64)
+            if timestamps_ms is None
+            else np.array(timestamps_ms, np.int64)
+        )
         explicit = None if partitions is None else np.array(partitions, np.int32)
         return self.hand_over_columns(topic, columns, _size_bytes(values, keys), explicit)
 
     def hand_over_columns(
-        self, topic: str, columns: RecordColumns, size_bytes: int, partitions: npt.NDArray[np.int32] | None = None
+        self,
+        topic: str,
+        columns: RecordColumns,
+        size_bytes: int,
+        partitions: npt.NDArray[np.int32] | None = None,
     ) -> Handed | None:
         """Submit columns that take `size_bytes` of buffer.memory, as `hand_over` does.
 
@@ -154,13 +167,18 @@ class Application:
         if self.inbox.closed is not None:
             raise UsageError(f"the producer has ended: {self.inbox.closed!r}")
         if size_bytes > self.account.total_bytes:
-            raise UsageError(f"{columns.count} records take up to {size_bytes} bytes, more than buffer.memory={self.account.total_bytes}")
+            raise UsageError(
+                f"{columns.count} records take up to {size_bytes} bytes, more than "
+                f"buffer.memory={self.account.total_bytes}"
+            )
         if not self.account.reserve(size_bytes):
             return None
         now_ns = self.host.now_ns()
         handed = Handed(topic, self.records, columns.count, now_ns, self._on_settled)
         self.records += columns.count
-        self.inbox.items.append(Submission(topic, columns, partitions, handed, created_ns=now_ns, reserved_bytes=size_bytes))
+        self.inbox.items.append(
+            Submission(topic, columns, partitions, handed, created_ns=now_ns, reserved_bytes=size_bytes)
+        )
         if not self.inbox.expected:
             self.inbox.expected = True
             self.host.submit(self.handle, Wake())
@@ -177,5 +195,7 @@ def _column(items: Sequence[bytes | None]) -> BinaryColumn | None:
 
 
 def _size_bytes(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None) -> int:
-    size_bytes = len(values) * RECORD_OVERHEAD_MAX_BYTES + sum(len(value) for value in values if value is not None)
+    size_bytes = len(values) * RECORD_OVERHEAD_MAX_BYTES + sum(
+        len(value) for value in values if value is not None
+    )
     return size_bytes if keys is None else size_bytes + sum(len(key) for key in keys if key is not None)

@@ -85,7 +85,11 @@ class Deaf:
         if isinstance(event, Connected):
             self._effects.append(Hold(1, True))
             for number in range(self._requests):
-                self._effects.append(Write(1, encode_request(ApiKey.FETCH, FETCH_VERSION, number, "deaf", _fetch(self._places))))
+                self._effects.append(
+                    Write(
+                        1, encode_request(ApiKey.FETCH, FETCH_VERSION, number, "deaf", _fetch(self._places))
+                    )
+                )
         elif isinstance(event, Disconnected):
             self._effects.clear()
 

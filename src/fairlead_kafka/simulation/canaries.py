@@ -1,4 +1,5 @@
-"""Canaries: bugs planted on purpose. A simulation that does not notice them would not notice real ones."""
+"""Canaries: bugs planted on purpose. A simulation that does not notice them would not notice real
+ones."""
 
 from __future__ import annotations
 
@@ -137,7 +138,9 @@ def _acknowledging_before_writing(_: Any) -> Any:
 
 
 def _never_syncing(append: Any) -> Any:
-    def planted(writer: Any, entry: Any, partition: Any, end_offset: int, wants_sync: bool, file_limit_bytes: int) -> Any:
+    def planted(
+        writer: Any, entry: Any, partition: Any, end_offset: int, wants_sync: bool, file_limit_bytes: int
+    ) -> Any:
         return append(writer, entry, partition, end_offset, False, file_limit_bytes)
 
     return planted
@@ -162,7 +165,9 @@ def _hearing_former_lives(of_producer: Any) -> Any:
     def planted(coordinator: Any, transactional_id: str, producer: Any) -> Any:
         transaction = coordinator._find(transactional_id)[1]
         known = None if transaction is None else transaction.image.epoch
-        return of_producer(coordinator, transactional_id, producer if known is None else producer._replace(epoch=known))
+        return of_producer(
+            coordinator, transactional_id, producer if known is None else producer._replace(epoch=known)
+        )
 
     return planted
 
@@ -208,25 +213,68 @@ def _failing_together(finish: Any) -> Any:
 
 
 CANARIES = (
-    Canary("retry renumbers sequences", "producer", "producer: a batch goes back into its queue", _renumbering),
-    Canary("ack without an answer", "producer", "producer: a request was lost", _acknowledging_what_was_lost),
-    Canary("retry goes before earlier batches", "producer", "producer: a batch goes back into its queue", _retrying_last_first),
-    Canary("expired batch acked", "producer", "producer: a submission gives memory back", _acknowledging_what_expired),
-    Canary("lost submission on leader move", "producer", "producer: a broker refused a batch", _losing_what_moved),
-    Canary("memory of failed records never comes back", "producer", "producer: a submission gives memory back", _keeping_memory),
-    Canary("a gap in the sequences is never closed", "producer", "producer: sequences start again", _never_starting_again),
     Canary(
-        "a forgotten topic starts again in the same epoch", "producer", "producer: sequences are forgotten", _doing_nothing, first_seed=60
+        "retry renumbers sequences", "producer", "producer: a batch goes back into its queue", _renumbering
+    ),
+    Canary("ack without an answer", "producer", "producer: a request was lost", _acknowledging_what_was_lost),
+    Canary(
+        "retry goes before earlier batches",
+        "producer",
+        "producer: a batch goes back into its queue",
+        _retrying_last_first,
+    ),
+    Canary(
+        "expired batch acked",
+        "producer",
+        "producer: a submission gives memory back",
+        _acknowledging_what_expired,
+    ),
+    Canary(
+        "lost submission on leader move", "producer", "producer: a broker refused a batch", _losing_what_moved
+    ),
+    Canary(
+        "memory of failed records never comes back",
+        "producer",
+        "producer: a submission gives memory back",
+        _keeping_memory,
+    ),
+    Canary(
+        "a gap in the sequences is never closed",
+        "producer",
+        "producer: sequences start again",
+        _never_starting_again,
+    ),
+    Canary(
+        "a forgotten topic starts again in the same epoch",
+        "producer",
+        "producer: sequences are forgotten",
+        _doing_nothing,
+        first_seed=60,
     ),
     Canary("commit without waiting for batches", "producer", "producer: all is settled", _never_waiting),
     Canary("commit in spite of a failed batch", "producer", "producer: records failed", _forgetting_failures),
     Canary("abort commits", "producer", "producer: a transaction is ended", _always_committing),
     Canary("broker takes duplicates", "producer", "model broker: sequences are judged", _taking_duplicates),
-    Canary("broker answers without writing", "producer", "model broker: a batch is appended", _answering_without_writing),
     Canary(
-        "broker acknowledges before it has written", "cluster", "log: what waits for a write", _acknowledging_before_writing, first_seed=1
+        "broker answers without writing",
+        "producer",
+        "model broker: a batch is appended",
+        _answering_without_writing,
     ),
-    Canary("broker forgets to flush", "cluster", "log: a batch is taken for writing", _never_syncing, first_seed=4),
+    Canary(
+        "broker acknowledges before it has written",
+        "cluster",
+        "log: what waits for a write",
+        _acknowledging_before_writing,
+        first_seed=1,
+    ),
+    Canary(
+        "broker forgets to flush",
+        "cluster",
+        "log: a batch is taken for writing",
+        _never_syncing,
+        first_seed=4,
+    ),
     Canary(
         "follower is not cut by epoch",
         "cluster",
@@ -241,17 +289,65 @@ CANARIES = (
         _counting_only_the_leader,
         first_seed=32,
     ),
-    Canary("broker remembers no producers", "cluster", "log: a producer's batch is remembered", _forgetting_producers, first_seed=8),
-    Canary("commits are not fenced", "cluster", "transactions: who may end one", _hearing_former_lives, first_seed=23),
     Canary(
-        "compaction lets the newest record of a key go", "cluster", "compaction: the newest offset of each key", _off_by_one, first_seed=2
+        "broker remembers no producers",
+        "cluster",
+        "log: a producer's batch is remembered",
+        _forgetting_producers,
+        first_seed=8,
     ),
-    Canary("lost requests count as delivered", "cluster", "producer: a request was lost", _acknowledging_what_was_lost, first_seed=36),
-    Canary("aborted transactions outlive their marker", "readers", "log: what compaction removed ends what was aborted", _doing_nothing),
-    Canary("a failed write stays in the cache", "readers", "log: a rewound write leaves the cache", _doing_nothing, first_seed=7),
-    Canary("the newest of no records", "readers", "ListOffsets: the newest record of a batch, if it has one", _taking_what_is_not_there),
-    Canary("a search by time ends at an emptied batch", "readers", "ListOffsets: go on past an emptied batch", _giving_up),
-    Canary("a search by time before the log's start", "readers", "log: a log start within a batch", _forgetting_where_the_log_starts),
+    Canary(
+        "commits are not fenced",
+        "cluster",
+        "transactions: who may end one",
+        _hearing_former_lives,
+        first_seed=23,
+    ),
+    Canary(
+        "compaction lets the newest record of a key go",
+        "cluster",
+        "compaction: the newest offset of each key",
+        _off_by_one,
+        first_seed=2,
+    ),
+    Canary(
+        "lost requests count as delivered",
+        "cluster",
+        "producer: a request was lost",
+        _acknowledging_what_was_lost,
+        first_seed=36,
+    ),
+    Canary(
+        "aborted transactions outlive their marker",
+        "readers",
+        "log: what compaction removed ends what was aborted",
+        _doing_nothing,
+    ),
+    Canary(
+        "a failed write stays in the cache",
+        "readers",
+        "log: a rewound write leaves the cache",
+        _doing_nothing,
+        first_seed=7,
+    ),
+    Canary(
+        "the newest of no records",
+        "readers",
+        "ListOffsets: the newest record of a batch, if it has one",
+        _taking_what_is_not_there,
+    ),
+    Canary(
+        "a search by time ends at an emptied batch",
+        "readers",
+        "ListOffsets: go on past an emptied batch",
+        _giving_up,
+    ),
+    Canary(
+        "a search by time before the log's start",
+        "readers",
+        "log: a log start within a batch",
+        _forgetting_where_the_log_starts,
+    ),
     Canary(
         "ids too long to be kept",
         "readers",

@@ -16,7 +16,21 @@ from fairlead_kafka.simulation.real_cluster import HERE, RealBroker, RealCluster
 from fairlead_kafka.simulation.script import Script
 from fairlead_kafka.simulation.workload import Sender
 
-ALONE = ("cut", "reset", "weather", "slow", "kill", "kill", "power", "power", "torn", "disk", "disk", "full", "clock")
+ALONE = (
+    "cut",
+    "reset",
+    "weather",
+    "slow",
+    "kill",
+    "kill",
+    "power",
+    "power",
+    "torn",
+    "disk",
+    "disk",
+    "full",
+    "clock",
+)
 """Kinds of faults for a cluster of one broker. A kind that is named twice comes twice as often."""
 TOGETHER = (
     *ALONE,
@@ -93,8 +107,15 @@ class ClusterFaults(Faults):
         """True if no promise is broken when the memory of `broker` is lost."""
         if self._flushed:
             return True
-        in_sync = [image.isr for _, _, image in self._cluster.controller.image.partitions() if broker.node_id in image.isr]
-        return all(any(self._cluster.brokers[other].running for other in isr if other != broker.node_id) for isr in in_sync)
+        in_sync = [
+            image.isr
+            for _, _, image in self._cluster.controller.image.partitions()
+            if broker.node_id in image.isr
+        ]
+        return all(
+            any(self._cluster.brokers[other].running for other in isr if other != broker.node_id)
+            for isr in in_sync
+        )
 
     def _broker(self, fault: Fault) -> RealBroker:
         number: int = fault["broker"]
@@ -161,7 +182,9 @@ class ClusterFaults(Faults):
     def _cut_off(self, fault: Fault) -> End:
         """Cut a broker off from the controller alone."""
         alone = fault["broker"]
-        self._cluster.cut(alone, HERE, {"both": None, "to broker": alone, "to controller": HERE}[fault["way"]])
+        self._cluster.cut(
+            alone, HERE, {"both": None, "to broker": alone, "to controller": HERE}[fault["way"]]
+        )
         return lambda: self._rejoin(alone, [HERE], fault["lost"])
 
     def _rejoin(self, alone: int, others: Sequence[int], lost: bool) -> None:

@@ -1,4 +1,5 @@
-"""A group member of the simplest kind: it commits ever greater offsets, one request after the other, and knows which were taken."""
+"""A group member of the simplest kind: it commits ever greater offsets, one request after the
+other, and knows which were taken."""
 
 from __future__ import annotations
 
@@ -93,7 +94,9 @@ class Asker:
         name, port = address.rsplit(":", 1)
         self._last += 1
         request = b"".join(encode_request(api_key, version, 1, "asker", message))
-        self._asked[self._last] = _Asked(api_key, version, request if altered is None else altered(request), answered, FrameReader())
+        self._asked[self._last] = _Asked(
+            api_key, version, request if altered is None else altered(request), answered, FrameReader()
+        )
         self._effects.append(Connect(self._last, name, int(port)))
         self._host.wake(self._handle)
 
@@ -105,7 +108,11 @@ class Asker:
         """See `core.machine.Machine`."""
         events, self._events = self._events, []
         for event in events:
-            asked = self._asked.get(event.connection) if isinstance(event, Connected | Received | Disconnected) else None
+            asked = (
+                self._asked.get(event.connection)
+                if isinstance(event, Connected | Received | Disconnected)
+                else None
+            )
             if asked is None:
                 continue
             if isinstance(event, Connected):
@@ -190,7 +197,10 @@ class Committer:
         """Errors in the group's committed offset at the end, as texts."""
         found = self.committed(GROUP)
         if found is None:
-            return [f"the committed offset of group {GROUP!r} could not be read within {READ_MS:g} ms, though all is well"]
+            return [
+                f"the committed offset of group {GROUP!r} could not be read within {READ_MS:g} ms, though "
+                "all is well"
+            ]
         # An attempt without an answer may be taken late, after one that was acknowledged.
         if max(0, found) == self.acknowledged or found in self._uncertain:
             return []

@@ -33,7 +33,10 @@ class Fact(NamedTuple):
     settled_ns: int
 
     def __str__(self) -> str:
-        return f"{self.wrote.key!r}: {self.wrote.value!r} of {self.wrote.timestamp_ms} at {self.offset}, which {self.verdict.value}"
+        return (
+            f"{self.wrote.key!r}: {self.wrote.value!r} of {self.wrote.timestamp_ms} at {self.offset}, "
+            f"which {self.verdict.value}"
+        )
 
 
 class Facts:
@@ -58,7 +61,9 @@ class Facts:
         for place, facts in self.by_place.items():
             for fact in facts.values():
                 if fact.verdict is not Verdict.ABORTED:
-                    self._last[place, fact.wrote.key] = max(fact.offset, self._last.get((place, fact.wrote.key), -1))
+                    self._last[place, fact.wrote.key] = max(
+                        fact.offset, self._last.get((place, fact.wrote.key), -1)
+                    )
 
     def at(self, place: Place, offset: int) -> Fact | None:
         """The record that was acknowledged at this offset; None if there is none."""
@@ -73,16 +78,25 @@ class Facts:
         if place[0] != COMPACTED:
             return True
         key = fact.wrote.key
-        return fact.wrote.value is not None and self._last[place, key] == fact.offset and (place[0], key) not in self._doubtful_keys
+        return (
+            fact.wrote.value is not None
+            and self._last[place, key] == fact.offset
+            and (place[0], key) not in self._doubtful_keys
+        )
 
     def may_be(self, topic: str, read: Read, committed: bool) -> bool:
         """True if `read` can be a record of whose offset nobody was told; `committed`: one that
         counts.
         """
         if read.value is None:
-            return any((topic, read.key, counts) in self._doubtful_tombstones for counts in ((True,) if committed else (True, False)))
+            return any(
+                (topic, read.key, counts) in self._doubtful_tombstones
+                for counts in ((True,) if committed else (True, False))
+            )
         wrote, verdict = self._doubtful[topic].get(read.value, (None, Verdict.ABORTED))
-        return wrote == (read.key, read.value, read.timestamp_ms) and not (committed and verdict is Verdict.ABORTED)
+        return wrote == (read.key, read.value, read.timestamp_ms) and not (
+            committed and verdict is Verdict.ABORTED
+        )
 
     def _take(self, sender: KeyedSender) -> None:
         verdicts = _verdicts(sender)
@@ -91,7 +105,9 @@ class Facts:
             if told.acknowledged and told.offset >= 0:
                 facts = self.by_place[told.topic, told.partition]
                 if told.offset in facts:
-                    self.twice.append(f"two records were acknowledged in {told.topic}-{told.partition} at {told.offset}")
+                    self.twice.append(
+                        f"two records were acknowledged in {told.topic}-{told.partition} at {told.offset}"
+                    )
                 facts[told.offset] = Fact(told.offset, wrote, verdict, told.settled_ns)
                 continue
             if verdict is not Verdict.ABORTED:
@@ -107,7 +123,9 @@ def _verdicts(sender: KeyedSender) -> dict[int, Verdict]:
     verdicts: dict[int, Verdict] = {}
     if isinstance(sender, TransactionalSender):
         for transaction in sender.transactions:
-            kind = {Outcome.COMMITTED: Verdict.COUNTS, Outcome.ABORTED: Verdict.ABORTED}.get(transaction.outcome, Verdict.OPEN)
+            kind = {Outcome.COMMITTED: Verdict.COUNTS, Outcome.ABORTED: Verdict.ABORTED}.get(
+                transaction.outcome, Verdict.OPEN
+            )
             stop = transaction.stop if transaction.stop >= 0 else len(sender.told)
             verdicts.update(dict.fromkeys(range(transaction.first, stop), kind))
     return verdicts

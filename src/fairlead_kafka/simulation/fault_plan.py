@@ -39,7 +39,10 @@ class Fault:
         return dict(self.what)[name]
 
     def __str__(self) -> str:
-        words = ", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in self.what)
+        words = ", ".join(
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in self.what
+        )
         lasting = f", for {self.lasts_ms:.0f} ms" if self.lasts_ms else ""
         return f"+{self.at_ms:.0f} ms: {self.kind}{': ' if words else ''}{words}{lasting}"
 
@@ -65,7 +68,11 @@ RETRIABLE = (
     (ErrorCode.KAFKA_STORAGE_ERROR, False),
 )
 """Error codes on which a producer retries a batch, and whether it was written all the same."""
-FATAL = ((ErrorCode.INVALID_RECORD, False), (ErrorCode.TOPIC_AUTHORIZATION_FAILED, False), (ErrorCode.RECORD_LIST_TOO_LARGE, False))
+FATAL = (
+    (ErrorCode.INVALID_RECORD, False),
+    (ErrorCode.TOPIC_AUTHORIZATION_FAILED, False),
+    (ErrorCode.RECORD_LIST_TOO_LARGE, False),
+)
 """Error codes that fail a batch for good, and whether it was written."""
 
 
@@ -107,7 +114,12 @@ class Drawing:
 
     def _cut(self) -> dict[str, Any]:
         way = self._rng.choice(["both", "to broker", "to client"])
-        return {"client": self._client(), "broker": self._broker(), "way": way, "lost": self._rng.random() < 0.5}
+        return {
+            "client": self._client(),
+            "broker": self._broker(),
+            "way": way,
+            "lost": self._rng.random() < 0.5,
+        }
 
     def _reset(self) -> dict[str, Any]:
         return {"client": self._client(), "broker": self._broker()}
@@ -153,7 +165,11 @@ class Drawing:
         return {"broker": self._broker()}
 
     def _hiccup(self) -> dict[str, Any]:
-        return {"broker": self._broker(), "how": self._rng.choice(["full", "full", "broken"]), "ms": self._rng.choice([1, 10, 100])}
+        return {
+            "broker": self._broker(),
+            "how": self._rng.choice(["full", "full", "broken"]),
+            "ms": self._rng.choice([1, 10, 100]),
+        }
 
     def _pages(self) -> dict[str, Any]:
         return {"broker": self._broker()}
@@ -178,13 +194,24 @@ class Drawing:
 
     def _pair(self) -> dict[str, Any]:
         one = self._broker()
-        return {"broker": one, "other": (one + 1 + self._rng.randrange(self._place.brokers - 1)) % self._place.brokers}
+        return {
+            "broker": one,
+            "other": (one + 1 + self._rng.randrange(self._place.brokers - 1)) % self._place.brokers,
+        }
 
     def _between(self) -> dict[str, Any]:
-        return {**self._pair(), "way": self._rng.choice(["both", "to one", "to other"]), "lost": self._rng.random() < 0.5}
+        return {
+            **self._pair(),
+            "way": self._rng.choice(["both", "to one", "to other"]),
+            "lost": self._rng.random() < 0.5,
+        }
 
     def _isolate(self) -> dict[str, Any]:
-        return {"broker": self._broker(), "from controller": self._rng.random() < 0.5, "lost": self._rng.random() < 0.5}
+        return {
+            "broker": self._broker(),
+            "from controller": self._rng.random() < 0.5,
+            "lost": self._rng.random() < 0.5,
+        }
 
     def _cut_off(self) -> dict[str, Any]:
         way = self._rng.choice(["both", "to broker", "to controller"])
@@ -198,7 +225,12 @@ class Drawing:
 
     def _move(self) -> dict[str, Any]:
         topic, partition = self._rng.choice(list(self._place.partitions))
-        return {"topic": topic, "partition": partition, "broker": self._broker(), "truncate": self._rng.random() < 0.5}
+        return {
+            "topic": topic,
+            "partition": partition,
+            "broker": self._broker(),
+            "truncate": self._rng.random() < 0.5,
+        }
 
     def _replication(self) -> dict[str, Any]:
         return {"most_ms": round(self._rng.choice([5.0, 100.0, 800.0]) * self._rng.random(), 1)}

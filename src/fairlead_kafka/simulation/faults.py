@@ -26,7 +26,9 @@ class Faults:
     function that ends it.
     """
 
-    def __init__(self, host: VirtualHost, script: Script, senders: Sequence[Sender], calm: Conditions, rng: Random) -> None:
+    def __init__(
+        self, host: VirtualHost, script: Script, senders: Sequence[Sender], calm: Conditions, rng: Random
+    ) -> None:
         self._host = host
         self._script = script
         self._senders = senders
@@ -61,7 +63,9 @@ class Faults:
             self._script.after(fault.lasts_ms, end)
 
     def _link(self, fault: Fault) -> VirtualLink:
-        return self._host.link(self.applications[fault["client"]].handle, self.broker_handles()[fault["broker"]])
+        return self._host.link(
+            self.applications[fault["client"]].handle, self.broker_handles()[fault["broker"]]
+        )
 
     # The kinds: each begins a fault and returns the function that ends it
 

@@ -1,8 +1,9 @@
 """Fenced producers that send a request after another one took their transactional id; none may be
 served.
 
-A process that hangs for a while, or a request that the network kept for too long, looks like this to the brokers. Each former life asks
-every broker for a commit; the transaction that it would end is its successor's.
+A process that hangs for a while, or a request that the network kept for too long, looks like this
+to the brokers. Each former life asks every broker for a commit; the transaction that it would end
+is its successor's.
 """
 
 from __future__ import annotations
@@ -41,7 +42,13 @@ class FormerLives:
             committed=True,
         )
         for address in self._addresses:
-            self._asker.ask(address, ApiKey.END_TXN, END_VERSION, request, lambda answer: self._told(transactional_id, former, answer))
+            self._asker.ask(
+                address,
+                ApiKey.END_TXN,
+                END_VERSION,
+                request,
+                lambda answer: self._told(transactional_id, former, answer),
+            )
 
     def _told(self, transactional_id: str, former: Identity, answer: EndTxnResponse | None) -> None:
         if answer is None:
@@ -49,4 +56,6 @@ class FormerLives:
         self.refused += answer.error_code == ErrorCode.PRODUCER_FENCED
         if not answer.error_code:
             who = f"producer {former.producer_id} of epoch {former.epoch}"
-            self._violated(f"{who} committed a transaction of {transactional_id!r}, which another one had taken over")
+            self._violated(
+                f"{who} committed a transaction of {transactional_id!r}, which another one had taken over"
+            )

@@ -42,7 +42,11 @@ def contents_of(partition: ModelPartition) -> list[bytes | None]:
     decoded = decode(data) if data else None
     flat = iter(decoded.values.to_list() if decoded is not None and decoded.values is not None else ())
     for batch in partition.batches:
-        values += [None] * batch.header.count if batch.data is None else [next(flat) for _ in range(batch.header.count)]
+        values += (
+            [None] * batch.header.count
+            if batch.data is None
+            else [next(flat) for _ in range(batch.header.count)]
+        )
     return values
 
 
@@ -73,7 +77,9 @@ def judge(sender: Sender, promise: Promise, contents: Contents, durable: Sequenc
 
 
 def _acknowledged(sender: Sender) -> Iterable[tuple[int, Told]]:
-    return ((serial, told) for serial, told in enumerate(sender.told) if told.acknowledged and told.offset >= 0)
+    return (
+        (serial, told) for serial, told in enumerate(sender.told) if told.acknowledged and told.offset >= 0
+    )
 
 
 def _own(number: int, contents: Contents) -> Iterable[tuple[Place, int, int]]:
@@ -97,7 +103,10 @@ def unsettled_or_late(sender: Sender, promise: Promise) -> list[str]:
         took_ms = ns_to_ms(told.settled_ns - told.handed_ns)
         if took_ms > promise.settles_within_ms + SLACK_MS:
             limit = f"delivery.timeout.ms={promise.settles_within_ms:g}"
-            found.append(f"{sender.name}: record {serial} was settled after {took_ms:.1f} ms, {limit} ({told.error or 'acknowledged'})")
+            found.append(
+                f"{sender.name}: record {serial} was settled after {took_ms:.1f} ms, {limit} "
+                f"({told.error or 'acknowledged'})"
+            )
     return found
 
 
@@ -109,7 +118,10 @@ def _lost(sender: Sender, contents: Contents, durable: Sequence[str]) -> list[st
         values = contents.get((told.topic, told.partition), [])
         if told.offset < 0:
             if not any(value is not None and identify(value) == (sender.number, serial) for value in values):
-                found.append(f"{sender.name}: record {serial} was acknowledged as a duplicate and is not in {told.topic}-{told.partition}")
+                found.append(
+                    f"{sender.name}: record {serial} was acknowledged as a duplicate and is not in "
+                    f"{told.topic}-{told.partition}"
+                )
             continue
         value = values[told.offset] if told.offset < len(values) else None
         if value is None or identify(value) != (sender.number, serial):
@@ -138,6 +150,8 @@ def _out_of_order(sender: Sender, places: Sequence[tuple[Place, int, int]], one_
         before = newest.get(key, -1)
         if serial < before:
             topic, partition = place
-            found.append(f"{sender.name}: {topic}-{partition} has record {serial} at {offset}, behind record {before}")
+            found.append(
+                f"{sender.name}: {topic}-{partition} has record {serial} at {offset}, behind record {before}"
+            )
         newest[key] = max(before, serial)
     return found

@@ -21,7 +21,11 @@ def judge_look(look: Look, facts: Facts) -> list[str]:
     """Every error in what a look was told, whenever it took place and however it ended."""
     found = [*_unsound(look, facts), *_missing(look, facts), *_beyond(look, facts)]
     for time_ms, answer in look.found.items():
-        found += _newest(look, facts, answer) if time_ms == MAX_TIMESTAMP else _by_time(look, facts, time_ms, answer)
+        found += (
+            _newest(look, facts, answer)
+            if time_ms == MAX_TIMESTAMP
+            else _by_time(look, facts, time_ms, answer)
+        )
     return [f"{look}: {what}" for what in found]
 
 
@@ -49,7 +53,11 @@ def _missing(look: Look, facts: Facts) -> Iterable[str]:
     given = {read.offset for read in look.records}
     stop = min(look.position, look.end) if look.whole else look.position
     for fact in facts.by_place[look.place].values():
-        if max(look.seek, look.start) <= fact.offset < stop and fact.offset not in given and _is_due(look, facts, fact):
+        if (
+            max(look.seek, look.start) <= fact.offset < stop
+            and fact.offset not in given
+            and _is_due(look, facts, fact)
+        ):
             yield f"it was not given {fact}"
 
 
@@ -112,21 +120,28 @@ def judge_still(looks: Sequence[Look], rotten: Sequence[Rotten]) -> list[str]:
     """Errors in looks at a partition that changes no more: all of it but `rotten` batches is read,
     and offsets by time agree with what was read.
     """
-    stuck = [look for look in looks if not look.whole and not any(one.base_offset <= look.position <= one.last_offset for one in rotten)]
+    stuck = [
+        look
+        for look in looks
+        if not look.whole and not any(one.base_offset <= look.position <= one.last_offset for one in rotten)
+    ]
     found = [f"{look}, when all was well: {look.error}" for look in stuck]
     if found or rotten:
         return found
     plain, _ = looks
     items = sorted([(read.offset, read.timestamp_ms) for read in plain.records] + plain.markers)
     for look in looks:
-        # Offsets by time go as far as the reader's view, and markers and aborted records count, as in Kafka.
+        # Offsets by time go as far as the reader's view, and markers and aborted records count, as
+        # in Kafka.
         seen = [item for item in items if plain.start <= item[0] < look.end]
         for time_ms, answer in look.found.items():
             expected = _expected(seen, time_ms)
             told = None if answer is None else (answer.offset, answer.timestamp_ms)
             if told != expected:
                 asked = "the newest record" if time_ms == MAX_TIMESTAMP else f"time {time_ms}"
-                found.append(f"{look}, when all was well: for {asked} it was told {told}, and read {expected}")
+                found.append(
+                    f"{look}, when all was well: for {asked} it was told {told}, and read {expected}"
+                )
     return found
 
 

@@ -21,7 +21,10 @@ def committed_records(log: ModelLog, contents: Contents) -> tuple[set[tuple[int,
     wrong: list[str] = []
     for topic, index, partition in log.each():
         hanging = _read(partition, contents[topic, index], seen)
-        wrong += [f"{topic}-{index} has a transaction of producer id {each} that never ended: readers wait for it" for each in hanging]
+        wrong += [
+            f"{topic}-{index} has a transaction of producer id {each} that never ended: readers wait for it"
+            for each in hanging
+        ]
     return seen, wrong
 
 
@@ -34,7 +37,9 @@ def _read(partition: ModelPartition, values: Sequence[bytes | None], seen: set[t
             if batch.committed:
                 seen.update(records)
             continue
-        records = [identify(value) for value in values[batch.base_offset : batch.end_offset] if value is not None]
+        records = [
+            identify(value) for value in values[batch.base_offset : batch.end_offset] if value is not None
+        ]
         if header.transactional:
             undecided.setdefault(header.producer_id, []).extend(records)
         else:
@@ -55,11 +60,19 @@ def judge_transactions(
     return found if offsets is None else found + _judge_offsets(sender, offsets)
 
 
-def _judge_one(sender: TransactionalSender, transaction: ToldTransaction, seen: set[tuple[int, int]], durable: Sequence[str]) -> list[str]:
+def _judge_one(
+    sender: TransactionalSender,
+    transaction: ToldTransaction,
+    seen: set[tuple[int, int]],
+    durable: Sequence[str],
+) -> list[str]:
     stop = transaction.stop if transaction.stop >= 0 else len(sender.told)
     serials = [serial for serial in range(transaction.first, stop) if sender.told[serial].topic in durable]
     visible = [serial for serial in serials if (sender.number, serial) in seen]
-    who = f"{sender.name}: transaction {transaction.number} ({transaction.outcome.name}, records {transaction.first} to {stop - 1})"
+    who = (
+        f"{sender.name}: transaction {transaction.number} ({transaction.outcome.name}, records "
+        f"{transaction.first} to {stop - 1})"
+    )
     outcome = transaction.outcome
     if outcome is Outcome.OPEN:
         return [f"{who} never ended"]
@@ -68,7 +81,10 @@ def _judge_one(sender: TransactionalSender, transaction: ToldTransaction, seen: 
     if outcome is Outcome.COMMITTED:
         failed = [serial for serial in serials if not sender.told[serial].acknowledged]
         if failed:
-            return [f"{who}: was committed though record {failed[0]} was not delivered ({sender.told[failed[0]].error})"]
+            return [
+                f"{who}: was committed though record {failed[0]} was not delivered "
+                f"({sender.told[failed[0]].error})"
+            ]
     if len(visible) != len(serials) and (visible or outcome is Outcome.COMMITTED):
         missing = next(serial for serial in serials if (sender.number, serial) not in seen)
         return [f"{who} shows {len(visible)} of {len(serials)} records; record {missing} is not to be seen"]
@@ -79,7 +95,9 @@ def _judge_offsets(sender: TransactionalSender, offsets: Offsets) -> list[str]:
     found = offsets.get(sender.group, {}).get(("orders", 0), -1)
     sent = [each for each in sender.transactions if each.sends_offset]
     least = max((each.number for each in sent if each.outcome is Outcome.COMMITTED), default=-1)
-    allowed = {each.number for each in sent if each.outcome is Outcome.UNKNOWN and each.number > least} | {least}
+    allowed = {each.number for each in sent if each.outcome is Outcome.UNKNOWN and each.number > least} | {
+        least
+    }
     if found in allowed:
         return []
     return [f"{sender.name}: its group has offset {found}, though {least} was committed last"]

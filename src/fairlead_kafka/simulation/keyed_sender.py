@@ -42,12 +42,16 @@ class KeyedSender(Sender):
         now_ms = self._app().host.now_ms() + self.skew_ms
         rows = [self._row(self._rng, serial, sending, now_ms) for serial in serials]
         self.wrote.update(zip(serials, rows, strict=True))
-        return Rows([row.value for row in rows], [row.key for row in rows], None, [row.timestamp_ms for row in rows])
+        return Rows(
+            [row.value for row in rows], [row.key for row in rows], None, [row.timestamp_ms for row in rows]
+        )
 
     def _row(self, rng: Random, serial: int, sending: Sending, now_ms: int) -> Wrote:
         deletes = sending.topic == COMPACTED and rng.random() < TOMBSTONE_SHARE
         timestamp_ms = now_ms + rng.choice([0, 0, rng.randrange(-JITTER_MS, JITTER_MS)])
-        return Wrote(rng.choice(KEYS), None if deletes else self.value(serial, sending.size_bytes), timestamp_ms)
+        return Wrote(
+            rng.choice(KEYS), None if deletes else self.value(serial, sending.size_bytes), timestamp_ms
+        )
 
 
 class KeyedTransactionalSender(KeyedSender, TransactionalSender):

@@ -1,8 +1,9 @@
 """Writes to a compacted topic, one record after the other, and keeps the last acknowledged value of
 each key.
 
-Compaction may take any record but the newest of its key, and of a key that was deleted the tombstone too, after a while. Replicas compact
-each in its own time, so that they hold other batches; what their records come to, key by key, has to be the same on all of them.
+Compaction may take any record but the newest of its key, and of a key that was deleted the
+tombstone too, after a while. Replicas compact each in its own time, so that they hold other
+batches; what their records come to, key by key, has to be the same on all of them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ DELETED_SHARE = 0.2
 NEVER_TAKEN = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 """Answers that leave no doubt: nothing was written there, and nothing will be.
 
-NOT_LEADER_OR_FOLLOWER does not: a leader says so too that wrote the record, waited for its followers, and was deposed meanwhile.
+NOT_LEADER_OR_FOLLOWER does not: a leader says so too that wrote the record, waited for its
+followers, and was deposed meanwhile.
 """
 State = dict[bytes, bytes | None]
 
@@ -76,7 +78,9 @@ class KeyedWriter:
                 self._record(key, value),
                 lambda answer: self._told(key, value, codes, answer),
             )
-        self._script.after(PAUSE_MS * (0.5 + self._rng.random()), self._go_on, key, value, codes, self._host.now_ns())
+        self._script.after(
+            PAUSE_MS * (0.5 + self._rng.random()), self._go_on, key, value, codes, self._host.now_ns()
+        )
 
     def finish(self) -> None:
         """Write no more."""
@@ -86,12 +90,16 @@ class KeyedWriter:
         if len(codes) < len(self._addresses) and self._host.now_ns() - begun_ns < PATIENCE_MS * 1e6:
             self._script.after(20.0, self._go_on, key, value, codes, begun_ns)
             return
-        known = ErrorCode.NONE in codes or (len(codes) == len(self._addresses) and all(code in NEVER_TAKEN for code in codes))
+        known = ErrorCode.NONE in codes or (
+            len(codes) == len(self._addresses) and all(code in NEVER_TAKEN for code in codes)
+        )
         if not known:
             self._uncertain[key].add(value)
         self.begin()
 
-    def _told(self, key: bytes, value: bytes | None, codes: list[int | None], answer: ProduceResponse | None) -> None:
+    def _told(
+        self, key: bytes, value: bytes | None, codes: list[int | None], answer: ProduceResponse | None
+    ) -> None:
         codes.append(None if answer is None else answer.responses[0].partition_responses[0].error_code)
         if codes[-1] == ErrorCode.NONE:
             if value in self._uncertain[key]:
@@ -114,7 +122,8 @@ class KeyedWriter:
             log = broker.machine.logs.known(image.topic_id, 0)
             states[node_id] = state_of([held(cluster, broker, log)])
         found = [
-            f"{TOPIC}-0: on broker {node_id} the records come to {_shown(own)}, on others to {_shown(next(iter(states.values())))}"
+            f"{TOPIC}-0: on broker {node_id} the records come to {_shown(own)}, on others to "
+            f"{_shown(next(iter(states.values())))}"
             for node_id, own in states.items()
             if _present(own) != _present(next(iter(states.values())))
         ]
@@ -122,7 +131,10 @@ class KeyedWriter:
         for key in KEYS:
             value = state.get(key)
             if value != self.acknowledged.get(key) and value not in self._uncertain[key]:
-                found.append(f"{TOPIC}-0: {key!r} is {value!r} in the end, though {self.acknowledged.get(key)!r} was acknowledged last")
+                found.append(
+                    f"{TOPIC}-0: {key!r} is {value!r} in the end, though {self.acknowledged.get(key)!r} was "
+                    "acknowledged last"
+                )
         return found
 
 

@@ -57,7 +57,9 @@ class LongIds:
         message, altered = _join(name, member), partial(_lengthen, length)
         self._asker.ask(address, ApiKey.JOIN_GROUP, JOIN_VERSION, message, told, altered)
 
-    def _ask(self, address: str, length: int, api_key: ApiKey, version: int, message: RequestMessage[ApiMessage]) -> None:
+    def _ask(
+        self, address: str, length: int, api_key: ApiKey, version: int, message: RequestMessage[ApiMessage]
+    ) -> None:
         self._asker.ask(address, api_key, version, message, _unheard, partial(_lengthen, length))
 
 
@@ -97,11 +99,15 @@ def _commit(name: str) -> OffsetCommitRequest:
         partition_index=0, committed_offset=1, committed_leader_epoch=-1, committed_metadata=name
     )
     topic = OffsetCommitRequest.OffsetCommitRequestTopic(name="events", partitions=[partition])
-    return OffsetCommitRequest(group_id=name, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None, topics=[topic])
+    return OffsetCommitRequest(
+        group_id=name, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None, topics=[topic]
+    )
 
 
 def _init(name: str) -> InitProducerIdRequest:
-    return InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1_000, producer_id=-1, producer_epoch=-1)
+    return InitProducerIdRequest(
+        transactional_id=name, transaction_timeout_ms=1_000, producer_id=-1, producer_epoch=-1
+    )
 
 
 def _join(name: str, member: str) -> JoinGroupRequest:

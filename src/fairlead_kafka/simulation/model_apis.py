@@ -82,9 +82,13 @@ class ModelApis:
         self._last_producer_id += 1
         return self._last_producer_id
 
-    def _api_versions(self, broker: ModelBroker, request: Request[ApiVersionsRequest], _: int) -> ApiVersionsResponse:
+    def _api_versions(
+        self, broker: ModelBroker, request: Request[ApiVersionsRequest], _: int
+    ) -> ApiVersionsResponse:
         row = ApiVersionsResponse.ApiVersion
-        keys = [row(api_key=int(key), min_version=low, max_version=high) for key, (low, high) in VERSIONS.items()]
+        keys = [
+            row(api_key=int(key), min_version=low, max_version=high) for key, (low, high) in VERSIONS.items()
+        ]
         return ApiVersionsResponse(error_code=0, api_keys=keys, throttle_time_ms=0)
 
     def _init_producer_id(
@@ -101,7 +105,9 @@ class ModelApis:
         else:
             code = self._cluster.trouble(broker.node_id, ApiKey.INIT_PRODUCER_ID)
             producer_id, epoch = (-1, -1) if code else (self._new_producer_id(), self._cluster.first_epoch)
-        return InitProducerIdResponse(throttle_time_ms=0, error_code=code, producer_id=producer_id, producer_epoch=epoch)
+        return InitProducerIdResponse(
+            throttle_time_ms=0, error_code=code, producer_id=producer_id, producer_epoch=epoch
+        )
 
     # Coordinators
 
@@ -113,7 +119,9 @@ class ModelApis:
             return ErrorCode.NOT_COORDINATOR
         return self._cluster.trouble(broker.node_id, ApiKey(request.api_key))
 
-    def _find_coordinator(self, broker: ModelBroker, request: Request[FindCoordinatorRequest], _: int) -> FindCoordinatorResponse:
+    def _find_coordinator(
+        self, broker: ModelBroker, request: Request[FindCoordinatorRequest], _: int
+    ) -> FindCoordinatorResponse:
         keys = request.message.coordinator_keys if request.version >= 4 else [request.message.key]
         found = [self._coordinator(broker, key) for key in keys]
         if request.version >= 4:
@@ -145,13 +153,17 @@ class ModelApis:
         key = message.v3_and_below_transactional_id
         if not self.transactions.hears(key, accepted_ns):
             return None
-        partitions = [(topic.name, index) for topic in message.v3_and_below_topics for index in topic.partitions]
+        partitions = [
+            (topic.name, index) for topic in message.v3_and_below_topics for index in topic.partitions
+        ]
         code = self._misplaced(broker, request, key) or self.transactions.add_partitions(request, partitions)
         row = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
         results = [
             AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(
                 name=topic.name,
-                results_by_partition=[row(partition_index=index, partition_error_code=code) for index in topic.partitions],
+                results_by_partition=[
+                    row(partition_index=index, partition_error_code=code) for index in topic.partitions
+                ],
             )
             for topic in message.v3_and_below_topics
         ]
@@ -163,7 +175,9 @@ class ModelApis:
         code = self._coordinated(broker, request, accepted_ns, self.transactions.add_offsets)
         return None if code is None else AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=code)
 
-    def _end(self, broker: ModelBroker, request: Request[EndTxnRequest], accepted_ns: int) -> EndTxnResponse | None:
+    def _end(
+        self, broker: ModelBroker, request: Request[EndTxnRequest], accepted_ns: int
+    ) -> EndTxnResponse | None:
         code = self._coordinated(broker, request, accepted_ns, self.transactions.end)
         return None if code is None else EndTxnResponse(throttle_time_ms=0, error_code=code)
 
@@ -190,7 +204,9 @@ class ModelApis:
         topics = [
             TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
                 name=topic.name,
-                partitions=[row(partition_index=each.partition_index, error_code=code) for each in topic.partitions],
+                partitions=[
+                    row(partition_index=each.partition_index, error_code=code) for each in topic.partitions
+                ],
             )
             for topic in message.topics
         ]
@@ -215,18 +231,27 @@ class ModelApis:
     def _topic(self, broker: ModelBroker, name: str) -> MetadataResponse.MetadataResponseTopic:
         made = MetadataResponse.MetadataResponseTopic
         topic = self._cluster.log.topics.get(name)
-        code = self._cluster.trouble(broker.node_id, ApiKey.METADATA) or (0 if topic else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        code = self._cluster.trouble(broker.node_id, ApiKey.METADATA) or (
+            0 if topic else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
         if code or topic is None:
             return made(error_code=code, name=name, is_internal=False, partitions=[])
         rows = self._partitions(broker, topic)
         return made(error_code=0, name=name, topic_id=topic.topic_id, is_internal=False, partitions=rows)
 
-    def _partitions(self, broker: ModelBroker, topic: ModelTopic) -> list[MetadataResponse.MetadataResponsePartition]:
+    def _partitions(
+        self, broker: ModelBroker, topic: ModelTopic
+    ) -> list[MetadataResponse.MetadataResponsePartition]:
         return [self._partition(broker, index, partition) for index, partition in enumerate(topic.partitions)]
 
-    def _partition(self, broker: ModelBroker, index: int, partition: ModelPartition) -> MetadataResponse.MetadataResponsePartition:
+    def _partition(
+        self, broker: ModelBroker, index: int, partition: ModelPartition
+    ) -> MetadataResponse.MetadataResponsePartition:
         leader, epoch = partition.leader, partition.leader_epoch
-        if broker.node_id != leader and self._cluster.host.now_ns() < partition.moved_ns + self._cluster.metadata_lag_ns:
+        if (
+            broker.node_id != leader
+            and self._cluster.host.now_ns() < partition.moved_ns + self._cluster.metadata_lag_ns
+        ):
             leader, epoch = partition.previous_leader, epoch - 1  # this broker has not heard of it yet
         nodes = list(range(len(self._cluster.machines)))
         return MetadataResponse.MetadataResponsePartition(

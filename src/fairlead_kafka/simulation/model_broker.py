@@ -80,7 +80,8 @@ class _Connection:
 
 
 class ModelBroker:
-    """The machine of one model broker. Written to be fast: a Produce request of one small batch costs some 40 microseconds."""
+    """The machine of one model broker. Written to be fast: a Produce request of one small batch
+    costs some 40 microseconds."""
 
     def __init__(self, cluster: ProduceCluster, node_id: int) -> None:
         self.cluster = cluster
@@ -237,7 +238,9 @@ class ModelBroker:
         while connection.waiting and not connection.busy and connection.open:
             self._serve(connection, connection.waiting.popleft())
 
-    def _reply(self, connection: _Connection, request: Request[R], message: ApiMessage, ready_ns: int) -> None:
+    def _reply(
+        self, connection: _Connection, request: Request[R], message: ApiMessage, ready_ns: int
+    ) -> None:
         buffers = encode_response(request.api_key, request.version, request.correlation_id, message)
         if ready_ns <= self._now_ns and connection.release_ns <= self._now_ns:
             self._release(connection, buffers)
@@ -261,9 +264,13 @@ class ModelBroker:
             for data in topic.partition_data:
                 exists = found is not None and 0 <= data.index < len(found.partitions)
                 partition = found.partitions[data.index] if exists and found is not None else None
-                own.append(self._append(found.name if found else topic.name, data.index, partition, data.records))
+                own.append(
+                    self._append(found.name if found else topic.name, data.index, partition, data.records)
+                )
             outcomes.append((topic, own))
-        wait_ns = (self.delay_ns if self.fault == LATENCY else 0) + (self.cluster.replication_ns() if message.acks == -1 else 0)
+        wait_ns = (self.delay_ns if self.fault == LATENCY else 0) + (
+            self.cluster.replication_ns() if message.acks == -1 else 0
+        )
         if message.acks == 0:
             if any(outcome.error_code for _, own in outcomes for outcome in own):
                 self._close(connection)
@@ -274,23 +281,36 @@ class ModelBroker:
             self._acknowledge(connection, request, outcomes)
 
     @hook("model broker: a batch is appended")
-    def _append(self, topic: str, index: int, partition: ModelPartition | None, records: Buffer | None) -> _Outcome:
+    def _append(
+        self, topic: str, index: int, partition: ModelPartition | None, records: Buffer | None
+    ) -> _Outcome:
         cluster = self.cluster
         if partition is None:
             return _Outcome(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if partition.leader != self.node_id:
-            return _Outcome(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, partition=partition, leader_epoch=partition.leader_epoch)
+            return _Outcome(
+                index,
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                partition=partition,
+                leader_epoch=partition.leader_epoch,
+            )
         if records is None:
             return _Outcome(index, ErrorCode.INVALID_RECORD)
         try:
             headers = scan(records)
-            if len(headers) != 1 or headers[0].stop != len(records) or headers[0].count != headers[0].last_offset_delta + 1:
+            if (
+                len(headers) != 1
+                or headers[0].stop != len(records)
+                or headers[0].count != headers[0].last_offset_delta + 1
+            ):
                 return _Outcome(index, ErrorCode.INVALID_RECORD)
             verify(records, headers[0])
         except DecodeError:
             return _Outcome(index, ErrorCode.CORRUPT_MESSAGE)
         header = headers[0]
-        refusal = cluster.on_produce(self.node_id, topic, index, header) if cluster.on_produce is not None else None
+        refusal = (
+            cluster.on_produce(self.node_id, topic, index, header) if cluster.on_produce is not None else None
+        )
         if refusal is not None and not refusal.written:
             return _Outcome(index, refusal.error_code)
         if header.transactional:
@@ -304,7 +324,9 @@ class ModelBroker:
             base_offset = partition.append(header, bytes(records) if cluster.keeps_records else None)
         if refusal is not None:
             return _Outcome(index, refusal.error_code)
-        return _Outcome(index, code, base_offset, base_offset + header.count, partition, partition.leader_epoch)
+        return _Outcome(
+            index, code, base_offset, base_offset + header.count, partition, partition.leader_epoch
+        )
 
     def _acknowledge(
         self,
@@ -338,7 +360,9 @@ class ModelBroker:
             if not code and partition.leader_epoch != outcome.leader_epoch and request.message.acks == -1:
                 code, base_offset = ErrorCode.NOT_LEADER_OR_FOLLOWER, NOWHERE
             if code == ErrorCode.NOT_LEADER_OR_FOLLOWER and request.version >= 10:
-                hint = ProduceResponse.LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+                hint = ProduceResponse.LeaderIdAndEpoch(
+                    leader_id=partition.leader, leader_epoch=partition.leader_epoch
+                )
             if not code:
                 partition.high_watermark = max(partition.high_watermark, outcome.end_offset)
         entry = _PartitionResponse(

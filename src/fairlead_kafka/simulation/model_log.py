@@ -1,8 +1,9 @@
 """The log that model brokers share: records by partition, and the state that a broker keeps of each
 producer.
 
-The rules are Kafka's (KIP-98, `ProducerStateManager`, `ProducerAppendInfo`), written a second time and on purpose in another way than in
-`broker.log.producers`: a misreading there should not hide here. Batches are kept as they came, and never decoded.
+The rules are Kafka's (KIP-98, `ProducerStateManager`, `ProducerAppendInfo`), written a second time
+and on purpose in another way than in `broker.log.producers`: a misreading there should not hide
+here. Batches are kept as they came, and never decoded.
 """
 
 from __future__ import annotations
@@ -79,9 +80,11 @@ class ModelPartition:
 
     @hook("model broker: sequences are judged")
     def judge(self, header: BatchHeader, *, forgetful: bool) -> tuple[int, int]:
-        """Error code and base offset: (0, NOWHERE) to append, (0, offset) for a batch that is here already.
+        """Error code and base offset: (0, NOWHERE) to append, (0, offset) for a batch that is here
+        already.
 
-        `forgetful`: answer as brokers before Kafka 2.5 to a producer that they do not know, and to old duplicates.
+        `forgetful`: answer as brokers before Kafka 2.5 to a producer that they do not know, and to
+        old duplicates.
         """
         producer_id, epoch, first = header.producer_id, header.producer_epoch, header.base_sequence
         if producer_id < 0:
@@ -119,7 +122,9 @@ class ModelPartition:
 
         Older epochs are refused from now on.
         """
-        header = BatchHeader(0, _MARKER_BYTES, 0, self.leader_epoch, 0, _MARKER, 0, 0, 0, producer_id, epoch, NO_SEQUENCE, 1)
+        header = BatchHeader(
+            0, _MARKER_BYTES, 0, self.leader_epoch, 0, _MARKER, 0, 0, 0, producer_id, epoch, NO_SEQUENCE, 1
+        )
         self.batches.append(StoredBatch(self.end_offset, header, None, committed))
         self.end_offset += 1
         self.high_watermark = self.end_offset
@@ -173,7 +178,9 @@ class ModelLog:
 
     def create(self, name: str, leaders: list[int]) -> ModelTopic:
         """A topic with a partition for each of `leaders`; its id follows from its name."""
-        topic = ModelTopic(name, uuid.uuid5(uuid.NAMESPACE_DNS, name), [ModelPartition(leader) for leader in leaders])
+        topic = ModelTopic(
+            name, uuid.uuid5(uuid.NAMESPACE_DNS, name), [ModelPartition(leader) for leader in leaders]
+        )
         self.topics[name] = self._by_id[topic.topic_id] = topic
         return topic
 

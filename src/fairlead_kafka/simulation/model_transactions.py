@@ -1,4 +1,5 @@
-"""The transaction coordinator of model brokers: KIP-98 with KIP-360's epochs and KIP-890's check of every batch, kept in one place.
+"""The transaction coordinator of model brokers: KIP-98 with KIP-360's epochs and KIP-890's check of
+every batch, kept in one place.
 
 One thing is better here than in Kafka's first protocol of transactions: a request that was held up
 in the network on a connection that its producer has given up cannot act on a later transaction,
@@ -33,7 +34,12 @@ EPOCH_LAST = 2**15 - 2
 """The last epoch of a producer id; after it a transactional id gets another producer id, as in
 Kafka.
 """
-_FENCED_SINCE = {ApiKey.INIT_PRODUCER_ID: 4, ApiKey.ADD_PARTITIONS_TO_TXN: 2, ApiKey.ADD_OFFSETS_TO_TXN: 2, ApiKey.END_TXN: 2}
+_FENCED_SINCE = {
+    ApiKey.INIT_PRODUCER_ID: 4,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 2,
+    ApiKey.ADD_OFFSETS_TO_TXN: 2,
+    ApiKey.END_TXN: 2,
+}
 """The versions from which on a stale epoch is called PRODUCER_FENCED (KIP-588)."""
 
 
@@ -127,11 +133,15 @@ class ModelTransactions:
         transaction.before = before if asked[0] >= 0 else None
         return 0, transaction.producer_id, transaction.epoch
 
-    def add_partitions(self, request: Request[AddPartitionsToTxnRequest], partitions: list[tuple[str, int]]) -> int:
+    def add_partitions(
+        self, request: Request[AddPartitionsToTxnRequest], partitions: list[tuple[str, int]]
+    ) -> int:
         """AddPartitionsToTxn."""
         message = request.message
         transaction = self._by_id.get(message.v3_and_below_transactional_id)
-        code = self._check(transaction, message.v3_and_below_producer_id, message.v3_and_below_producer_epoch, request)
+        code = self._check(
+            transaction, message.v3_and_below_producer_id, message.v3_and_below_producer_epoch, request
+        )
         if not code and transaction is not None:
             self._open(transaction)
             transaction.partitions.update(dict.fromkeys(partitions))
@@ -159,7 +169,9 @@ class ModelTransactions:
             return ErrorCode.INVALID_TXN_STATE
         for topic in message.topics:
             for partition in topic.partitions:
-                transaction.offsets[message.group_id][topic.name, partition.partition_index] = partition.committed_offset
+                transaction.offsets[message.group_id][topic.name, partition.partition_index] = (
+                    partition.committed_offset
+                )
         return ErrorCode.NONE
 
     def end(self, request: Request[EndTxnRequest]) -> int:
@@ -175,33 +187,47 @@ class ModelTransactions:
         if transaction.state is TransactionState.ONGOING:
             self._begin_end(transaction, message.committed)
             return ErrorCode.NONE
-        repeated = transaction.state is TransactionState.COMPLETE and transaction.committed == message.committed
+        repeated = (
+            transaction.state is TransactionState.COMPLETE and transaction.committed == message.committed
+        )
         return ErrorCode.NONE if repeated else ErrorCode.INVALID_TXN_STATE
 
     def admit(self, topic: str, index: int, header: BatchHeader) -> int:
         """Error code for a transactional batch; 0 only as part of an open transaction that includes
         the partition (KIP-890).
         """
-        transaction = next((each for each in self._by_id.values() if each.producer_id == header.producer_id), None)
+        transaction = next(
+            (each for each in self._by_id.values() if each.producer_id == header.producer_id), None
+        )
         if transaction is None or header.producer_epoch < transaction.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
-        open_there = transaction.state is TransactionState.ONGOING and (topic, index) in transaction.partitions
+        open_there = (
+            transaction.state is TransactionState.ONGOING and (topic, index) in transaction.partitions
+        )
         return ErrorCode.NONE if open_there else ErrorCode.INVALID_TXN_STATE
 
     # Inside
 
-    def _check(self, transaction: ModelTransaction | None, producer_id: int, epoch: int, request: Request[R]) -> int:
+    def _check(
+        self, transaction: ModelTransaction | None, producer_id: int, epoch: int, request: Request[R]
+    ) -> int:
         if transaction is None or producer_id != transaction.producer_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if epoch != transaction.epoch:
             return _fenced(request)
-        return ErrorCode.CONCURRENT_TRANSACTIONS if transaction.state is TransactionState.ENDING else ErrorCode.NONE
+        return (
+            ErrorCode.CONCURRENT_TRANSACTIONS
+            if transaction.state is TransactionState.ENDING
+            else ErrorCode.NONE
+        )
 
     def _open(self, transaction: ModelTransaction) -> None:
         if transaction.state is not TransactionState.ONGOING:
             transaction.state = TransactionState.ONGOING
             transaction.serial += 1
-            self._cluster.script.after(transaction.timeout_ms, self._time_out, transaction, transaction.serial)
+            self._cluster.script.after(
+                transaction.timeout_ms, self._time_out, transaction, transaction.serial
+            )
 
     def _time_out(self, transaction: ModelTransaction, serial: int) -> None:
         if transaction.serial == serial and transaction.state is TransactionState.ONGOING:
@@ -239,4 +265,8 @@ class ModelTransactions:
 
 def _fenced(request: Request[R]) -> int:
     since: Any = _FENCED_SINCE.get(ApiKey(request.api_key))
-    return ErrorCode.PRODUCER_FENCED if since is not None and request.version >= since else ErrorCode.INVALID_PRODUCER_EPOCH
+    return (
+        ErrorCode.PRODUCER_FENCED
+        if since is not None and request.version >= since
+        else ErrorCode.INVALID_PRODUCER_EPOCH
+    )

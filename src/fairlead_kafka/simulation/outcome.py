@@ -48,8 +48,14 @@ class Outcome:
             self.violated(f"{RAISED} {error!r}\n{''.join(traceback.format_exception(error))}".rstrip())
 
     def __str__(self) -> str:
-        lines = [f"world {self.world}, seed {self.seed}: {len(self.violations)} violations", self.plan, *self.violations]
-        return "\n".join([*lines, f"replay: fairlead simulate --world {self.world} --seeds 1 --seed {self.seed}"])
+        lines = [
+            f"world {self.world}, seed {self.seed}: {len(self.violations)} violations",
+            self.plan,
+            *self.violations,
+        ]
+        return "\n".join(
+            [*lines, f"replay: fairlead simulate --world {self.world} --seeds 1 --seed {self.seed}"]
+        )
 
 
 RunSeed = Callable[[int], Outcome]

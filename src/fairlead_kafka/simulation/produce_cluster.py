@@ -25,9 +25,10 @@ OnRequest = Callable[[int, ApiKey], int]
 class ProduceCluster:
     """`brokers` model brokers, numbered from 0, at `name-0:9092` and so on.
 
-    Every broker can lead every partition: the log is one (`log`). With `keeps_records` what was written can be read back
-    from it; without, only headers stay, and long runs cost no memory. `forgetful` brokers answer as those before Kafka 2.5. `rng` is for
-    what is left to chance (`replication_ms`).
+    Every broker can lead every partition: the log is one (`log`). With `keeps_records` what was
+    written can be read back from it; without, only headers stay, and long runs cost no memory.
+    `forgetful` brokers answer as those before Kafka 2.5. `rng` is for what is left to chance
+    (`replication_ms`).
     """
 
     def __init__(
@@ -85,9 +86,14 @@ class ProduceCluster:
 
         UsageError if they do not fit or the name exists.
         """
-        given = [index % len(self.machines) for index in range(partitions)] if leaders is None else list(leaders)
+        given = (
+            [index % len(self.machines) for index in range(partitions)] if leaders is None else list(leaders)
+        )
         if len(given) != partitions or name in self.log.topics:
-            raise UsageError(f"topic {name!r}: needs a new name, and {partitions} leaders for its partitions, got {len(given)}")
+            raise UsageError(
+                f"topic {name!r}: needs a new name, and {partitions} leaders for its partitions, got "
+                f"{len(given)}"
+            )
         self.log.create(name, given)
 
     def grow(self, topic: str, partitions: int) -> None:
@@ -130,7 +136,9 @@ class ProduceCluster:
         UsageError for a cluster without an rng.
         """
         if most_ms and self._rng is None:
-            raise UsageError("how long replication takes is left to chance: make the cluster with ProduceCluster(rng=...)")
+            raise UsageError(
+                "how long replication takes is left to chance: make the cluster with ProduceCluster(rng=...)"
+            )
         self._replication_ns = ms_to_ns(most_ms)
 
     # For the brokers
@@ -187,7 +195,11 @@ class BrokerHandle:
         """Make this share of all Produce requests take `duration_ms` longer, drawn from `rng`;
         share 0: none.
         """
-        self.machine.stall_share, self.machine.stall_ns, self.machine.stall_rng = share, ms_to_ns(duration_ms), rng
+        self.machine.stall_share, self.machine.stall_ns, self.machine.stall_rng = (
+            share,
+            ms_to_ns(duration_ms),
+            rng,
+        )
 
     def slow(self, service_time_ms: float = 0.0, fault: str = SERIAL) -> None:
         """Make each Produce request take `service_time_ms` longer; 0 heals it.
@@ -198,7 +210,8 @@ class BrokerHandle:
         """
         if fault not in FAULTS or service_time_ms < 0:
             raise ConfigError(
-                f"slow: the fault must be one of {', '.join(FAULTS)} and the time 0 or more, got {fault!r}, {service_time_ms}"
+                f"slow: the fault must be one of {', '.join(FAULTS)} and the time 0 or more, got {fault!r}, "
+                f"{service_time_ms}"
             )
         self.machine.delay_ns, self.machine.fault = ms_to_ns(service_time_ms), fault
 

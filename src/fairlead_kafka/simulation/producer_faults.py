@@ -18,8 +18,10 @@ from fairlead_kafka.simulation.workload import Sender
 from fairlead_kafka.wire import ApiKey
 
 KINDS = (
-    "cut", "cut", "markers", "reset", "reset", "weather", "weather", "slow", "freeze", "kill", "kill", "move", "move", "replication",
-    "replication", "refusals", "refusals", "refusals", "troubles", "small batches", "metadata lag", "forget", "grow",
+    "cut", "cut", "markers", "reset", "reset", "weather", "weather", "slow", "freeze", "kill", "kill", "move",
+    "move", "replication",
+    "replication", "refusals", "refusals", "refusals", "troubles", "small batches", "metadata lag", "forget",
+    "grow",
 )  # fmt: skip
 """Kinds of faults around producers, the commonest ones twice."""
 PARTITIONS_MAX = 8
@@ -148,6 +150,9 @@ class ProducerFaults(Faults):
             return 0
         codes: dict[int, tuple[int, ...]] = {
             ApiKey.METADATA: (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-            ApiKey.INIT_PRODUCER_ID: (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+            ApiKey.INIT_PRODUCER_ID: (
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            ),
         }
         return self._rng.choice(codes.get(api_key, _COORDINATORS_TROUBLES))

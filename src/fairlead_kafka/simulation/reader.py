@@ -1,9 +1,10 @@
 """Readers: real consumer machines that look at one partition at a time, from an offset to its end,
 and ask for offsets by time.
 
-A look asks for the end and the start of the log, for the first record at or after each of some times, for the newest record, and then reads
-from an offset to the end that was told. What it was told is written down, and judged once the world is over (`judge_readings`): only then
-is it known which transactions were committed.
+A look asks for the end and the start of the log, for the first record at or after each of some
+times, for the newest record, and then reads from an offset to the end that was told. What it was
+told is written down, and judged once the world is over (`judge_readings`): only then is it known
+which transactions were committed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.consumer import Assign, Chunk, ConsumerMachine, FindOffsets, OffsetAndTimestamp, Seek, Take, decode_chunk
+from fairlead_kafka.consumer import (
+    Assign,
+    Chunk,
+    ConsumerMachine,
+    FindOffsets,
+    OffsetAndTimestamp,
+    Seek,
+    Take,
+    decode_chunk,
+)
 from fairlead_kafka.core.partition_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from fairlead_kafka.records import scan
 from fairlead_kafka.runtime import VirtualHost
@@ -115,7 +125,9 @@ class Reader:
             operation = next(steps) if (value, error) == (None, None) else steps.send((value, error))
         except StopIteration:
             return
-        self._host.submit(self.handle, operation(Completion(lambda value, error: self._go_on(steps, value or (), error))))
+        self._host.submit(
+            self.handle, operation(Completion(lambda value, error: self._go_on(steps, value or (), error)))
+        )
 
     def _looking(self, look: Look, deadline_ns: int) -> Steps:
         partition = TopicPartition(*look.place)
@@ -140,7 +152,9 @@ class Reader:
         while error is None and look.position < look.end:
             chunks, error = yield lambda done: Take(done, deadline_ns, TAKE_BYTES)
             if error is None:
-                error = self._taken(look, [chunk for chunk in chunks if chunk.generation == generations[partition]])
+                error = self._taken(
+                    look, [chunk for chunk in chunks if chunk.generation == generations[partition]]
+                )
             if error is None and self._host.now_ns() >= deadline_ns:
                 error = FairleadError(f"it came no further than {look.position} of {look.end}")
         if not self._failed(look, error):
@@ -160,12 +174,24 @@ class Reader:
             try:
                 decoded = decode_chunk(chunk, check_crcs=True)
                 if not self.committed:
-                    headers = [header for header in scan(chunk.data) if header.control and header.base_offset >= chunk.start]
+                    headers = [
+                        header
+                        for header in scan(chunk.data)
+                        if header.control and header.base_offset >= chunk.start
+                    ]
                     look.markers += [(header.base_offset, header.max_timestamp_ms) for header in headers]
             except FairleadError as error:
                 return error
-            keys: Sequence[bytes | None] = [None] * decoded.count if decoded.keys is None else decoded.keys.to_list()
-            rows = zip(decoded.offsets.tolist(), keys, decoded.values.to_list(), decoded.timestamps_ms.tolist(), strict=True)
+            keys: Sequence[bytes | None] = (
+                [None] * decoded.count if decoded.keys is None else decoded.keys.to_list()
+            )
+            rows = zip(
+                decoded.offsets.tolist(),
+                keys,
+                decoded.values.to_list(),
+                decoded.timestamps_ms.tolist(),
+                strict=True,
+            )
             look.records += [Read(*row) for row in rows]
             look.position = chunk.next_offset
         return None

@@ -20,7 +20,22 @@ from fairlead_kafka.simulation.rot import Rot
 from fairlead_kafka.simulation.script import Script
 from fairlead_kafka.simulation.workload import Sender
 
-ANYWHERE = ("reset", "kill", "torn", "disk", "full", "clock", "hiccup", "hiccup", "hiccup", "pages", "rot", "crowd", "deaf", "long ids")
+ANYWHERE = (
+    "reset",
+    "kill",
+    "torn",
+    "disk",
+    "full",
+    "clock",
+    "hiccup",
+    "hiccup",
+    "hiccup",
+    "pages",
+    "rot",
+    "crowd",
+    "deaf",
+    "long ids",
+)
 """Kinds of faults for a cluster of one broker. A kind that is named twice comes twice as often."""
 TOGETHER = (*ANYWHERE, "stop", "kill", "power", "between", "isolate", "prefer", "prefer", "blackout")
 """Kinds of faults for a cluster of several brokers."""

@@ -1,4 +1,5 @@
-"""Real brokers on a virtual host and disk: started, stopped, killed, cut from power or from each other, and started again."""
+"""Real brokers on a virtual host and disk: started, stopped, killed, cut from power or from each
+other, and started again."""
 
 from __future__ import annotations
 
@@ -145,7 +146,9 @@ class RealBroker:
         self._cluster.power_cuts += 1
         rng = self._rng
         self._host.disk.cut_power(
-            self.folder, lambda size_bytes: rng.randrange(size_bytes + 1), lambda: not pages or rng.random() < WRITTEN_BACK_SHARE
+            self.folder,
+            lambda size_bytes: rng.randrange(size_bytes + 1),
+            lambda: not pages or rng.random() < WRITTEN_BACK_SHARE,
         )
 
     @property
@@ -155,7 +158,12 @@ class RealBroker:
 
     def _make(self) -> None:
         self.machine = SkewedBroker(
-            self.node_id, self._cluster.view_of(self.node_id), self.folder, self._rng, f"broker-{self.node_id}", PORT
+            self.node_id,
+            self._cluster.view_of(self.node_id),
+            self.folder,
+            self._rng,
+            f"broker-{self.node_id}",
+            PORT,
         )
         self.machine.faults, self.machine.skew_ms = self._faults, self.skew_ms
         handle = self.handle = self._host.add(self.machine)
@@ -193,7 +201,12 @@ class RealCluster:
     """
 
     def __init__(
-        self, host: VirtualHost, brokers: int, config: Mapping[str, Any], new_rng: Callable[[], Random], distant: bool = False
+        self,
+        host: VirtualHost,
+        brokers: int,
+        config: Mapping[str, Any],
+        new_rng: Callable[[], Random],
+        distant: bool = False,
     ) -> None:
         self.host = host
         self.may_lose_power: Callable[[RealBroker], bool] = lambda broker: True
@@ -219,7 +232,11 @@ class RealCluster:
 
     def view_of(self, node_id: int) -> ClusterView:
         """A broker's view of the cluster, for one life."""
-        return self.controller if self.server is None else RemoteController(self._settings, CONTROLLER, CONTROLLER_PORT, TOKEN)
+        return (
+            self.controller
+            if self.server is None
+            else RemoteController(self._settings, CONTROLLER, CONTROLLER_PORT, TOKEN)
+        )
 
     def _serve(self) -> Handle:
         server = ControllerServer(self.controller, TOKEN, CONTROLLER, CONTROLLER_PORT)

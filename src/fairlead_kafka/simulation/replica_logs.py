@@ -25,7 +25,12 @@ def whole(partition: PartitionImage) -> bool:
     """True if the partition has a leader, every replica is in sync, and no reassignment is under
     way.
     """
-    return partition.leader >= 0 and set(partition.isr) == set(partition.replicas) and not partition.adding and not partition.removing
+    return (
+        partition.leader >= 0
+        and set(partition.isr) == set(partition.replicas)
+        and not partition.adding
+        and not partition.removing
+    )
 
 
 def read_log(cluster: RealCluster, topics: Mapping[str, int]) -> ModelLog:
@@ -53,11 +58,16 @@ def ends_apart(cluster: RealCluster, besides: Container[tuple[str, int]] = ()) -
         ends = [0 if log is None else log.log_end for log in logs]
         marks = [0 if log is None else log.high_watermark for log in logs]
         if len({*ends, *marks}) > 1:
-            found.append(f"{topic.name}-{index}: the replicas {image.replicas} end at {ends}, their high watermarks are {marks}")
+            found.append(
+                f"{topic.name}-{index}: the replicas {image.replicas} end at {ends}, their high watermarks "
+                f"are {marks}"
+            )
     return found
 
 
-def converge(host: VirtualHost, cluster: RealCluster, limit_ms: float, besides: Container[tuple[str, int]] = ()) -> list[str]:
+def converge(
+    host: VirtualHost, cluster: RealCluster, limit_ms: float, besides: Container[tuple[str, int]] = ()
+) -> list[str]:
     """Let time go on until every replica is in sync and has what the others have.
 
     Returns the differences that are left after `limit_ms`.
@@ -75,7 +85,9 @@ def converge(host: VirtualHost, cluster: RealCluster, limit_ms: float, besides: 
 
 def _apart(cluster: RealCluster, besides: Container[tuple[str, int]]) -> list[str]:
     images = [one for one in cluster.controller.image.partitions() if (one[0].name, one[1]) not in besides]
-    return [f"{topic.name}-{number}: {image}" for topic, number, image in images if not whole(image)] or ends_apart(cluster, besides)
+    return [
+        f"{topic.name}-{number}: {image}" for topic, number, image in images if not whole(image)
+    ] or ends_apart(cluster, besides)
 
 
 def differences(cluster: RealCluster, compacted: Container[str] = ()) -> list[str]:
@@ -91,7 +103,8 @@ def differences(cluster: RealCluster, compacted: Container[str] = ()) -> list[st
         brokers = [cluster.brokers[node_id] for node_id in image.replicas]
         first, *others = (held(cluster, broker, _known(broker, topic, index)) for broker in brokers)
         found += [
-            f"{topic.name}-{index}: broker {broker.node_id} holds other bytes than broker {brokers[0].node_id} ({_where(first, own)})"
+            f"{topic.name}-{index}: broker {broker.node_id} holds other bytes than broker "
+            f"{brokers[0].node_id} ({_where(first, own)})"
             for broker, own in zip(brokers[1:], others, strict=True)
             if own != first
         ]
@@ -141,7 +154,9 @@ def _where(one: bytes, other: bytes) -> str:
     if len(one) != len(other):
         return f"{len(one)} and {len(other)} bytes"
     position = next(place for place in range(len(one)) if one[place] != other[place])
-    batch = max((header for header in scan(one) if header.position <= position), key=lambda header: header.position)
+    batch = max(
+        (header for header in scan(one) if header.position <= position), key=lambda header: header.position
+    )
     return f"from byte {position - batch.position} of the batch at offset {batch.base_offset}"
 
 
@@ -161,7 +176,9 @@ def _read_to_end(cluster: RealCluster, broker: RealBroker, topic: str, index: in
             cluster.host.advance(100.0)
             patience_ms -= 100.0
         elif code:
-            raise UsageError(f"{topic}-{index} cannot be read back from broker {broker.node_id}: error {code}")
+            raise UsageError(
+                f"{topic}-{index} cannot be read back from broker {broker.node_id}: error {code}"
+            )
         elif not found:
             return data
         data += b"".join(found)

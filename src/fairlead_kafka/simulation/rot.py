@@ -55,7 +55,10 @@ class Rot:
 
     def in_place(self, place: tuple[str, int]) -> list[Rotten]:
         """The batches of a partition that some broker cannot read, by offset."""
-        return sorted({one for one in self.found if (one.topic, one.partition) == place}, key=lambda one: one.base_offset)
+        return sorted(
+            {one for one in self.found if (one.topic, one.partition) == place},
+            key=lambda one: one.base_offset,
+        )
 
     def places(self) -> set[tuple[str, int]]:
         """Partitions that some broker cannot read in full: a replica that lacks the rest cannot get
@@ -74,13 +77,29 @@ class Rot:
                 for number in range(0 if log is None else len(log.index) - 1):
                     assert log is not None
                     location, index = log.index.location(number), log.index
-                    if (location.file, location.position + location.size_bytes) <= (place.file, place.position):
-                        yield Rotten(broker.node_id, topic, partition, index.base_offset(number), index.last_offset(number)), location
+                    if (location.file, location.position + location.size_bytes) <= (
+                        place.file,
+                        place.position,
+                    ):
+                        yield (
+                            Rotten(
+                                broker.node_id,
+                                topic,
+                                partition,
+                                index.base_offset(number),
+                                index.last_offset(number),
+                            ),
+                            location,
+                        )
 
     def _checkpoint(self, broker: RealBroker) -> Place | None:
         paths = [f"{broker.folder}/log/{name}" for name in CHECKPOINT_NAMES]
-        places = [Checkpoint(bytes(self._host.files[path])).place for path in paths if path in self._host.files]
-        return min(places, key=lambda place: place.sequence, default=None)  # whichever is used, it saw what the older one saw
+        places = [
+            Checkpoint(bytes(self._host.files[path])).place for path in paths if path in self._host.files
+        ]
+        return min(
+            places, key=lambda place: place.sequence, default=None
+        )  # whichever is used, it saw what the older one saw
 
     def _path(self, broker: RealBroker, file: int) -> str:
         return f"{broker.folder}/log/{file:012d}.log"

@@ -34,14 +34,22 @@ Progress = Callable[[str], object]
 
 
 def simulate(
-    world: str, seeds: int, first_seed: int = 0, *, jobs: int = 1, canaries: bool = True, progress: Progress = lambda text: None
+    world: str,
+    seeds: int,
+    first_seed: int = 0,
+    *,
+    jobs: int = 1,
+    canaries: bool = True,
+    progress: Progress = lambda text: None,
 ) -> dict[str, Any]:
     """Run `seeds` seeds of a world from `first_seed` on, then plant its canaries one by one.
     Returns the report.
 
-    `{"world", "seeds", "steps", "faults", "violations", "canaries_caught", "canaries", "seconds"}`, all numbers but the first:
-    violations counts seeds with one or more. Also `"records"`, `"acknowledged"`; `"failures"`: the stories of violated seeds, as text; and
-    `"missed"`: the names of canaries that no seed noticed. `jobs`: processes to use. ConfigError for an unknown world.
+    `{"world", "seeds", "steps", "faults", "violations", "canaries_caught", "canaries", "seconds"}`,
+    all numbers but the first: violations counts seeds with one or more. Also `"records"`,
+    `"acknowledged"`; `"failures"`: the stories of violated seeds, as text; and `"missed"`: the
+    names of canaries that no seed noticed. `jobs`: processes to use. ConfigError for an unknown
+    world.
     """
     if world not in WORLDS:
         raise ConfigError(f"world {world!r}: must be one of {', '.join(WORLDS)}")
@@ -50,7 +58,10 @@ def simulate(
     outcomes: list[Outcome] = []
     caught: dict[str, int | None] = {}
     stop = first_seed + seeds
-    groups = [(world, range(start, min(start + SEEDS_AT_ONCE, stop))) for start in range(first_seed, stop, SEEDS_AT_ONCE)]
+    groups = [
+        (world, range(start, min(start + SEEDS_AT_ONCE, stop)))
+        for start in range(first_seed, stop, SEEDS_AT_ONCE)
+    ]
     for some in _spread(_run_group, groups, jobs):
         outcomes += some
         violated = sum(bool(outcome.violations) for outcome in outcomes)
@@ -80,7 +91,8 @@ def catch(canary: Canary, seeds: Iterable[int] | None = None) -> int | None:
     """The first seed in which a planted bug is noticed; None: in none of `seeds` (default:
     CANARY_SEEDS from `Canary.first_seed` on).
 
-    A machine that raises counts, but not with an error that would be the planting's own (`PLANTING_ERRORS`).
+    A machine that raises counts, but not with an error that would be the planting's own
+    (`PLANTING_ERRORS`).
     """
     run = WORLDS[canary.world]
     seeds = range(canary.first_seed, canary.first_seed + CANARY_SEEDS) if seeds is None else seeds
@@ -89,7 +101,9 @@ def catch(canary: Canary, seeds: Iterable[int] | None = None) -> int | None:
 
 
 def _noticed(outcome: Outcome) -> bool:
-    return bool(outcome.violations) and not any(violation.startswith(PLANTING_ERRORS) for violation in outcome.violations)
+    return bool(outcome.violations) and not any(
+        violation.startswith(PLANTING_ERRORS) for violation in outcome.violations
+    )
 
 
 @contextmanager

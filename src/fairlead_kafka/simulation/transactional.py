@@ -52,7 +52,8 @@ class ToldTransaction:
 
 
 class TransactionalSender(Sender):
-    """Runs transactions until it is told to finish. `start` makes a new producer of the same transactional id."""
+    """Runs transactions until it is told to finish. `start` makes a new producer of the same
+    transactional id."""
 
     def __init__(
         self,
@@ -124,7 +125,9 @@ class TransactionalSender(Sender):
 
     def _last(self) -> Life:
         """The life after `send_last`: one transaction that has to be committed."""
-        if (yield from self._transaction(commits=True, crashes=False)) and self.transactions[-1].outcome is not Outcome.COMMITTED:
+        if (yield from self._transaction(commits=True, crashes=False)) and self.transactions[
+            -1
+        ].outcome is not Outcome.COMMITTED:
             self._violated(f"{self.name}: its last transaction was not committed, though all was well again")
         self._idle = True
 
@@ -132,7 +135,9 @@ class TransactionalSender(Sender):
         again = False
         while True:
             deadline_ns = self._deadline_ns()
-            _, error = yield lambda done, again=again, deadline_ns=deadline_ns: InitTransactions(done, deadline_ns, again)  # type: ignore[misc]
+            _, error = yield lambda done, again=again, deadline_ns=deadline_ns: InitTransactions(
+                done, deadline_ns, again
+            )  # type: ignore[misc]
             if error is None:
                 return True
             if not isinstance(error, TimedOut):
@@ -140,7 +145,9 @@ class TransactionalSender(Sender):
                 return False
             again = True
 
-    def _transaction(self, *, commits: bool, crashes: bool = True) -> Generator[float | Operation, tuple[Any, Exception | None], bool]:
+    def _transaction(
+        self, *, commits: bool, crashes: bool = True
+    ) -> Generator[float | Operation, tuple[Any, Exception | None], bool]:
         """One transaction from begin to end. False: this life is over, another one has begun."""
         rng = self._rng
         _, error = yield BeginTransaction
@@ -172,7 +179,9 @@ class TransactionalSender(Sender):
         offsets = {TopicPartition(self.offsets_topic, 0): OffsetAndMetadata(transaction.number)}
         return lambda done: SendOffsets(done, self._deadline_ns(), offsets, GroupMetadata(self.group))
 
-    def _end(self, transaction: ToldTransaction, commits: bool) -> Generator[float | Operation, tuple[Any, Exception | None], bool]:
+    def _end(
+        self, transaction: ToldTransaction, commits: bool
+    ) -> Generator[float | Operation, tuple[Any, Exception | None], bool]:
         may_commit, again = commits, False
         while True:
             deadline_ns = self._deadline_ns()
@@ -216,7 +225,9 @@ class TransactionalSender(Sender):
         application = self._app()
         self.abandoned.update(serial for serial, told in enumerate(self.told) if told.settled_ns < 0)
         self._blocked.clear()
-        self._former = application.machine.identity if application.machine.identity.producer_id >= 0 else self._former
+        self._former = (
+            application.machine.identity if application.machine.identity.producer_id >= 0 else self._former
+        )
         application.host.remove(application.handle)
         self.attach(self._start(self))
         self.begin()

@@ -76,7 +76,10 @@ class Watcher:
             for seen in self._seen.get((topic, index), ()):
                 if there.get(seen.base_offset) != seen.crc:
                     what = "nothing" if seen.base_offset not in there else "another batch"
-                    found.append(f"a consumer was given the batch at {seen.base_offset} of {topic}-{index}, where {what} is in the end")
+                    found.append(
+                        f"a consumer was given the batch at {seen.base_offset} of {topic}-{index}, where "
+                        f"{what} is in the end"
+                    )
         return found
 
     def _look(self, topic: str, index: int) -> None:
@@ -91,12 +94,16 @@ class Watcher:
         place, position = (topic, index), self._position[topic, index]
         if log.log_end < position:
             self._violated(
-                f"a consumer has read {topic}-{index} up to {position}, and its leader, broker {leader.node_id}, ends at {log.log_end}"
+                f"a consumer has read {topic}-{index} up to {position}, and its leader, broker "
+                f"{leader.node_id}, ends at {log.log_end}"
             )
         life: object = (id(leader.machine), partition.leader_epoch)
         before = self._marks.get(place)
         if before is not None and before[0] == life and log.high_watermark < before[1]:
-            self._violated(f"the high watermark of {topic}-{index} went from {before[1]} back to {log.high_watermark} on its leader")
+            self._violated(
+                f"the high watermark of {topic}-{index} went from {before[1]} back to {log.high_watermark} "
+                "on its leader"
+            )
         self._marks[place] = (life, log.high_watermark)
         for node_id in partition.replicas:
             follower = self._cluster.brokers[node_id]

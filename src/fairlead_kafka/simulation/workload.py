@@ -107,7 +107,9 @@ class Sender:
     @property
     def open(self) -> int:
         """Number of records that are not completed, plus submissions that wait for memory."""
-        unsettled = sum(1 for serial, told in enumerate(self.told) if told.settled_ns < 0 and serial not in self.abandoned)
+        unsettled = sum(
+            1 for serial, told in enumerate(self.told) if told.settled_ns < 0 and serial not in self.abandoned
+        )
         return len(self._blocked) + unsettled
 
     @property
@@ -137,11 +139,15 @@ class Sender:
         def flushed(_: Any, error: Exception | None) -> None:
             late = sum(1 for told in self.told[:covered] if told.settled_ns < 0)
             if late or error is not None:
-                self._violated(f"{self.name}: flush ended with {late} of {covered} records unsettled ({error})")
+                self._violated(
+                    f"{self.name}: flush ended with {late} of {covered} records unsettled ({error})"
+                )
 
         application.host.submit(application.handle, Flush(Completion(flushed)))
 
-    def settled(self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None) -> None:
+    def settled(
+        self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None
+    ) -> None:
         """Note completed records; see `OnSettled`."""
         now_ns = self._app().host.now_ns()
         for place, row in enumerate(rows):
@@ -195,10 +201,16 @@ class Sender:
         keys: list[bytes | None] | None = None
         partitions: list[int] | None = None
         if sending.style in ("keyed", "mixed"):
-            keys = [b"key %d" % rng.randrange(KEYS) if sending.style == "keyed" or rng.random() < 0.5 else None for _ in serials]
+            keys = [
+                b"key %d" % rng.randrange(KEYS) if sending.style == "keyed" or rng.random() < 0.5 else None
+                for _ in serials
+            ]
         if sending.style in ("explicit", "mixed"):
             count = sending.partitions
-            partitions = [rng.randrange(count) if sending.style == "explicit" or rng.random() < 0.3 else -1 for _ in serials]
+            partitions = [
+                rng.randrange(count) if sending.style == "explicit" or rng.random() < 0.3 else -1
+                for _ in serials
+            ]
         return Rows(values, keys, partitions)
 
     def _hand_over(self, sending: Sending) -> bool:
@@ -211,6 +223,8 @@ class Sender:
             return False
         by_key = not self._app().settings["partitioner.ignore.keys"]
         for place in range(sending.rows):
-            placed = (by_key and keys is not None and keys[place] is not None) or (partitions is not None and partitions[place] >= 0)
+            placed = (by_key and keys is not None and keys[place] is not None) or (
+                partitions is not None and partitions[place] >= 0
+            )
             self.told.append(Told(handed.created_ns, placed, sending.topic))
         return True

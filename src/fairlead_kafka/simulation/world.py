@@ -61,8 +61,14 @@ class World:
         for number in range(1 + rng.randrange(self.producers_max)):
             self.add_producer(number)
         self._faults = self.faults()
-        place = Place(len(self.senders), self.brokers, [(topic, index) for topic, count in self.topics() for index in range(count)])
-        self.plan: list[Fault] = Drawing(self.new_rng(), place, self._until_ms).plan(self.kinds(), self.faults_max)
+        place = Place(
+            len(self.senders),
+            self.brokers,
+            [(topic, index) for topic, count in self.topics() for index in range(count)],
+        )
+        self.plan: list[Fault] = Drawing(self.new_rng(), place, self._until_ms).plan(
+            self.kinds(), self.faults_max
+        )
 
     # What each world has of its own
 
@@ -141,7 +147,9 @@ class World:
         if config["enable.idempotence"] and rng.random() < TRANSACTIONAL_SHARE:
             config["transactional.id"] = f"id-{number}"
             config["transaction.timeout.ms"] = rng.choice([60_000, 60_000, 900])
-            sender = TransactionalSender(number, self.script, self.new_rng(), self.outcome.violated, self._start, self._draw_for)
+            sender = TransactionalSender(
+                number, self.script, self.new_rng(), self.outcome.violated, self._start, self._draw_for
+            )
         else:
             sender = Sender(number, self.script, self.new_rng(), self.outcome.violated)
         self.enter(sender, config)
@@ -172,9 +180,18 @@ class World:
         return draw_sending(rng, self.topics(), int(0.8 * application_of(sender).account.total_bytes))
 
     def _described(self) -> str:
-        what = f"  {self.brokers} brokers, topics {', '.join(f'{name} ({count})' for name, count in self.topics())}, {self.calm}"
+        what = (
+            f"  {self.brokers} brokers, topics "
+            f"{', '.join(f'{name} ({count})' for name, count in self.topics())}, {self.calm}"
+        )
         what += ", checked after every step" if self.checks else ""
-        return "\n".join([what, *(f"  producer {number}: {config}" for number, config in enumerate(self.configs)), described(self.plan)])
+        return "\n".join(
+            [
+                what,
+                *(f"  producer {number}: {config}" for number, config in enumerate(self.configs)),
+                described(self.plan),
+            ]
+        )
 
     def _live(self) -> None:
         begun_ns = self.host.now_ns()
@@ -218,10 +235,15 @@ class World:
         self._wait(lambda: not any(sender.open for sender in self.senders), limit_ms)
         for sender, first in last:
             if not sender.finished:
-                violated(f"{sender.name}: is not done with what it does within {limit_ms:g} ms, though all is well again")
+                violated(
+                    f"{sender.name}: is not done with what it does within {limit_ms:g} ms, though all is "
+                    "well again"
+                )
             for serial, told in enumerate(sender.told[first:], start=first):
                 if told.error is not None:
-                    violated(f"{sender.name}: record {serial}, sent when all was well again, failed: {told.error}")
+                    violated(
+                        f"{sender.name}: record {serial}, sent when all was well again, failed: {told.error}"
+                    )
         self._idle()
         check_all(self.host)
         self._close()
@@ -253,7 +275,9 @@ class World:
 
     def _judge(self) -> None:
         outcome, log, durable = self.outcome, self.log(), self.durable_topics()
-        contents: Contents = {(topic, index): contents_of(partition) for topic, index, partition in log.each()}
+        contents: Contents = {
+            (topic, index): contents_of(partition) for topic, index, partition in log.each()
+        }
         seen, found = committed_records(log, contents)
         offsets = self.committed_offsets()
         for sender, promise in zip(self.senders, self._promises, strict=True):
@@ -279,9 +303,14 @@ def accounts(sender: Sender) -> list[str]:
     account, machine = application_of(sender).account, application_of(sender).machine
     found = []
     if account.free_bytes != account.total_bytes:
-        found.append(f"{sender.name}: {account.total_bytes - account.free_bytes} bytes of buffer.memory never came back")
+        found.append(
+            f"{sender.name}: {account.total_bytes - account.free_bytes} bytes of buffer.memory never came "
+            "back"
+        )
     if machine.records_open:
-        found.append(f"{sender.name}: counts {machine.records_open} records as open, though all are completed")
+        found.append(
+            f"{sender.name}: counts {machine.records_open} records as open, though all are completed"
+        )
     return found
 
 
@@ -292,5 +321,10 @@ def _noting(ended: list[int], number: int) -> Callable[[Any, Exception | None], 
 def _calming_ms(application: Application) -> float:
     """Milliseconds after the last fault during which after-effects may still show."""
     settings = application.settings
-    names = ("request.timeout.ms", "reconnect.backoff.max.ms", "retry.backoff.max.ms", "socket.connection.setup.timeout.max.ms")
+    names = (
+        "request.timeout.ms",
+        "reconnect.backoff.max.ms",
+        "retry.backoff.max.ms",
+        "socket.connection.setup.timeout.max.ms",
+    )
     return sum(float(settings[name]) for name in names) * 1.3 + AFTERMATH_MS

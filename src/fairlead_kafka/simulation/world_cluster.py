@@ -1,11 +1,13 @@
 """World `cluster`: real producers and real brokers, replicating, on networks and disks that fail.
 
-Brokers are killed, stopped, cut from power between a write and its sync, cut from each other; their clocks go wrong. Partitions have three
-replicas and `min.insync.replicas` is 2 (a world of one broker has one of each, and flushes). One world in two flushes before it
-acknowledges (`log.flush.interval.messages=1`), and nothing acknowledged may be lost whatever happens, but for the topic "clicks", which is
-not flushed; the others flush nothing, and stand on their replicas.
+Brokers are killed, stopped, cut from power between a write and its sync, cut from each other; their
+clocks go wrong. Partitions have three replicas and `min.insync.replicas` is 2 (a world of one
+broker has one of each, and flushes). One world in two flushes before it acknowledges
+(`log.flush.interval.messages=1`), and nothing acknowledged may be lost whatever happens, but for
+the topic "clicks", which is not flushed; the others flush nothing, and stand on their replicas.
 
-In half of all worlds the brokers compact, often and much: the topic "states", and the internal ones.
+In half of all worlds the brokers compact, often and much: the topic "states", and the internal
+ones.
 """
 
 from __future__ import annotations
@@ -14,7 +16,14 @@ from collections.abc import Sequence
 from random import Random
 
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS, CreateTopics, NewTopic
-from fairlead_kafka.simulation.cluster_faults import ALONE, APPEND_MS, DISTANT, SYNC_MS, TOGETHER, ClusterFaults
+from fairlead_kafka.simulation.cluster_faults import (
+    ALONE,
+    APPEND_MS,
+    DISTANT,
+    SYNC_MS,
+    TOGETHER,
+    ClusterFaults,
+)
 from fairlead_kafka.simulation.committer import Committer
 from fairlead_kafka.simulation.faults import Faults
 from fairlead_kafka.simulation.former_lives import FormerLives
@@ -80,8 +89,12 @@ class ClusterWorld(World):
         self._partitions = {name: 1 + rng.randrange(PARTITIONS_MAX) for name in ("orders", "clicks")}
         for name, count in self._partitions.items():
             configs = {"flush.messages": NEVER} if name == "clicks" else {}
-            self.cluster.controller.decide(CreateTopics([NewTopic(name, count, replicas, configs=configs)]), self._created)
-        self.watcher = Watcher(self.script, self.cluster, self._partitions, self.durable_topics, self.outcome.violated)
+            self.cluster.controller.decide(
+                CreateTopics([NewTopic(name, count, replicas, configs=configs)]), self._created
+            )
+        self.watcher = Watcher(
+            self.script, self.cluster, self._partitions, self.durable_topics, self.outcome.violated
+        )
         self.watcher.begin()
         addresses = [broker.address for broker in self.cluster.brokers]
         self.committer = Committer(self.host, self.script, addresses, self.new_rng())
@@ -90,7 +103,9 @@ class ClusterWorld(World):
         self.writer: KeyedWriter | None = None
         if self.compacts:
             configs = CONFIGS | ({"flush.messages": "1"} if self._flushed else {})
-            self.cluster.controller.decide(CreateTopics([NewTopic(TOPIC, 1, replicas, configs=configs)]), self._created)
+            self.cluster.controller.decide(
+                CreateTopics([NewTopic(TOPIC, 1, replicas, configs=configs)]), self._created
+            )
             own_rng = Random(self.outcome.seed)  # so that the rest of the world stays the same
             self.writer = KeyedWriter(self.host, self.script, addresses, own_rng)
             self.writer.begin()
@@ -121,7 +136,9 @@ class ClusterWorld(World):
 
     def faults(self) -> Faults:
         """See `World`."""
-        return ClusterFaults(self.host, self.script, self.cluster, self.senders, self.calm, self.new_rng(), self._flushed)
+        return ClusterFaults(
+            self.host, self.script, self.cluster, self.senders, self.calm, self.new_rng(), self._flushed
+        )
 
     def kinds(self) -> Sequence[str]:
         """See `World`."""
@@ -174,7 +191,10 @@ class ClusterWorld(World):
             if isinstance(sender, TransactionalSender):
                 offset = self.committer.committed(sender.group)
                 if offset is None:
-                    self.outcome.violated(f"the committed offset of group {sender.group!r} could not be read, though all is well")
+                    self.outcome.violated(
+                        f"the committed offset of group {sender.group!r} could not be read, though all is "
+                        "well"
+                    )
                 else:
                     offsets[sender.group] = {("orders", 0): offset}
         return offsets

@@ -35,7 +35,9 @@ class ProducerWorld(World):
         """Start model brokers, with one topic or two."""
         rng = self.rng
         brokers = 1 + rng.randrange(BROKERS_MAX)
-        self.cluster = ProduceCluster(self.host, brokers, keeps_records=True, forgetful=rng.random() < 0.2, rng=self.new_rng())
+        self.cluster = ProduceCluster(
+            self.host, brokers, keeps_records=True, forgetful=rng.random() < 0.2, rng=self.new_rng()
+        )
         self.cluster.first_epoch = rng.choice([0, 0, 32_766])
         for name in ("orders", "clicks")[: 1 + rng.randrange(2)]:
             self.cluster.create_topic(name, 1 + rng.randrange(PARTITIONS_MAX))

@@ -1,4 +1,5 @@
-"""World `readers`: what brokers hold, asked for in every way that clients have, while it is compacted, deleted, damaged and lost.
+"""World `readers`: what brokers hold, asked for in every way that clients have, while it is
+compacted, deleted, damaged and lost.
 
 Topic "states" is compacted, often and much, and markers and tombstones go within the world; topic
 "events" is deleted from the front, at offsets within batches. All records have keys, and timestamps
@@ -91,7 +92,10 @@ class ReadersWorld(World):
         self._create(COMPACTED, 1, brokers, compacting)
         self._create(EVENTS, 2, brokers, {})
         self.addresses = [broker.address for broker in self.cluster.brokers]
-        self.readers = [Reader(self.host, self.bootstrap_servers(), committed, self.new_rng()) for committed in (False, True)]
+        self.readers = [
+            Reader(self.host, self.bootstrap_servers(), committed, self.new_rng())
+            for committed in (False, True)
+        ]
         self._reading = self.new_rng()
         self._looks_on = True
         self.trimmer = Trimmer(self.host, self.script, self.addresses, self.new_rng(), self._to_trim)
@@ -103,7 +107,9 @@ class ReadersWorld(World):
             if failed is not None:
                 raise failed
 
-        self.cluster.controller.decide(CreateTopics([NewTopic(name, partitions, replicas, configs=configs)]), created)
+        self.cluster.controller.decide(
+            CreateTopics([NewTopic(name, partitions, replicas, configs=configs)]), created
+        )
 
     def add_producer(self, number: int) -> None:
         """See `World`."""
@@ -112,9 +118,14 @@ class ReadersWorld(World):
         config["bootstrap.servers"] = self.bootstrap_servers()
         sender: KeyedSender
         if rng.random() < TRANSACTIONAL_SHARE:
-            config |= {"transactional.id": f"id-{number}", "transaction.timeout.ms": rng.choice([60_000, 60_000, 900])}
+            config |= {
+                "transactional.id": f"id-{number}",
+                "transaction.timeout.ms": rng.choice([60_000, 60_000, 900]),
+            }
             violated = self.outcome.violated
-            sender = KeyedTransactionalSender(number, self.script, self.new_rng(), violated, self._start, self._draw_for)
+            sender = KeyedTransactionalSender(
+                number, self.script, self.new_rng(), violated, self._start, self._draw_for
+            )
             sender.offsets_topic = EVENTS
         else:
             sender = KeyedSender(number, self.script, self.new_rng(), self.outcome.violated)
@@ -131,9 +142,20 @@ class ReadersWorld(World):
 
     def faults(self) -> Faults:
         """See `World`."""
-        places, violated = [(topic, index) for topic, count in self.topics() for index in range(count)], self.outcome.violated
+        places, violated = (
+            [(topic, index) for topic, count in self.topics() for index in range(count)],
+            self.outcome.violated,
+        )
         self.ills = ReadersFaults(
-            self.host, self.script, self.cluster, self.senders, self.calm, self.new_rng(), self.flushed, places, violated
+            self.host,
+            self.script,
+            self.cluster,
+            self.senders,
+            self.calm,
+            self.new_rng(),
+            self.flushed,
+            places,
+            violated,
         )
         return self.ills
 
@@ -169,7 +191,11 @@ class ReadersWorld(World):
     def _told(self, place: Place) -> list[Told]:
         """Results of all records that were acknowledged in this partition."""
         told = (told for sender in self.senders for told in sender.told)
-        return [one for one in told if one.acknowledged and one.offset >= 0 and (one.topic, one.partition) == place]
+        return [
+            one
+            for one in told
+            if one.acknowledged and one.offset >= 0 and (one.topic, one.partition) == place
+        ]
 
     def _times(self, place: Place, rng: Random, count: int) -> list[int]:
         """Times to ask for, ms: those of records that were written to the topic, or a little beside
@@ -207,18 +233,31 @@ class ReadersWorld(World):
             self.host.run_until(lambda: not self.cluster.controller.image.alive(), CONVERGENCE_MS)
             self.cluster.start()
         facts = Facts(self._keyed(), self.trimmer.asked)
-        found = facts.twice + [what for looks in still for what in judge_still(looks, self.ills.rot.in_place(looks[0].place))]
-        found += [what for reader in self.readers for look in reader.looks for what in judge_look(look, facts)]
+        found = facts.twice + [
+            what for looks in still for what in judge_still(looks, self.ills.rot.in_place(looks[0].place))
+        ]
+        found += [
+            what for reader in self.readers for look in reader.looks for what in judge_look(look, facts)
+        ]
         found += [what for looks in still for what in self._untrimmed(looks[0])]
         for sender, promise in zip(self.senders, self._promises, strict=True):
             found += [*unsettled_or_late(sender, promise), *accounts(sender)]
-        found += [f"broker {one.node_id} outlived {one.outlived} exceptions" for one in self.cluster.brokers if one.outlived]
+        found += [
+            f"broker {one.node_id} outlived {one.outlived} exceptions"
+            for one in self.cluster.brokers
+            if one.outlived
+        ]
         if self.host.disk.without_descriptor:
-            found.append(f"{self.host.disk.without_descriptor} times a broker had no descriptor left for a file")
+            found.append(
+                f"{self.host.disk.without_descriptor} times a broker had no descriptor left for a file"
+            )
         for what in found:
             violated(what)
         looks = [look for reader in self.readers for look in reader.looks]
-        self.outcome.note(f"{self.host.steps} {self.host.now_ns()} {[(str(look), look.found, look.records) for look in looks]}")
+        self.outcome.note(
+            f"{self.host.steps} {self.host.now_ns()} "
+            f"{[(str(look), look.found, look.records) for look in looks]}"
+        )
 
     def _look_at(self, place: Place) -> list[Look]:
         """Looks at a partition from its start, with both isolation levels, and from behind each
@@ -233,10 +272,15 @@ class ReadersWorld(World):
         return looks
 
     def _untrimmed(self, look: Look) -> list[str]:
-        # That the log starts later is noted in the log; a broker that dies before the note is written begins where it did before.
+        # That the log starts later is noted in the log; a broker that dies before the note is
+        # written begins where it did before.
         lost = self.cluster.power_cuts or any(fault.kind in ("hiccup", "full") for fault in self.plan)
         done = 0 if lost else self.trimmer.done.get(look.place, 0)
-        return [f"{look}: it was told that the log starts at {look.start}, but all before {done} was deleted"] if look.start < done else []
+        return (
+            [f"{look}: it was told that the log starts at {look.start}, but all before {done} was deleted"]
+            if look.start < done
+            else []
+        )
 
 
 def run_seed(seed: int) -> Outcome:

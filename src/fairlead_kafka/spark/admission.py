@@ -1,7 +1,9 @@
-"""How much a micro-batch takes: limits by offsets and by bytes, shared out over partitions. Pure functions.
+"""How much a micro-batch takes: limits by offsets and by bytes, shared out over partitions. Pure
+functions.
 
-Each share is in proportion to what a partition has. No partition starves: each gets at least one offset, and where the limit is too
-small for that they take turns, for which `turn` counts the micro-batches.
+Each share is in proportion to what a partition has. No partition starves: each gets at least one
+offset, and where the limit is too small for that they take turns, for which `turn` counts the
+micro-batches.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from fairlead_kafka.spark.volume import Volume
 
 
 def share_out(limit: int, available: Mapping[TopicPartition, int], turn: int) -> dict[TopicPartition, int]:
-    """Offsets for each partition, `limit` in all. (Spark's connector rounds each small share up to one, and so goes over its limit.)"""
+    """Offsets for each partition, `limit` in all. (Spark's connector rounds each small share up to
+    one, and so goes over its limit.)"""
     waiting = [partition for partition in sorted(available) if available[partition] > 0]
     total = sum(available[partition] for partition in waiting)
     if total <= limit:
@@ -23,7 +26,8 @@ def share_out(limit: int, available: Mapping[TopicPartition, int], turn: int) ->
         first = turn * limit % len(waiting)
         chosen = [waiting[(first + number) % len(waiting)] for number in range(limit)]
         return dict.fromkeys(chosen, 1)
-    # One for each; what is left in proportion to what is left, rounded down, and the remainder to those rounded down most.
+    # One for each; what is left in proportion to what is left, rounded down, and the remainder to
+    # those rounded down most.
     spare, rest = limit - len(waiting), total - len(waiting)
     exact = {partition: divmod((available[partition] - 1) * spare, rest) for partition in waiting}
     shares = {partition: 1 + whole for partition, (whole, _) in exact.items()}
@@ -33,7 +37,9 @@ def share_out(limit: int, available: Mapping[TopicPartition, int], turn: int) ->
     return shares
 
 
-def ends_within(limit_bytes: int, ranges: Sequence[OffsetRange], volume: Volume, turn: int) -> OffsetsByPartition:
+def ends_within(
+    limit_bytes: int, ranges: Sequence[OffsetRange], volume: Volume, turn: int
+) -> OffsetsByPartition:
     """End offset of each range, so that together they hold about `limit_bytes`.
 
     At least one offset of one of them is always included; ranges take turns, by `turn`.

@@ -1,11 +1,14 @@
-"""The clients of tasks: what makes them fast, and bounds the memory that a task takes. What a job sets itself goes over it.
+"""The clients of tasks: what makes them fast, and bounds the memory that a task takes. What a job
+sets itself goes over it.
 
-A task reads one partition at a time, so it asks for more of it at once than a consumer of many, and holds no more ahead than keeps it
-busy: `fetch.max.bytes` and what is made of one fetch are all the memory that a read takes, however long its range. A task writes
-as fast as it can, so its batches are large: a batch costs client and broker the same whether it is full of 16 KiB or of 256.
+A task reads one partition at a time, so it asks for more of it at once than a consumer of many, and
+holds no more ahead than keeps it busy: `fetch.max.bytes` and what is made of one fetch are all the
+memory that a read takes, however long its range. A task writes as fast as it can, so its batches
+are large: a batch costs client and broker the same whether it is full of 16 KiB or of 256.
 
-A worker of Spark's runs one task after the other, and collects all garbage after each (`pyspark/daemon.py`). That looks at every object
-of every library that was loaded, 50 ms and more, and finds next to nothing; so what is loaded is put out of the collector's sight.
+A worker of Spark's runs one task after the other, and collects all garbage after each
+(`pyspark/daemon.py`). That looks at every object of every library that was loaded, 50 ms and more,
+and finds next to nothing; so what is loaded is put out of the collector's sight.
 """
 
 from __future__ import annotations
@@ -21,13 +24,17 @@ from fairlead_kafka.client import Consumer, Producer
 from fairlead_kafka.runtime import keep_freed_memory
 from fairlead_kafka.spark.shipped import with_shipped_files
 
-READ_SETTINGS: Mapping[str, str] = {"max.partition.fetch.bytes": str(8 * MIB), "fetch.max.bytes": str(24 * MIB)}
+READ_SETTINGS: Mapping[str, str] = {
+    "max.partition.fetch.bytes": str(8 * MIB),
+    "fetch.max.bytes": str(24 * MIB),
+}
 WRITE_SETTINGS: Mapping[str, str] = {"batch.size": str(256 * KIB)}
 
 
 @contextmanager
 def task_consumer(client: Mapping[str, str]) -> Iterator[Consumer]:
-    """A consumer for the task of a read, in a process that Spark keeps for tasks. NoBrokerReached, soon, if none can be."""
+    """A consumer for the task of a read, in a process that Spark keeps for tasks. NoBrokerReached,
+    soon, if none can be."""
     _settle()
     with Consumer({**READ_SETTINGS, **with_shipped_files(client)}) as consumer:
         consumer.connect()
@@ -36,7 +43,8 @@ def task_consumer(client: Mapping[str, str]) -> Iterator[Consumer]:
 
 @contextmanager
 def task_producer(client: Mapping[str, str]) -> Iterator[Producer]:
-    """A producer for the task of a write, in a process that Spark keeps for tasks. NoBrokerReached, soon, if none can be."""
+    """A producer for the task of a write, in a process that Spark keeps for tasks. NoBrokerReached,
+    soon, if none can be."""
     _settle()
     with Producer({**WRITE_SETTINGS, **with_shipped_files(client)}) as producer:
         producer.connect()

@@ -10,8 +10,13 @@ from collections.abc import Mapping
 
 _CONSUMERS = "a task opens a consumer of its own and closes it: there is no pool to set"
 _FETCHED = "nothing that was fetched outlives its task: fetch.max.bytes bounds it"
-_PRODUCERS = "a task opens a producer of its own and closes it when all is acknowledged: there is no pool to set"
-_TOKENS = "there are no delegation tokens here: say who a job is with its options, kafka.security.protocol and kafka.sasl.*"
+_PRODUCERS = (
+    "a task opens a producer of its own and closes it when all is acknowledged: there is no pool to set"
+)
+_TOKENS = (
+    "there are no delegation tokens here: say who a job is with its options, kafka.security.protocol "
+    "and kafka.sasl.*"
+)
 
 REFUSED_SETTINGS: Mapping[str, tuple[str, str]] = {
     "spark.kafka.consumer.cache.capacity": ("64", _CONSUMERS),
@@ -29,7 +34,8 @@ REFUSED_SETTINGS: Mapping[str, tuple[str, str]] = {
         "offsets are looked up by one way only, the newer one: without a group, and with a limit of time",
     ),
 }
-"""Setting, or the beginning of a family that ends with a dot: its default in the connector, and why it is refused."""
+"""Setting, or the beginning of a family that ends with a dot: its default in the connector, and why
+it is refused."""
 
 
 def refused_settings(settings: Mapping[str, str]) -> list[str]:

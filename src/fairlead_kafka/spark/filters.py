@@ -1,11 +1,13 @@
-"""Filters on partition, topic, offset and timestamp become ranges of offsets: what cannot match is not read at all.
+"""Filters on partition, topic, offset and timestamp become ranges of offsets: what cannot match is
+not read at all.
 
-Spark gives filters to a Python source only where `spark.sql.python.filterPushdown.enabled` is true, as `spark.spark_session` sets
-it, and refuses a reader that takes filters where it is not. It says which of both it is only by the worker it runs planning in, so that
-is what `pushed_down` looks at; a wrong guess would only leave the filters to Spark.
+Spark gives filters to a Python source only where `spark.sql.python.filterPushdown.enabled` is true,
+as `spark.spark_session` sets it, and refuses a reader that takes filters where it is not. It says
+which of both it is only by the worker it runs planning in, so that is what `pushed_down` looks at;
+a wrong guess would only leave the filters to Spark.
 
-A filter on offset, partition or topic is met exactly by the ranges. One on timestamp only says where to begin, for a later record may bear
-an earlier time; Spark looks at the rows again.
+A filter on offset, partition or topic is met exactly by the ranges. One on timestamp only says
+where to begin, for a later record may bear an earlier time; Spark looks at the rows again.
 """
 
 from __future__ import annotations
@@ -76,7 +78,9 @@ class Wanted:
         """Times to look up, ms since 1970: reading begins where a record may be late enough."""
         return {} if self.time_low_ms is None else dict.fromkeys(partitions, max(0, self.time_low_ms))
 
-    def narrow(self, ranges: Iterable[OffsetRange], late_enough: Mapping[TopicPartition, int | None]) -> list[OffsetRange]:
+    def narrow(
+        self, ranges: Iterable[OffsetRange], late_enough: Mapping[TopicPartition, int | None]
+    ) -> list[OffsetRange]:
         """The parts of `ranges` that may hold matching records.
 
         `late_enough`: by partition, the first offset that may be late enough, None if there is
@@ -87,7 +91,10 @@ class Wanted:
             columns = {"topic": one.partition.topic, "partition": one.partition.partition}
             if self.nothing or not all(test(columns[name], value) for name, test, value in self.tests):
                 continue
-            start, end = max(one.start, self.offset_low), one.end if self.offset_high is None else min(one.end, self.offset_high)
+            start, end = (
+                max(one.start, self.offset_low),
+                one.end if self.offset_high is None else min(one.end, self.offset_high),
+            )
             if one.partition in late_enough:
                 first = late_enough[one.partition]
                 start = end if first is None else max(start, first)
@@ -138,7 +145,9 @@ class Wanted:
 
     def _take_time(self, one: Filter, value: Any) -> None:
         """A record has whole milliseconds: it is after a time if it is in the next one."""
-        if isinstance(value, datetime) and isinstance(one, (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual)):
+        if isinstance(value, datetime) and isinstance(
+            one, (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual)
+        ):
             passed = value.replace(tzinfo=value.tzinfo or UTC) - _EPOCH
             microseconds = (passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds
             low_ms = microseconds // 1000 + 1 if isinstance(one, GreaterThan) else -(-microseconds // 1000)

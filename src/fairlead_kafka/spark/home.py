@@ -1,9 +1,10 @@
 """A SPARK_HOME whose Python processes start quickly.
 
-Spark puts `SPARK_HOME/python/lib/pyspark.zip` first on the path of every Python process that it starts. A zip keeps no bytecode, so each of
-them compiles the same modules again: a second of CPU, for each look at a query, each source of a stream and each worker. A pip
-installation has the same modules beside the zip, compiled. So a home of ours has links to everything but the folder `python`: the zip is
-not found, and the interpreter takes what is installed.
+Spark puts `SPARK_HOME/python/lib/pyspark.zip` first on the path of every Python process that it
+starts. A zip keeps no bytecode, so each of them compiles the same modules again: a second of CPU,
+for each look at a query, each source of a stream and each worker. A pip installation has the same
+modules beside the zip, compiled. So a home of ours has links to everything but the folder `python`:
+the zip is not found, and the interpreter takes what is installed.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ _NEEDED = ("bin", "jars")
 
 
 def ensure_spark_home(master: str | None) -> str | None:
-    """Make sure that Spark's Python processes load compiled modules: sets `SPARK_HOME`, for a Spark on this machine, unless it is set.
+    """Make sure that Spark's Python processes load compiled modules: sets `SPARK_HOME`, for a Spark
+    on this machine, unless it is set.
 
-    Returns the home that was set; None where Spark comes from elsewhere, or where its masters ship the zip (YARN, Kubernetes).
+    Returns the home that was set; None where Spark comes from elsewhere, or where its masters ship
+    the zip (YARN, Kubernetes).
     """
     if "SPARK_HOME" in os.environ or not (master or "local").startswith("local"):
         return None
@@ -49,7 +52,12 @@ def _build(real: Path, home: Path) -> Path:
     home.mkdir(parents=True, exist_ok=True)
     for entry in real.iterdir():
         link = home / entry.name
-        if entry.is_dir() and entry.name not in _LEFT_OUT and not (entry / "__init__.py").exists() and not link.exists():
+        if (
+            entry.is_dir()
+            and entry.name not in _LEFT_OUT
+            and not (entry / "__init__.py").exists()
+            and not link.exists()
+        ):
             try:
                 link.symlink_to(entry)
             except FileExistsError:

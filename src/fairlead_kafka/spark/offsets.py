@@ -38,7 +38,9 @@ def parse_offsets(text: str) -> int | OffsetsByPartition:
     offsets = _by_partition(text, 'earliest, latest or JSON such as {"topic": {"0": 23}}')
     for partition, offset in offsets.items():
         if offset < EARLIEST:
-            raise ValueError(f"the offset of {partition} must be 0 or more, -1 (latest) or -2 (earliest), not {offset}")
+            raise ValueError(
+                f"the offset of {partition} must be 0 or more, -1 (latest) or -2 (earliest), not {offset}"
+            )
     return offsets
 
 
@@ -55,13 +57,18 @@ def parse_assignment(text: str) -> dict[str, list[int]]:
     """Partitions by topic. ValueError says what is wrong."""
     parsed = _json_object(text, 'JSON such as {"topic": [0, 1]}')
     for topic, partitions in parsed.items():
-        if not isinstance(partitions, list) or not partitions or not all(_is_integer(number) and number >= 0 for number in partitions):
+        if (
+            not isinstance(partitions, list)
+            or not partitions
+            or not all(_is_integer(number) and number >= 0 for number in partitions)
+        ):
             raise ValueError(f"topic {topic} must have a list of partition numbers")
     return {topic: sorted(set(partitions)) for topic, partitions in parsed.items()}
 
 
 def offsets_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """{topic: {partition: offset}}, sorted: what a checkpoint keeps, in the form of Spark's Kafka connector."""
+    """{topic: {partition: offset}}, sorted: what a checkpoint keeps, in the form of Spark's Kafka
+    connector."""
     found: dict[str, dict[str, int]] = {}
     for (topic, number), offset in sorted(offsets.items()):
         found.setdefault(topic, {})[str(number)] = offset
@@ -70,7 +77,11 @@ def offsets_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, i
 
 def from_offsets_json(offsets: Mapping[str, Mapping[str, int]]) -> OffsetsByPartition:
     """The opposite of `offsets_json`."""
-    return {TopicPartition(topic, int(number)): offset for topic, numbers in offsets.items() for number, offset in numbers.items()}
+    return {
+        TopicPartition(topic, int(number)): offset
+        for topic, numbers in offsets.items()
+        for number, offset in numbers.items()
+    }
 
 
 def _by_partition(text: str, expected: str) -> OffsetsByPartition:
@@ -80,7 +91,9 @@ def _by_partition(text: str, expected: str) -> OffsetsByPartition:
             raise ValueError(f"topic {topic} must have an object of partition numbers; expected {expected}")
         for number, offset in partitions.items():
             if not number.isdigit() or not _is_integer(offset):
-                raise ValueError(f"{topic}, partition {number}: a partition number and a whole number are needed")
+                raise ValueError(
+                    f"{topic}, partition {number}: a partition number and a whole number are needed"
+                )
             offsets[TopicPartition(topic, int(number))] = offset
     return offsets
 
@@ -99,11 +112,15 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def split_ranges(ranges: list[OffsetRange], min_partitions: int | None, max_records_per_partition: int | None) -> list[OffsetRange]:
-    """Cut ranges so that none is longer than `max_records_per_partition` and there are about `min_partitions` of them.
+def split_ranges(
+    ranges: list[OffsetRange], min_partitions: int | None, max_records_per_partition: int | None
+) -> list[OffsetRange]:
+    """Cut ranges so that none is longer than `max_records_per_partition` and there are about
+    `min_partitions` of them.
 
-    Empty ranges are left out. Pieces of a range differ by at most one offset in size. A long range gets its share of pieces by its
-    part of all offsets, as in Spark's `KafkaOffsetRangeCalculator`, so their number is approximate.
+    Empty ranges are left out. Pieces of a range differ by at most one offset in size. A long range
+    gets its share of pieces by its part of all offsets, as in Spark's `KafkaOffsetRangeCalculator`,
+    so their number is approximate.
     """
     ranges = [one for one in ranges if one.size > 0]
     if max_records_per_partition:

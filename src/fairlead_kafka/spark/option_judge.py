@@ -22,29 +22,44 @@ _SERVERS = "bootstrap.servers"
 
 
 class WrongOptions(ConfigError):
-    """Options that make no sense; `problems` has them one by one, most with the option's name and a colon first."""
+    """Options that make no sense; `problems` has them one by one, most with the option's name and a
+    colon first."""
 
     problems: tuple[str, ...] = ()
 
 
-def judge_read(options: Mapping[str, str], streaming: bool) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+def judge_read(
+    options: Mapping[str, str], streaming: bool
+) -> tuple[dict[str, Any], dict[str, str], list[str]]:
     """The result of `judge` for a read, and problems that only all its options together show."""
     values, client, wrong = judge(options, "stream" if streaming else "batch")
     chosen = [name for name in TOPIC_CHOICES if name in values]
     whole_cluster = values.get("view") in ("offsets", "topics") and not chosen
     named_wrongly = any(f"{name}:" in problem for problem in wrong for name in TOPIC_CHOICES)
     if len(chosen) != 1 and not whole_cluster and not named_wrongly:
-        wrong.append(f"exactly one of assign, subscribe and subscribePattern says what to read; given: {', '.join(chosen) or 'none'}")
+        wrong.append(
+            "exactly one of assign, subscribe and subscribePattern says what to read; given: "
+            f"{', '.join(chosen) or 'none'}"
+        )
     return values, client, wrong + (_stream_problems(values, wrong) if streaming else _batch_problems(values))
 
 
 def _batch_problems(values: Mapping[str, Any]) -> list[str]:
     wrong = []
     if values.get("startingOffsets") == LATEST:
-        wrong.append("startingOffsets: a batch read from latest would read nothing; use earliest or offsets by partition")
+        wrong.append(
+            "startingOffsets: a batch read from latest would read nothing; use earliest or offsets by "
+            "partition"
+        )
     if values.get("endingOffsets") == EARLIEST:
-        wrong.append("endingOffsets: a batch read up to earliest would read nothing; use latest or offsets by partition")
-    for name, marker, word in (("startingOffsets", LATEST, "latest (-1)"), ("endingOffsets", EARLIEST, "earliest (-2)")):
+        wrong.append(
+            "endingOffsets: a batch read up to earliest would read nothing; use latest or offsets by "
+            "partition"
+        )
+    for name, marker, word in (
+        ("startingOffsets", LATEST, "latest (-1)"),
+        ("endingOffsets", EARLIEST, "earliest (-2)"),
+    ):
         if isinstance(values.get(name), dict) and marker in values[name].values():
             wrong.append(f"{name}: {word} is not possible for a partition here")
     return wrong + _view_problems(values)
@@ -53,9 +68,17 @@ def _batch_problems(values: Mapping[str, Any]) -> list[str]:
 def _view_problems(values: Mapping[str, Any]) -> list[str]:
     view = values.get("view", "records")
     if view in VIEW_OPTIONS:
-        return [f"{name}: has no meaning in the view {view}" for name in values if name != "view" and name not in VIEW_OPTIONS[view]]
+        return [
+            f"{name}: has no meaning in the view {view}"
+            for name in values
+            if name != "view" and name not in VIEW_OPTIONS[view]
+        ]
     belongs = {"measureRatio": "batches", "groups": "offsets"}
-    return [f"{name}: is for the view {belongs[name]}; set view={belongs[name]}" for name in values if name in belongs]
+    return [
+        f"{name}: is for the view {belongs[name]}; set view={belongs[name]}"
+        for name in values
+        if name in belongs
+    ]
 
 
 def _stream_problems(values: Mapping[str, Any], known: list[str]) -> list[str]:
@@ -65,13 +88,16 @@ def _stream_problems(values: Mapping[str, Any], known: list[str]) -> list[str]:
         wrong.append(f"minOffsetsPerTrigger: {low} is more than maxOffsetsPerTrigger, {high}")
     if "maxTriggerDelay" in values and not is_given("minOffsetsPerTrigger", values, known):
         wrong.append("maxTriggerDelay: says how long to wait for minOffsetsPerTrigger, which is not set")
-    if values.get("commitOffsets") and not any(is_given(name, values, known) for name in ("kafka.group.id", "groupIdPrefix")):
+    if values.get("commitOffsets") and not any(
+        is_given(name, values, known) for name in ("kafka.group.id", "groupIdPrefix")
+    ):
         wrong.append("commitOffsets: to which group? set kafka.group.id, or groupIdPrefix")
     return wrong
 
 
 def judge(options: Mapping[str, str], use: str) -> tuple[dict[str, Any], dict[str, str], list[str]]:
-    """Parsed options by their proper name, settings of the client, and what is wrong. `use` is one of the values of `USES`."""
+    """Parsed options by their proper name, settings of the client, and what is wrong. `use` is one
+    of the values of `USES`."""
     values: dict[str, Any] = {}
     client: dict[str, str] = {}
     wrong: list[str] = []
@@ -86,7 +112,9 @@ def judge(options: Mapping[str, str], use: str) -> tuple[dict[str, Any], dict[st
         elif name in BY_LOWER_NAME:
             option = BY_LOWER_NAME[name]
             if use not in USES[option.used_by]:
-                wrong.append(f"{option.name}: an option for {_USE_WORDS[option.used_by]}, not for {_USE_WORDS[use]}")
+                wrong.append(
+                    f"{option.name}: an option for {_USE_WORDS[option.used_by]}, not for {_USE_WORDS[use]}"
+                )
                 continue
             try:
                 values[option.name] = option.parse(text)
@@ -109,13 +137,16 @@ def client_problems(scope: str, client: Mapping[str, str]) -> list[str]:
         try:
             CLIENT_CONFIGS.parse(scope, {_SERVERS: "localhost:9092", name: text})
         except ConfigError as error:
-            said = str(error).removeprefix(f"{scope} config: ").replace("did you mean ", "did you mean kafka.")
+            said = (
+                str(error).removeprefix(f"{scope} config: ").replace("did you mean ", "did you mean kafka.")
+            )
             wrong.append(f"kafka.{said}".replace(": unknown", ": no client has such a setting", 1))
     return wrong
 
 
 def is_given(name: str, values: Mapping[str, Any], wrong: list[str]) -> bool:
-    """Whether an option is given, also one whose value makes no sense, which is among what is wrong."""
+    """Whether an option is given, also one whose value makes no sense, which is among what is
+    wrong."""
     return name in values or any(problem.startswith(f"{name}:") for problem in wrong)
 
 

@@ -1,4 +1,5 @@
-"""The values of options, from text: each function raises ValueError that says what the text must be."""
+"""The values of options, from text: each function raises ValueError that says what the text must
+be."""
 
 from __future__ import annotations
 
@@ -7,8 +8,27 @@ from collections.abc import Callable
 
 from fairlead_kafka.base.topic_names import wrong_topic_name
 
-_UNITS_MS = {"": 1, "us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_UNITS_BYTES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30, "t": 1 << 40}
+_UNITS_MS = {
+    "": 1,
+    "us": 0.001,
+    "ms": 1,
+    "s": 1000,
+    "m": 60_000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+}
+_UNITS_BYTES = {
+    "": 1,
+    "b": 1,
+    "k": 1 << 10,
+    "kb": 1 << 10,
+    "m": 1 << 20,
+    "mb": 1 << 20,
+    "g": 1 << 30,
+    "gb": 1 << 30,
+    "t": 1 << 40,
+}
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
@@ -35,12 +55,14 @@ def time_ms(text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """A number with a unit as Spark writes times, 15m or 30s; without one, milliseconds. Source: Spark's `JavaUtils.timeStringAs`."""
+    """A number with a unit as Spark writes times, 15m or 30s; without one, milliseconds. Source:
+    Spark's `JavaUtils.timeStringAs`."""
     return round(_with_unit(text, _UNITS_MS, "a time such as 500ms, 30s, 15m or 1h"))
 
 
 def size_bytes(text: str) -> int:
-    """A number with a unit as Spark writes sizes, 64m or 1g (powers of 1024); without one, bytes. At least 1."""
+    """A number with a unit as Spark writes sizes, 64m or 1g (powers of 1024); without one, bytes.
+    At least 1."""
     size = round(_with_unit(text, _UNITS_BYTES, "a size such as 1000000, 64m or 1g"))
     if size < 1:
         raise ValueError("must be at least 1 byte")

@@ -1,4 +1,5 @@
-"""Spark's text options as typed settings, by `option_table`; everything that is wrong is said at once.
+"""Spark's text options as typed settings, by `option_table`; everything that is wrong is said at
+once.
 
 Spark lower-cases option names before Python sees them.
 """
@@ -59,7 +60,9 @@ class ReadOptions:
         """Whether the start depends on when it is looked up."""
         if self.starting_timestamps is not None:
             return self.no_starting_record == "latest"
-        return self.starting == LATEST or (isinstance(self.starting, dict) and LATEST in self.starting.values())
+        return self.starting == LATEST or (
+            isinstance(self.starting, dict) and LATEST in self.starting.values()
+        )
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,12 @@ def parse_write_options(options: Mapping[str, str], streaming: bool = False) -> 
     guarantee, unkept = parse_guarantee(values, client, wrong, streaming=streaming)
     raise_wrong("writeStream" if streaming else "write", wrong + unkept)
     _check_producer(client, transactional=guarantee is not None)
-    return WriteOptions(client=client, topic=values.get("topic"), include_headers=values.get("includeHeaders"), exactly_once=guarantee)
+    return WriteOptions(
+        client=client,
+        topic=values.get("topic"),
+        include_headers=values.get("includeHeaders"),
+        exactly_once=guarantee,
+    )
 
 
 def _check_producer(client: Mapping[str, str], *, transactional: bool) -> None:

@@ -1,4 +1,5 @@
-"""From options and a cluster to offsets: where a read starts and ends, decided once, before any task runs."""
+"""From options and a cluster to offsets: where a read starts and ends, decided once, before any
+task runs."""
 
 from __future__ import annotations
 
@@ -21,9 +22,18 @@ def plan_ranges(survey: Survey, options: ReadOptions) -> list[OffsetRange]:
     _check_named(options, partitions)
     earliest, latest = survey.earliest(partitions), survey.latest(partitions)
     starts = _resolve(
-        survey, options.starting, options.starting_timestamps, partitions, earliest, latest, options.no_starting_record, "starting"
+        survey,
+        options.starting,
+        options.starting_timestamps,
+        partitions,
+        earliest,
+        latest,
+        options.no_starting_record,
+        "starting",
     )
-    ends = _resolve(survey, options.ending, options.ending_timestamps, partitions, earliest, latest, "latest", "ending")
+    ends = _resolve(
+        survey, options.ending, options.ending_timestamps, partitions, earliest, latest, "latest", "ending"
+    )
     ranges = []
     for partition in partitions:
         start, end = starts[partition], ends[partition]
@@ -33,13 +43,16 @@ def plan_ranges(survey: Survey, options: ReadOptions) -> list[OffsetRange]:
         start, end = max(start, earliest[partition]), min(end, latest[partition])
         if start > end and not lost:
             raise ConfigError(
-                f"{partition}: the read would start at offset {start}, after its end at {end}; check starting and ending options"
+                f"{partition}: the read would start at offset {start}, after its end at {end}; check "
+                "starting and ending options"
             )
         ranges.append(OffsetRange(partition, start, max(start, end)))
     return ranges
 
 
-def starting_offsets(survey: Survey, options: ReadOptions, latest: OffsetsByPartition | None = None) -> OffsetsByPartition:
+def starting_offsets(
+    survey: Survey, options: ReadOptions, latest: OffsetsByPartition | None = None
+) -> OffsetsByPartition:
     """Offset at which a new streaming query starts, for each partition there is.
 
     `latest` holds the ends if they are known already. An offset asked for by number is taken as it
@@ -52,13 +65,23 @@ def starting_offsets(survey: Survey, options: ReadOptions, latest: OffsetsByPart
     earliest = survey.earliest(partitions)
     ends = survey.latest(partitions) if latest is None else latest
     return _resolve(
-        survey, options.starting, options.starting_timestamps, partitions, earliest, ends, options.no_starting_record, "starting"
+        survey,
+        options.starting,
+        options.starting_timestamps,
+        partitions,
+        earliest,
+        ends,
+        options.no_starting_record,
+        "starting",
     )
 
 
 def _loss(partition: TopicPartition, start: int, end: int, earliest: int, latest: int) -> str | None:
     if start < earliest:
-        return f"{partition}: offsets {start} to {earliest - 1} were asked for and are gone (the log starts at {earliest})"
+        return (
+            f"{partition}: offsets {start} to {earliest - 1} were asked for and are gone (the log starts "
+            f"at {earliest})"
+        )
     if end > latest or start > latest:
         return f"{partition}: offsets up to {max(start, end)} were asked for, and the log ends at {latest}"
     return None
@@ -77,8 +100,14 @@ def _check_named(options: ReadOptions, partitions: list[TopicPartition]) -> None
             continue
         missing, extra = sorted(set(partitions) - set(value)), sorted(set(value) - set(partitions))
         if missing or extra:
-            said = [f"{word} {', '.join(map(str, some))}" for word, some in (("not named:", missing), ("not read:", extra)) if some]
-            raise ConfigError(f"{name} must name every partition that is read and no other; {'; '.join(said)}")
+            said = [
+                f"{word} {', '.join(map(str, some))}"
+                for word, some in (("not named:", missing), ("not read:", extra))
+                if some
+            ]
+            raise ConfigError(
+                f"{name} must name every partition that is read and no other; {'; '.join(said)}"
+            )
 
 
 def _resolve(
@@ -110,4 +139,7 @@ def _resolve(
         return resolved
     by_partition = offsets if isinstance(offsets, dict) else dict.fromkeys(partitions, offsets)
     markers = {EARLIEST: earliest, LATEST: latest}
-    return {partition: markers[offset][partition] if offset in markers else offset for partition, offset in by_partition.items()}
+    return {
+        partition: markers[offset][partition] if offset in markers else offset
+        for partition, offset in by_partition.items()
+    }

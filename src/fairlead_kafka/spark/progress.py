@@ -1,8 +1,10 @@
-"""Figures of streaming queries: lag, rows, offsets without rows, from the progress that Spark reports after each micro-batch.
+"""Figures of streaming queries: lag, rows, offsets without rows, from the progress that Spark
+reports after each micro-batch.
 
-A source written in Python cannot report metrics of its own to Spark, so what Spark's Kafka connector reports (`minOffsetsBehindLatest` and
-its like) is worked out here, from the offsets that the progress has: where the micro-batch began, where it ended, and how far the logs
-reached. It serves the connector's own progress just as well.
+A source written in Python cannot report metrics of its own to Spark, so what Spark's Kafka
+connector reports (`minOffsetsBehindLatest` and its like) is worked out here, from the offsets that
+the progress has: where the micro-batch began, where it ended, and how far the logs reached. It
+serves the connector's own progress just as well.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class SourceProgress:
     """Ranges of offsets that it read; none for a query's first micro-batch, whose beginning Spark
     does not report."""
     lag: Mapping[TopicPartition, int]
-    """Offsets of each partition between the end of the micro-batch and the end of the log when it was planned."""
+    """Offsets of each partition between the end of the micro-batch and the end of the log when it
+    was planned."""
     behind: tuple[OffsetRange, ...] = ()
     """The offsets of `lag` as ranges, without empty ones."""
     partitions_gone: tuple[TopicPartition, ...] = ()
@@ -50,7 +53,8 @@ class SourceProgress:
 
     @property
     def offsets_without_rows(self) -> int:
-        """Offsets that gave no row: compacted, of aborted transactions, their markers, or lost with `failOnDataLoss=false`."""
+        """Offsets that gave no row: compacted, of aborted transactions, their markers, or lost with
+        `failOnDataLoss=false`."""
         return max(0, self.offsets - self.rows) if self.read else 0
 
     @property
@@ -81,15 +85,22 @@ class Totals:
 
 
 def source_progress(progress: Any) -> list[SourceProgress]:
-    """The figures of each source with offsets of topics, of a `StreamingQueryProgress` or of its JSON as a dictionary."""
+    """The figures of each source with offsets of topics, of a `StreamingQueryProgress` or of its
+    JSON as a dictionary."""
     report = progress if isinstance(progress, Mapping) else json.loads(progress.json)
     found = []
     for number, source in enumerate(report["sources"]):
-        start, end, latest = (_offsets(source.get(name)) for name in ("startOffset", "endOffset", "latestOffset"))
+        start, end, latest = (
+            _offsets(source.get(name)) for name in ("startOffset", "endOffset", "latestOffset")
+        )
         if end is None:
             continue
         # A partition that the beginning does not name is new: it was read from its first offset.
-        read = [] if start is None else [OffsetRange(one, start.get(one, 0), offset) for one, offset in sorted(end.items())]
+        read = (
+            []
+            if start is None
+            else [OffsetRange(one, start.get(one, 0), offset) for one, offset in sorted(end.items())]
+        )
         behind = [OffsetRange(one, end.get(one, 0), offset) for one, offset in sorted((latest or {}).items())]
         found.append(
             SourceProgress(
@@ -108,7 +119,8 @@ def source_progress(progress: Any) -> list[SourceProgress]:
 
 
 def _offsets(reported: Any) -> OffsetsByPartition | None:
-    """Offsets by partition, from JSON or what it stands for; None if it is something else, of another kind of source."""
+    """Offsets by partition, from JSON or what it stands for; None if it is something else, of
+    another kind of source."""
     try:
         return from_offsets_json(json.loads(reported) if isinstance(reported, str) else reported)
     except (ValueError, TypeError, AttributeError):
@@ -117,10 +129,12 @@ def _offsets(reported: Any) -> OffsetsByPartition | None:
 
 @dataclass
 class ProgressListener(StreamingQueryListener):
-    """Follows all streaming queries of a session: `spark.streams.addListener(ProgressListener(tell=print))`.
+    """Follows all streaming queries of a session:
+    `spark.streams.addListener(ProgressListener(tell=print))`.
 
-    `tell` gets the figures of each micro-batch; `totals` has the sums by (query name or id, number of the source). With the settings
-    of a client (`{"bootstrap.servers": ...}`) the lag is told in bytes too, which costs a few small fetches for each micro-batch.
+    `tell` gets the figures of each micro-batch; `totals` has the sums by (query name or id, number
+    of the source). With the settings of a client (`{"bootstrap.servers": ...}`) the lag is told in
+    bytes too, which costs a few small fetches for each micro-batch.
     """
 
     tell: Callable[[SourceProgress], None] | None = None

@@ -35,7 +35,8 @@ class FairleadReader(DataSourceReader):
             return plan_tasks(ranges, options, Volume(survey.look))
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The records of a task as Arrow record batches. Spark asks for None once if there is no partition at all."""
+        """The records of a task as Arrow record batches. Spark asks for None once if there is no
+        partition at all."""
         if isinstance(partition, TaskRanges):
             yield from read_task(self._options, self._schema, partition.ranges)
 
@@ -62,5 +63,7 @@ class FilteringReader(FairleadReader):
         ranges = super()._ranges(survey)
         times_ms = self._wanted.times(one.partition for one in ranges)
         found = survey.consumer.offsets_for_times(times_ms) if times_ms else {}
-        late_enough = {partition: None if record is None else record.offset for partition, record in found.items()}
+        late_enough = {
+            partition: None if record is None else record.offset for partition, record in found.items()
+        }
         return self._wanted.narrow(ranges, late_enough)

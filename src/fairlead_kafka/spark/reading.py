@@ -30,16 +30,20 @@ class DataLoss(FairleadError):
 
 @dataclass
 class TaskRanges(InputPartition):
-    """One task's share, pickled to its executor: ranges that are read one after the other, those of one partition in order."""
+    """One task's share, pickled to its executor: ranges that are read one after the other, those of
+    one partition in order."""
 
     ranges: tuple[OffsetRange, ...]
 
 
-def read_task(options: ReadOptions, schema: StructType, ranges: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
+def read_task(
+    options: ReadOptions, schema: StructType, ranges: Sequence[OffsetRange]
+) -> Iterator[pa.RecordBatch]:
     """The records of `ranges`, in that order, as Arrow record batches in exactly `schema`.
 
-    A range ends where planning said, whatever is produced meanwhile. Raises DataLoss if records of a range are gone and
-    `failOnDataLoss` is true, TimedOut if nothing came for `kafkaConsumer.pollTimeoutMs`, and what the client raises.
+    A range ends where planning said, whatever is produced meanwhile. Raises DataLoss if records of
+    a range are gone and `failOnDataLoss` is true, TimedOut if nothing came for
+    `kafkaConsumer.pollTimeoutMs`, and what the client raises.
     """
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     columns, decode = options.layout.record_columns, decoder(options.layout)
@@ -49,14 +53,22 @@ def read_task(options: ReadOptions, schema: StructType, ranges: Sequence[OffsetR
                 yield from conform(decode(table), arrow_schema)
 
 
-def _records(consumer: Consumer, options: ReadOptions, columns: list[str], wanted: OffsetRange) -> Iterator[pa.Table]:
-    return consumer.read_range(wanted.partition, wanted.start, wanted.end, columns=columns, timeout_s=options.poll_timeout_ms / 1000)
+def _records(
+    consumer: Consumer, options: ReadOptions, columns: list[str], wanted: OffsetRange
+) -> Iterator[pa.Table]:
+    return consumer.read_range(
+        wanted.partition, wanted.start, wanted.end, columns=columns, timeout_s=options.poll_timeout_ms / 1000
+    )
 
 
 def surviving(
-    consumer: Consumer, options: ReadOptions, wanted: OffsetRange, read: Callable[[OffsetRange], Iterator[pa.Table]]
+    consumer: Consumer,
+    options: ReadOptions,
+    wanted: OffsetRange,
+    read: Callable[[OffsetRange], Iterator[pa.Table]],
 ) -> Iterator[pa.Table]:
-    """The tables that `read` gives of a range; where the log was cut off meanwhile, DataLoss, or of what is left (`failOnDataLoss`)."""
+    """The tables that `read` gives of a range; where the log was cut off meanwhile, DataLoss, or of
+    what is left (`failOnDataLoss`)."""
     while True:
         try:
             yield from read(wanted)
@@ -70,7 +82,12 @@ def surviving(
         except BrokerError as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
-            _lose(options, f"{wanted.partition} was deleted while its offsets {wanted.start} to {wanted.end - 1} were being read", error)
+            _lose(
+                options,
+                f"{wanted.partition} was deleted while its offsets {wanted.start} to {wanted.end - 1} were "
+                "being read",
+                error,
+            )
             return
 
 
@@ -87,6 +104,7 @@ def _loss(wanted: OffsetRange, error: OffsetOutOfRange, earliest: int) -> str:
     """
     gone_end = min(wanted.end, earliest) if earliest > error.offset else wanted.end
     return (
-        f"{wanted.partition}: offsets {error.offset} to {gone_end - 1} are gone; planned were {wanted.start} to {wanted.end - 1}, and the "
+        f"{wanted.partition}: offsets {error.offset} to {gone_end - 1} are gone; planned were {wanted.start} "
+        f"to {wanted.end - 1}, and the "
         f"log now holds {earliest} to {error.log_end_offset - 1}"
     )

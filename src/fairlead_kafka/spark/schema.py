@@ -47,16 +47,21 @@ _SINK_TYPES: dict[str, tuple[DataType, ...]] = {
 
 def source_schema(layout: Layout = DEFAULT_LAYOUT) -> StructType:
     """Schema of a read: the columns of a resolved layout, key and value typed by their formats."""
-    fields = {**_SOURCE_FIELDS, **{each.field: StructField(each.field, each.spark_type()) for each in (layout.key, layout.value)}}
+    fields = {
+        **_SOURCE_FIELDS,
+        **{each.field: StructField(each.field, each.spark_type()) for each in (layout.key, layout.value)},
+    }
     return StructType([fields[name] for name in layout.columns])
 
 
 def check_read_schema(schema: StructType, layout: Layout) -> None:
-    """ConfigError if a job gave a schema of its own that is not the source's, or a Schema Registry's changed while the read was planned."""
+    """ConfigError if a job gave a schema of its own that is not the source's, or a Schema
+    Registry's changed while the read was planned."""
     ours = source_schema(layout)
     if [(field.name, field.dataType) for field in schema] != [(field.name, field.dataType) for field in ours]:
         raise ConfigError(
-            f"the fairlead source has a fixed schema, {ours.simpleString()}; leave .schema(...) out and select or cast afterwards, "
+            f"the fairlead source has a fixed schema, {ours.simpleString()}; leave .schema(...) out and "
+            "select or cast afterwards, "
             f"or say what values are with valueFormat and valueSchema (given: {schema.simpleString()})"
         )
 
@@ -67,10 +72,17 @@ def check_write_schema(schema: StructType, topic: str | None, include_headers: b
     for field in schema:
         accepted = _SINK_TYPES.get(field.name)
         if accepted is None:
-            wrong.append(f"column {field.name}: not one of {', '.join(_SINK_TYPES)}; drop it, or pack it into value (to_json(struct(...)))")
+            wrong.append(
+                f"column {field.name}: not one of {', '.join(_SINK_TYPES)}; drop it, or pack it into value "
+                "(to_json(struct(...)))"
+            )
         elif not any(_same_type(field.dataType, one) for one in accepted):
             types = " or ".join(one.simpleString() for one in accepted)
-            fix = f"; to_json({field.name}) makes it one" if isinstance(field.dataType, _NESTED) and field.name in ("key", "value") else ""
+            fix = (
+                f"; to_json({field.name}) makes it one"
+                if isinstance(field.dataType, _NESTED) and field.name in ("key", "value")
+                else ""
+            )
             wrong.append(f"column {field.name}: must be {types}, not {field.dataType.simpleString()}{fix}")
     names = schema.fieldNames()
     if "value" not in names:
@@ -78,7 +90,10 @@ def check_write_schema(schema: StructType, topic: str | None, include_headers: b
     if topic is None and "topic" not in names:
         wrong.append("no topic: set the option topic, or add a column topic")
     if include_headers is not None and include_headers != ("headers" in names):
-        wrong.append(f"includeHeaders={str(include_headers).lower()}: there is {'no' if include_headers else 'a'} column headers")
+        wrong.append(
+            f"includeHeaders={str(include_headers).lower()}: there is {'no' if include_headers else 'a'} "
+            "column headers"
+        )
     if wrong:
         raise ConfigError('write.format("fairlead"): ' + "; ".join(wrong))
 
@@ -89,8 +104,12 @@ def _same_type(given: DataType, wanted: DataType) -> bool:
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> list[pa.RecordBatch]:
-    """The table's record batches in exactly `schema`, which Spark compares to the letter (names, types, order, nullable)."""
+    """The table's record batches in exactly `schema`, which Spark compares to the letter (names,
+    types, order, nullable)."""
     columns = [table.column(field.name) for field in schema]
     # Arrow casts no null struct to one whose fields are required, even to its own type.
-    fitting = [column if column.type.equals(field.type) else column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
+    fitting = [
+        column if column.type.equals(field.type) else column.cast(field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
     return pa.Table.from_arrays(fitting, schema=schema).to_batches()  # type: ignore[no-any-return]

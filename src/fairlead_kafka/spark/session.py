@@ -1,4 +1,5 @@
-"""A SparkSession that works from a plain `pip install`: Java found or brought, workers on this interpreter, Arrow set for speed."""
+"""A SparkSession that works from a plain `pip install`: Java found or brought, workers on this
+interpreter, Arrow set for speed."""
 
 from __future__ import annotations
 
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SESSION_DEFAULTS: Mapping[str, str] = {
-    # Spark asks each row's size in Arrow unless the limit is the largest integer (`ArrowWriter.sizeInBytes`), which costs the
-    # writer half its speed; batches stay bounded by spark.sql.execution.arrow.maxRecordsPerBatch.
+    # Spark asks each row's size in Arrow unless the limit is the largest integer
+    # (`ArrowWriter.sizeInBytes`), which costs the writer half its speed; batches stay bounded by
+    # spark.sql.execution.arrow.maxRecordsPerBatch.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-    # Filters on partition, offset and timestamp narrow what is read; a Python source gets none while this is off.
+    # Filters on partition, offset and timestamp narrow what is read; a Python source gets none
+    # while this is off.
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
@@ -39,29 +42,36 @@ WORKER_VARIABLES: Mapping[str, str] = {
 `fill_worker_variables`."""
 
 
-def spark_session(app_name: str = "fairlead", master: str | None = None, config: Mapping[str, str] | None = None) -> SparkSession:
-    """A session with `format("fairlead")` ready, made or taken if one runs already (`SparkSession.builder.getOrCreate`).
+def spark_session(
+    app_name: str = "fairlead", master: str | None = None, config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session with `format("fairlead")` ready, made or taken if one runs already
+    (`SparkSession.builder.getOrCreate`).
 
-    `master` None leaves the choice to spark-submit or to Spark's own configuration, `local[*]` if neither says anything. `config`
-    goes over `SESSION_DEFAULTS`. Raises ConfigError if Spark is not installed, if it has no such master, if no Java can be found, or if
-    `config` sets up Spark's own Kafka connector; SparkNotStarted if its JVM ends at once.
+    `master` None leaves the choice to spark-submit or to Spark's own configuration, `local[*]` if
+    neither says anything. `config` goes over `SESSION_DEFAULTS`. Raises ConfigError if Spark is not
+    installed, if it has no such master, if no Java can be found, or if `config` sets up Spark's own
+    Kafka connector; SparkNotStarted if its JVM ends at once.
     """
     ensure_installed()
     check_master(master or (config or {}).get("spark.master"))
     wrong = refused_settings(config or {})
     if wrong:
         raise ConfigError(
-            f'settings of Spark\'s own connector, which mean nothing to format("fairlead"): {"; ".join(wrong)}; leave them out, '
+            'settings of Spark\'s own connector, which mean nothing to format("fairlead"): '
+            f"{'; '.join(wrong)}; leave them out, "
             "or make the session with SparkSession.builder if it uses both"
         )
     ensure_java()
     ensure_spark_home(master)
-    # Without this, workers run whatever `python3` is first on PATH, which need not have pyarrow (facts of PySpark, not ours).
+    # Without this, workers run whatever `python3` is first on PATH, which need not have pyarrow
+    # (facts of PySpark, not ours).
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
-    # Spark passes over a source that cannot be imported, and then says only that there is no format "fairlead".
+    # Spark passes over a source that cannot be imported, and then says only that there is no format
+    # "fairlead".
     import_module("fairlead_kafka.spark.source")
     builder = SparkSession.builder.appName(app_name)
     if master:
@@ -76,7 +86,8 @@ def spark_session(app_name: str = "fairlead", master: str | None = None, config:
 
 
 def local_defaults(master: str | None) -> dict[str, str]:
-    """On a local master a shuffle has a partition for each of its threads: 200 tasks, Spark's default, are for a cluster."""
+    """On a local master a shuffle has a partition for each of its threads: 200 tasks, Spark's
+    default, are for a cluster."""
     threads = re.fullmatch(r"local(?:\[(\*|\d+)(?:,.*)?\])?", master or "")
     if threads is None:
         return {}
@@ -87,11 +98,13 @@ def local_defaults(master: str | None) -> dict[str, str]:
 def fill_worker_variables(session: SparkSession) -> None:
     """Have the variables there that every stream of ours sets, before two set them at once.
 
-    Spark keeps the environment of a source's workers in one map of Scala's for all sessions of a JVM, and each stream's start puts four
-    variables into it, in its own thread, without a lock (`PythonStreamingSourceRunner.init`). Two that start in the same moment may both
-    put a variable for the first time; the map then counts one too many, and from then on every task of every query fails: "Task
-    serialization failed: Illegal size 5 of collection, expected 6". To set again what is there changes no count. Best effort: it reaches
-    into Spark's inside, and where that looks otherwise, or is in another process (Spark Connect), nothing is done.
+    Spark keeps the environment of a source's workers in one map of Scala's for all sessions of a
+    JVM, and each stream's start puts four variables into it, in its own thread, without a lock
+    (`PythonStreamingSourceRunner.init`). Two that start in the same moment may both put a variable
+    for the first time; the map then counts one too many, and from then on every task of every query
+    fails: "Task serialization failed: Illegal size 5 of collection, expected 6". To set again what
+    is there changes no count. Best effort: it reaches into Spark's inside, and where that looks
+    otherwise, or is in another process (Spark Connect), nothing is done.
     """
     with suppress(Exception):
         found = session._jsparkSession.sessionState().dataSourceManager().lookupDataSource("fairlead")

@@ -19,10 +19,12 @@ Value = TypeVar("Value")
 
 
 def with_shipped_files(client: Mapping[str, Value]) -> dict[str, Value]:
-    """A client's settings with the names of shipped files as the paths that they have in this process.
+    """A client's settings with the names of shipped files as the paths that they have in this
+    process.
 
-    A name is looked for as it is first: where the working directory has the file (executors of YARN and of Spark's own cluster), and where
-    the path is absolute. What is found nowhere stays, for the client to say so.
+    A name is looked for as it is first: where the working directory has the file (executors of YARN
+    and of Spark's own cluster), and where the path is absolute. What is found nowhere stays, for
+    the client to say so.
     """
     found = dict(client)
     for key in FILE_KEYS:
@@ -42,7 +44,8 @@ def _shipped(name: str) -> str | None:
         root = spark.SparkFiles.getRootDirectory()
     except AssertionError:  # there is no SparkContext in this process, and it is none of Spark's workers
         return None
-    # What plans a stream is told of a folder below the one that has the files, and which is not even there (Spark 4.3).
+    # What plans a stream is told of a folder below the one that has the files, and which is not
+    # even there (Spark 4.3).
     for folder in (root, os.path.dirname(root)) if root else ():
         path = os.path.abspath(os.path.join(folder, name))
         if os.path.exists(path):

@@ -1,6 +1,7 @@
 """The data source that Spark finds: `format("fairlead")`.
 
-Name: fairlead. Reads and writes: batch and streaming; writes append. Options: `fairlead_kafka.spark.option_table.OPTIONS`.
+Name: fairlead. Reads and writes: batch and streaming; writes append. Options:
+`fairlead_kafka.spark.option_table.OPTIONS`.
 
 Spark asks for a source and its schema in a process of their own, again for each look at a query,
 and most of these go no further. So each reader and writer is loaded when it is asked for: with
@@ -11,13 +12,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.spark.formats import read_layout
 from fairlead_kafka.spark.option_table import VIEW_OPTIONS
-from fairlead_kafka.spark.options import ReadOptions, WriteOptions, parse_read_options, parse_write_options, view_of
+from fairlead_kafka.spark.options import (
+    ReadOptions,
+    WriteOptions,
+    parse_read_options,
+    parse_write_options,
+    view_of,
+)
 from fairlead_kafka.spark.planners import PLANS_WRITE, runs
 from fairlead_kafka.spark.schema import check_read_schema, check_write_schema, source_schema
 from fairlead_kafka.spark.telling import tells_errors_first
@@ -25,7 +38,8 @@ from fairlead_kafka.spark.telling import tells_errors_first
 
 @tells_errors_first
 class FairleadSource(DataSource):
-    """Kafka topics as a DataFrame and back, with the options and columns of Spark's own Kafka connector."""
+    """Kafka topics as a DataFrame and back, with the options and columns of Spark's own Kafka
+    connector."""
 
     @classmethod
     def name(cls) -> str:
@@ -62,7 +76,8 @@ class FairleadSource(DataSource):
         return FairleadStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """A batch write. Raises ConfigError, and what makes an exactly-once write impossible, before a task has written a row."""
+        """A batch write. Raises ConfigError, and what makes an exactly-once write impossible,
+        before a task has written a row."""
         if overwrite:
             raise ConfigError('a Kafka topic cannot be overwritten; use .mode("append")')
         options = parse_write_options(self.options)
@@ -77,14 +92,18 @@ class FairleadSource(DataSource):
         return FairleadWriter(options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """The write of a streaming query. Raises ConfigError, and before the tasks of a micro-batch what makes its commit impossible.
+        """The write of a streaming query. Raises ConfigError, and before the tasks of a micro-batch
+        what makes its commit impossible.
 
-        `overwrite` comes with outputMode("complete"): every trigger appends the whole result again, as with Spark's own connector.
-        outputMode("update") is refused by Spark itself, which lets no sink in Python have it.
+        `overwrite` comes with outputMode("complete"): every trigger appends the whole result again,
+        as with Spark's own connector. outputMode("update") is refused by Spark itself, which lets
+        no sink in Python have it.
         """
         options = parse_write_options(self.options, streaming=True)
         check_write_schema(schema, options.topic, options.include_headers)
-        if runs(PLANS_WRITE):  # it is asked for again to commit and to abort: there, nothing may keep it from that
+        if runs(
+            PLANS_WRITE
+        ):  # it is asked for again to commit and to abort: there, nothing may keep it from that
             _plan(options)
         if options.exactly_once is not None:
             from fairlead_kafka.spark.exactly_once.writers import ExactlyOnceStreamWriter

@@ -15,7 +15,10 @@ from fairlead_kafka.base.errors import ConfigError, FairleadError
 SESSION_PACKAGES = ("pyspark",)
 PIPELINE_PACKAGES = ("pyspark", "yaml", "grpc", "pandas")
 """Pipelines live in Spark Connect, which needs more than Spark."""
-MASTERS = "local, local[4], local[*], local[4,2], local-cluster[2,1,1024], spark://host:7077, yarn or k8s://https://host:443"
+MASTERS = (
+    "local, local[4], local[*], local[4,2], local-cluster[2,1,1024], spark://host:7077, yarn or "
+    "k8s://https://host:443"
+)
 _MASTER = re.compile(
     r"local(\[([1-9]\d*|\*)(\s*,\s*\d+)?\])?"
     r"|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
@@ -38,7 +41,8 @@ def ensure_installed(packages: tuple[str, ...] = SESSION_PACKAGES) -> None:
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         raise SparkMissing(
-            f'Spark is not installed here ({", ".join(missing)} cannot be imported): pip install "fairlead-kafka[spark]" brings it'
+            f"Spark is not installed here ({', '.join(missing)} cannot be imported): pip install "
+            '"fairlead-kafka[spark]" brings it'
         )
 
 
@@ -48,7 +52,8 @@ def check_master(master: str | None) -> None:
         return
     if master.startswith("sc://"):
         raise ConfigError(
-            f"master: {master} is a server of Spark Connect, not a master; make the session with SparkSession.builder.remote({master!r}), "
+            f"master: {master} is a server of Spark Connect, not a master; make the session with "
+            f"SparkSession.builder.remote({master!r}), "
             "or run a pipeline there with --remote"
         )
     raise ConfigError(f"master: {master!r} is none that Spark knows; write {MASTERS}")
@@ -65,7 +70,9 @@ def jvm_told() -> Iterator[None]:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
         raise SparkNotStarted(
-            "Spark's JVM ended before it could be talked to. Why is on the standard error of this process, above this message; in a "
-            "notebook, in the terminal or the log of the server that started it. What stands there is mostly about Java, about memory, or "
+            "Spark's JVM ended before it could be talked to. Why is on the standard error of this process, "
+            "above this message; in a "
+            "notebook, in the terminal or the log of the server that started it. What stands there is mostly "
+            "about Java, about memory, or "
             "about a setting of config, spark-defaults.conf or PYSPARK_SUBMIT_ARGS"
         ) from error

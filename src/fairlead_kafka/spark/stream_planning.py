@@ -1,12 +1,14 @@
 """Plans a streaming query's micro-batches on the driver: where they end, and what they read.
 
-**Beginning.** Spark's checkpoint keeps the end of every micro-batch before it runs, but asks for the beginning of the first one again
-after a restart. A beginning that depends on the time of asking (`latest`) would have moved by then. Such a query begins at no offsets at
-all; its first micro-batch is empty and ends at the beginning, so that the checkpoint has it before anything is read.
+**Beginning.** Spark's checkpoint keeps the end of every micro-batch before it runs, but asks for
+the beginning of the first one again after a restart. A beginning that depends on the time of asking
+(`latest`) would have moved by then. Such a query begins at no offsets at all; its first micro-batch
+is empty and ends at the beginning, so that the checkpoint has it before anything is read.
 
-**A partition that an offset does not name** was not there: it begins at its earliest offset. So new partitions, and new topics of a
-pattern, are part of the next micro-batch. With `failOnDataLoss=false` a topic that was deleted and made again is left out of one
-micro-batch and is new in the next; the checkpoint then says what happened, and a replay does the same.
+**A partition that an offset does not name** was not there: it begins at its earliest offset. So new
+partitions, and new topics of a pattern, are part of the next micro-batch. With
+`failOnDataLoss=false` a topic that was deleted and made again is left out of one micro-batch and is
+new in the next; the checkpoint then says what happened, and a replay does the same.
 """
 
 from __future__ import annotations
@@ -70,9 +72,11 @@ class StreamPlanner:
         self._target = self._survey.attempt(self._look)
 
     def advance(self, start: OffsetsByPartition, everything: bool) -> OffsetsByPartition:
-        """The end of the micro-batch that begins at `start`; `start` itself if there is nothing to read, or not enough yet.
+        """The end of the micro-batch that begins at `start`; `start` itself if there is nothing to
+        read, or not enough yet.
 
-        `everything`: whatever the limits. Raises DataLoss if what was to be read next is gone, unless `failOnDataLoss` is false.
+        `everything`: whatever the limits. Raises DataLoss if what was to be read next is gone,
+        unless `failOnDataLoss` is false.
         """
         if self._at_the_beginning(start):
             self._first_end = self._survey.attempt(self._starts)
@@ -98,11 +102,22 @@ class StreamPlanner:
         if self.seen is None:
             end = self._still_there(end)
         gone = sorted(set(start) - set(end))
-        if gone and start != self._initial:  # a partition that was made after the first micro-batch was planned is new in the next
-            self._lose([f"{partition}: there is no such partition any more; offset {start[partition]} was next" for partition in gone])
+        if (
+            gone and start != self._initial
+        ):  # a partition that was made after the first micro-batch was planned is new in the next
+            self._lose(
+                [
+                    f"{partition}: there is no such partition any more; offset {start[partition]} was next"
+                    for partition in gone
+                ]
+            )
         fresh = [partition for partition in end if partition not in start]
         earliest = self._survey.attempt(lambda: self._survey.earliest(fresh)) if fresh else {}
-        lost = [f"{one}: is new, and its offsets 0 to {first - 1} are gone already" for one, first in sorted(earliest.items()) if first]
+        lost = [
+            f"{one}: is new, and its offsets 0 to {first - 1} are gone already"
+            for one, first in sorted(earliest.items())
+            if first
+        ]
         begins = start | earliest
         lost += [
             f"{one}: offset {begins[one]} was next, and its log ended at {end[one]}"
@@ -115,10 +130,13 @@ class StreamPlanner:
     # Inside
 
     def _starts(self) -> OffsetsByPartition:
-        return starting_offsets(self._survey, self._options, None if self._target is None else self._target.ends)
+        return starting_offsets(
+            self._survey, self._options, None if self._target is None else self._target.ends
+        )
 
     def _at_the_beginning(self, start: OffsetsByPartition) -> bool:
-        """Whether `start` stands for a beginning that is to be looked up, rather than for a query that has found nothing so far."""
+        """Whether `start` stands for a beginning that is to be looked up, rather than for a query
+        that has found nothing so far."""
         return not start and self._initial == {} and self._options.starts_at_latest and self._first_end != {}
 
     def _look(self) -> Seen:
@@ -126,7 +144,8 @@ class StreamPlanner:
         return Seen(self._survey.latest(found.partitions), found)
 
     def _ends(self, start: OffsetsByPartition) -> OffsetsByPartition:
-        """How far each partition can be read; what is lost is told, and looked for again first, for a broker may only be behind."""
+        """How far each partition can be read; what is lost is told, and looked for again first, for
+        a broker may only be behind."""
         before = self.seen
         now = self._target or self._survey.attempt(self._look)
         for _ in range(self._options.offset_attempts - 1):
@@ -147,15 +166,25 @@ class StreamPlanner:
         lost = {}
         for partition, offset in sorted(start.items()):
             last = max(offset, before.ends.get(partition, 0) if before else 0)
-            unread = f"offsets {offset} to {last - 1} were not read" if last > offset else f"offset {offset} was next"
+            unread = (
+                f"offsets {offset} to {last - 1} were not read"
+                if last > offset
+                else f"offset {offset} was next"
+            )
             end = now.ends.get(partition)
-            made_again = before is not None and before.found.topic_ids.get(partition.topic) != now.found.topic_ids.get(partition.topic)
+            made_again = before is not None and before.found.topic_ids.get(
+                partition.topic
+            ) != now.found.topic_ids.get(partition.topic)
             if end is None:
                 lost[partition] = f"{partition}: there is no such partition any more; {unread}"
             elif made_again and partition in (before.ends if before else {}):
-                lost[partition] = f"{partition}: its topic was deleted and made again; of the old one {unread}"
+                lost[partition] = (
+                    f"{partition}: its topic was deleted and made again; of the old one {unread}"
+                )
             elif end < offset:
-                lost[partition] = f"{partition}: its log ends at {end} now: it was deleted and made again, or cut; {unread}"
+                lost[partition] = (
+                    f"{partition}: its log ends at {end} now: it was deleted and made again, or cut; {unread}"
+                )
         return lost
 
     def _still_there(self, end: OffsetsByPartition) -> OffsetsByPartition:
@@ -166,8 +195,8 @@ class StreamPlanner:
         self.seen = self._survey.attempt(self._look)
         ends = self.seen.ends
         lost = [
-            f"{one}: offsets {ends.get(one, 0)} to {end[one] - 1} were planned before the restart, and its log "
-            + (f"ends at {ends[one]} now" if one in ends else "is gone")
+            f"{one}: offsets {ends.get(one, 0)} to {end[one] - 1} were planned before the restart, and its "
+            "log " + (f"ends at {ends[one]} now" if one in ends else "is gone")
             for one in sorted(end)
             if end[one] > ends.get(one, 0)
         ]
@@ -181,11 +210,14 @@ class StreamPlanner:
             LOGGER.warning("%s", one)
 
     def _too_few(self, available: int) -> bool:
-        """Whether to wait for `minOffsetsPerTrigger`. The first micro-batch does not wait, as with Spark's connector."""
+        """Whether to wait for `minOffsetsPerTrigger`. The first micro-batch does not wait, as with
+        Spark's connector."""
         options, now_s = self._options, time.monotonic()
         if options.min_offsets is None:
             return False
-        waited_ms = options.max_delay_ms if self._waiting_since_s is None else (now_s - self._waiting_since_s) * 1000
+        waited_ms = (
+            options.max_delay_ms if self._waiting_since_s is None else (now_s - self._waiting_since_s) * 1000
+        )
         if available < options.min_offsets and waited_ms < options.max_delay_ms:
             return True
         self._waiting_since_s = now_s

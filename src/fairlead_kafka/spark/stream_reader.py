@@ -37,7 +37,8 @@ OffsetsJson = dict[str, dict[str, int]]
 
 @tells_errors_first
 class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Micro-batches of Kafka topics, with the offsets of Spark's own Kafka connector: `{"topic": {"0": 23}}`, the next one to read."""
+    """Micro-batches of Kafka topics, with the offsets of Spark's own Kafka connector: `{"topic":
+    {"0": 23}}`, the next one to read."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
@@ -55,7 +56,8 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offsets_json(self._planner.begin())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """One of the limits that are set: Spark knows no two at once. It is a sign that this is no `Trigger.Once`, which has no limits."""
+        """One of the limits that are set: Spark knows no two at once. It is a sign that this is no
+        `Trigger.Once`, which has no limits."""
         options = self._options
         if options.max_offsets is not None:
             return ReadMaxRows(options.max_offsets)
@@ -64,7 +66,8 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if options.min_offsets is None else ReadMinRows(options.min_offsets)
 
     def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:  # noqa: N802
-        """The end of the next micro-batch, within all the limits that are set. What lies before `start` is processed."""
+        """The end of the next micro-batch, within all the limits that are set. What lies before
+        `start` is processed."""
         begins = from_offsets_json(start)
         self._commit(begins)
         return offsets_json(self._planner.advance(begins, everything=isinstance(limit, ReadAllAvailable)))
@@ -105,10 +108,18 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             self._survey.consumer.commit(offsets)
         except (BrokerError, ConnectionFailed, TimedOut) as error:
-            if isinstance(error, BrokerError) and (error.code == ErrorCode.UNKNOWN_MEMBER_ID or not error.retriable):
+            if isinstance(error, BrokerError) and (
+                error.code == ErrorCode.UNKNOWN_MEMBER_ID or not error.retriable
+            ):
                 group = self._options.client["group.id"]
-                why = "it has members of its own, so choose another" if error.code == ErrorCode.UNKNOWN_MEMBER_ID else str(error)
-                raise BrokerError(error.code, f"commitOffsets: group {group} did not take them; {why}") from error
+                why = (
+                    "it has members of its own, so choose another"
+                    if error.code == ErrorCode.UNKNOWN_MEMBER_ID
+                    else str(error)
+                )
+                raise BrokerError(
+                    error.code, f"commitOffsets: group {group} did not take them; {why}"
+                ) from error
             LOGGER.warning("offsets were not committed, which the next micro-batch will: %s", error)
         else:
             self._committed = offsets

@@ -12,7 +12,14 @@ from typing import Any, TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
-from fairlead_kafka.base.errors import BrokerError, ConfigError, ConnectionFailed, ItemsFailed, NoBrokerReached, TimedOut
+from fairlead_kafka.base.errors import (
+    BrokerError,
+    ConfigError,
+    ConnectionFailed,
+    ItemsFailed,
+    NoBrokerReached,
+    TimedOut,
+)
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client import Admin, Consumer
 from fairlead_kafka.spark.offsets import OffsetsByPartition
@@ -30,7 +37,8 @@ _ADMIN_KEYS = frozenset(key.name for key in CLIENT_CONFIGS.scope("admin"))
 
 @dataclass(frozen=True)
 class Found:
-    """The partitions there are of what is read, sorted; the ids of their topics; what of that which was named is not there."""
+    """The partitions there are of what is read, sorted; the ids of their topics; what of that which
+    was named is not there."""
 
     partitions: list[TopicPartition]
     topic_ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
@@ -38,7 +46,8 @@ class Found:
 
 
 class Survey:
-    """Asks the cluster, with clients that are made when first needed and kept. One thread at a time."""
+    """Asks the cluster, with clients that are made when first needed and kept. One thread at a
+    time."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -77,16 +86,22 @@ class Survey:
             absent = [number for number in wanted if number not in there]
             if absent:
                 shown = f"{name}, partition {', '.join(map(str, absent))}"
-                missing[shown] = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has {len(there)} partitions")
+                missing[shown] = BrokerError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has {len(there)} partitions"
+                )
         return Found(sorted(partitions), {name: topic.topic_id for name, topic in described.items()}, missing)
 
     def refuse_missing(self, found: Found) -> None:
         """BrokerError that names the first of what is not there, and what may have been meant."""
         for name, error in found.missing.items():
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise BrokerError(error.code, f"topic {name}: {error.context or error.policy.meaning}") from error
+                raise BrokerError(
+                    error.code, f"topic {name}: {error.context or error.policy.meaning}"
+                ) from error
             hint = f" ({error.context})" if "," in name else did_you_mean(name, self._topics().list_topics())
-            raise BrokerError(error.code, f"topic {name} is not in the cluster{hint or '; create it, or check its name'}") from error
+            raise BrokerError(
+                error.code, f"topic {name} is not in the cluster{hint or '; create it, or check its name'}"
+            ) from error
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> OffsetsByPartition:
         """First offset of each log."""
@@ -100,18 +115,22 @@ class Survey:
         return self.consumer.end_offsets(partitions)
 
     def look(self, partition: TopicPartition, offset: int, end: int) -> Sample | None:
-        """The first record batch that reaches to `offset` or beyond, if it begins before `end`; little more than it is fetched."""
+        """The first record batch that reaches to `offset` or beyond, if it begins before `end`;
+        little more than it is fetched."""
         if self._looker is None:
             self._looker = Consumer({**with_shipped_files(self._options.client), **ONE_BATCH})
         for table in self._looker.read_batches(partition, offset, end, self._options.poll_timeout_ms / 1000):
             if not table.num_rows:
                 continue
-            first, last, size_bytes = (table[name][0].as_py() for name in ("base_offset", "last_offset", "size_bytes"))
+            first, last, size_bytes = (
+                table[name][0].as_py() for name in ("base_offset", "last_offset", "size_bytes")
+            )
             return Sample(offset, first, last, size_bytes)
         return None
 
     def attempt(self, ask: Callable[[], T]) -> T:
-        """Asks again as often as `fetchOffset.numRetries` says; a wrong option is never asked twice."""
+        """Asks again as often as `fetchOffset.numRetries` says; a wrong option is never asked
+        twice."""
         for attempt in range(self._options.offset_attempts):
             try:
                 return ask()
@@ -143,7 +162,13 @@ class Survey:
 
     def _topics(self) -> Admin:
         if self._admin is None:
-            self._admin = Admin({name: value for name, value in with_shipped_files(self._options.client).items() if name in _ADMIN_KEYS})
+            self._admin = Admin(
+                {
+                    name: value
+                    for name, value in with_shipped_files(self._options.client).items()
+                    if name in _ADMIN_KEYS
+                }
+            )
         return self._admin
 
 

@@ -1,4 +1,5 @@
-"""From ranges of offsets to tasks: as many as Spark's connector makes, or about as heavy as each other."""
+"""From ranges of offsets to tasks: as many as Spark's connector makes, or about as heavy as each
+other."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from fairlead_kafka.spark.reading import TaskRanges
 from fairlead_kafka.spark.volume import Volume
 
 TASK_MIN_BYTES = 4 * MIB
-"""Ranges share a task up to this size, for a task costs about as much as reading so much; `minPartitions` goes over it."""
+"""Ranges share a task up to this size, for a task costs about as much as reading so much;
+`minPartitions` goes over it."""
 
 
 SLACK = 0.2
@@ -31,11 +33,15 @@ def plan_tasks(ranges: Iterable[OffsetRange], options: ReadOptions, volume: Volu
     if options.max_bytes_per_partition is not None:
         volume.learn(wanted)
         wanted = [piece for one in wanted for piece in _cut(one, options.max_bytes_per_partition, volume)]
-    return [TaskRanges((one,)) for one in split_ranges(wanted, options.min_partitions, options.max_records_per_partition)]
+    return [
+        TaskRanges((one,))
+        for one in split_ranges(wanted, options.min_partitions, options.max_records_per_partition)
+    ]
 
 
 def _balanced(ranges: list[OffsetRange], options: ReadOptions, volume: Volume) -> list[TaskRanges]:
-    """Ranges are laid end to end and cut where a task has its share; not for the sake of a little, so that most stay whole."""
+    """Ranges are laid end to end and cut where a task has its share; not for the sake of a little,
+    so that most stay whole."""
     total = sum(volume.size_bytes(one) for one in ranges)
     if options.min_partitions is not None:
         size = total / max(options.min_partitions, len(ranges))
@@ -48,7 +54,11 @@ def _balanced(ranges: list[OffsetRange], options: ReadOptions, volume: Volume) -
     records = 0
     for one in ranges:
         while one.size > 0:
-            end = one.end if share.fits(volume.size_bytes(one)) else max(one.start + 1, volume.offset_after(one, share.room))
+            end = (
+                one.end
+                if share.fits(volume.size_bytes(one))
+                else max(one.start + 1, volume.offset_after(one, share.room))
+            )
             taken = replace(one, end=min(one.end, end, one.start + records_max - records))
             tasks[-1].append(taken)
             records += taken.size
@@ -66,7 +76,11 @@ def _cut(one: OffsetRange, size_bytes: float, volume: Volume) -> list[OffsetRang
     count = min(one.size, ceil(total / size_bytes - 0.01))
     if count < 2:
         return [one]
-    bounds = [one.start, *(volume.offset_after(one, total * number / count) for number in range(1, count)), one.end]
+    bounds = [
+        one.start,
+        *(volume.offset_after(one, total * number / count) for number in range(1, count)),
+        one.end,
+    ]
     return [OffsetRange(one.partition, start, end) for start, end in pairwise(bounds) if start < end]
 
 

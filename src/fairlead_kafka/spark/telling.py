@@ -28,7 +28,8 @@ def tells_errors_first(cls: C) -> C:
 
 
 def told(error: FairleadError) -> FairleadError:
-    """The error without its traceback and its causes, which are a note on it: once, wherever it passes."""
+    """The error without its traceback and its causes, which are a note on it: once, wherever it
+    passes."""
     if not getattr(error, "__notes__", None):
         causes = [f"\nIt came of {_named(cause)}" for cause in _causes(error)]
         frames = "".join(traceback.format_tb(error.__traceback__))

@@ -1,4 +1,5 @@
-"""How many bytes lie between two offsets: learned from a few record batches of each partition, for offsets alone do not say.
+"""How many bytes lie between two offsets: learned from a few record batches of each partition, for
+offsets alone do not say.
 
 A record batch tells its first and last offset and its size, so a handful of them, spread over a
 range, tells what is really there: large records here, small ones there, and ranges that compaction
@@ -21,17 +22,20 @@ LOOKS_PER_RANGE = 5
 HEAVY_SHARE = 0.05
 """Share of all bytes: only ranges with so much of them are looked at closely."""
 CLOSER_LOOKS = 6
-"""How many more where neighbours differ most: at the edge of what compaction emptied, or of larger records."""
+"""How many more where neighbours differ most: at the edge of what compaction emptied, or of larger
+records."""
 CLOSER_SHARE = 0.1
 """A difference that matters: so much of the range's weight."""
 LOOKS_MAX = 64
-"""How many batches are fetched for one plan, however many partitions there are: a fraction of a second of the driver's time."""
+"""How many batches are fetched for one plan, however many partitions there are: a fraction of a
+second of the driver's time."""
 SAMPLES_PER_PARTITION_MAX = 32
 """How many batches are remembered of a partition; those at the lowest offsets go first."""
 
 
 class Sample(NamedTuple):
-    """One record batch, of offsets `first` to `last`: the first one that reaches to `asked` or beyond, so before it there is nothing."""
+    """One record batch, of offsets `first` to `last`: the first one that reaches to `asked` or
+    beyond, so before it there is nothing."""
 
     asked: int
     first: int
@@ -50,7 +54,8 @@ class Sample(NamedTuple):
 
 
 Look = Callable[[TopicPartition, int, int], Sample | None]
-"""look(partition, offset, end) fetches the first batch that reaches to `offset` or beyond; None if there is none before `end`."""
+"""look(partition, offset, end) fetches the first batch that reaches to `offset` or beyond; None if
+there is none before `end`."""
 
 
 class Part(NamedTuple):
@@ -75,7 +80,8 @@ class Volume:
         self._looks_left = 0
 
     def learn(self, ranges: Iterable[OffsetRange]) -> None:
-        """Look at batches of `ranges` where none is known nearby: once at each range, the longest first, then more closely."""
+        """Look at batches of `ranges` where none is known nearby: once at each range, the longest
+        first, then more closely."""
         wanted = sorted((one for one in ranges if one.size > 0), key=lambda one: -one.size)
         self._looks_left = LOOKS_MAX
         for one in wanted:
@@ -106,9 +112,14 @@ class Volume:
 
     def _doubtful(self, one: OffsetRange) -> int | None:
         """The middle between the two neighbours whose difference matters most; None if none does."""
-        samples = [sample for sample in self._samples.get(one.partition, ()) if one.start <= sample.asked < one.end]
+        samples = [
+            sample for sample in self._samples.get(one.partition, ()) if one.start <= sample.asked < one.end
+        ]
         doubts = [
-            ((after.asked - sample.last) / 2 * abs(sample.weight - after.weight_before), (sample.last + after.asked) // 2)
+            (
+                (after.asked - sample.last) / 2 * abs(sample.weight - after.weight_before),
+                (sample.last + after.asked) // 2,
+            )
             for sample, after in pairwise(samples)
         ]
         doubt, offset = max(doubts, default=(0.0, 0))
@@ -120,7 +131,9 @@ class Volume:
         `near`: how many offsets away counts as nearby.
         """
         samples = self._samples.setdefault(one.partition, [])
-        known = any(sample.asked - near <= offset <= max(sample.last, sample.asked + near) for sample in samples)
+        known = any(
+            sample.asked - near <= offset <= max(sample.last, sample.asked + near) for sample in samples
+        )
         if known or self._looks_left <= 0:
             return
         self._looks_left -= 1
@@ -128,7 +141,8 @@ class Volume:
         del samples[:-SAMPLES_PER_PARTITION_MAX]
 
     def _parts(self, one: OffsetRange) -> list[Part]:
-        """The range cut into the neighbourhoods of its samples, and each of these where its batch begins."""
+        """The range cut into the neighbourhoods of its samples, and each of these where its batch
+        begins."""
         known = self._samples.get(one.partition, [])
         before = [sample for sample in known if sample.asked <= one.start][-1:]
         samples = before + [sample for sample in known if one.start < sample.asked < one.end] or known[:1]
@@ -140,7 +154,11 @@ class Volume:
             weight = sample.weight if sample.size_bytes else self._average([known])
             left = weight if sample.first <= sample.asked else 0.0
             behind = max(sample.asked, sample.first)
-            for start, stop, each in ((begin, sample.asked, left), (sample.asked, sample.first, 0.0), (behind, end, weight)):
+            for start, stop, each in (
+                (begin, sample.asked, left),
+                (sample.asked, sample.first, 0.0),
+                (behind, end, weight),
+            ):
                 start, stop = max(start, begin, one.start), min(stop, end, one.end)
                 if start < stop:
                     parts.append(Part(start, stop, each))

@@ -19,7 +19,8 @@ so it does not wait for one."""
 
 
 def plan_write(options: WriteOptions) -> None:
-    """Raises what makes an exactly-once write impossible (`check_ready`). A topic that is not there is a warning: brokers may make it."""
+    """Raises what makes an exactly-once write impossible (`check_ready`). A topic that is not there
+    is a warning: brokers may make it."""
     if options.exactly_once is None and options.topic is None:
         return
     with Admin(settings_for("admin", options.client)) as admin:
@@ -42,7 +43,8 @@ def _warn_of_missing(admin: Admin, topic: str | None) -> None:
     except ItemsFailed as failed:
         if failed.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             LOGGER.warning(
-                "option topic: there is no topic %s yet%s; if the brokers create topics, it is made with their default of partitions",
+                "option topic: there is no topic %s yet%s; if the brokers create topics, it is made with "
+                "their default of partitions",
                 topic,
                 did_you_mean(topic, admin.list_topics()),
             )

@@ -23,25 +23,29 @@ class TaskWritten(WriterCommitMessage):
 
 @tells_errors_first
 class FairleadWriter(DataSourceArrowWriter):
-    """Writes rows to Kafka. A task that fails is retried by Spark and writes its rows again: at least once."""
+    """Writes rows to Kafka. A task that fails is retried by Spark and writes its rows again: at
+    least once."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
-        """Sends every batch and waits until all is acknowledged; raises the first delivery error, which fails the task."""
+        """Sends every batch and waits until all is acknowledged; raises the first delivery error,
+        which fails the task."""
         return write_at_least_once(self._options, iterator)
 
 
 @tells_errors_first
 class FairleadStreamWriter(DataSourceStreamArrowWriter):
-    """Writes the rows of micro-batches to Kafka. A task or a batch that Spark repeats is written again: at least once."""
+    """Writes the rows of micro-batches to Kafka. A task or a batch that Spark repeats is written
+    again: at least once."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
-        """Sends every batch and waits until all is acknowledged; raises the first delivery error, which fails the task."""
+        """Sends every batch and waits until all is acknowledged; raises the first delivery error,
+        which fails the task."""
         return write_at_least_once(self._options, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
@@ -52,6 +56,7 @@ class FairleadStreamWriter(DataSourceStreamArrowWriter):
 
 
 def write_at_least_once(options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> TaskWritten:
-    """Sends every batch with a producer of its own and waits until all is acknowledged; raises the first delivery error."""
+    """Sends every batch with a producer of its own and waits until all is acknowledged; raises the
+    first delivery error."""
     with task_producer(options.client) as producer:
         return TaskWritten(send_all(producer, options.topic, batches))

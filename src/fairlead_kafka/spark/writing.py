@@ -1,4 +1,5 @@
-"""Rows of Arrow record batches to records, whatever is promised about them: by topic, column by column, to `Producer.send_table`."""
+"""Rows of Arrow record batches to records, whatever is promised about them: by topic, column by
+column, to `Producer.send_table`."""
 
 from __future__ import annotations
 
@@ -13,12 +14,16 @@ from fairlead_kafka.base.errors import InvalidRecord
 from fairlead_kafka.client import Producer
 
 TABLES_UNDER_WAY_MAX = 64
-"""Tables whose acknowledgements are not looked at yet; buffer.memory bounds their bytes, this bounds their handles."""
+"""Tables whose acknowledgements are not looked at yet; buffer.memory bounds their bytes, this
+bounds their handles."""
 SENT_COLUMNS = ("key", "value", "headers", "partition")
 
 
 def send_all(
-    producer: Producer, topic: str | None, batches: Iterator[pa.RecordBatch], seen: Callable[[str, pa.RecordBatch], None] | None = None
+    producer: Producer,
+    topic: str | None,
+    batches: Iterator[pa.RecordBatch],
+    seen: Callable[[str, pa.RecordBatch], None] | None = None,
 ) -> int:
     """Submits every batch to `producer`, and waits until all is acknowledged; the number of rows.
 
@@ -41,7 +46,8 @@ def send_all(
 
 
 def rows_by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Spark's own batch by topic, its columns as they are; copied only where its rows go to several topics."""
+    """Spark's own batch by topic, its columns as they are; copied only where its rows go to several
+    topics."""
     rows = batch.select([name for name in SENT_COLUMNS if name in batch.schema.names])
     if topic is not None:
         yield topic, rows
@@ -49,7 +55,8 @@ def rows_by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[st
     topics = batch["topic"]
     if topics.null_count:
         raise InvalidRecord(
-            f"{topics.null_count} rows of a batch have a null topic; set the option topic, or give every row one in the column topic"
+            f"{topics.null_count} rows of a batch have a null topic; set the option topic, or give every row "
+            "one in the column topic"
         )
     names = pc.unique(topics).to_pylist()
     for name in names:

@@ -3,14 +3,15 @@
 Theory of operation. A `Cluster` hosts its brokers, each a machine (`broker`), in one of two ways
 behind one API (`handles`).
 
-- In one thread (`in_thread`): a broker is neither a process nor a thread, so three of them start in milliseconds. They call the
-  controller directly.
-- In processes (`in_process`): brokers use all cores, and `kill -9` is the real thing. The controller stays here, in the launcher, and is
-  reached through a local socket (`broker.control`). Broker processes (`broker_process`) are forked from a `nursery`, which has
-  loaded what they need; each has a `channel` to the launcher, and ends with it.
+- In one thread (`in_thread`): a broker is neither a process nor a thread, so three of them start in
+  milliseconds. They call the controller directly.
+- In processes (`in_process`): brokers use all cores, and `kill -9` is the real thing. The
+  controller stays here, in the launcher, and is reached through a local socket (`broker.control`).
+  Broker processes (`broker_process`) are forked from a `nursery`, which has loaded what they need;
+  each has a `channel` to the launcher, and ends with it.
 
-Either way they listen on real ports, and any Kafka client can talk to them. The metadata log is written by the cluster (`folder`),
-synchronously, before the answer that depends on it goes out.
+Either way they listen on real ports, and any Kafka client can talk to them. The metadata log is
+written by the cluster (`folder`), synchronously, before the answer that depends on it goes out.
 
     data_dir/lock            held while a cluster uses the folder
     data_dir/cluster.json    the brokers' ports, to be taken again
@@ -18,11 +19,13 @@ synchronously, before the answer that depends on it goes out.
     data_dir/broker-N/log/   the log of broker N (`fairlead_kafka.broker.log`)
     data_dir/security/       of a secured cluster: authority, certificates, users, files of settings
 
-`brokers` says how a broker is made and what its host is told of its connections. `securing` makes what a cluster needs to be secured by one
-word (`certificates`, `tokens`), and what its clients are configured with.
+`brokers` says how a broker is made and what its host is told of its connections. `securing` makes
+what a cluster needs to be secured by one word (`certificates`, `tokens`), and what its clients are
+configured with.
 
-Faults and life go through `cluster.broker(N)`: `slow`, `cut`, `fill_disk`, `heal`, `stop`, `kill`, `start`. A broker that starts again is a
-new machine over the same folder: what it knows, it read from disk.
+Faults and life go through `cluster.broker(N)`: `slow`, `cut`, `fill_disk`, `heal`, `stop`, `kill`,
+`start`. A broker that starts again is a new machine over the same folder: what it knows, it read
+from disk.
 
 `plugin` is for pytest, which imports it in every run where Fairlead is installed, so this package
 loads nothing before it is used.

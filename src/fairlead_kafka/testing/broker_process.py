@@ -3,7 +3,8 @@
     {"faults": {...}}   be slow, be cut off, have a full disk   → {}
     {"stop": true}      stop in good order                      → {}, and the process ends
 
-An answer with "error" says what went wrong. The process ends with the launcher, and with its broker.
+An answer with "error" says what went wrong. The process ends with the launcher, and with its
+broker.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from fairlead_kafka.testing.channel import Channel
 _logger = logging.getLogger("fairlead_kafka.testing")
 _WATCH_S = 1.0
 TIMEOUT_S = 60.0
-ERRORS: dict[str, type[FairleadError]] = {each.__name__: each for each in (ConfigError, ConnectionFailed, FairleadError, UsageError)}
+ERRORS: dict[str, type[FairleadError]] = {
+    each.__name__: each for each in (ConfigError, ConnectionFailed, FairleadError, UsageError)
+}
 """Errors that are sent to the launcher under their own name; others are sent as FairleadError."""
 
 

@@ -9,7 +9,13 @@ from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.broker import Broker
 from fairlead_kafka.broker.controller import ClusterView
-from fairlead_kafka.broker.listeners import Listener, between_brokers, listener_value, listeners_of, mechanism_between_brokers
+from fairlead_kafka.broker.listeners import (
+    Listener,
+    between_brokers,
+    listener_value,
+    listeners_of,
+    mechanism_between_brokers,
+)
 from fairlead_kafka.runtime import system_rng
 
 if TYPE_CHECKING:
@@ -36,7 +42,10 @@ def broker_transport(broker: Broker, view: ClusterView) -> ServerTransport | Non
     credentials = view.image.scram_credentials
     settings = view.broker_settings(broker.node_id)
     return ServerTransport(
-        settings, listeners, lambda mechanism, user: credentials.get((mechanism, user)), settings_between_brokers(settings)
+        settings,
+        listeners,
+        lambda mechanism, user: credentials.get((mechanism, user)),
+        settings_between_brokers(settings),
     )
 
 
@@ -61,7 +70,9 @@ def settings_between_brokers(settings: Settings) -> Settings | None:
     if mechanism is not None:
         config["sasl.mechanism"] = mechanism
         own = f"listener.name.{listener.name.lower()}.{mechanism.lower()}.sasl.jaas.config"
-        config["sasl.jaas.config"] = settings[own] if own in settings else listener_value(settings, listener.name, "sasl.jaas.config")
+        config["sasl.jaas.config"] = (
+            settings[own] if own in settings else listener_value(settings, listener.name, "sasl.jaas.config")
+        )
     known = {key.name for key in CLIENT_CONFIGS.scope("admin")}
     for key in known:
         if key.startswith("ssl.") and key in settings:

@@ -1,4 +1,5 @@
-"""A throw-away certificate authority, and files of its certificates as clients and brokers want them. Needs the extra `security`."""
+"""A throw-away certificate authority, and files of its certificates as clients and brokers want
+them. Needs the extra `security`."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ class Certificates:
         try:
             import trustme
         except ImportError:
-            raise ConfigError('certificates are made by the package trustme: pip install "fairlead-kafka[security]"') from None
+            raise ConfigError(
+                'certificates are made by the package trustme: pip install "fairlead-kafka[security]"'
+            ) from None
         self.folder = folder
         self.trust = folder / "authority.pem"
         """The authority's certificate, as PEM."""
@@ -41,7 +44,12 @@ class Certificates:
         """Path of a PEM file with a new key (PKCS #8) and its certificate chain, for these host
         names, addresses or e-mail addresses.
         """
-        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+        from cryptography.hazmat.primitives.serialization import (
+            Encoding,
+            NoEncryption,
+            PrivateFormat,
+            load_pem_private_key,
+        )
 
         end = datetime.datetime.now(datetime.UTC) - EXPIRED_SINCE
         dates = {"not_before": end - EXPIRED_SINCE, "not_after": end} if expired else {}
@@ -56,12 +64,20 @@ class Certificates:
 
     def pkcs12(self, pem: Path) -> Path:
         """A PKCS12 store, under PASSWORD, with the key and certificate chain of the file `pem`."""
-        from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
+        from cryptography.hazmat.primitives.serialization import (
+            BestAvailableEncryption,
+            load_pem_private_key,
+            pkcs12,
+        )
         from cryptography.x509 import load_pem_x509_certificates
 
         text = pem.read_bytes()
         key: Any = load_pem_private_key(text, None)
         own, *others = load_pem_x509_certificates(text)
         path = pem.with_suffix(".p12")
-        path.write_bytes(pkcs12.serialize_key_and_certificates(b"own", key, own, others, BestAvailableEncryption(PASSWORD.encode())))
+        path.write_bytes(
+            pkcs12.serialize_key_and_certificates(
+                b"own", key, own, others, BestAvailableEncryption(PASSWORD.encode())
+            )
+        )
         return path

@@ -1,4 +1,5 @@
-"""Messages between the launcher and its processes: JSON over a local socket pair, one message a line, at times with a socket attached."""
+"""Messages between the launcher and its processes: JSON over a local socket pair, one message a
+line, at times with a socket attached."""
 
 from __future__ import annotations
 

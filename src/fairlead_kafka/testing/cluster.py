@@ -1,4 +1,5 @@
-"""`Cluster`: a Kafka cluster for tests, laptops and CI, inside this process or with a process for each broker."""
+"""`Cluster`: a Kafka cluster for tests, laptops and CI, inside this process or with a process for
+each broker."""
 
 from __future__ import annotations
 
@@ -40,19 +41,22 @@ _PORTS_NAME = "cluster.json"
 class Cluster:
     """A cluster of `brokers` brokers, any Kafka client can use it at `bootstrap_servers`.
 
-    `data_dir`: where the data is kept; None: in a temporary folder that is removed by `close`. A cluster opened again over the same
-    folder has its topics, records, committed offsets and id, and its ports if they are free.
-    `config`: broker configs by Kafka's names, the same for all brokers (`docs/configuration.md`).
-    `port`: of the first broker, the next ones follow; 0: any free ports. `host`: the address to listen on.
-    `processes`: a process of its own for each broker, with the controller in this one; otherwise all live in one thread of this process.
-    `security`: "ssl", "sasl_plaintext" or "sasl_ssl": certificates and `users` (names, or name → password) are made, brokers reach each
-    other as the user `admin`, who may do everything, and `client_settings` gives clients what they need. Needs the extra `security`.
-    Other listeners are a matter of `config` (`listeners`, `advertised.listeners`; docs/security.md).
-    `racks`: where brokers stand (`broker.rack`), given out in turn: replicas are spread over them (KIP-36), and with
+    `data_dir`: where the data is kept; None: in a temporary folder that is removed by `close`. A
+    cluster opened again over the same folder has its topics, records, committed offsets and id, and
+    its ports if they are free. `config`: broker configs by Kafka's names, the same for all brokers
+    (`docs/configuration.md`). `port`: of the first broker, the next ones follow; 0: any free ports.
+    `host`: the address to listen on. `processes`: a process of its own for each broker, with the
+    controller in this one; otherwise all live in one thread of this process. `security`: "ssl",
+    "sasl_plaintext" or "sasl_ssl": certificates and `users` (names, or name → password) are made,
+    brokers reach each other as the user `admin`, who may do everything, and `client_settings` gives
+    clients what they need. Needs the extra `security`. Other listeners are a matter of `config`
+    (`listeners`, `advertised.listeners`; docs/security.md). `racks`: where brokers stand
+    (`broker.rack`), given out in turn: replicas are spread over them (KIP-36), and with
     `replica.selector.class` consumers read in their own (KIP-392).
 
-    Raises ConfigError for what is wrong with the arguments, UsageError if another cluster uses `data_dir`, ConnectionFailed if a port is
-    taken, FairleadError if the data on disk is damaged. All methods may be called from any thread.
+    Raises ConfigError for what is wrong with the arguments, UsageError if another cluster uses
+    `data_dir`, ConnectionFailed if a port is taken, FairleadError if the data on disk is damaged.
+    All methods may be called from any thread.
     """
 
     def __init__(
@@ -72,7 +76,9 @@ class Cluster:
         _check_arguments(brokers, port, host, given, security)
         self._racks = tuple(racks)
         self._temporary = data_dir is None
-        self._folder = Path(tempfile.mkdtemp(prefix="fairlead-")) if data_dir is None else Path(data_dir).absolute()
+        self._folder = (
+            Path(tempfile.mkdtemp(prefix="fairlead-")) if data_dir is None else Path(data_dir).absolute()
+        )
         self._lock = FolderLock(self._folder)
         self._host: SelectorHost | None = None
         self._metadata: MetadataFile | None = None
@@ -96,7 +102,9 @@ class Cluster:
             self.close()
             raise
 
-    def _open(self, brokers: int, settings: Settings, port: int, host: str, crossing: dict[str, Any] | None) -> None:
+    def _open(
+        self, brokers: int, settings: Settings, port: int, host: str, crossing: dict[str, Any] | None
+    ) -> None:
         ports = _ports_of(self._folder, brokers)
         self._metadata = MetadataFile(self._folder / "metadata.log", durable=not self._temporary)
         self._controller = Controller(settings, system_rng(), self._metadata.append, self._metadata.replace)
@@ -117,8 +125,14 @@ class Cluster:
             listeners = listeners_of(settings, node_id, host, port and port + node_id)
             where = Where(node_id, str(self._folder / f"broker-{node_id}"), host, listeners, rack)
             shared = self._processes
-            runner = BrokerInThread(loop, self._controller, where) if shared is None else BrokerInProcess(shared, where)
-            self._brokers.append(BrokerHandle(where, runner, _fixed(listeners), lambda: self._brokers, self._check))
+            runner = (
+                BrokerInThread(loop, self._controller, where)
+                if shared is None
+                else BrokerInProcess(shared, where)
+            )
+            self._brokers.append(
+                BrokerHandle(where, runner, _fixed(listeners), lambda: self._brokers, self._check)
+            )
         begun = [broker._begin(ports[broker.node_id]) for broker in self._brokers]
         for broker, start in zip(self._brokers, begun, strict=True):
             broker._finish_start(start)
@@ -165,7 +179,8 @@ class Cluster:
         return [] if self._securing is None else list(self._securing.passwords)
 
     def settings_file(self, user: str, *, mechanism: str | None = None) -> Path:
-        """A file of a user's settings, as `--command-config` and Java's tools take it. UsageError without security."""
+        """A file of a user's settings, as `--command-config` and Java's tools take it. UsageError
+        without security."""
         if self._securing is None:
             raise UsageError("this cluster is not secured; its clients need bootstrap.servers alone")
         return self._securing.write_settings(self.bootstrap_servers, user, mechanism)
@@ -187,12 +202,18 @@ class Cluster:
         return self._brokers[node_id]
 
     def create_topic(
-        self, name: str, partitions: Int32 = -1, replication_factor: Int32 = -1, configs: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        partitions: Int32 = -1,
+        replication_factor: Int32 = -1,
+        configs: Mapping[str, Any] | None = None,
     ) -> None:
         """Create a topic without a client; -1: as `num.partitions` and `default.replication.factor`
         say. BrokerError if it is refused.
         """
-        self._decide_one(CreateTopics([NewTopic(name, partitions, replication_factor, None, dict(configs or {}))]))
+        self._decide_one(
+            CreateTopics([NewTopic(name, partitions, replication_factor, None, dict(configs or {}))])
+        )
 
     def has_topic(self, name: str) -> bool:
         """True if there is a topic of this name."""
@@ -208,7 +229,9 @@ class Cluster:
         """
         if self._securing is None or not self._securing.protocol.startswith("SASL"):
             return
-        self._controller.alter_scram_credentials(self._securing.scram_alterations(self._controller.image.scram_credentials))
+        self._controller.alter_scram_credentials(
+            self._securing.scram_alterations(self._controller.image.scram_credentials)
+        )
 
     def _decide_one(self, decision: CreateTopics | DeleteTopics) -> None:
         self._check()
@@ -224,7 +247,8 @@ class Cluster:
             raise UsageError("this cluster is closed; make a new one")
 
     def restore(self) -> None:
-        """Heal all brokers, and start those that do not run: the cluster is whole again, whatever a test did to it."""
+        """Heal all brokers, and start those that do not run: the cluster is whole again, whatever a
+        test did to it."""
         self._check()
         for broker in self._brokers:
             broker.heal()
@@ -232,7 +256,8 @@ class Cluster:
             broker.start()
 
     def close(self) -> None:
-        """Stop all brokers; data in a temporary folder is removed, other data is synced to disk. Idempotent."""
+        """Stop all brokers; data in a temporary folder is removed, other data is synced to disk.
+        Idempotent."""
         with self._closing:
             if self._closed:
                 return
@@ -257,22 +282,30 @@ class Cluster:
         self._check()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:
         return f"<Cluster {'closed' if self._closed else self.bootstrap_servers}>"
 
 
-def _check_arguments(brokers: int, port: int, host: str, config: Mapping[str, Any], security: str | None) -> None:
+def _check_arguments(
+    brokers: int, port: int, host: str, config: Mapping[str, Any], security: str | None
+) -> None:
     if host in ("", "0.0.0.0", "::"):
         raise ConfigError(
-            f"host: clients are told to connect to it, so it must be an address they can reach, got {host!r}; to listen "
-            "everywhere, give the configs listeners=PLAINTEXT://0.0.0.0:9092 and advertised.listeners=PLAINTEXT://localhost:9092"
+            "host: clients are told to connect to it, so it must be an address they can reach, got "
+            f"{host!r}; to listen "
+            "everywhere, give the configs listeners=PLAINTEXT://0.0.0.0:9092 and "
+            "advertised.listeners=PLAINTEXT://localhost:9092"
         )
     if config.get("listeners") is not None and (security is not None or port):
         what = "security" if security is not None else "port"
-        raise ConfigError(f"{what}: the config listeners says where and how brokers listen; leave one of them out")
+        raise ConfigError(
+            f"{what}: the config listeners says where and how brokers listen; leave one of them out"
+        )
     if isinstance(brokers, bool) or not isinstance(brokers, int) or not 1 <= brokers <= 1000:
         raise ConfigError(f"brokers: must be a number from 1 to 1000, got {brokers!r}")
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_536 - brokers:
@@ -286,19 +319,29 @@ def _fixed(listeners: Sequence[Listener]) -> dict[str, int]:
 
 
 def _ports_of(folder: Path, brokers: int) -> list[dict[str, int]]:
-    """The ports the brokers had before, by listener. ConfigError if the data belongs to more brokers than are asked for."""
+    """The ports the brokers had before, by listener. ConfigError if the data belongs to more
+    brokers than are asked for."""
     path = folder / _PORTS_NAME
     if not path.exists():
         return [{}] * brokers
     try:
         ports = [_by_listener(entry) for entry in json.loads(path.read_text())["ports"]]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path}: not a file of a cluster's ports ({error}); delete it to have new ports") from None
+        raise ConfigError(
+            f"{path}: not a file of a cluster's ports ({error}); delete it to have new ports"
+        ) from None
     if len(ports) > brokers:
-        raise ConfigError(f"{folder} holds the data of {len(ports)} brokers; open it with {len(ports)} brokers or more, not {brokers}")
+        raise ConfigError(
+            f"{folder} holds the data of {len(ports)} brokers; open it with {len(ports)} brokers or more, "
+            f"not {brokers}"
+        )
     return ports + [{}] * (brokers - len(ports))
 
 
 def _by_listener(entry: Any) -> dict[str, int]:
     """The ports of one broker in the file, by listener; releases before 0.3 kept one port."""
-    return {DEFAULT_LISTENER: entry} if isinstance(entry, int) else {str(name): int(port) for name, port in entry.items()}
+    return (
+        {DEFAULT_LISTENER: entry}
+        if isinstance(entry, int)
+        else {str(name): int(port) for name, port in entry.items()}
+    )

@@ -28,7 +28,9 @@ class FolderLock:
             folder.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise ConfigError(f"data_dir {folder} cannot be used ({error.strerror}); name a folder that can be written to") from None
+            raise ConfigError(
+                f"data_dir {folder} cannot be used ({error.strerror}); name a folder that can be written to"
+            ) from None
         if fcntl is None:
             return
         try:
@@ -36,7 +38,8 @@ class FolderLock:
         except OSError:
             self.release()
             raise UsageError(
-                f"{folder} is in use by another cluster; close that one, or give this one a folder of its own (data_dir, --data-dir)"
+                f"{folder} is in use by another cluster; close that one, or give this one a folder of its "
+                "own (data_dir, --data-dir)"
             ) from None
 
     def release(self) -> None:
@@ -50,9 +53,11 @@ class FolderLock:
 
 
 class MetadataFile:
-    """The controller's log on disk. Written before the answer that depends on it goes out, and synced if `durable`.
+    """The controller's log on disk. Written before the answer that depends on it goes out, and
+    synced if `durable`.
 
-    Not an effect of a machine: the controller belongs to no broker, and its writes are few and small.
+    Not an effect of a machine: the controller belongs to no broker, and its writes are few and
+    small.
     """
 
     def __init__(self, path: Path, durable: bool) -> None:
@@ -61,7 +66,8 @@ class MetadataFile:
         self._descriptor: int | None = None
 
     def replay(self, controller: Controller) -> None:
-        """Rebuild the controller from the file, then replace the file by a snapshot. FairleadError if it is damaged."""
+        """Rebuild the controller from the file, then replace the file by a snapshot. FairleadError
+        if it is damaged."""
         if self._path.exists():
             try:
                 controller.replay(self._path.read_bytes())

@@ -68,7 +68,8 @@ class Runner(Protocol):
 
 @checked("__init__")
 class BrokerHandle:
-    """One broker of a `Cluster`: its faults, and its life. It keeps its port from start to start, and its faults until they are healed."""
+    """One broker of a `Cluster`: its faults, and its life. It keeps its port from start to start,
+    and its faults until they are healed."""
 
     def __init__(
         self,
@@ -129,7 +130,8 @@ class BrokerHandle:
     # --- Faults
 
     def slow(self, produce_service_time_ms: float = 0, latency_ms: float = 0) -> None:
-        """Make the broker slow until further notice; without arguments, or with zeros, it is fast again.
+        """Make the broker slow until further notice; without arguments, or with zeros, it is fast
+        again.
 
         `produce_service_time_ms`: the answer to each Produce request is held back for that time,
         and the connection meanwhile serves nothing else: one request after another, as in KIP-794's
@@ -139,23 +141,35 @@ class BrokerHandle:
         """
         if not (0 <= produce_service_time_ms <= SLOWEST_MS and 0 <= latency_ms <= SLOWEST_MS):
             raise ConfigError(
-                f"times must be 0 to {SLOWEST_MS} ms, got produce_service_time_ms={produce_service_time_ms}, latency_ms={latency_ms}"
+                f"times must be 0 to {SLOWEST_MS} ms, got produce_service_time_ms={produce_service_time_ms}, "
+                f"latency_ms={latency_ms}"
             )
-        self._change(lambda faults: replace(faults, produce_service_time_ms=produce_service_time_ms, latency_ms=latency_ms))
+        self._change(
+            lambda faults: replace(
+                faults, produce_service_time_ms=produce_service_time_ms, latency_ms=latency_ms
+            )
+        )
 
     def cut(self, from_: int | Literal["controller"] | None = None) -> None:
-        """Cut the links between this broker and broker `from_`, in both directions, until `heal`; clients still reach both.
+        """Cut the links between this broker and broker `from_`, in both directions, until `heal`;
+        clients still reach both.
 
-        None: between it and all other brokers. "controller": between it and the controller, which takes it for dead after
-        `broker.session.timeout.ms`; only where brokers run in processes of their own (UsageError). More calls cut more.
+        None: between it and all other brokers. "controller": between it and the controller, which
+        takes it for dead after `broker.session.timeout.ms`; only where brokers run in processes of
+        their own (UsageError). More calls cut more.
         """
         if from_ == CONTROLLER:
             self._change(lambda faults: replace(faults, cut_from_controller=True))
             return
         others = [other for other in self._others() if other is not self and from_ in (None, other.node_id)]
         if not others and from_ is not None:
-            raise UsageError(f"broker {self.node_id} cannot be cut off from {from_!r}: name the id of another broker, or 'controller'")
-        self._change(lambda faults: replace(faults, cut_from=faults.cut_from | {other.node_id for other in others}))
+            raise UsageError(
+                f"broker {self.node_id} cannot be cut off from {from_!r}: name the id of another broker, or "
+                "'controller'"
+            )
+        self._change(
+            lambda faults: replace(faults, cut_from=faults.cut_from | {other.node_id for other in others})
+        )
         for other in others:
             other._change(lambda faults: replace(faults, cut_from=faults.cut_from | {self.node_id}))
 

@@ -42,7 +42,9 @@ class Nursery:
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
-        path = os.pathsep.join([str(Path(fairlead_kafka.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        path = os.pathsep.join(
+            [str(Path(fairlead_kafka.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        )
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "fairlead_kafka.testing.nursery", str(theirs.fileno())],
@@ -205,7 +207,15 @@ def check_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """
     plain: dict[str, Any] = {}
     for key, value in config.items():
-        plain[key] = list(value) if isinstance(value, tuple) else value.reveal() if isinstance(value, Secret) else value
+        plain[key] = (
+            list(value)
+            if isinstance(value, tuple)
+            else value.reveal()
+            if isinstance(value, Secret)
+            else value
+        )
         if not isinstance(plain[key], str | int | float | bool | list | None):
-            raise FairleadError(f"config {key}: {value!r} cannot be given to another process; give it as text")
+            raise FairleadError(
+                f"config {key}: {value!r} cannot be given to another process; give it as text"
+            )
     return plain

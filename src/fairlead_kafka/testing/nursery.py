@@ -1,10 +1,11 @@
-"""The process that broker processes are forked from: what a broker needs is loaded once, and a broker starts in milliseconds.
+"""The process that broker processes are forked from: what a broker needs is loaded once, and a
+broker starts in milliseconds.
 
     launcher ──start it, once──▶ nursery ──fork──▶ broker process ◀──channel──▶ launcher
 
-It has one thread, so that a fork is safe, and loads nothing but what brokers run. In quiet moments it does what each broker would do when
-it first comes to it: make codecs. Brokers that start again have all that. It ends with the launcher, and
-its children end with it.
+It has one thread, so that a fork is safe, and loads nothing but what brokers run. In quiet moments
+it does what each broker would do when it first comes to it: make codecs. Brokers that start again
+have all that. It ends with the launcher, and its children end with it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,11 @@ def _chores() -> list[tuple[float, Callable[[], object]]]:
     start; each takes little time.
     """
     latest = [partial(prepare, key, api.high) for key, api in REGISTRY.items()]
-    others = [partial(prepare, key, version) for key, api in REGISTRY.items() for version in range(api.low, api.high)]
+    others = [
+        partial(prepare, key, version)
+        for key, api in REGISTRY.items()
+        for version in range(api.low, api.high)
+    ]
     return [
         *((0.0, chore) for chore in latest),
         *((OTHERS_AFTER_S, chore) for chore in others),

@@ -3,18 +3,18 @@
     def test_orders_arrive(kafka_cluster, kafka_topic):
         send(kafka_cluster.bootstrap_servers, kafka_topic, b"an order")
 
-| fixture | scope | value |
-|---|---|---|
-| kafka_cluster | session | a running `Cluster`; started when the first test asks for it |
-| kafka_bootstrap_servers | session | its `bootstrap_servers` |
-| kafka_client_settings | session | a function: what a client is configured with to come in as a user (`Cluster.client_settings`) |
-| kafka_topic | function | the name of a fresh topic, deleted after the test; whatever the test did to brokers is undone then |
+| fixture | scope | value | |---|---|---| | kafka_cluster | session | a running `Cluster`; started
+when the first test asks for it | | kafka_bootstrap_servers | session | its `bootstrap_servers` | |
+kafka_client_settings | session | a function: what a client is configured with to come in as a user
+(`Cluster.client_settings`) | | kafka_topic | function | the name of a fresh topic, deleted after
+the test; whatever the test did to brokers is undone then |
 
     @pytest.mark.kafka_topic(partitions=12, replication_factor=3, configs={"cleanup.policy": "compact"})
 
-Settings, each as an option of the command line and in the configuration file: `--kafka-brokers` and `kafka_brokers` (3),
-`--kafka-processes` and `kafka_processes` (all in one thread), `--kafka-config KEY=VALUE` and the lines of `kafka_config`,
-`--kafka-security` and `kafka_security` (none), `--kafka-user` and the lines of `kafka_users` (alice, bob).
+Settings, each as an option of the command line and in the configuration file: `--kafka-brokers` and
+`kafka_brokers` (3), `--kafka-processes` and `kafka_processes` (all in one thread), `--kafka-config
+KEY=VALUE` and the lines of `kafka_config`, `--kafka-security` and `kafka_security` (none),
+`--kafka-user` and the lines of `kafka_users` (alice, bob).
 """
 
 from __future__ import annotations
@@ -39,21 +39,61 @@ _numbers = itertools.count(1)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the command line and their counterparts in the configuration file."""
     group = parser.getgroup("fairlead", "Kafka cluster (fairlead)")
-    group.addoption("--kafka-brokers", type=int, metavar="N", help=f"Brokers of `kafka_cluster`; default: {_BROKERS}.")
-    group.addoption("--kafka-processes", action="store_true", default=None, help="Run each broker of `kafka_cluster` in its own process.")
-    group.addoption("--kafka-config", action="append", default=[], metavar="KEY=VALUE", help="A broker config; may be repeated.")
-    group.addoption("--kafka-security", metavar="PROTOCOL", help="ssl, sasl_plaintext or sasl_ssl: `kafka_cluster` is secured.")
-    group.addoption("--kafka-user", action="append", default=[], metavar="NAME", help="A user of a secured cluster; may be repeated.")
-    parser.addini("kafka_security", "ssl, sasl_plaintext or sasl_ssl: `kafka_cluster` is secured.", default="")
-    parser.addini("kafka_users", "Users of a secured `kafka_cluster`, one a line.", type="linelist", default=[])
+    group.addoption(
+        "--kafka-brokers", type=int, metavar="N", help=f"Brokers of `kafka_cluster`; default: {_BROKERS}."
+    )
+    group.addoption(
+        "--kafka-processes",
+        action="store_true",
+        default=None,
+        help="Run each broker of `kafka_cluster` in its own process.",
+    )
+    group.addoption(
+        "--kafka-config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="A broker config; may be repeated.",
+    )
+    group.addoption(
+        "--kafka-security",
+        metavar="PROTOCOL",
+        help="ssl, sasl_plaintext or sasl_ssl: `kafka_cluster` is secured.",
+    )
+    group.addoption(
+        "--kafka-user",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="A user of a secured cluster; may be repeated.",
+    )
+    parser.addini(
+        "kafka_security", "ssl, sasl_plaintext or sasl_ssl: `kafka_cluster` is secured.", default=""
+    )
+    parser.addini(
+        "kafka_users", "Users of a secured `kafka_cluster`, one a line.", type="linelist", default=[]
+    )
     parser.addini("kafka_brokers", "Brokers of `kafka_cluster`.", default=str(_BROKERS))
-    parser.addini("kafka_processes", "Run each broker of `kafka_cluster` in its own process.", type="bool", default=False)
-    parser.addini("kafka_config", "Broker configs of `kafka_cluster`, KEY=VALUE, one a line.", type="linelist", default=[])
+    parser.addini(
+        "kafka_processes",
+        "Run each broker of `kafka_cluster` in its own process.",
+        type="bool",
+        default=False,
+    )
+    parser.addini(
+        "kafka_config",
+        "Broker configs of `kafka_cluster`, KEY=VALUE, one a line.",
+        type="linelist",
+        default=[],
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and check the settings (pytest.UsageError)."""
-    config.addinivalue_line("markers", "kafka_topic(partitions, replication_factor, configs): what the fixture `kafka_topic` creates.")
+    config.addinivalue_line(
+        "markers",
+        "kafka_topic(partitions, replication_factor, configs): what the fixture `kafka_topic` creates.",
+    )
     _check(_settings(config))
 
 
@@ -100,9 +140,15 @@ def _wanted(marker: pytest.Mark | None) -> dict[str, Any]:
     """The mark's arguments for `Cluster.create_topic`; unknown ones fail the test."""
     if marker is None:
         return {}
-    wrong = [repr(value) for value in marker.args] + [f"{name}={value!r}" for name, value in marker.kwargs.items() if name not in _MARKED]
+    wrong = [repr(value) for value in marker.args] + [
+        f"{name}={value!r}" for name, value in marker.kwargs.items() if name not in _MARKED
+    ]
     if wrong:
-        pytest.fail(f"@pytest.mark.kafka_topic takes {', '.join(f'{name}=...' for name in _MARKED)}, not {', '.join(wrong)}", pytrace=False)
+        pytest.fail(
+            f"@pytest.mark.kafka_topic takes {', '.join(f'{name}=...' for name in _MARKED)}, not "
+            f"{', '.join(wrong)}",
+            pytrace=False,
+        )
     return dict(marker.kwargs)
 
 
@@ -111,11 +157,16 @@ def _written(wanted: dict[str, Any]) -> str:
 
 
 def _check(settings: dict[str, Any]) -> None:
-    """Refuse settings that no cluster can have, before any test runs. A run without settings of its own pays nothing for it."""
+    """Refuse settings that no cluster can have, before any test runs. A run without settings of its
+    own pays nothing for it."""
     if not 1 <= settings["brokers"] <= _BROKERS_MAX:
-        raise pytest.UsageError(f"kafka_brokers: must be a number from 1 to {_BROKERS_MAX}, got {settings['brokers']}")
+        raise pytest.UsageError(
+            f"kafka_brokers: must be a number from 1 to {_BROKERS_MAX}, got {settings['brokers']}"
+        )
     if settings["security"] not in _SECURITY:
-        raise pytest.UsageError(f"kafka_security: must be ssl, sasl_plaintext or sasl_ssl, got {settings['security']!r}")
+        raise pytest.UsageError(
+            f"kafka_security: must be ssl, sasl_plaintext or sasl_ssl, got {settings['security']!r}"
+        )
     if settings["config"]:
         from fairlead_kafka.base.config_broker import BROKER_CONFIGS
         from fairlead_kafka.base.errors import ConfigError
@@ -136,7 +187,9 @@ def _settings(config: pytest.Config) -> dict[str, Any]:
     try:
         number = int(config.getini("kafka_brokers")) if brokers is None else brokers
     except ValueError:
-        raise pytest.UsageError(f"kafka_brokers: must be a number, got {config.getini('kafka_brokers')!r}") from None
+        raise pytest.UsageError(
+            f"kafka_brokers: must be a number, got {config.getini('kafka_brokers')!r}"
+        ) from None
     if processes is None:
         try:
             processes = config.getini("kafka_processes")

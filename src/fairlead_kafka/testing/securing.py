@@ -1,11 +1,13 @@
-"""A cluster that is secured by one word: a throw-away authority, certificates, users, and the settings that clients need for them.
+"""A cluster that is secured by one word: a throw-away authority, certificates, users, and the
+settings that clients need for them.
 
     SSL             TLS; a client that shows the certificate of a user is that user
     SASL_PLAINTEXT  log-ins in the open, by every mechanism that the cluster has
     SASL_SSL        both
 
-Everything is in the folder `security` of the cluster's own: certificates and keys as PEM, a token for each user, and a file of settings for
-Java's tools and for `--command-config`. Of a folder that is kept the authority and the users are kept, too.
+Everything is in the folder `security` of the cluster's own: certificates and keys as PEM, a token
+for each user, and a file of settings for Java's tools and for `--command-config`. Of a folder that
+is kept the authority and the users are kept, too.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ class Securing:
     name or password.
     """
 
-    def __init__(self, protocol: str, folder: Path, users: Mapping[str, str] | Sequence[str], host: str) -> None:
+    def __init__(
+        self, protocol: str, folder: Path, users: Mapping[str, str] | Sequence[str], host: str
+    ) -> None:
         self.protocol = protocol.upper()
         if self.protocol not in PROTOCOLS or self.protocol == "PLAINTEXT":
             raise ConfigError(f"security: must be ssl, sasl_plaintext or sasl_ssl, got {protocol!r}")
@@ -78,8 +82,16 @@ class Securing:
             if not isinstance(name, str) or not name or not name.isprintable() or set(name) & set('",;=\\ '):
                 raise ConfigError(f'users: {name!r} must be a name without spaces and any of ",;=\\')
             password = given.get(name) or kept.get(name) or secrets.token_urlsafe(12)
-            if not isinstance(password, str) or not password.isprintable() or '"' in password or "\\" in password:
-                raise ConfigError(f"users: the password of {name} must be printable, without quotation marks and backslashes")
+            if (
+                not isinstance(password, str)
+                or not password.isprintable()
+                or '"' in password
+                or "\\" in password
+            ):
+                raise ConfigError(
+                    f"users: the password of {name} must be printable, without quotation marks and "
+                    "backslashes"
+                )
             found[name] = password
         with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
             json.dump(found, file)
@@ -110,7 +122,9 @@ class Securing:
             config |= {
                 "sasl.enabled.mechanisms": ",".join(MECHANISMS),
                 "sasl.mechanism.inter.broker.protocol": MECHANISMS[0],
-                "sasl.jaas.config": Secret(f"org.apache.kafka.common.security.scram.ScramLoginModule required {own};"),
+                "sasl.jaas.config": Secret(
+                    f"org.apache.kafka.common.security.scram.ScramLoginModule required {own};"
+                ),
                 f"listener.name.{listener}.plain.sasl.jaas.config": Secret(
                     f"org.apache.kafka.common.security.plain.PlainLoginModule required {own} {plain};"
                 ),
@@ -129,28 +143,41 @@ class Securing:
             for number, mechanism in SCRAM_MECHANISMS.items():
                 before = kept.get((mechanism, user))
                 salt = secrets.token_bytes(16) if before is None else before.salt
-                credential = _credential(mechanism, password, salt, ITERATIONS if before is None else before.iterations)
+                credential = _credential(
+                    mechanism, password, salt, ITERATIONS if before is None else before.iterations
+                )
                 if credential != before:
                     changed.append(ScramAlteration(user, number, credential))
         return changed
 
     # --- For clients
 
-    def client_settings(self, bootstrap: str, user: str | None, mechanism: str | None, style: Style) -> dict[str, Any]:
+    def client_settings(
+        self, bootstrap: str, user: str | None, mechanism: str | None, style: Style
+    ) -> dict[str, Any]:
         """A client's configs, in the names of `style`, to authenticate as `user`.
 
         UsageError if there is no such user or mechanism.
         """
         if user is not None and user not in self.passwords:
-            raise UsageError(f"there is no user {user!r}; this cluster has {', '.join(self.passwords)} (Cluster(users=...))")
+            raise UsageError(
+                f"there is no user {user!r}; this cluster has {', '.join(self.passwords)} "
+                "(Cluster(users=...))"
+            )
         if user is None and self._tokens is not None:
-            raise UsageError("clients of this cluster have to log in: say as whom, such as client_settings('admin')")
+            raise UsageError(
+                "clients of this cluster have to log in: say as whom, such as client_settings('admin')"
+            )
         if mechanism is not None and (self._tokens is None or mechanism not in MECHANISMS):
-            raise UsageError(f"there is no mechanism {mechanism!r}; a cluster with log-ins has {', '.join(MECHANISMS)}")
+            raise UsageError(
+                f"there is no mechanism {mechanism!r}; a cluster with log-ins has {', '.join(MECHANISMS)}"
+            )
         found = {"bootstrap.servers": bootstrap, "security.protocol": self.protocol}
         if self._certificates is not None:
             found |= _tls(
-                style, str(self._certificates.trust), None if user is None or self._tokens is not None else self._certificate(user)
+                style,
+                str(self._certificates.trust),
+                None if user is None or self._tokens is not None else self._certificate(user),
             )
         if self._tokens is not None and user is not None:
             found |= self._log_in(style, user, mechanism or MECHANISMS[0])
@@ -159,7 +186,10 @@ class Securing:
     def write_settings(self, bootstrap: str, user: str, mechanism: str | None) -> Path:
         """Path of a file of a user's settings, as Java's tools and `--command-config` take it."""
         path = self.folder / f"{user}.properties"
-        lines = "".join(f"{key}={value}\n" for key, value in self.client_settings(bootstrap, user, mechanism, "java").items())
+        lines = "".join(
+            f"{key}={value}\n"
+            for key, value in self.client_settings(bootstrap, user, mechanism, "java").items()
+        )
         with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
             file.write(lines)
         return path
@@ -177,7 +207,10 @@ class Securing:
         if style != "java":
             return {"sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password}
         kind = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
-        module = f'org.apache.kafka.common.security.{kind}LoginModule required username="{user}" password="{password}";'
+        module = (
+            f'org.apache.kafka.common.security.{kind}LoginModule required username="{user}" '
+            f'password="{password}";'
+        )
         return {"sasl.mechanism": mechanism, "sasl.jaas.config": module}
 
     def _token(self, style: Style, user: str) -> dict[str, Any]:
@@ -195,9 +228,11 @@ class Securing:
         path.write_text(token)
         return {
             "sasl.mechanism": "OAUTHBEARER",
-            "sasl.login.callback.handler.class": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+            "sasl.login.callback.handler.class": "org.apache.kafka.common.security.oauthbearer."
+            "OAuthBearerLoginCallbackHandler",
             "sasl.oauthbearer.token.endpoint.url": path.as_uri(),
-            "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+            "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule "
+            "required;",
         }
 
 

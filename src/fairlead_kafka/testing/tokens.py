@@ -1,4 +1,5 @@
-"""A throw-away issuer of tokens, for brokers with OAUTHBEARER that throw-away clusters have. Needs the extra `security`."""
+"""A throw-away issuer of tokens, for brokers with OAUTHBEARER that throw-away clusters have. Needs
+the extra `security`."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ class TokenIssuer:
     ConfigError if `cryptography` is not installed.
     """
 
-    def __init__(self, folder: Path, algorithm: str = "RS256", now_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, folder: Path, algorithm: str = "RS256", now_s: Callable[[], float] = time.time
+    ) -> None:
         """Make the first key.
 
         `now_s`: the clock, in seconds since 1970. ConfigError for an algorithm that brokers do not
@@ -44,7 +47,10 @@ class TokenIssuer:
         """
         self._key = _made_key(self.algorithm)
         self._key_id = f"key-{time.time_ns()}"
-        self._public = [*self._public[len(self._public) - keep :], {"kid": self._key_id, "use": "sig", **_public_fields(self._key)}]
+        self._public = [
+            *self._public[len(self._public) - keep :],
+            {"kid": self._key_id, "use": "sig", **_public_fields(self._key)},
+        ]
         self._path.write_text(json.dumps({"keys": self._public}))
 
     def issue(self, user: str, lifetime_s: float = 3600, **claims: Any) -> str:
@@ -55,7 +61,10 @@ class TokenIssuer:
         now_s = self._now_s()
         said = {"sub": user, "iat": int(now_s), "exp": int(now_s + lifetime_s), **claims}
         payload = {name: value for name, value in said.items() if value is not None}
-        signed = ".".join(_encoded(json.dumps(part).encode()) for part in ({"alg": self.algorithm, "kid": self._key_id}, payload))
+        signed = ".".join(
+            _encoded(json.dumps(part).encode())
+            for part in ({"alg": self.algorithm, "kid": self._key_id}, payload)
+        )
         return f"{signed}.{_encoded(self.sign(signed.encode()))}"
 
     def sign(self, data: bytes) -> bytes:
@@ -68,7 +77,10 @@ class TokenIssuer:
         digest = getattr(hashes, name)()
         if curve is not None:
             size = CURVES[curve][1]
-            return b"".join(number.to_bytes(size, "big") for number in decode_dss_signature(self._key.sign(data, ec.ECDSA(digest))))
+            return b"".join(
+                number.to_bytes(size, "big")
+                for number in decode_dss_signature(self._key.sign(data, ec.ECDSA(digest)))
+            )
         pads = padding.PKCS1v15() if family == "RS" else padding.PSS(padding.MGF1(digest), digest.digest_size)
         signature: bytes = self._key.sign(data, pads, digest)
         return signature
@@ -78,11 +90,17 @@ def _made_key(algorithm: str) -> Any:
     try:
         from cryptography.hazmat.primitives.asymmetric import ec, rsa
     except ImportError:
-        raise ConfigError('tokens are signed by the package cryptography: pip install "fairlead-kafka[security]"') from None
+        raise ConfigError(
+            'tokens are signed by the package cryptography: pip install "fairlead-kafka[security]"'
+        ) from None
     curve = ALGORITHMS[algorithm].curve
     if curve is None:
         return rsa.generate_private_key(_PUBLIC_EXPONENT, _RSA_BITS)
-    curves: dict[str, ec.EllipticCurve] = {"P-256": ec.SECP256R1(), "P-384": ec.SECP384R1(), "P-521": ec.SECP521R1()}
+    curves: dict[str, ec.EllipticCurve] = {
+        "P-256": ec.SECP256R1(),
+        "P-384": ec.SECP384R1(),
+        "P-521": ec.SECP521R1(),
+    }
     return ec.generate_private_key(curves[curve])
 
 
@@ -92,7 +110,12 @@ def _public_fields(key: Any) -> dict[str, str]:
     if hasattr(numbers, "n"):
         return {"kty": "RSA", "n": _number(numbers.n), "e": _number(numbers.e)}
     name, size = next((name, size) for name, (curve, size) in CURVES.items() if curve == numbers.curve.name)
-    return {"kty": "EC", "crv": name, "x": _encoded(numbers.x.to_bytes(size, "big")), "y": _encoded(numbers.y.to_bytes(size, "big"))}
+    return {
+        "kty": "EC",
+        "crv": name,
+        "x": _encoded(numbers.x.to_bytes(size, "big")),
+        "y": _encoded(numbers.y.to_bytes(size, "big")),
+    }
 
 
 def _number(value: int) -> str:

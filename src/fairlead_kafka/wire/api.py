@@ -109,7 +109,10 @@ CLIENT_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),  # 4 and above: brokers among themselves (KIP-890)
     ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
     ApiKey.END_TXN: (0, 4),  # 5 needs the transaction version 2 feature (KIP-890)
-    ApiKey.TXN_OFFSET_COMMIT: (3, 4),  # below 3 a group cannot refuse a member that it has replaced (KIP-447); 5: as above
+    ApiKey.TXN_OFFSET_COMMIT: (
+        3,
+        4,
+    ),  # below 3 a group cannot refuse a member that it has replaced (KIP-447); 5: as above
     ApiKey.DESCRIBE_ACLS: (1, 3),
     ApiKey.CREATE_ACLS: (1, 3),
     ApiKey.DELETE_ACLS: (1, 3),
@@ -128,7 +131,8 @@ CLIENT_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
     ApiKey.LIST_TRANSACTIONS: (0, 1),
 }
-"""Lowest and highest version of each API that our client sends; an API that is not here is not one the client uses."""
+"""Lowest and highest version of each API that our client sends; an API that is not here is not one
+the client uses."""
 
 
 def negotiate(api_key: int, offered: Mapping[int, tuple[int, int]], ceiling: int | None = None) -> int:
@@ -143,12 +147,16 @@ def negotiate(api_key: int, offered: Mapping[int, tuple[int, int]], ceiling: int
         raise UnsupportedVersion(f"this client never sends {name}; it has no entry in CLIENT_VERSIONS")
     theirs = offered.get(api_key)
     if theirs is None:
-        raise UnsupportedVersion(f"the broker does not serve {name} at all; its ApiVersions response does not list key {int(api_key)}")
+        raise UnsupportedVersion(
+            f"the broker does not serve {name} at all; its ApiVersions response does not list key "
+            f"{int(api_key)}"
+        )
     lowest = max(ours[0], theirs[0])
     highest = min(ours[1], theirs[1]) if ceiling is None else min(ours[1], theirs[1], ceiling)
     if lowest > highest:
         limit = "" if ceiling is None else f", and the caller needs a version of at most {ceiling}"
         raise UnsupportedVersion(
-            f"no version of {name} in common: this client speaks {ours[0]} to {ours[1]}, the broker {theirs[0]} to {theirs[1]}{limit}"
+            f"no version of {name} in common: this client speaks {ours[0]} to {ours[1]}, the broker "
+            f"{theirs[0]} to {theirs[1]}{limit}"
         )
     return highest

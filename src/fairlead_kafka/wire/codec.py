@@ -1,4 +1,5 @@
-"""Requests and responses to frames and back: the header rules, and one compiled codec per API, version and direction."""
+"""Requests and responses to frames and back: the header rules, and one compiled codec per API,
+version and direction."""
 
 from __future__ import annotations
 
@@ -71,7 +72,9 @@ def _decoder(api_key: int, version: int, direction: str) -> tuple[Any, int]:
     if api_key >= PRIVATE_FIRST:
         return (_decode_private_request if direction == REQUEST else decode_body), 0
     schema = load_schema(api_key, version, direction)
-    return compile_decoder(schema, REQUEST_ELEMENTS_MAX if direction == REQUEST else None), schema.header_version
+    return compile_decoder(
+        schema, REQUEST_ELEMENTS_MAX if direction == REQUEST else None
+    ), schema.header_version
 
 
 def _decode_private_request(data: memoryview, position: int) -> tuple[Message, int]:
@@ -79,7 +82,8 @@ def _decode_private_request(data: memoryview, position: int) -> tuple[Message, i
 
 
 def prepare(api_key: int, version: int) -> None:
-    """Make the codecs of a request and its response now; otherwise that is done when one is first needed."""
+    """Make the codecs of a request and its response now; otherwise that is done when one is first
+    needed."""
     for direction in (REQUEST, RESPONSE):
         _encoder(api_key, version, direction)
         _decoder(api_key, version, direction)
@@ -91,27 +95,37 @@ def forget() -> None:
     _decoder.cache_clear()
 
 
-def encode_request(api_key: int, version: int, correlation_id: int, client_id: str | None, message: ApiMessage) -> list[Buffer]:
-    """The request as buffers to write one after another, size prefix included; record buffers appear as they are.
+def encode_request(
+    api_key: int, version: int, correlation_id: int, client_id: str | None, message: ApiMessage
+) -> list[Buffer]:
+    """The request as buffers to write one after another, size prefix included; record buffers
+    appear as they are.
 
-    Fields that the version lacks are dropped, missing ones get the schema's default. Raises `UsageError` for a field name that no
-    version has or a value that does not fit its field, `UnsupportedVersion` for a version whose schema is not known.
-    One field moved under another name: from Fetch 15 on, a follower's `replica_id` is `replica_state.replica_id` (KIP-903); a follower
-    sets both, a consumer neither.
+    Fields that the version lacks are dropped, missing ones get the schema's default. Raises
+    `UsageError` for a field name that no version has or a value that does not fit its field,
+    `UnsupportedVersion` for a version whose schema is not known. One field moved under another
+    name: from Fetch 15 on, a follower's `replica_id` is `replica_state.replica_id` (KIP-903); a
+    follower sets both, a consumer neither.
     """
     encode, header_version = _encoder(api_key, version, REQUEST)
     client = b"" if client_id is None else client_id.encode()
     try:
-        header = _REQUEST_HEADER.pack(api_key, version, correlation_id, -1 if client_id is None else len(client)) + client
+        header = (
+            _REQUEST_HEADER.pack(api_key, version, correlation_id, -1 if client_id is None else len(client))
+            + client
+        )
     except struct.error as error:
-        sizes = f"correlation id {correlation_id} must fit int32, the length {len(client)} of the client id int16"
+        sizes = (
+            f"correlation id {correlation_id} must fit int32, the length {len(client)} of the client id int16"
+        )
         raise UsageError(f"{sizes}: {error}") from error
     frame: list[Buffer] = encode(message, header + b"\0" if header_version == 2 else header)
     return frame
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, message: ApiMessage) -> list[Buffer]:
-    """The response as buffers, size prefix included; `records` may be a buffer or a list of buffers, and is not copied.
+    """The response as buffers, size prefix included; `records` may be a buffer or a list of
+    buffers, and is not copied.
 
     Raises as `encode_request` does.
     """
@@ -122,7 +136,8 @@ def encode_response(api_key: int, version: int, correlation_id: int, message: Ap
 
 
 def response_correlation_id(frame: memoryview) -> int:
-    """The correlation id of a response frame (without its size prefix). Raises `DecodeError` if the frame is too short."""
+    """The correlation id of a response frame (without its size prefix). Raises `DecodeError` if the
+    frame is too short."""
     if len(frame) < 4:
         raise DecodeError(f"a response of {len(frame)} bytes has no room for its correlation id", len(frame))
     correlation_id: int = _CORRELATION_ID.unpack_from(frame)[0]
@@ -133,11 +148,15 @@ def response_correlation_id(frame: memoryview) -> int:
 def decode_response(api_key: int, version: int, frame: memoryview) -> Message: ...
 @overload
 def decode_response(api_key: int, version: int, frame: memoryview, expected: type[M]) -> M: ...
-def decode_response(api_key: int, version: int, frame: memoryview, expected: type[ApiMessage] = Message) -> ApiMessage:
-    """The message in a response frame (without its size prefix). Records are memoryviews into the frame.
+def decode_response(
+    api_key: int, version: int, frame: memoryview, expected: type[ApiMessage] = Message
+) -> ApiMessage:
+    """The message in a response frame (without its size prefix). Records are memoryviews into the
+    frame.
 
-    `expected` is the response's class in `wire.messages`, for type checkers alone: it is not looked at.
-    Raises `DecodeError` if the bytes are not such a response, `UnsupportedVersion` if its schema is not known.
+    `expected` is the response's class in `wire.messages`, for type checkers alone: it is not looked
+    at. Raises `DecodeError` if the bytes are not such a response, `UnsupportedVersion` if its
+    schema is not known.
     """
     decode, header_version = _decoder(api_key, version, RESPONSE)
     data = memoryview(frame)
@@ -147,10 +166,12 @@ def decode_response(api_key: int, version: int, frame: memoryview, expected: typ
 
 
 def peek_request(frame: memoryview) -> RequestHeader:
-    """The part of a request's header that every version of it has, whether or not the API and version are known.
+    """The part of a request's header that every version of it has, whether or not the API and
+    version are known.
 
-    A broker reads this first, so that it can answer a version it does not serve: for ApiVersions with a version 0 body that
-    carries error 35 and the range it does serve (KIP-511). Raises `DecodeError`.
+    A broker reads this first, so that it can answer a version it does not serve: for ApiVersions
+    with a version 0 body that carries error 35 and the range it does serve (KIP-511). Raises
+    `DecodeError`.
     """
     data = memoryview(frame)
     if len(data) < _REQUEST_HEADER.size:
@@ -174,13 +195,15 @@ def peek_request(frame: memoryview) -> RequestHeader:
 def decode_request(frame: memoryview, header: RequestHeader | None = None) -> Request[Message]: ...
 @overload
 def decode_request(frame: memoryview, header: RequestHeader, expected: type[M]) -> Request[M]: ...
-def decode_request(frame: memoryview, header: RequestHeader | None = None, expected: type[ApiMessage] = Message) -> Request[Any]:
-    """The request in a frame (without its size prefix); `header` is what `peek_request` gave, if it was asked already.
-    `expected` is as in `decode_response`.
+def decode_request(
+    frame: memoryview, header: RequestHeader | None = None, expected: type[ApiMessage] = Message
+) -> Request[Any]:
+    """The request in a frame (without its size prefix); `header` is what `peek_request` gave, if it
+    was asked already. `expected` is as in `decode_response`.
 
-    Records are memoryviews into the frame. Raises `DecodeError` if the bytes are not such a request or its arrays have more than
-    `limits.REQUEST_ELEMENTS_MAX` elements, `UnsupportedVersion` if its API or version is not known (`peek_request` then tells what to
-    answer, and to whom).
+    Records are memoryviews into the frame. Raises `DecodeError` if the bytes are not such a request
+    or its arrays have more than `limits.REQUEST_ELEMENTS_MAX` elements, `UnsupportedVersion` if its
+    API or version is not known (`peek_request` then tells what to answer, and to whom).
     """
     header = header or peek_request(frame)
     decode, header_version = _decoder(header.api_key, header.version, REQUEST)

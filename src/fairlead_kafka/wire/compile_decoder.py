@@ -1,9 +1,11 @@
-"""Writes, per schema, the source of a function that decodes it, and compiles it: `decode(data, position) -> Message`.
+"""Writes, per schema, the source of a function that decodes it, and compiles it: `decode(data,
+position) -> Message`.
 
-The function is straight-line code: neighbouring numbers are taken by one `struct` call, nested structures are loops in place,
-messages are made from a dict display. There is no per-field call and no reflection at run time. Every length is held against
-what is left of the frame before anything is taken for it, so that a list of claimed 2^31 elements is refused at once. Elements of
-arrays are counted in a request, for a few bytes of frame may be some hundred of memory.
+The function is straight-line code: neighbouring numbers are taken by one `struct` call, nested
+structures are loops in place, messages are made from a dict display. There is no per-field call and
+no reflection at run time. Every length is held against what is left of the frame before anything is
+taken for it, so that a list of claimed 2^31 elements is refused at once. Elements of arrays are
+counted in a request, for a few bytes of frame may be some hundred of memory.
 """
 
 from __future__ import annotations
@@ -16,16 +18,26 @@ from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.wire import primitives
 from fairlead_kafka.wire.lineage import lineage
-from fairlead_kafka.wire.schema import FIXED_FORMATS, FIXED_SIZES_BYTES, Field, Schema, Structure, minimum_field_bytes, minimum_size_bytes
+from fairlead_kafka.wire.schema import (
+    FIXED_FORMATS,
+    FIXED_SIZES_BYTES,
+    Field,
+    Schema,
+    Structure,
+    minimum_field_bytes,
+    minimum_size_bytes,
+)
 from fairlead_kafka.wire.source import Source, compile_function
 
 _TOO_SHORT = "the frame ends inside the {}"
 
 
 def compile_decoder(schema: Schema, elements_max: int | None = None) -> Any:
-    """`decode(data, position) -> Message`. The function raises `DecodeError`, and nothing else, for bytes that are not the schema's.
+    """`decode(data, position) -> Message`. The function raises `DecodeError`, and nothing else, for
+    bytes that are not the schema's.
 
-    With `elements_max` it gives `(Message, elements)`, how many elements all arrays have together, and more of them are a DecodeError.
+    With `elements_max` it gives `(Message, elements)`, how many elements all arrays have together,
+    and more of them are a DecodeError.
     """
     writer = _DecoderWriter(schema, elements_max)
     label = f"{schema.body.name} v{schema.version}"
@@ -48,11 +60,15 @@ def compile_decoder(schema: Schema, elements_max: int | None = None) -> Any:
             variable = writer.structure(schema.body, ())
             with source.block("if p != end:"):
                 source.line(f"raise DecodeError(f'{{end - p}} bytes are left over after the {label}', p)")
-            source.line(f"return {variable}" if elements_max is None else f"return {variable}, {elements_max} - room")
+            source.line(
+                f"return {variable}" if elements_max is None else f"return {variable}, {elements_max} - room"
+            )
         with source.block("except (IndexError, StructError):"):
             source.line(f"raise DecodeError({_TOO_SHORT.format(label)!r}, p) from None")
         with source.block("except UnicodeDecodeError as error:"):
-            source.line(f"raise DecodeError(f'text in the {label} is not UTF-8: {{error.reason}}', p) from None")
+            source.line(
+                f"raise DecodeError(f'text in the {label} is not UTF-8: {{error.reason}}', p) from None"
+            )
     return compile_function(source, "decode", f"{label} decoder")
 
 
@@ -78,7 +94,9 @@ class _DecoderWriter:
             self._variable_size(field, structure.flexible, variable, length, (*path, field.name))
         self._flush(run, "")
         fields = self.source.fresh("d")
-        self.source.line(f"{fields} = {{{', '.join(f'{name!r}: {variable}' for name, variable in variables.items())}}}")
+        self.source.line(
+            f"{fields} = {{{', '.join(f'{name!r}: {variable}' for name, variable in variables.items())}}}"
+        )
         if structure.flexible:
             self._tags(structure, fields, path)
         message = self.source.fresh("m")
@@ -94,7 +112,8 @@ class _DecoderWriter:
 
     @staticmethod
     def _length_format(field: Field, flexible: bool) -> str:
-        """The format of a fixed-size length in front of the field, if it has one: it is read along with the numbers before it."""
+        """The format of a fixed-size length in front of the field, if it has one: it is read along
+        with the numbers before it."""
         if field.kind == "structure" and not field.array:
             return "b" if field.nullable else ""
         if flexible:
@@ -102,7 +121,8 @@ class _DecoderWriter:
         return "h" if field.kind == "string" and not field.array else "i"
 
     def _flush(self, run: list[tuple[Field, str]], length_format: str) -> str:
-        """Read the fixed-size fields gathered so far and, with them, a length; returns the length's variable."""
+        """Read the fixed-size fields gathered so far and, with them, a length; returns the length's
+        variable."""
         formats = ["16s" if field.kind == "uuid" else FIXED_FORMATS[field.kind] for field, _ in run]
         targets = [variable for _, variable in run]
         if length_format:
@@ -119,7 +139,9 @@ class _DecoderWriter:
         run.clear()
         return "n" if length_format else ""
 
-    def _variable_size(self, field: Field, flexible: bool, variable: str, length: str, path: tuple[str, ...]) -> None:
+    def _variable_size(
+        self, field: Field, flexible: bool, variable: str, length: str, path: tuple[str, ...]
+    ) -> None:
         source = self.source
         if field.kind == "structure" and not field.array:
             self._single(field, variable, path)
@@ -132,7 +154,9 @@ class _DecoderWriter:
                 source.line("n, p = varint(data, p - 1)")
                 source.line("n -= 1")
                 if field.kind == "string" and not field.array:
-                    with source.block(f"if n > {self.string_max_bytes()}:"):  # as in Kafka's own readers: only the length is compact
+                    with source.block(
+                        f"if n > {self.string_max_bytes()}:"
+                    ):  # as in Kafka's own readers: only the length is compact
                         source.line(f"raise refuse({field.name!r}, n, p)")
         with source.block("if n < 0:"):
             if field.nullable:
@@ -162,7 +186,9 @@ class _DecoderWriter:
         source.line("q = p + n")
         with source.block("if q > end:"):
             source.line(f"raise refuse({field.name!r}, n, p)")
-        value = {"string": "str(data[p:q], 'utf-8')", "bytes": "bytes(data[p:q])", "records": "data[p:q]"}[field.kind]
+        value = {"string": "str(data[p:q], 'utf-8')", "bytes": "bytes(data[p:q])", "records": "data[p:q]"}[
+            field.kind
+        ]
         source.line(f"{variable} = {value}")
         source.line("p = q")
 
@@ -203,7 +229,9 @@ class _DecoderWriter:
             return
         self.source.line("room -= n")
         with self.source.block("if room < 0:"):
-            text = f"{field.name} has {{n}} elements, which makes more than {self._elements_max} in one message"
+            text = (
+                f"{field.name} has {{n}} elements, which makes more than {self._elements_max} in one message"
+            )
             self.source.line(f"raise DecodeError(f{text!r}, p)")
 
     def _element(self, element: Field, flexible: bool, path: tuple[str, ...]) -> str:
@@ -213,7 +241,9 @@ class _DecoderWriter:
         if element.kind in FIXED_SIZES_BYTES:
             self._flush([(element, variable)], "")
         else:
-            self._variable_size(element, flexible, variable, self._flush([], self._length_format(element, flexible)), path)
+            self._variable_size(
+                element, flexible, variable, self._flush([], self._length_format(element, flexible)), path
+            )
         return variable
 
     def _tags(self, structure: Structure, fields: str, path: tuple[str, ...]) -> None:
@@ -238,7 +268,10 @@ class _DecoderWriter:
                         variable = self._tagged(field, (*path, field.name))
                         source.line(f"{fields}[{field.name!r}] = {variable}")
                         with source.block(f"if p != {stop}:"):
-                            source.line(f"raise DecodeError(f'{field.name} does not fill its tagged field: {{{stop} - p}} bytes apart', p)")
+                            source.line(
+                                f"raise DecodeError(f'{field.name} does not fill its tagged field: {{{stop} "
+                                "- p} bytes apart', p)"
+                            )
                     keyword = "elif"
                 with source.block("else:"):
                     source.line(f"p = {stop}")

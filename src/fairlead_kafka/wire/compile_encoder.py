@@ -1,8 +1,10 @@
-"""Writes, per schema, the source of a function that encodes it, and compiles it: `encode(message, header) -> list of buffers`.
+"""Writes, per schema, the source of a function that encodes it, and compiles it: `encode(message,
+header) -> list of buffers`.
 
-The counterpart of `compile_decoder`: straight-line code, neighbouring numbers packed by one `struct` call. Record batches are put
-into the list of buffers as they are; everything between them is joined. A name that no version of a structure has raises
-`UsageError`; names that other versions have are dropped, and remembered so that the check stays one set operation.
+The counterpart of `compile_decoder`: straight-line code, neighbouring numbers packed by one
+`struct` call. Record batches are put into the list of buffers as they are; everything between them
+is joined. A name that no version of a structure has raises `UsageError`; names that other versions
+have are dropped, and remembered so that the check stays one set operation.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _NOT_ENCODABLE = "(StructError, TypeError, AttributeError, ValueError, OverflowE
 
 
 def compile_encoder(schema: Schema) -> Any:
-    """`encode(message, header) -> list[Buffer]`, with the size prefix. The function raises `UsageError` naming the field at fault."""
+    """`encode(message, header) -> list[Buffer]`, with the size prefix. The function raises
+    `UsageError` naming the field at fault."""
     writer = _EncoderWriter(schema.api_key, schema.direction)
     source = writer.source
     with source.block("def encode(m, header):"):
@@ -56,7 +59,8 @@ def _compile_structure(api_key: int, direction: str, structure: Structure, path:
 
 
 def _require(names: set[str], owner: Any, fields: dict[str, Any]) -> None:
-    """Check the names that this version does not have, and let them pass quickly from now on if another version has them."""
+    """Check the names that this version does not have, and let them pass quickly from now on if
+    another version has them."""
     for name in fields:
         if name not in names:
             owner.require(name)
@@ -91,7 +95,9 @@ class _EncoderWriter:
         blame = self.source.constant("diagnose", diagnose)
         structure = self.source.constant("structure", body)
         with self.source.block(f"except {_NOT_ENCODABLE} as error:"):
-            self.source.line(f"raise UsageError({label!r} + ': ' + {blame}({structure}, m, error)) from error")
+            self.source.line(
+                f"raise UsageError({label!r} + ': ' + {blame}({structure}, m, error)) from error"
+            )
 
     def structure(self, structure: Structure, path: tuple[str, ...], message: str) -> None:
         """Encode the message held by the variable `message`."""
@@ -131,7 +137,9 @@ class _EncoderWriter:
     def _flush(self, run: list[tuple[str, str]]) -> None:
         """Pack the numbers gathered so far."""
         if run:
-            pack = self.source.constant("pack", struct.Struct(">" + "".join(letter for letter, _ in run)).pack)
+            pack = self.source.constant(
+                "pack", struct.Struct(">" + "".join(letter for letter, _ in run)).pack
+            )
             self.source.line(f"{self._write}({pack}({', '.join(value for _, value in run)}))")
             run.clear()
 
@@ -145,7 +153,9 @@ class _EncoderWriter:
         varint = "string_varint" if letter == "h" else "varint"
         self.source.line(f"{self._write}(ONE_BYTE[n + 1] if n < 127 else {varint}(n + 1))")
 
-    def _variable_size(self, field: Field, flexible: bool, value: str, run: list[tuple[str, str]], path: tuple[str, ...]) -> None:
+    def _variable_size(
+        self, field: Field, flexible: bool, value: str, run: list[tuple[str, str]], path: tuple[str, ...]
+    ) -> None:
         source = self.source
         variable = source.fresh("v")
         source.line(f"{variable} = {value}")
@@ -174,14 +184,24 @@ class _EncoderWriter:
         with self.source.block(f"if {variable} is not None:"):
             self.structure(field.structure, path, variable)
 
-    def _content(self, field: Field, flexible: bool, variable: str, letter: str, run: list[tuple[str, str]], path: tuple[str, ...]) -> None:
+    def _content(
+        self,
+        field: Field,
+        flexible: bool,
+        variable: str,
+        letter: str,
+        run: list[tuple[str, str]],
+        path: tuple[str, ...],
+    ) -> None:
         source = self.source
         if field.array:
             source.line(f"n = len({variable})")
             self._length(flexible, letter, run)
             self._elements(field, flexible, variable, path)
         elif field.kind == "records":
-            source.line(f"n = {variable}.nbytes if type({variable}) is memoryview else record_size_bytes({variable})")
+            source.line(
+                f"n = {variable}.nbytes if type({variable}) is memoryview else record_size_bytes({variable})"
+            )
             self._length(flexible, letter, run)
             source.line("chunk = join(parts)")
             source.line("parts.clear()")
@@ -204,7 +224,10 @@ class _EncoderWriter:
             letter = FIXED_FORMATS[field.kind]
             short = f"pack_short_{letter}"
             source.names.setdefault(short, primitives.packers(letter))
-            source.line(f"{self._write}({short}[n](*{variable}) if n < {primitives.SHORT_LIST} else pack(f'>{{n}}{letter}', *{variable}))")
+            source.line(
+                f"{self._write}({short}[n](*{variable}) if n < {primitives.SHORT_LIST} else "
+                f"pack(f'>{{n}}{letter}', *{variable}))"
+            )
             return
         item = source.fresh("i")
         with source.block(f"for {item} in {variable}:"):
@@ -234,7 +257,8 @@ class _EncoderWriter:
 
     @staticmethod
     def _differs(field: Field, variable: str) -> str:
-        """A cheap test that a tagged value is not its default; a default must not be written (KIP-482)."""
+        """A cheap test that a tagged value is not its default; a default must not be written
+        (KIP-482)."""
         if field.default is ... or field.default is None:
             return ""
         if field.array:
@@ -242,13 +266,16 @@ class _EncoderWriter:
         return f" and {variable} != {'NO_UUID' if field.kind == 'uuid' else repr(field.default)}"
 
     def _default_body(self, field: Field, path: tuple[str, ...]) -> bytes | None:
-        """The bytes of a structure at its defaults: comparing bytes is comparing every field, defaults filled in."""
+        """The bytes of a structure at its defaults: comparing bytes is comparing every field,
+        defaults filled in."""
         if field.default is not ... or field.structure is None:
             return None
         encoded: bytes = _compile_structure(self._api_key, self._direction, field.structure, path)(Message())
         return encoded
 
-    def _tag(self, field: Field, variable: str, tags: str, default: bytes | None, path: tuple[str, ...]) -> None:
+    def _tag(
+        self, field: Field, variable: str, tags: str, default: bytes | None, path: tuple[str, ...]
+    ) -> None:
         source = self.source
         parts = source.fresh("parts")
         source.line(f"{parts} = []")

@@ -20,7 +20,8 @@ _EXPECTED = {
 
 
 def diagnose(body: Structure, message: Any, error: Exception) -> str:
-    """A sentence that names the first field that does not fit; the error's own words if every field seems to."""
+    """A sentence that names the first field that does not fit; the error's own words if every field
+    seems to."""
     return _structure_fault(body, message, "") or str(error)
 
 
@@ -29,7 +30,9 @@ def _structure_fault(structure: Structure, message: Any, path: str) -> str | Non
         return f"{path or 'the body'} must be a Message, not {message!r}"
     for field in structure.fields:
         if field.name in message.__dict__:
-            fault = _field_fault(field, structure.flexible, message.__dict__[field.name], f"{path}.{field.name}".lstrip("."))
+            fault = _field_fault(
+                field, structure.flexible, message.__dict__[field.name], f"{path}.{field.name}".lstrip(".")
+            )
             if fault:
                 return fault
     return None
@@ -40,7 +43,11 @@ def _field_fault(field: Field, flexible: bool, value: Any, path: str) -> str | N
         return None
     if not field.array:
         return _value_fault(field, flexible, value, path)
-    if value is None or isinstance(value, (str, bytes)) or not (hasattr(value, "__len__") and hasattr(value, "__iter__")):
+    if (
+        value is None
+        or isinstance(value, (str, bytes))
+        or not (hasattr(value, "__len__") and hasattr(value, "__iter__"))
+    ):
         return f"{path} must be a list, not {value!r}"
     for index, element in enumerate(value):
         fault = _value_fault(field, flexible, element, f"{path}[{index}]")
@@ -66,5 +73,7 @@ def _value_fault(field: Field, flexible: bool, value: Any, path: str) -> str | N
         if size_bytes > STRING_MAX_BYTES:
             return f"{path} is {size_bytes} bytes of UTF-8; Kafka carries at most {STRING_MAX_BYTES}"
         return None
-    accepted: tuple[type, ...] = {"string": (), "uuid": (UUID,)}.get(field.kind, (bytes, bytearray, memoryview, list, tuple))
+    accepted: tuple[type, ...] = {"string": (), "uuid": (UUID,)}.get(
+        field.kind, (bytes, bytearray, memoryview, list, tuple)
+    )
     return None if isinstance(value, accepted) else f"{path} must be {_EXPECTED[field.kind]}, not {value!r}"

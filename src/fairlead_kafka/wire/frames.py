@@ -12,7 +12,11 @@ LONG_FRAME_BYTES = RECEIVE_CHUNK_BYTES
 one that comes in a few pieces is joined."""
 _SIZE = struct.Struct(">i")
 _STRANGERS = (
-    (b"\x16\x03", "a TLS handshake; the peer expects TLS here (security.protocol=SSL) and this is a plaintext connection"),
+    (
+        b"\x16\x03",
+        "a TLS handshake; the peer expects TLS here (security.protocol=SSL) and this is a plaintext "
+        "connection",
+    ),
     (b"\x15\x03", "a TLS alert; this plaintext connection leads to a TLS listener"),
     (b"GET ", "an HTTP request"),
     (b"POST", "an HTTP request"),
@@ -23,8 +27,9 @@ _STRANGERS = (
 class FrameReader:
     """Cuts a stream of bytes into frames: a signed 32-bit size, then that many bytes.
 
-    A frame that arrives inside one piece is a view into it; one that is spread over several is joined once. Memory is taken as bytes
-    arrive, never by the size a peer claims; but `room` sets address space apart for one long frame, which becomes memory as it fills.
+    A frame that arrives inside one piece is a view into it; one that is spread over several is
+    joined once. Memory is taken as bytes arrive, never by the size a peer claims; but `room` sets
+    address space apart for one long frame, which becomes memory as it fills.
     """
 
     def __init__(self, limit_bytes: int = FRAME_SIZE_MAX_BYTES) -> None:
@@ -40,14 +45,16 @@ class FrameReader:
     def feed(self, data: bytes | bytearray | memoryview) -> list[memoryview]:
         """The frames that `data` completes, without their size prefix.
 
-        Raises `DecodeError` for a negative size or one above the limit, with the position in the bytes at hand; the stream is
-        of no use from then on, and every further call raises the same.
+        Raises `DecodeError` for a negative size or one above the limit, with the position in the
+        bytes at hand; the stream is of no use from then on, and every further call raises the same.
         """
         if self._broken is not None:
             raise self._broken
         if self._gathered is not None:
             return self._gather(self._gathered, memoryview(data))
-        piece = data if type(data) is bytes else bytes(data)  # frames are views: what they view must never change
+        piece = (
+            data if type(data) is bytes else bytes(data)
+        )  # frames are views: what they view must never change
         held_bytes = self.held_bytes + len(piece)
         if held_bytes < self._wanted_bytes:
             if piece:

@@ -1,4 +1,5 @@
-"""One structure through all versions of its API: which field names have ever existed, and what a missing one means.
+"""One structure through all versions of its API: which field names have ever existed, and what a
+missing one means.
 
 An encoder drops a field that its version lacks, but a name that no version has is a mistake and
 must not pass; a decoded message has defaults for fields that its version lacks. Both ask here,
@@ -19,7 +20,8 @@ from fairlead_kafka.wire.schemas import load_schema, versions_of
 
 
 class Lineage:
-    """The structure at `path` (field names from the body down) in every version of one direction of an API."""
+    """The structure at `path` (field names from the body down) in every version of one direction of
+    an API."""
 
     def __init__(self, api_key: int, direction: str, path: tuple[str, ...]) -> None:
         self._place = (api_key, direction, path)
@@ -27,15 +29,22 @@ class Lineage:
         lowest, highest = versions_of(api_key)
         self._versions = range(highest, lowest - 1, -1)
         name = next((structure.name for structure in self._structures()), "Message")
-        self.message_class: type[Message] = type(name, (Message,), {"_default_of": staticmethod(self.default_of)})
+        self.message_class: type[Message] = type(
+            name, (Message,), {"_default_of": staticmethod(self.default_of)}
+        )
 
     def _structures(self) -> Iterator[Structure]:
-        """The structure in each version that has it, newest first; schemas load as the caller goes on asking."""
+        """The structure in each version that has it, newest first; schemas load as the caller goes
+        on asking."""
         api_key, direction, path = self._place
         for version in self._versions:
             structure: Structure | None = load_schema(api_key, version, direction).body
             for name in path:
-                structure = next((field.structure for field in structure.fields if field.name == name), None) if structure else None
+                structure = (
+                    next((field.structure for field in structure.fields if field.name == name), None)
+                    if structure
+                    else None
+                )
             if structure is not None:
                 yield structure
 

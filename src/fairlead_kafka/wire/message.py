@@ -9,12 +9,14 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class ApiMessage:
-    """A bag of attributes named as Kafka's JSON definitions name them, in snake_case: `Message(topics=[Message(name="a")])`.
+    """A bag of attributes named as Kafka's JSON definitions name them, in snake_case:
+    `Message(topics=[Message(name="a")])`.
 
-    Numbers (error codes, durations and times in ms included) are ints, text is str, arrays are lists, ids are `uuid.UUID` (all zeros
-    for none), nested structures are Messages; record batches are buffers. A decoded message gives the schema's default for a field
-    that its version does not carry, so a reader need not know which version it got; for any other name it raises `AttributeError`.
-    Two messages are equal if they agree in every field that either of them holds.
+    Numbers (error codes, durations and times in ms included) are ints, text is str, arrays are
+    lists, ids are `uuid.UUID` (all zeros for none), nested structures are Messages; record batches
+    are buffers. A decoded message gives the schema's default for a field that its version does not
+    carry, so a reader need not know which version it got; for any other name it raises
+    `AttributeError`. Two messages are equal if they agree in every field that either of them holds.
     """
 
     __hash__ = None  # type: ignore[assignment]
@@ -29,7 +31,10 @@ class ApiMessage:
             # Reached only for names that are not in __dict__.
             default_of = type(self)._default_of
             if default_of is None or name.startswith("_"):
-                raise AttributeError(f"{type(self).__name__} has no field {name!r}; it holds {', '.join(self.__dict__) or 'none'}")
+                raise AttributeError(
+                    f"{type(self).__name__} has no field {name!r}; it holds "
+                    f"{', '.join(self.__dict__) or 'none'}"
+                )
             return default_of(name)
 
     def __eq__(self, other: object) -> bool:
@@ -44,7 +49,8 @@ class ApiMessage:
         return _restore, (self.__dict__,)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        return f"{type(self).__name__}({fields})"
 
 
 class RequestMessage(ApiMessage, Generic[R_co]):

@@ -1,7 +1,9 @@
-"""Kafka's requests and responses by name: `FetchRequest(max_wait_ms=500, topics=[FetchRequest.FetchTopic(topic="a")])`.
+"""Kafka's requests and responses by name: `FetchRequest(max_wait_ms=500,
+topics=[FetchRequest.FetchTopic(topic="a")])`.
 
-`messages.pyi` beside this file has their fields for type checkers; it is written by `src/schemas/stubs.py`. At run time a class is made
-when it is first named, and holds whatever it is given: the codec checks the names of fields.
+`messages.pyi` beside this file has their fields for type checkers; it is written by
+`src/schemas/stubs.py`. At run time a class is made when it is first named, and holds whatever it is
+given: the codec checks the names of fields.
 """
 
 from __future__ import annotations

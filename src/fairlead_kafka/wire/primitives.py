@@ -41,7 +41,8 @@ def encode_string_varint(value: int) -> bytes:
 
 
 def decode_varint(data: Any, position: int) -> tuple[int, int]:
-    """(value, position after it). Raises `DecodeError` if it is longer than five bytes or above 2^32-1, IndexError if data ends."""
+    """(value, position after it). Raises `DecodeError` if it is longer than five bytes or above
+    2^32-1, IndexError if data ends."""
     value = shift = 0
     start = position
     while True:
@@ -65,13 +66,17 @@ def skip_tags(data: Any, position: int, count: int) -> int:
         size_bytes, position = decode_varint(data, position)
         position += size_bytes
         if position > end:
-            raise DecodeError(f"a tagged field of {size_bytes} bytes ends {position - end} bytes after the frame", position - size_bytes)
+            raise DecodeError(
+                f"a tagged field of {size_bytes} bytes ends {position - end} bytes after the frame",
+                position - size_bytes,
+            )
     return position
 
 
 @lru_cache(maxsize=4096)
 def decode_uuid(raw: bytes) -> UUID:
-    """An id from its 16 bytes; there are few ids and many mentions of them, and making one costs a microsecond."""
+    """An id from its 16 bytes; there are few ids and many mentions of them, and making one costs a
+    microsecond."""
     return UUID(bytes=raw)
 
 
@@ -96,7 +101,8 @@ def append_records(frame: list[Any], records: Any) -> None:
 
 
 def unpackers(letter: str) -> list[Any]:
-    """Readers of lists of numbers by their length, for the short ones, which nearly all are (replicas, in-sync replicas)."""
+    """Readers of lists of numbers by their length, for the short ones, which nearly all are
+    (replicas, in-sync replicas)."""
     return [struct.Struct(f">{count}{letter}").unpack_from for count in range(SHORT_LIST)]
 
 
@@ -106,7 +112,8 @@ def packers(letter: str) -> list[Any]:
 
 
 def refuse_length(what: str, length: int, position: int) -> DecodeError:
-    """The error for a length that cannot be: negative, or more than the rest of the frame could hold."""
+    """The error for a length that cannot be: negative, or more than the rest of the frame could
+    hold."""
     return DecodeError(f"{what} claims a length of {length}, which cannot be", position)
 
 

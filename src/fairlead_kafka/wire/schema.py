@@ -1,4 +1,5 @@
-"""A message's schema as plain data: what the compilers of decoders and encoders read. It knows nothing of where schemas come from."""
+"""A message's schema as plain data: what the compilers of decoders and encoders read. It knows
+nothing of where schemas come from."""
 
 from __future__ import annotations
 
@@ -14,17 +15,27 @@ FIXED_FORMATS = {
     "float64": "d",
 }
 """Kinds that `struct` packs, and their format letters. All numbers on the wire are big-endian."""
-FIXED_SIZES_BYTES = {"bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "float64": 8, "uuid": 16}
+FIXED_SIZES_BYTES = {
+    "bool": 1,
+    "int8": 1,
+    "int16": 2,
+    "uint16": 2,
+    "int32": 4,
+    "int64": 8,
+    "float64": 8,
+    "uuid": 16,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """One field of a structure in one version.
 
-    `kind` is a key of `FIXED_SIZES_BYTES`, or "string", "bytes", "records", "structure". If `array` is true the field is a list of
-    that kind and `nullable` speaks of the list. `tag` is None for a field in sequence, else its tag (KIP-482). `default` is
-    what the schema names, or a zero of the kind; for lists it is `()` or None, for a structure that is not nullable it is `...`
-    (the structure with every field at its default).
+    `kind` is a key of `FIXED_SIZES_BYTES`, or "string", "bytes", "records", "structure". If `array`
+    is true the field is a list of that kind and `nullable` speaks of the list. `tag` is None for a
+    field in sequence, else its tag (KIP-482). `default` is what the schema names, or a zero of the
+    kind; for lists it is `()` or None, for a structure that is not nullable it is `...` (the
+    structure with every field at its default).
     """
 
     name: str
@@ -38,7 +49,8 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """One structure in one version. `flexible`: compact lengths, and a section of tagged fields at the end (KIP-482)."""
+    """One structure in one version. `flexible`: compact lengths, and a section of tagged fields at
+    the end (KIP-482)."""
 
     name: str
     flexible: bool
@@ -50,12 +62,15 @@ class Structure:
 
     def tagged(self) -> list[Field]:
         """The tagged fields by rising tag, as they must be written."""
-        return sorted((field for field in self.fields if field.tag is not None), key=lambda field: field.tag or 0)
+        return sorted(
+            (field for field in self.fields if field.tag is not None), key=lambda field: field.tag or 0
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One direction of one version of an API. `header_version`: 1 or 2 for requests, 0 or 1 for responses."""
+    """One direction of one version of an API. `header_version`: 1 or 2 for requests, 0 or 1 for
+    responses."""
 
     api_key: int
     version: int
@@ -65,7 +80,8 @@ class Schema:
 
 
 def minimum_size_bytes(structure: Structure) -> int:
-    """The fewest bytes a structure can take; a list's claimed length is judged by it before anything is allocated."""
+    """The fewest bytes a structure can take; a list's claimed length is judged by it before
+    anything is allocated."""
     size_bytes = 1 if structure.flexible else 0
     for field in structure.sequence():
         size_bytes += minimum_field_bytes(field, structure.flexible)

@@ -1,9 +1,11 @@
-"""Every message's schema, read from `schemas.txt`: a line for each API, direction and range of versions in which it is the same.
+"""Every message's schema, read from `schemas.txt`: a line for each API, direction and range of
+versions in which it is the same.
 
-A line is `API_KEY DIRECTION LOWEST HIGHEST HEADER_VERSION BODY`, the body in JSON: a structure is {name, flexible, fields}, a field
-{name, kind} and, where they are not what most have, `array`, `nullable`, `tag`, `default` (otherwise the zero of its kind) and `structure`.
-The file is written by `src/schemas/from_kio.py`, and a test compares it with Kafka's definitions. A line is decoded when somebody asks
-for its version.
+A line is `API_KEY DIRECTION LOWEST HIGHEST HEADER_VERSION BODY`, the body in JSON: a structure is
+{name, flexible, fields}, a field {name, kind} and, where they are not what most have, `array`,
+`nullable`, `tag`, `default` (otherwise the zero of its kind) and `structure`. The file is written
+by `src/schemas/from_kio.py`, and a test compares it with Kafka's definitions. A line is decoded
+when somebody asks for its version.
 """
 
 from __future__ import annotations
@@ -19,38 +21,55 @@ from fairlead_kafka.wire.schema import Field, Schema, Structure
 
 REQUEST, RESPONSE = "request", "response"
 _NO_UUID = UUID(int=0)
-ZEROS: dict[str, object] = {"bool": False, "float64": 0.0, "uuid": _NO_UUID, "string": "", "bytes": b"", "records": b"", "structure": ...}
+ZEROS: dict[str, object] = {
+    "bool": False,
+    "float64": 0.0,
+    "uuid": _NO_UUID,
+    "string": "",
+    "bytes": b"",
+    "records": b"",
+    "structure": ...,
+}
 """The zero of each kind; of those that are not here it is 0."""
 
 
 @cache
 def versions_of(api_key: int) -> tuple[int, int]:
-    """Lowest and highest version of an API whose schemas are known. Raises `UnsupportedVersion` if the API itself is unknown."""
+    """Lowest and highest version of an API whose schemas are known. Raises `UnsupportedVersion` if
+    the API itself is unknown."""
     lines = _lines().get((api_key, REQUEST))
     if lines is None:
         known = [key for key, _ in _lines()]
-        raise UnsupportedVersion(f"API key {api_key} is not one that Fairlead knows; it knows {min(known)} to {max(known)}")
+        raise UnsupportedVersion(
+            f"API key {api_key} is not one that Fairlead knows; it knows {min(known)} to {max(known)}"
+        )
     return lines[0][0], lines[-1][1]
 
 
 @cache
 def load_schema(api_key: int, version: int, direction: str) -> Schema:
-    """The schema of a request or response. Raises `UnsupportedVersion` for an API or version that is not known."""
+    """The schema of a request or response. Raises `UnsupportedVersion` for an API or version that
+    is not known."""
     lowest, highest = versions_of(api_key)
     for first, last, header_version, body in _lines()[api_key, direction]:
         if first <= version <= last:
             return Schema(api_key, version, direction, header_version, _body(body))
-    raise UnsupportedVersion(f"version {version} of API key {api_key} is not known; Fairlead knows versions {lowest} to {highest}")
+    raise UnsupportedVersion(
+        f"version {version} of API key {api_key} is not known; Fairlead knows versions {lowest} to {highest}"
+    )
 
 
 @cache
 def _lines() -> dict[tuple[int, str], list[tuple[int, int, int, str]]]:
-    """By API and direction, in order of versions: lowest and highest version, header version, and the body as it is written."""
+    """By API and direction, in order of versions: lowest and highest version, header version, and
+    the body as it is written."""
     loader: Any = __spec__.loader  # it also reads out of an archive
     found: dict[tuple[int, str], list[tuple[int, int, int, str]]] = {}
     for line in loader.get_data(__file__.replace("schemas.py", "schemas.txt")).decode().splitlines():
         api_key, direction, lowest, highest, header_version, body = line.split(" ", 5)
-        found.setdefault((int(api_key), direction), []).append((int(lowest), int(highest), int(header_version), body))
+        found.setdefault((int(api_key), direction), []).append(
+            (int(lowest), int(highest), int(header_version), body)
+        )
     return found
 
 
@@ -91,7 +110,11 @@ def written_line(schema: Schema, highest: int) -> str:
 
 
 def _written_structure(structure: Structure) -> dict[str, Any]:
-    return {"name": structure.name, "flexible": structure.flexible, "fields": [_written_field(field) for field in structure.fields]}
+    return {
+        "name": structure.name,
+        "flexible": structure.flexible,
+        "fields": [_written_field(field) for field in structure.fields],
+    }
 
 
 def _written_field(field: Field) -> dict[str, Any]:

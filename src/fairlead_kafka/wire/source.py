@@ -45,7 +45,8 @@ class Source:
 
 
 def compile_function(source: Source, name: str, label: str) -> Callable[..., Any]:
-    """Compile the source and return its function `name`; `label` stands for the file in tracebacks, `__source__` keeps the text."""
+    """Compile the source and return its function `name`; `label` stands for the file in tracebacks,
+    `__source__` keeps the text."""
     text = source.text()
     namespace = dict(source.names)
     exec(compile(text, f"<{label}>", "exec"), namespace)

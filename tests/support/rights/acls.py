@@ -1,4 +1,5 @@
-"""Cases of ACLs themselves. Among them are none with an ANY or a MATCH, for which Kafka fails the whole request with -1."""
+"""Cases of ACLs themselves. Among them are none with an ANY or a MATCH, for which Kafka fails the
+whole request with -1."""
 
 from __future__ import annotations
 
@@ -56,11 +57,17 @@ _PATTERNS = [
 
 ACLS = (
     *cases(ApiKey.DESCRIBE_ACLS, 3, said(**_ANY_ACL), nothing=("ALL TOPIC *",)),
-    *cases(ApiKey.CREATE_ACLS, 3, said(creations=_CREATIONS), nothing=("ALL TOPIC *",), may=("ALTER CLUSTER",)),
+    *cases(
+        ApiKey.CREATE_ACLS, 3, said(creations=_CREATIONS), nothing=("ALL TOPIC *",), may=("ALTER CLUSTER",)
+    ),
     *cases(ApiKey.CREATE_ACLS, 2, said(creations=_PATTERNS), patterns=("ALTER CLUSTER",)),
     *cases(ApiKey.DESCRIBE_ACLS, 3, said(**_ANY_ACL), may=("ALTER CLUSTER",)),
-    *cases(ApiKey.DESCRIBE_ACLS, 1, said(**_ANY_ACL | {"pattern_type_filter": 2}), fitting=("DESCRIBE CLUSTER",)),
-    *cases(ApiKey.DESCRIBE_ACLS, 2, said(**_ANY_ACL | {"pattern_type_filter": 1}), of_name=("DESCRIBE CLUSTER",)),
+    *cases(
+        ApiKey.DESCRIBE_ACLS, 1, said(**_ANY_ACL | {"pattern_type_filter": 2}), fitting=("DESCRIBE CLUSTER",)
+    ),
+    *cases(
+        ApiKey.DESCRIBE_ACLS, 2, said(**_ANY_ACL | {"pattern_type_filter": 1}), of_name=("DESCRIBE CLUSTER",)
+    ),
     *cases(
         ApiKey.DESCRIBE_ACLS,
         3,
@@ -76,12 +83,18 @@ ACLS = (
                 Message(**_ANY_ACL),
                 Message(**_ANY_ACL | {"operation": 3}),
                 Message(**_ANY_ACL | {"host_filter": "9.9.9.9"}),
-                Message(**_ANY_ACL | {"resource_name_filter": None, "pattern_type_filter": 1, "resource_type_filter": 1}),
+                Message(
+                    **_ANY_ACL
+                    | {"resource_name_filter": None, "pattern_type_filter": 1, "resource_type_filter": 1}
+                ),
             ]
         ),
         may=("ALTER CLUSTER",),
     ),
     *cases(
-        ApiKey.DESCRIBE_ACLS, 3, said(**_ANY_ACL | {"pattern_type_filter": 1, "resource_name_filter": None}), gone=("DESCRIBE CLUSTER",)
+        ApiKey.DESCRIBE_ACLS,
+        3,
+        said(**_ANY_ACL | {"pattern_type_filter": 1, "resource_name_filter": None}),
+        gone=("DESCRIBE CLUSTER",),
     ),
 )

@@ -36,13 +36,16 @@ def _deletions(ids: Ids) -> dict[str, Any]:
 
 def _resources(more: dict[str, Any], **fields: Any) -> Fields:
     named = [(2, OPEN), (2, SECRET), (2, GHOST), (4, "")]
-    return said(resources=[Message(resource_type=kind, resource_name=name, **more) for kind, name in named], **fields)
+    return said(
+        resources=[Message(resource_type=kind, resource_name=name, **more) for kind, name in named], **fields
+    )
 
 
 _MOVE = [Message(name=OPEN, partitions=[Message(partition_index=0, replicas=None)])]
 
 _QUOTA = Message(
-    entity=[Message(entity_type="user", entity_name="anybody")], ops=[Message(key="producer_byte_rate", value=1000.0, remove=False)]
+    entity=[Message(entity_type="user", entity_name="anybody")],
+    ops=[Message(key="producer_byte_rate", value=1000.0, remove=False)],
 )
 
 CLUSTER = (
@@ -73,13 +76,28 @@ CLUSTER = (
     ),
     *cases(ApiKey.CREATE_TOPICS, 7, _create("made-2", "made-2"), twice=()),
     *cases(
-        ApiKey.DELETE_TOPICS, 6, _deletions, nothing=(), seen=("DESCRIBE TOPIC *",), some=("DESCRIBE TOPIC secret", "DELETE TOPIC ghost")
+        ApiKey.DELETE_TOPICS,
+        6,
+        _deletions,
+        nothing=(),
+        seen=("DESCRIBE TOPIC *",),
+        some=("DESCRIBE TOPIC secret", "DELETE TOPIC ghost"),
     ),
-    *cases(ApiKey.DELETE_TOPICS, 5, said(topic_names=[SECRET, GHOST], timeout_ms=10_000), nothing=(), all=("DELETE TOPIC ghost",)),
+    *cases(
+        ApiKey.DELETE_TOPICS,
+        5,
+        said(topic_names=[SECRET, GHOST], timeout_ms=10_000),
+        nothing=(),
+        all=("DELETE TOPIC ghost",),
+    ),
     *cases(
         ApiKey.CREATE_PARTITIONS,
         3,
-        said(topics=[Message(name=name, count=2, assignments=None) for name in NAMES], timeout_ms=10_000, validate_only=True),
+        said(
+            topics=[Message(name=name, count=2, assignments=None) for name in NAMES],
+            timeout_ms=10_000,
+            validate_only=True,
+        ),
         nothing=(),
         some=("ALTER TOPIC open",),
     ),
@@ -115,7 +133,12 @@ CLUSTER = (
         nothing=("ALL TOPIC *",),
         may=("ALTER CLUSTER",),
     ),
-    *cases(ApiKey.ELECT_LEADERS, 0, said(topic_partitions=[Message(topic=OPEN, partitions=[0])], timeout_ms=10_000), nothing=()),
+    *cases(
+        ApiKey.ELECT_LEADERS,
+        0,
+        said(topic_partitions=[Message(topic=OPEN, partitions=[0])], timeout_ms=10_000),
+        nothing=(),
+    ),
     *cases(
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         1,
@@ -124,10 +147,18 @@ CLUSTER = (
         may=("ALTER CLUSTER",),
     ),
     *cases(
-        ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, said(timeout_ms=10_000, topics=None), nothing=("ALL TOPIC *",), may=("DESCRIBE CLUSTER",)
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        0,
+        said(timeout_ms=10_000, topics=None),
+        nothing=("ALL TOPIC *",),
+        may=("DESCRIBE CLUSTER",),
     ),
     *cases(
-        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, said(users=[Message(name=GHOST)]), nothing=("CREATE CLUSTER",), may=("DESCRIBE CLUSTER",)
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        0,
+        said(users=[Message(name=GHOST)]),
+        nothing=("CREATE CLUSTER",),
+        may=("DESCRIBE CLUSTER",),
     ),
     *cases(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,

@@ -39,13 +39,29 @@ def _by_name(_ids: Ids) -> list[Message]:
 
 
 METADATA = (
-    *cases(ApiKey.METADATA, 12, _metadata(12, _by_name), nothing=(), some=SOME, all=("ALL TOPIC *",), prefix=("WRITE TOPIC o*",)),
+    *cases(
+        ApiKey.METADATA,
+        12,
+        _metadata(12, _by_name),
+        nothing=(),
+        some=SOME,
+        all=("ALL TOPIC *",),
+        prefix=("WRITE TOPIC o*",),
+    ),
     *cases(ApiKey.METADATA, 12, _metadata(12, _by_id), ids=SOME, no_ids=()),
-    *cases(ApiKey.METADATA, 12, _metadata(12, None), everything=SOME, everything_denied=("ALL TOPIC *", "DENY DESCRIBE TOPIC open")),
+    *cases(
+        ApiKey.METADATA,
+        12,
+        _metadata(12, None),
+        everything=SOME,
+        everything_denied=("ALL TOPIC *", "DENY DESCRIBE TOPIC open"),
+    ),
     *cases(
         ApiKey.METADATA,
         10,
-        _metadata(10, _by_name, include_topic_authorized_operations=True, include_cluster_authorized_operations=True),
+        _metadata(
+            10, _by_name, include_topic_authorized_operations=True, include_cluster_authorized_operations=True
+        ),
         operations=("READ TOPIC open", "ALTER_CONFIGS TOPIC open", "DESCRIBE TOPIC ghost"),
         cluster=("ALTER CLUSTER", "DESCRIBE TOPIC *"),
         not_cluster=("CREATE CLUSTER",),
@@ -73,7 +89,14 @@ def _produce(transactional_id: str | None, **options: Any) -> Fields:
 
 
 RECORDS = (
-    *cases(ApiKey.PRODUCE, 9, _produce(None), nothing=(), some=("WRITE TOPIC open",), described=("DESCRIBE TOPIC *",)),
+    *cases(
+        ApiKey.PRODUCE,
+        9,
+        _produce(None),
+        nothing=(),
+        some=("WRITE TOPIC open",),
+        described=("DESCRIBE TOPIC *",),
+    ),
     *cases(
         ApiKey.PRODUCE,
         9,
@@ -81,15 +104,24 @@ RECORDS = (
         no_transaction=("WRITE TOPIC *",),
     ),
     *cases(ApiKey.PRODUCE, 9, _produce(TRANSACTION), named_for_nothing=("WRITE TOPIC open",)),
-    *cases(ApiKey.FETCH, 12, lambda ids: fetch_fields({(name, 0): 0 for name in NAMES}), nothing=(), some=SOME),
-    *cases(ApiKey.FETCH, 12, lambda ids: fetch_fields({(name, 0): 0 for name in NAMES}, replica_id=1), follower=("READ TOPIC *",)),
+    *cases(
+        ApiKey.FETCH, 12, lambda ids: fetch_fields({(name, 0): 0 for name in NAMES}), nothing=(), some=SOME
+    ),
+    *cases(
+        ApiKey.FETCH,
+        12,
+        lambda ids: fetch_fields({(name, 0): 0 for name in NAMES}, replica_id=1),
+        follower=("READ TOPIC *",),
+    ),
     *cases(
         ApiKey.LIST_OFFSETS,
         7,
         said(
             replica_id=-1,
             isolation_level=0,
-            topics=named(*NAMES, partitions=[Message(partition_index=0, current_leader_epoch=-1, timestamp=-2)]),
+            topics=named(
+                *NAMES, partitions=[Message(partition_index=0, current_leader_epoch=-1, timestamp=-2)]
+            ),
         ),
         nothing=(),
         some=SOME,
@@ -99,7 +131,12 @@ RECORDS = (
         4,
         said(
             replica_id=-1,
-            topics=[Message(topic=name, partitions=[Message(partition=0, current_leader_epoch=-1, leader_epoch=0)]) for name in NAMES],
+            topics=[
+                Message(
+                    topic=name, partitions=[Message(partition=0, current_leader_epoch=-1, leader_epoch=0)]
+                )
+                for name in NAMES
+            ],
         ),
         nothing=(),
         some=SOME,

@@ -16,7 +16,9 @@ from tests.support.rights import (
 
 _PRODUCER = {"producer_id": 123, "producer_epoch": 0}
 _WRITES = "WRITE TRANSACTIONAL_ID transaction"
-_OFFSET_ROWS = [Message(partition_index=number, committed_offset=1, committed_metadata="") for number in (0, 9)]
+_OFFSET_ROWS = [
+    Message(partition_index=number, committed_offset=1, committed_metadata="") for number in (0, 9)
+]
 
 TRANSACTIONS = (
     *cases(
@@ -55,7 +57,16 @@ TRANSACTIONS = (
     *cases(
         ApiKey.ADD_PARTITIONS_TO_TXN,
         4,
-        said(transactions=[Message(transactional_id=TRANSACTION, **_PRODUCER, verify_only=True, topics=named(OPEN, partitions=[0]))]),
+        said(
+            transactions=[
+                Message(
+                    transactional_id=TRANSACTION,
+                    **_PRODUCER,
+                    verify_only=True,
+                    topics=named(OPEN, partitions=[0]),
+                )
+            ]
+        ),
         nothing=(_WRITES, "ALL TOPIC *"),
     ),
     *cases(

@@ -1,4 +1,5 @@
-"""Where the cases are asked: this cluster, driven by hand, and Apache Kafka; and what of an answer is compared."""
+"""Where the cases are asked: this cluster, driven by hand, and Apache Kafka; and what of an answer
+is compared."""
 
 from __future__ import annotations
 
@@ -31,7 +32,14 @@ from tests.support.rights import (
     transactions,
 )
 
-CASES: tuple[Case, ...] = (*topics.METADATA, *topics.RECORDS, *groups.GROUPS, *transactions.TRANSACTIONS, *cluster.CLUSTER, *acls.ACLS)
+CASES: tuple[Case, ...] = (
+    *topics.METADATA,
+    *topics.RECORDS,
+    *groups.GROUPS,
+    *transactions.TRANSACTIONS,
+    *cluster.CLUSTER,
+    *acls.ACLS,
+)
 CONFIG: dict[str, Any] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -151,18 +159,30 @@ def _until(world: World, so: Callable[[Message], bool], api: ApiKey, version: in
 def prepare(world: World) -> dict[str, UUID]:
     """Make what the cases are about; the ids of its topics."""
     names = (OPEN, SECRET, SPARE)
-    new = [Message(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]) for name in names]
+    new = [
+        Message(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])
+        for name in names
+    ]
     created = world.admin(ApiKey.CREATE_TOPICS, 7, topics=new, timeout_ms=30_000, validate_only=False)
     _until(
         world,
-        lambda answer: not any(one.error_code or any(row.error_code for row in one.partitions) for one in answer.topics),
+        lambda answer: (
+            not any(one.error_code or any(row.error_code for row in one.partitions) for one in answer.topics)
+        ),
         ApiKey.METADATA,
         12,
         topics=[Message(name=name, topic_id=NO_ID) for name in names],
         allow_auto_topic_creation=False,
     )
     for key_type, key in ((0, GROUP), (1, TRANSACTION)):
-        _until(world, lambda answer: not answer.error_code, ApiKey.FIND_COORDINATOR, 3, key_type=key_type, key=key)
+        _until(
+            world,
+            lambda answer: not answer.error_code,
+            ApiKey.FIND_COORDINATOR,
+            3,
+            key_type=key_type,
+            key=key,
+        )
     rows = [Message(partition_index=0, committed_offset=3, committed_metadata="")]
     _until(
         world,
@@ -192,7 +212,11 @@ def _begin_transaction(world: World) -> None:
     _until(
         world,
         lambda answer: (
-            not any(row.partition_error_code for one in answer.results_by_topic_v3_and_below for row in one.results_by_partition)
+            not any(
+                row.partition_error_code
+                for one in answer.results_by_topic_v3_and_below
+                for row in one.results_by_partition
+            )
         ),
         ApiKey.ADD_PARTITIONS_TO_TXN,
         3,
@@ -236,7 +260,15 @@ def give(world: World, *rights: str) -> None:
 
     def known(answer: Message) -> bool:
         found = {
-            (of.resource_type, of.resource_name, of.pattern_type, acl.principal, acl.host, acl.operation, acl.permission_type)
+            (
+                of.resource_type,
+                of.resource_name,
+                of.pattern_type,
+                acl.principal,
+                acl.host,
+                acl.operation,
+                acl.permission_type,
+            )
             for of in answer.resources
             for acl in of.acls
         }
@@ -255,20 +287,59 @@ def answers(world: World) -> dict[str, Any]:
 
 
 _LEFT_OUT = frozenset(
-    {"error_message", "throttle_time_ms", "host", "port", "node_id", "brokers", "cluster_id", "controller_id", "log_append_time_ms"}
-    | {"producer_id", "producer_epoch", "records", "high_watermark", "last_stable_offset", "offset", "low_watermark", "configs"}
-    | {"log_start_offset", "base_offset", "leader_epoch", "end_offset", "session_id", "current_leader", "node_endpoints"}
-    | {"active_producers", "transaction_start_time_ms", "leader_id", "replica_nodes", "isr_nodes", "diverging_epoch"}
+    {
+        "error_message",
+        "throttle_time_ms",
+        "host",
+        "port",
+        "node_id",
+        "brokers",
+        "cluster_id",
+        "controller_id",
+        "log_append_time_ms",
+    }
+    | {
+        "producer_id",
+        "producer_epoch",
+        "records",
+        "high_watermark",
+        "last_stable_offset",
+        "offset",
+        "low_watermark",
+        "configs",
+    }
+    | {
+        "log_start_offset",
+        "base_offset",
+        "leader_epoch",
+        "end_offset",
+        "session_id",
+        "current_leader",
+        "node_endpoints",
+    }
+    | {
+        "active_producers",
+        "transaction_start_time_ms",
+        "leader_id",
+        "replica_nodes",
+        "isr_nodes",
+        "diverging_epoch",
+    }
 )
 """What no right decides, or is each system's own."""
 
 
 def seen(answer: Any, ids: Mapping[str, UUID]) -> Any:
-    """An answer as plain values that two systems can agree on: ids by the names of their topics, lists in one order."""
+    """An answer as plain values that two systems can agree on: ids by the names of their topics,
+    lists in one order."""
     if isinstance(answer, Message):
-        return {name: seen(value, ids) for name, value in sorted(vars(answer).items()) if name not in _LEFT_OUT}
+        return {
+            name: seen(value, ids) for name, value in sorted(vars(answer).items()) if name not in _LEFT_OUT
+        }
     if isinstance(answer, list | tuple):
         return sorted((seen(one, ids) for one in answer), key=repr)
     if isinstance(answer, UUID):
-        return next((f"of {name}" for name, topic_id in ids.items() if topic_id == answer), "of no topic of the world")
+        return next(
+            (f"of {name}" for name, topic_id in ids.items() if topic_id == answer), "of no topic of the world"
+        )
     return bytes(answer).hex() if isinstance(answer, bytes | memoryview | bytearray) else answer

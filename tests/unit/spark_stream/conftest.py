@@ -62,7 +62,9 @@ def stream(cluster: fairlead_kafka.Cluster) -> Iterator[Callable[..., FairleadSt
 
     def make(**options: object) -> FairleadStreamReader:
         lowered = {name.lower(): str(value) for name, value in options.items()}
-        parsed = parse_read_options({"kafka.bootstrap.servers": cluster.bootstrap_servers, **lowered}, streaming=True)
+        parsed = parse_read_options(
+            {"kafka.bootstrap.servers": cluster.bootstrap_servers, **lowered}, streaming=True
+        )
         # Spark pickles the reader once, to send its copies to executors.
         made.append(pickle.loads(pickle.dumps(FairleadStreamReader(parsed, source_schema(parsed.layout)))))
         return made[-1]

@@ -1,4 +1,5 @@
-"""Topics that change while a query runs, or while it does not: found, lost, made again; transactions."""
+"""Topics that change while a query runs, or while it does not: found, lost, made again;
+transactions."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from fairlead_kafka.spark.reading import DataLoss
 from tests.unit.spark_stream.driving import advance, rows
 
 
-def test_new_partitions_and_topics_of_a_pattern_are_found_while_running(stream: Any, send: Any, admin: Any, topic: str) -> None:
+def test_new_partitions_and_topics_of_a_pattern_are_found_while_running(
+    stream: Any, send: Any, admin: Any, topic: str
+) -> None:
     reader = stream(subscribePattern=topic + ".*")
     first = advance(reader, reader.initialOffset())
     admin.create_partitions({topic: fairlead_kafka.NewPartitions(3)})
@@ -23,7 +26,9 @@ def test_new_partitions_and_topics_of_a_pattern_are_found_while_running(stream: 
     assert rows(reader, first, end) == [(2, 0), (2, 1), (0, 0)]
 
 
-def test_a_pattern_that_matches_nothing_yet_begins_at_the_first_record(stream: Any, send: Any, admin: Any, topic: str) -> None:
+def test_a_pattern_that_matches_nothing_yet_begins_at_the_first_record(
+    stream: Any, send: Any, admin: Any, topic: str
+) -> None:
     reader = stream(subscribePattern=topic + "-later")
     assert advance(reader, reader.initialOffset()) == {}
     admin.create_topics([fairlead_kafka.NewTopic(topic + "-later", partitions=1)])
@@ -41,11 +46,15 @@ def test_offsets_that_are_gone_are_named(stream: Any, send: Any, admin: Any, top
     admin.delete_records({fairlead_kafka.TopicPartition(topic, 0): 4})
     with pytest.raises(DataLoss, match=f"{topic}-0: offsets 0 to 3 are gone"):
         rows(reader, start, end)
-    assert rows(stream(subscribe=topic, failOnDataLoss="false"), start, end) == [(0, offset) for offset in range(4, 10)]
+    assert rows(stream(subscribe=topic, failOnDataLoss="false"), start, end) == [
+        (0, offset) for offset in range(4, 10)
+    ]
 
 
 @pytest.mark.parametrize("how", ["subscribe", "subscribePattern"])
-def test_a_topic_that_is_gone_is_named_or_left_out(stream: Any, send: Any, admin: Any, topic: str, how: str) -> None:
+def test_a_topic_that_is_gone_is_named_or_left_out(
+    stream: Any, send: Any, admin: Any, topic: str, how: str
+) -> None:
     send(topic, 4)
     options = {how: topic, "startingOffsets": "earliest"}
     strict, lenient = stream(**options), stream(**options, failOnDataLoss="false")
@@ -53,23 +62,33 @@ def test_a_topic_that_is_gone_is_named_or_left_out(stream: Any, send: Any, admin
     assert lenient.initialOffset() == start
     assert advance(strict, start) == advance(lenient, start) == {topic: {"0": 4, "1": 0}}
     admin.delete_topics([topic])
-    with pytest.raises(DataLoss, match=f"{topic}-0: there is no such partition any more; offsets 2 to 3 were not read"):
+    with pytest.raises(
+        DataLoss, match=f"{topic}-0: there is no such partition any more; offsets 2 to 3 were not read"
+    ):
         advance(strict, end)
     assert advance(lenient, end) == {}
     assert rows(lenient, end, {}) == []
 
 
-def test_a_topic_made_again_is_read_from_its_beginning(stream: Any, send: Any, admin: Any, topic: str) -> None:
+def test_a_topic_made_again_is_read_from_its_beginning(
+    stream: Any, send: Any, admin: Any, topic: str
+) -> None:
     """Even if it has grown past the offset that was next, which offsets alone would not show."""
     send(topic, 3)
     options = {"subscribe": topic, "startingOffsets": "earliest"}
-    strict, lenient, late = stream(**options), stream(**options, failOnDataLoss="false"), stream(**options, failOnDataLoss="false")
+    strict, lenient, late = (
+        stream(**options),
+        stream(**options, failOnDataLoss="false"),
+        stream(**options, failOnDataLoss="false"),
+    )
     end = advance(strict, strict.initialOffset())
     assert advance(lenient, lenient.initialOffset()) == end
     admin.delete_topics([topic])
     admin.create_topics([fairlead_kafka.NewTopic(topic, partitions=2)])
     send(topic, 5, 1)
-    with pytest.raises(DataLoss, match=f"{topic}-0: its topic was deleted and made again; of the old one offset 3 was next"):
+    with pytest.raises(
+        DataLoss, match=f"{topic}-0: its topic was deleted and made again; of the old one offset 3 was next"
+    ):
         advance(strict, end)
     without = advance(lenient, end)
     assert without == {}
@@ -80,10 +99,15 @@ def test_a_topic_made_again_is_read_from_its_beginning(stream: Any, send: Any, a
     assert advance(late, {topic: {"0": 9, "1": 0}}) == {topic: {"1": 1}}
 
 
-def test_a_replayed_micro_batch_that_reaches_past_the_log_is_a_loss(stream: Any, send: Any, topic: str) -> None:
+def test_a_replayed_micro_batch_that_reaches_past_the_log_is_a_loss(
+    stream: Any, send: Any, topic: str
+) -> None:
     send(topic, 3)
     start, end = {topic: {"0": 1, "1": 0}}, {topic: {"0": 7, "1": 0}}
-    with pytest.raises(DataLoss, match=f"{topic}-0: offsets 3 to 6 were planned before the restart, and its log ends at 3 now"):
+    with pytest.raises(
+        DataLoss,
+        match=f"{topic}-0: offsets 3 to 6 were planned before the restart, and its log ends at 3 now",
+    ):
         stream(subscribe=topic).partitions(start, end)
     assert rows(stream(subscribe=topic, failOnDataLoss="false"), start, end) == [(0, 1), (0, 2)]
 
@@ -95,9 +119,16 @@ def test_a_missing_topic_is_named_at_once(stream: Any) -> None:
             advance(reader, reader.initialOffset())
 
 
-def test_transactions_are_read_up_to_the_first_that_is_open(stream: Any, cluster: fairlead_kafka.Cluster, topic: str) -> None:
+def test_transactions_are_read_up_to_the_first_that_is_open(
+    stream: Any, cluster: fairlead_kafka.Cluster, topic: str
+) -> None:
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic}
-    options = {"subscribe": topic, "startingOffsets": "earliest", "kafka.isolation.level": "read_committed", "maxBytesPerTrigger": "1g"}
+    options = {
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "kafka.isolation.level": "read_committed",
+        "maxBytesPerTrigger": "1g",
+    }
     with fairlead_kafka.Producer(settings) as producer:
         producer.init_transactions()
         for end in (producer.commit_transaction, producer.abort_transaction):
@@ -121,8 +152,11 @@ def test_transactions_are_read_up_to_the_first_that_is_open(stream: Any, cluster
     assert len(rows(everything, everything.initialOffset(), second)) == 7
 
 
-def test_a_stretch_without_records_is_passed_over(stream: Any, cluster: fairlead_kafka.Cluster, topic: str) -> None:
-    """As compaction leaves one: offsets that hold nothing, here markers alone, are planned, read to their end and give no row."""
+def test_a_stretch_without_records_is_passed_over(
+    stream: Any, cluster: fairlead_kafka.Cluster, topic: str
+) -> None:
+    """As compaction leaves one: offsets that hold nothing, here markers alone, are planned, read to
+    their end and give no row."""
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic}
     with fairlead_kafka.Producer(settings) as producer:
         producer.init_transactions()

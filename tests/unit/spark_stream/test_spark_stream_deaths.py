@@ -15,7 +15,8 @@ from tests.unit.spark_stream.driving import Offsets, advance, rows
 
 
 class Query:
-    """A streaming query as Spark's `MicroBatchExecution` runs it, with its two logs, by a driver that may die between any two steps."""
+    """A streaming query as Spark's `MicroBatchExecution` runs it, with its two logs, by a driver
+    that may die between any two steps."""
 
     def __init__(self, new_reader: Callable[[], FairleadStreamReader], rng: random.Random) -> None:
         self._new_reader = new_reader
@@ -49,7 +50,9 @@ class Query:
         return self.ends[batch - 1] if batch else json.loads(json.dumps(reader.initialOffset()))
 
     def _dies(self) -> bool:
-        if self._rng.random() < (0.2 if self.committed else 0.5):  # the first micro-batch is the one that is hard to get right
+        if self._rng.random() < (
+            0.2 if self.committed else 0.5
+        ):  # the first micro-batch is the one that is hard to get right
             self._reader = None
         return self._reader is None
 
@@ -61,7 +64,12 @@ def test_every_record_is_read_once_whenever_the_driver_dies(
 ) -> None:
     rng = random.Random(seed)
     limits = rng.choice(
-        [{}, {"maxOffsetsPerTrigger": 4}, {"maxBytesPerTrigger": "200"}, {"minOffsetsPerTrigger": 3, "maxTriggerDelay": "0"}]
+        [
+            {},
+            {"maxOffsetsPerTrigger": 4},
+            {"maxBytesPerTrigger": "200"},
+            {"minOffsetsPerTrigger": 3, "maxTriggerDelay": "0"},
+        ]
     )
     query = Query(lambda: stream(subscribe=topic, startingOffsets=starting, balanceBy="bytes", **limits), rng)
     sent = [0, 0]
@@ -76,8 +84,14 @@ def test_every_record_is_read_once_whenever_the_driver_dies(
             sent.append(0)
             admin.create_partitions({topic: fairlead_kafka.NewPartitions(len(sent))})
         query.trigger()
-    while query.ends[-1:] != [{topic: {str(number): count for number, count in enumerate(sent)}}] or len(query.ends) > len(query.committed):
+    while query.ends[-1:] != [{topic: {str(number): count for number, count in enumerate(sent)}}] or len(
+        query.ends
+    ) > len(query.committed):
         query.trigger()
     first = query.ends[0].get(topic, {}) if starting == "latest" else {}
-    expected = [(number, offset) for number, count in enumerate(sent) for offset in range(first.get(str(number), 0), count)]
+    expected = [
+        (number, offset)
+        for number, count in enumerate(sent)
+        for offset in range(first.get(str(number), 0), count)
+    ]
     assert sorted(row for batch in query.committed for row in batch) == expected

@@ -1,9 +1,12 @@
-"""One file per API, named by its key, or `private_…` where only brokers ask for it. Importing this package fills the tables of `dispatch`;
-each file's docstring says which versions it serves and what it refuses.
+"""One file per API, named by its key, or `private_…` where only brokers ask for it. Importing this
+package fills the tables of `dispatch`; each file's docstring says which versions it serves and what
+it refuses.
 """
 
 import importlib
 import pkgutil
 
-for _module in sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name.startswith(("k", "private"))):
+for _module in sorted(
+    module.name for module in pkgutil.iter_modules(__path__) if module.name.startswith(("k", "private"))
+):
     importlib.import_module(f"{__name__}.{_module}")

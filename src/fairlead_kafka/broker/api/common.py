@@ -21,12 +21,14 @@ NO_ID = UUID(int=0)
 
 
 def reason(error: BrokerError) -> str:
-    """The error's own words, without its name and number, which the answer carries as a code; `cut_short`."""
+    """The error's own words, without its name and number, which the answer carries as a code;
+    `cut_short`."""
     return cut_short(str(error).partition(": ")[2])
 
 
 def cut_short(text: str) -> str:
-    """A text for an answer: names that a request brought may be as long as a string can be, and the words around them come on top."""
+    """A text for an answer: names that a request brought may be as long as a string can be, and the
+    words around them come on top."""
     return text if len(text) <= ERROR_TEXT_MAX_LENGTH else text[: ERROR_TEXT_MAX_LENGTH - 4] + " ..."
 
 
@@ -54,8 +56,11 @@ def told_fenced(error: int, knows: bool) -> int:
     return ErrorCode.INVALID_PRODUCER_EPOCH if error == ErrorCode.PRODUCER_FENCED and not knows else error
 
 
-def have_internal_topic(broker: Broker, name: str, then: Callable[[TopicImage | None, BrokerError | None], None]) -> None:
-    """Have one of INTERNAL_TOPICS, created if it is not there: then(topic, None) or then(None, error)."""
+def have_internal_topic(
+    broker: Broker, name: str, then: Callable[[TopicImage | None, BrokerError | None], None]
+) -> None:
+    """Have one of INTERNAL_TOPICS, created if it is not there: then(topic, None) or then(None,
+    error)."""
     topic = broker.controller.image.topics.get(name)
     if topic is not None:
         then(topic, None)
@@ -77,7 +82,9 @@ class Gathering:
         """Count one more part."""
         self._outstanding += 1
 
-    def into(self, outcomes: dict[Any, BrokerError | None], key: Hashable) -> Callable[[Any, BrokerError | None], None]:
+    def into(
+        self, outcomes: dict[Any, BrokerError | None], key: Hashable
+    ) -> Callable[[Any, BrokerError | None], None]:
         """Count one more part: a decision whose error, or None, goes to `outcomes[key]`."""
         self.begin()
 

@@ -1,20 +1,23 @@
 """Produce (0): append one record batch per partition.
 
-Versions 3-12; 0 is advertised as the lowest, or older librdkafka silently stops compressing (KAFKA-18659), but 0-2 (message
-formats before batch v2) end the connection as in Kafka 4. Not served: 13 (topic ids).
-acks: 1 is answered once the batch is written (and synced, where `flush.messages` asks); -1 once all replicas in sync have it too, which is
-when the high watermark has passed it; 0 never, and an error then ends the connection, as it does in Kafka. With acks -1 fewer replicas in
-sync than `min.insync.replicas` are NOT_ENOUGH_REPLICAS, and nothing is written; if they are too few only when it is replicated,
-NOT_ENOUGH_REPLICAS_AFTER_APPEND; past the request's `timeout_ms`, REQUEST_TIMED_OUT; after a change of leader, NOT_LEADER_OR_FOLLOWER. In
-all these cases what was written stays, and may yet be replicated. The broker's checks are in `broker.produced`. Refused: internal topics
-(INVALID_TOPIC_EXCEPTION).
+Versions 3-12; 0 is advertised as the lowest, or older librdkafka silently stops compressing
+(KAFKA-18659), but 0-2 (message formats before batch v2) end the connection as in Kafka 4. Not
+served: 13 (topic ids). acks: 1 is answered once the batch is written (and synced, where
+`flush.messages` asks); -1 once all replicas in sync have it too, which is when the high watermark
+has passed it; 0 never, and an error then ends the connection, as it does in Kafka. With acks -1
+fewer replicas in sync than `min.insync.replicas` are NOT_ENOUGH_REPLICAS, and nothing is written;
+if they are too few only when it is replicated, NOT_ENOUGH_REPLICAS_AFTER_APPEND; past the request's
+`timeout_ms`, REQUEST_TIMED_OUT; after a change of leader, NOT_LEADER_OR_FOLLOWER. In all these
+cases what was written stays, and may yet be replicated. The broker's checks are in
+`broker.produced`. Refused: internal topics (INVALID_TOPIC_EXCEPTION).
 
-The first batch of a transaction in a partition waits until the transaction's coordinator has said that the partition is in it
-(`transactions.verifier`); what the coordinator cannot say now is NOT_ENOUGH_REPLICAS, which every client retries, and a partition that
-is not in the transaction is TRANSACTION_ABORTABLE, below version 11 INVALID_TXN_STATE (KIP-890).
+The first batch of a transaction in a partition waits until the transaction's coordinator has said
+that the partition is in it (`transactions.verifier`); what the coordinator cannot say now is
+NOT_ENOUGH_REPLICAS, which every client retries, and a partition that is not in the transaction is
+TRANSACTION_ABORTABLE, below version 11 INVALID_TXN_STATE (KIP-890).
 
-Needs WRITE on each topic (TOPIC_AUTHORIZATION_FAILED for it, whether it is there or not), and if any batch is transactional on the
-transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for all).
+Needs WRITE on each topic (TOPIC_AUTHORIZATION_FAILED for it, whether it is there or not), and if
+any batch is transactional on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for all).
 """
 
 from __future__ import annotations
@@ -76,7 +79,12 @@ def produce(broker: Broker, request: Request[ProduceRequest], session: Session, 
     message = request.message
     refused = _refuse_unnamed(message, session)
     unfit = _refuse_all(message)
-    writable = permitted(session, AclOperation.WRITE, AclResourceType.TOPIC, (topic_data.name for topic_data in message.topic_data))
+    writable = permitted(
+        session,
+        AclOperation.WRITE,
+        AclResourceType.TOPIC,
+        (topic_data.name for topic_data in message.topic_data),
+    )
     topics = broker.controller.image.topics
     produced = _Produced(broker, request, session, reply)
     for topic_data in message.topic_data:
@@ -95,7 +103,8 @@ def produce(broker: Broker, request: Request[ProduceRequest], session: Session, 
 
 
 class _Unverified(NamedTuple):
-    """A checked batch that its coordinator must be asked about, and the row that tells what became of it."""
+    """A checked batch that its coordinator must be asked about, and the row that tells what became
+    of it."""
 
     partition: Partition
     records: Buffer
@@ -115,7 +124,9 @@ class _Appended(NamedTuple):
 class _Produced:
     """One Produce request, from its appends to its answer."""
 
-    def __init__(self, broker: Broker, request: Request[ProduceRequest], session: Session, reply: Reply) -> None:
+    def __init__(
+        self, broker: Broker, request: Request[ProduceRequest], session: Session, reply: Reply
+    ) -> None:
         # Not the message itself: its records would stay in memory until the answer.
         message = request.message
         self.broker = broker
@@ -138,7 +149,10 @@ class _Produced:
         if self._unanswered:
             self._reply(None)
             if any(row.error_code for response in self.responses for row in response.partition_responses):
-                self._session.close("a Produce request with acks=0 failed, which only the end of the connection can tell its client")
+                self._session.close(
+                    "a Produce request with acks=0 failed, which only the end of the connection can tell its "
+                    "client"
+                )
         elif self.all_replicas and any(len(one.led.image.replicas) > 1 for one in self.appended):
             self._await_replicas()
         else:
@@ -153,7 +167,9 @@ class _Produced:
         broker = self.broker
         self._outstanding = len(self.appended)
         for one in self.appended:
-            one.row.error_code = ErrorCode.REQUEST_TIMED_OUT  # what it is unless something better comes in time
+            one.row.error_code = (
+                ErrorCode.REQUEST_TIMED_OUT
+            )  # what it is unless something better comes in time
         answer = broker.guard.bind(self._answer)  # in the name of the request, when it is a partition's turn
         for one in self.appended:
             one.led.when_replicated(one.end_offset, partial(self._replicated, one.row, answer))
@@ -168,7 +184,8 @@ class _Produced:
             answer()
 
     def _failed_unless(self, success: bool) -> None:
-        """Written is not yet replicated; but what could not be written is gone, and its offsets will be given to others."""
+        """Written is not yet replicated; but what could not be written is gone, and its offsets
+        will be given to others."""
         if not success and self._outstanding:
             self._fail()
             self._answer()
@@ -210,14 +227,20 @@ def _refuse_all(message: ProduceRequest) -> BrokerError | None:
 
 
 def _refuse_unnamed(message: ProduceRequest, session: Session) -> BrokerError | None:
-    """An error that every partition gets if there is a transactional batch, and the session may not write in the name of its transaction.
+    """An error that every partition gets if there is a transactional batch, and the session may not
+    write in the name of its transaction.
 
-    Asked of the first batch of each, as Kafka does; whether there is a name at all each partition says for itself.
+    Asked of the first batch of each, as Kafka does; whether there is a name at all each partition
+    says for itself.
     """
     name = message.transactional_id
     if session.broker.authorizer is None or name is None:
         return None
-    if not any(_transactional(data.records) for topic_data in message.topic_data for data in topic_data.partition_data):
+    if not any(
+        _transactional(data.records)
+        for topic_data in message.topic_data
+        for data in topic_data.partition_data
+    ):
         return None
     if session.may(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, name):
         return None
@@ -226,13 +249,20 @@ def _refuse_unnamed(message: ProduceRequest, session: Session) -> BrokerError | 
 
 def _transactional(records: Buffer | None) -> bool:
     """Whether an unchecked batch is transactional, by its attributes."""
-    return records is not None and len(records) > _ATTRIBUTES_AT and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
+    return (
+        records is not None
+        and len(records) > _ATTRIBUTES_AT
+        and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
+    )
 
 
 def _refuse_topic(name: str) -> BrokerError | None:
-    """Internal topics are written by brokers alone: a stranger's record there would be taken for what a coordinator knows."""
+    """Internal topics are written by brokers alone: a stranger's record there would be taken for
+    what a coordinator knows."""
     if name in INTERNAL_TOPICS:
-        return BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal: brokers alone write to it")
+        return BrokerError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal: brokers alone write to it"
+        )
     return None
 
 
@@ -240,7 +270,9 @@ def _named(header: BatchHeader, transactional_id: str | None) -> str:
     """The transactional id of a transactional batch; BrokerError with Kafka's code if its request
     has none."""
     if transactional_id is None:
-        text = f"a transactional batch of producer {header.producer_id} needs a transactional id in its request"
+        text = (
+            f"a transactional batch of producer {header.producer_id} needs a transactional id in its request"
+        )
         raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, text)
     return transactional_id
 
@@ -251,7 +283,8 @@ def _append(
     data: ProduceRequest.PartitionProduceData,
     refusal: BrokerError | None,
 ) -> _Row:
-    """Append one partition's batch; its row of the answer, which is filled in later if its transaction must be verified."""
+    """Append one partition's batch; its row of the answer, which is filled in later if its
+    transaction must be verified."""
     number, broker = data.index, produced.broker
     if refusal is not None:
         return _error_row(number, refusal.code, str(refusal))
@@ -274,7 +307,9 @@ def _append(
         return _refused(_error_row(number, ErrorCode.NONE, None), error)
 
 
-def _append_checked(produced: _Produced, partition: Partition, records: Buffer, header: BatchHeader, row: _Row) -> None:
+def _append_checked(
+    produced: _Produced, partition: Partition, records: Buffer, header: BatchHeader, row: _Row
+) -> None:
     """Append a batch to a partition led here, and fill in its row."""
     broker = produced.broker
     led = broker.replication.leading(partition)
@@ -292,7 +327,11 @@ def _append_checked(produced: _Produced, partition: Partition, records: Buffer, 
     else:
         base_offset, append_time_ms = duplicate.base_offset, duplicate.log_append_time_ms
         end_offset = duplicate.last_offset + 1
-    row.base_offset, row.log_append_time_ms, row.log_start_offset = base_offset, append_time_ms, partition.log_start
+    row.base_offset, row.log_append_time_ms, row.log_start_offset = (
+        base_offset,
+        append_time_ms,
+        partition.log_start,
+    )
     produced.appended.append(_Appended(led, end_offset, row))
 
 
@@ -322,9 +361,13 @@ def _take_verified(produced: _Produced, one: _Unverified, error: int) -> None:
     row = one.row
     if error:
         row.error_code = _VERIFY_ERRORS.get(error, error)
-        row.error_message = f"{one.partition} is not known to be in the transaction of producer {one.header.producer_id}"
+        row.error_message = (
+            f"{one.partition} is not known to be in the transaction of producer {one.header.producer_id}"
+        )
         return
-    found = produced.broker.log_of(one.partition.topic, one.partition.partition)  # it may have gone while the coordinator was asked
+    found = produced.broker.log_of(
+        one.partition.topic, one.partition.partition
+    )  # it may have gone while the coordinator was asked
     if isinstance(found, int):
         row.error_code = found
         return
@@ -339,7 +382,8 @@ def _refused(row: _Row, error: BrokerError) -> _Row:
     row.error_code, row.error_message = error.code, str(error)
     if isinstance(error, RecordsRefused):
         row.record_errors = [
-            ProduceResponse.BatchIndexAndErrorMessage(batch_index=one, batch_index_error_message=error.why) for one in error.records
+            ProduceResponse.BatchIndexAndErrorMessage(batch_index=one, batch_index_error_message=error.why)
+            for one in error.records
         ]
     return row
 

@@ -1,19 +1,23 @@
 """Fetch (1): record batches from an offset on, at once or when enough of them are there.
 
-Versions 4-18, consumers and debugging clients alike. Topics by name up to 12, by id from 13 on. At least one whole batch is given even
-above max_bytes (KIP-74), which is capped by the broker's `fetch.max.bytes`, and by the memory that readers who do not read leave it. Fetch
-sessions (KIP-227, from 7 on) are in `broker.fetch_sessions`: a session's fetch names, and is answered, only what changed. With isolation
-level 1 (read_committed) nothing beyond the last stable offset is given, and the aborted transactions among what is given are listed, by
-first offset. A damaged batch is never given: what lies before it is, and who asks for itself is told CORRUPT_MESSAGE for that partition
+Versions 4-18, consumers and debugging clients alike. Topics by name up to 12, by id from 13 on. At
+least one whole batch is given even above max_bytes (KIP-74), which is capped by the broker's
+`fetch.max.bytes`, and by the memory that readers who do not read leave it. Fetch sessions (KIP-227,
+from 7 on) are in `broker.fetch_sessions`: a session's fetch names, and is answered, only what
+changed. With isolation level 1 (read_committed) nothing beyond the last stable offset is given, and
+the aborted transactions among what is given are listed, by first offset. A damaged batch is never
+given: what lies before it is, and who asks for itself is told CORRUPT_MESSAGE for that partition
 alone (KAFKA_STORAGE_ERROR, if the file cannot be read).
 
-A consumer above its consumer_byte_rate or request_percentage gets an answer without partitions that says for how long to wait. No answer
-is larger than it could be given after the longest wait, but for a single batch; one that is larger is never given, as in Kafka.
+A consumer above its consumer_byte_rate or request_percentage gets an answer without partitions that
+says for how long to wait. No answer is larger than it could be given after the longest wait, but
+for a single batch; one that is larger is never given, as in Kafka.
 
-From 11 on a consumer may read from any replica, up to the high watermark that it knows (KIP-392). If `replica.selector.class` is
-Kafka's `RackAwareReplicaSelector` and the consumer names its rack, a leader elsewhere sends it to the replica in sync there that has
-most. Fetches of followers in Kafka's protocol (replica id >= 0) are refused with NOT_LEADER_OR_FOLLOWER per partition: our brokers
-follow each other on streams of their own (`replication`).
+From 11 on a consumer may read from any replica, up to the high watermark that it knows (KIP-392).
+If `replica.selector.class` is Kafka's `RackAwareReplicaSelector` and the consumer names its rack, a
+leader elsewhere sends it to the replica in sync there that has most. Fetches of followers in
+Kafka's protocol (replica id >= 0) are refused with NOT_LEADER_OR_FOLLOWER per partition: our
+brokers follow each other on streams of their own (`replication`).
 
 Needs READ on each topic, and of a follower CLUSTER_ACTION on the cluster:
 TOPIC_AUTHORIZATION_FAILED for each partition, whether it is there or not; an id that is not there
@@ -71,7 +75,11 @@ class _Planned(NamedTuple):
     """There is nothing more to read for now."""
 
 
-_REFUSED_EARLY = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+_REFUSED_EARLY = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
 """Errors that Kafka answers before it looks at any log: the list of aborted transactions is then
 empty, and not null."""
 
@@ -86,7 +94,8 @@ class _Plan:
     """(row, how many of the locations are its own), in order."""
     size_bytes: int
     final: bool
-    """There is an error, a diverging epoch or another replica to go to, which is answered without waiting."""
+    """There is an error, a diverging epoch or another replica to go to, which is answered without
+    waiting."""
     leaders: list[int]
     """Node ids of the leaders that rows name."""
 
@@ -111,7 +120,14 @@ def fetch(broker: Broker, request: Request[FetchRequest], session: Session, repl
 class _Fetch:
     """One Fetch request, perhaps waiting in the purgatory."""
 
-    def __init__(self, broker: Broker, request: Request[FetchRequest], wanted: FetchSession, session: Session, reply: Reply) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        request: Request[FetchRequest],
+        wanted: FetchSession,
+        session: Session,
+        reply: Reply,
+    ) -> None:
         self._broker = broker
         self._message = request.message
         self._wanted = wanted
@@ -127,13 +143,18 @@ class _Fetch:
         granted_bytes = None if self._toll is None else broker.quotas.fetch_max_bytes(self._toll)
         if granted_bytes is not None:
             self._most_bytes = min(self._most_bytes, granted_bytes)
-        self.min_bytes: int = request.message.min_bytes if granted_bytes is None else min(request.message.min_bytes, granted_bytes)
+        self.min_bytes: int = (
+            request.message.min_bytes
+            if granted_bytes is None
+            else min(request.message.min_bytes, granted_bytes)
+        )
         """Bytes of batches that are enough to be answered at once."""
 
     # --- What would be answered now
 
     def plan(self) -> _Plan:
-        """Choose batches for every partition that may have news, in order, within the request's limits."""
+        """Choose batches for every partition that may have news, in order, within the request's
+        limits."""
         plan = _Plan([], [], [], 0, False, [])
         room_bytes = min(self._most_bytes, self._broker.clients.answer_room_bytes)
         for want in list(self._wanted.wants.values() if self._full else self._wanted.ready):
@@ -155,8 +176,9 @@ class _Fetch:
             self._wanted.watch(want, partition)
         offset = data.fetch_offset
         if offset < partition.log_start or (offset > partition.log_end and data.last_fetched_epoch < 0):
-            # As Kafka's `KafkaApis`: unknown watermarks with OFFSET_OUT_OF_RANGE, so that nobody trusts them. A reader that names the
-            # epoch of what it read is told instead where a log that ends before has parted from that (`Partition.readRecords`).
+            # As Kafka's `KafkaApis`: unknown watermarks with OFFSET_OUT_OF_RANGE, so that nobody
+            # trusts them. A reader that names the epoch of what it read is told instead where a log
+            # that ends before has parted from that (`Partition.readRecords`).
             return self._refuse(plan, want, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
         row = _row(data.partition, ErrorCode.NONE, partition.high_watermark, partition.log_start)
         row.last_stable_offset = partition.last_stable_offset
@@ -164,15 +186,21 @@ class _Fetch:
             row.aborted_transactions = []
         if data.last_fetched_epoch >= 0:
             epoch = self._broker.partitions.leader_epoch(partition)
-            known_epoch, end_offset = partition.epochs.end_offset(data.last_fetched_epoch, epoch, partition.log_end)
-            if known_epoch < 0:  # it is older or newer than all that is known here: see `ReplicaManager.readFromLog`
+            known_epoch, end_offset = partition.epochs.end_offset(
+                data.last_fetched_epoch, epoch, partition.log_end
+            )
+            if (
+                known_epoch < 0
+            ):  # it is older or newer than all that is known here: see `ReplicaManager.readFromLog`
                 return self._refuse(plan, want, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
             if known_epoch < data.last_fetched_epoch or end_offset < offset:
                 row.diverging_epoch = FetchResponse.EpochEndOffset(epoch=known_epoch, end_offset=end_offset)
                 plan.final = True
                 return _Planned(want, row, partition, True, False)
         if self._any_replica:
-            row.preferred_read_replica = preferred_replica(self._broker, partition, self._message.rack_id, offset)
+            row.preferred_read_replica = preferred_replica(
+                self._broker, partition, self._message.rack_id, offset
+            )
         if row.preferred_read_replica != THIS_ONE:
             plan.final = True
             return _Planned(want, row, partition, True, False)
@@ -229,7 +257,10 @@ class _Fetch:
 
     def _follows(self) -> bool:
         """True if the request says that it comes from a follower."""
-        return self._message.replica_id not in (_CONSUMER, _DEBUGGER) or self._message.replica_state.replica_id != _CONSUMER
+        return (
+            self._message.replica_id not in (_CONSUMER, _DEBUGGER)
+            or self._message.replica_state.replica_id != _CONSUMER
+        )
 
     def _may_read(self, want: Wanted, topic: TopicImage | None) -> bool:
         if self._follows():
@@ -261,22 +292,34 @@ class _Fetch:
         self._broker.logs.read(plan.locations, read)
 
     def _put_off(self, wait_ms: int) -> None:
-        """Reply with nothing but for how long to wait. What would have been told is still news then; and no session is begun (KIP-219)."""
+        """Reply with nothing but for how long to wait. What would have been told is still news
+        then; and no session is begun (KIP-219)."""
         session_id = self._wanted.session_id
         if self._message.session_epoch == FULL_EPOCH and session_id != NO_SESSION:
             self._broker.fetch_sessions.end(session_id)
             session_id = NO_SESSION
-        self._reply(FetchResponse(throttle_time_ms=wait_ms, error_code=ErrorCode.NONE, session_id=session_id, responses=[]))
+        self._reply(
+            FetchResponse(
+                throttle_time_ms=wait_ms, error_code=ErrorCode.NONE, session_id=session_id, responses=[]
+            )
+        )
 
     def _send(self, said: list[_Planned], leaders: list[int]) -> None:
         by_topic: dict[str | UUID, list[_Row]] = {}
         for planned in said:
             by_topic.setdefault(planned.want.topic, []).append(planned.row)
         responses = [
-            _Topic(topic_id=topic, partitions=rows) if isinstance(topic, UUID) else _Topic(topic=topic, partitions=rows)
+            _Topic(topic_id=topic, partitions=rows)
+            if isinstance(topic, UUID)
+            else _Topic(topic=topic, partitions=rows)
             for topic, rows in by_topic.items()
         ]
-        answer = FetchResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, session_id=self._wanted.session_id, responses=responses)
+        answer = FetchResponse(
+            throttle_time_ms=0,
+            error_code=ErrorCode.NONE,
+            session_id=self._wanted.session_id,
+            responses=responses,
+        )
         if leaders:
             answer.node_endpoints = [
                 _Endpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)

@@ -1,11 +1,13 @@
 """ListOffsets (2): the offset at a time, at the beginning or at the end of a partition.
 
-Versions 1-10. Times: a timestamp in ms (the first record at or after it), -1 latest (where the reader's view ends), -2 earliest, -3 the
-record with the greatest timestamp (version 7), -4 earliest local (8; as earliest), -5 latest tiered (9; none: there is no tiered
-storage). With isolation level 1 (read_committed) the view ends at the last stable offset, else at the high watermark; after
-an election nobody can say where until the high watermark has come to this leader's epoch: OFFSET_NOT_AVAILABLE (KIP-207). A search by
-time that has to look into a damaged batch ends with CORRUPT_MESSAGE. Not served: 0 (lists of segments' offsets), 11 (earliest pending
-upload). Needs DESCRIBE on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
+Versions 1-10. Times: a timestamp in ms (the first record at or after it), -1 latest (where the
+reader's view ends), -2 earliest, -3 the record with the greatest timestamp (version 7), -4 earliest
+local (8; as earliest), -5 latest tiered (9; none: there is no tiered storage). With isolation level
+1 (read_committed) the view ends at the last stable offset, else at the high watermark; after an
+election nobody can say where until the high watermark has come to this leader's epoch:
+OFFSET_NOT_AVAILABLE (KIP-207). A search by time that has to look into a damaged batch ends with
+CORRUPT_MESSAGE. Not served: 0 (lists of segments' offsets), 11 (earliest pending upload). Needs
+DESCRIBE on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 """
 
 from __future__ import annotations
@@ -36,12 +38,19 @@ _FROM_VERSION = {LATEST: 1, EARLIEST: 1, NEWEST: 7, EARLIEST_LOCAL: 8, LATEST_TI
 
 
 @serves(ApiKey.LIST_OFFSETS, versions=(1, 10))
-def list_offsets(broker: Broker, request: Request[ListOffsetsRequest], session: Session, reply: Reply) -> None:
+def list_offsets(
+    broker: Broker, request: Request[ListOffsetsRequest], session: Session, reply: Reply
+) -> None:
     """Look up every partition; the answer goes when the last batch that has to be read is."""
     answer = ListOffsetsResponse(throttle_time_ms=0, topics=[])
     gathering = Gathering(lambda: reply(answer))
     committed = request.message.isolation_level == _READ_COMMITTED
-    seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (asked.name for asked in request.message.topics))
+    seen = permitted(
+        session,
+        AclOperation.DESCRIBE,
+        AclResourceType.TOPIC,
+        (asked.name for asked in request.message.topics),
+    )
     for asked in request.message.topics:
         topic = broker.controller.image.topics.get(asked.name)
         rows: list[_Row] = []
@@ -110,7 +119,11 @@ def _look_up(
 
 def _unknown_end(version: int) -> int:
     """The leader is new, and does not know yet how much the one before had acknowledged (KIP-207)."""
-    return ErrorCode.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_FROM_VERSION else ErrorCode.LEADER_NOT_AVAILABLE
+    return (
+        ErrorCode.OFFSET_NOT_AVAILABLE
+        if version >= _OFFSET_NOT_AVAILABLE_FROM_VERSION
+        else ErrorCode.LEADER_NOT_AVAILABLE
+    )
 
 
 def _row(number: int) -> _Row:

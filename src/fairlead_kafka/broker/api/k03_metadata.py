@@ -1,17 +1,20 @@
-"""Metadata (3): the live brokers, the controller, and the topics asked for; a missing topic may be created on the way.
+"""Metadata (3): the live brokers, the controller, and the topics asked for; a missing topic may be
+created on the way.
 
-Versions 0-13. Topics by name, by id (from 10 on; names may be null then from 12 on), or all (an empty list in version 0, null
-later). Auto-creation as in Kafka: `auto.create.topics.enable`, and the request allows it (always before version 4), by name only;
-the topic is there at once, so that the answer has its leaders. Above the client's controller_mutation_rate it is not created yet, and
-UNKNOWN_TOPIC_OR_PARTITION, upon which clients ask again. The controller named is the live broker with the lowest id.
-A partition whose broker is down has leader -1 and LEADER_NOT_AVAILABLE. Refused: names that no topic can have
-(INVALID_TOPIC_EXCEPTION); ids and null names in versions 10 and 11, which carry them and cannot ask by them (INVALID_REQUEST; the
-answer is empty, as Kafka's).
+Versions 0-13. Topics by name, by id (from 10 on; names may be null then from 12 on), or all (an
+empty list in version 0, null later). Auto-creation as in Kafka: `auto.create.topics.enable`, and
+the request allows it (always before version 4), by name only; the topic is there at once, so that
+the answer has its leaders. Above the client's controller_mutation_rate it is not created yet, and
+UNKNOWN_TOPIC_OR_PARTITION, upon which clients ask again. The controller named is the live broker
+with the lowest id. A partition whose broker is down has leader -1 and LEADER_NOT_AVAILABLE.
+Refused: names that no topic can have (INVALID_TOPIC_EXCEPTION); ids and null names in versions 10
+and 11, which carry them and cannot ask by them (INVALID_REQUEST; the answer is empty, as Kafka's).
 
-Needs DESCRIBE on each topic: one that is asked for without it is TOPIC_AUTHORIZATION_FAILED, whether it is there or not (by id, without
-its name; an id that is not there is UNKNOWN_TOPIC_ID), and among all topics it is left out. To create one needs CREATE on the cluster or
-on the topic, else it is TOPIC_AUTHORIZATION_FAILED too. The authorized operations, if asked for, are those of the session's principal;
-of the cluster they are 0 without DESCRIBE on it.
+Needs DESCRIBE on each topic: one that is asked for without it is TOPIC_AUTHORIZATION_FAILED,
+whether it is there or not (by id, without its name; an id that is not there is UNKNOWN_TOPIC_ID),
+and among all topics it is left out. To create one needs CREATE on the cluster or on the topic, else
+it is TOPIC_AUTHORIZATION_FAILED too. The authorized operations, if asked for, are those of the
+session's principal; of the cluster they are 0 without DESCRIBE on it.
 """
 
 from __future__ import annotations
@@ -24,8 +27,21 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER
 from fairlead_kafka.broker.api.common import NO_ID, Gathering, name_error
-from fairlead_kafka.broker.api.rights import NO_OPERATIONS, cluster_operations, may_cluster, operations, permitted
-from fairlead_kafka.broker.controller import OFFSETS_TOPIC, ClusterImage, CreateInternalTopic, CreateTopics, NewTopic, TopicImage
+from fairlead_kafka.broker.api.rights import (
+    NO_OPERATIONS,
+    cluster_operations,
+    may_cluster,
+    operations,
+    permitted,
+)
+from fairlead_kafka.broker.controller import (
+    OFFSETS_TOPIC,
+    ClusterImage,
+    CreateInternalTopic,
+    CreateTopics,
+    NewTopic,
+    TopicImage,
+)
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.quotas.spending import Spending
 from fairlead_kafka.wire import ApiKey, Request
@@ -53,22 +69,33 @@ def metadata(broker: Broker, request: Request[MetadataRequest], session: Session
         told = [_describe(session, message, topic) for topic in image.topics.values() if topic.name in seen]
         reply(_answer(session, message, told))
         return
-    if request.version < _IDS_FROM_VERSION and any(one.topic_id != NO_ID or one.name is None for one in message.topics):
+    if request.version < _IDS_FROM_VERSION and any(
+        one.topic_id != NO_ID or one.name is None for one in message.topics
+    ):
         reply(_refused(message.topics))
         return
     asked = list({(one.name, one.topic_id): one for one in message.topics}.values())
     allowed = request.version < _ALLOW_FLAG_FROM_VERSION or message.allow_auto_topic_creation
     refused: dict[str, BrokerError | None] = {}
     hidden = _hidden(session, asked)
-    answer = Gathering(lambda: reply(_answer(session, message, [_topic(session, message, one, hidden, refused) for one in asked])))
+    answer = Gathering(
+        lambda: reply(
+            _answer(session, message, [_topic(session, message, one, hidden, refused) for one in asked])
+        )
+    )
     if allowed and broker.settings["auto.create.topics.enable"]:
-        missing = [one.name for one in asked if one.name is not None and one.name not in image.topics and one.name not in hidden]
+        missing = [
+            one.name
+            for one in asked
+            if one.name is not None and one.name not in image.topics and one.name not in hidden
+        ]
         _create(broker, session, _creatable(session, missing, hidden), refused, answer)
     answer.done()
 
 
 def _hidden(session: Session, asked: list[_Asked]) -> set[str]:
-    """The names of topics of which the session is to know nothing; to this are added those that it may not create."""
+    """The names of topics of which the session is to know nothing; to this are added those that it
+    may not create."""
     if session.broker.authorizer is None:
         return set()
     by_id = session.broker.controller.image.topics_by_id
@@ -87,7 +114,13 @@ def _creatable(session: Session, missing: list[str], hidden: set[str]) -> list[s
     return [name for name in missing if name in creatable]
 
 
-def _create(broker: Broker, session: Session, missing: list[str], refused: dict[str, BrokerError | None], answer: Gathering) -> None:
+def _create(
+    broker: Broker,
+    session: Session,
+    missing: list[str],
+    refused: dict[str, BrokerError | None],
+    answer: Gathering,
+) -> None:
     """Create what is asked for and not there; errors go to `refused`."""
     wanted = [NewTopic(name) for name in dict.fromkeys(missing) if name != OFFSETS_TOPIC]
 
@@ -106,15 +139,25 @@ def _create(broker: Broker, session: Session, missing: list[str], refused: dict[
 
 
 def _refused(topics: list[_Asked]) -> MetadataResponse:
-    rows = [_Topic(error_code=ErrorCode.INVALID_REQUEST, name=one.name or "", topic_id=one.topic_id, partitions=[]) for one in topics]
-    return MetadataResponse(throttle_time_ms=0, brokers=[], cluster_id=None, controller_id=NO_LEADER, topics=rows)
+    rows = [
+        _Topic(
+            error_code=ErrorCode.INVALID_REQUEST, name=one.name or "", topic_id=one.topic_id, partitions=[]
+        )
+        for one in topics
+    ]
+    return MetadataResponse(
+        throttle_time_ms=0, brokers=[], cluster_id=None, controller_id=NO_LEADER, topics=rows
+    )
 
 
 def _answer(session: Session, message: MetadataRequest, topics: list[_Topic]) -> MetadataResponse:
     image = session.broker.controller.image
     nodes = [info.endpoint(session.listener) for info in image.alive()]
     brokers = [
-        MetadataResponse.MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack) for node in nodes
+        MetadataResponse.MetadataResponseBroker(
+            node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
+        )
+        for node in nodes
     ]
     return MetadataResponse(
         throttle_time_ms=0,
@@ -122,7 +165,9 @@ def _answer(session: Session, message: MetadataRequest, topics: list[_Topic]) ->
         cluster_id=image.cluster_id,
         controller_id=image.controller_id(),
         topics=topics,
-        cluster_authorized_operations=cluster_operations(session) if message.include_cluster_authorized_operations else NO_OPERATIONS,
+        cluster_authorized_operations=cluster_operations(session)
+        if message.include_cluster_authorized_operations
+        else NO_OPERATIONS,
         error_code=ErrorCode.NONE,
     )
 
@@ -138,9 +183,16 @@ def _topic(
     if asked.name is None:
         by_id = image.topics_by_id.get(asked.topic_id)
         if by_id is None:
-            return _Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id, partitions=[])
+            return _Topic(
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id, partitions=[]
+            )
         if by_id.name in hidden:
-            return _Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=asked.topic_id, partitions=[])
+            return _Topic(
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                name=None,
+                topic_id=asked.topic_id,
+                partitions=[],
+            )
         return _describe(session, message, by_id)
     if asked.name in hidden:
         return _Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=asked.name, partitions=[])
@@ -157,7 +209,11 @@ def _topic(
 
 
 def _operations(session: Session, message: MetadataRequest, name: str) -> int:
-    return operations(session, AclResourceType.TOPIC, name) if message.include_topic_authorized_operations else NO_OPERATIONS
+    return (
+        operations(session, AclResourceType.TOPIC, name)
+        if message.include_topic_authorized_operations
+        else NO_OPERATIONS
+    )
 
 
 def _describe(session: Session, message: MetadataRequest, topic: TopicImage) -> _Topic:
@@ -174,7 +230,8 @@ def _describe(session: Session, message: MetadataRequest, topic: TopicImage) -> 
 
 
 class _Partitions:
-    """The rows of a topic's partitions, to be encoded at once: one message that is each of them in turn.
+    """The rows of a topic's partitions, to be encoded at once: one message that is each of them in
+    turn.
 
     30,000 of them would take 20 MB and as long to make as to encode.
     """
@@ -194,7 +251,9 @@ class _Partitions:
             replicas = one.replicas
             if replicas not in offline:
                 offline[replicas] = [replica for replica in replicas if replica not in self._alive]
-            fields["error_code"] = ErrorCode.LEADER_NOT_AVAILABLE if one.leader == NO_LEADER else ErrorCode.NONE
+            fields["error_code"] = (
+                ErrorCode.LEADER_NOT_AVAILABLE if one.leader == NO_LEADER else ErrorCode.NONE
+            )
             fields["partition_index"] = number
             fields["leader_id"] = one.leader
             fields["leader_epoch"] = one.leader_epoch

@@ -1,12 +1,14 @@
 """OffsetCommit (8): how far a group has come; answered when the offsets are written.
 
-Versions 2-10, topics by id from 10 on. Generation -1 commits for a group without members (an assigned consumer, an admin). Refused:
-a retention time of the commit's own (versions 2-4, INVALID_REQUEST): offsets are kept by `offsets.retention.minutes`; topics that are
-not there (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID); members of groups that are not there (ILLEGAL_GENERATION, from 9 on
-GROUP_ID_NOT_FOUND).
+Versions 2-10, topics by id from 10 on. Generation -1 commits for a group without members (an
+assigned consumer, an admin). Refused: a retention time of the commit's own (versions 2-4,
+INVALID_REQUEST): offsets are kept by `offsets.retention.minutes`; topics that are not there
+(UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID); members of groups that are not there
+(ILLEGAL_GENERATION, from 9 on GROUP_ID_NOT_FOUND).
 
-Needs READ on the group (GROUP_AUTHORIZATION_FAILED for every partition) and on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there
-or not; an id that is not there is UNKNOWN_TOPIC_ID). The group is asked only about what is left then.
+Needs READ on the group (GROUP_AUTHORIZATION_FAILED for every partition) and on each topic
+(TOPIC_AUTHORIZATION_FAILED, whether it is there or not; an id that is not there is
+UNKNOWN_TOPIC_ID). The group is asked only about what is left then.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ _BROKER_RETENTION = -1
 
 
 @serves(ApiKey.OFFSET_COMMIT, versions=(2, 10))
-def offset_commit(broker: Broker, request: Request[OffsetCommitRequest], session: Session, reply: Reply) -> None:
+def offset_commit(
+    broker: Broker, request: Request[OffsetCommitRequest], session: Session, reply: Reply
+) -> None:
     """Commit what can be, and say per partition what became of it."""
     message = request.message
     by_id = request.version >= _IDS_FROM_VERSION
@@ -48,7 +52,10 @@ def offset_commit(broker: Broker, request: Request[OffsetCommitRequest], session
         for one in topic.partitions:
             if image is not None and not code and 0 <= one.partition_index < len(image.partitions):
                 offsets[TopicPartition(image.name, one.partition_index)] = CommittedOffset(
-                    one.committed_offset, one.committed_leader_epoch, one.committed_metadata or "", broker.wall_ms
+                    one.committed_offset,
+                    one.committed_leader_epoch,
+                    one.committed_metadata or "",
+                    broker.wall_ms,
                 )
 
     def answer(errors: dict[TopicPartition, int]) -> None:
@@ -59,7 +66,11 @@ def offset_commit(broker: Broker, request: Request[OffsetCommitRequest], session
                 of = TopicPartition("" if image is None else image.name, one.partition_index)
                 error = code or errors.get(of, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 rows.append(_Row(partition_index=one.partition_index, error_code=error))
-            topics.append(_Topic(topic_id=topic.topic_id, partitions=rows) if by_id else _Topic(name=topic.name, partitions=rows))
+            topics.append(
+                _Topic(topic_id=topic.topic_id, partitions=rows)
+                if by_id
+                else _Topic(name=topic.name, partitions=rows)
+            )
         reply(OffsetCommitResponse(throttle_time_ms=0, topics=topics))
 
     if not offsets:
@@ -75,24 +86,40 @@ def offset_commit(broker: Broker, request: Request[OffsetCommitRequest], session
             answer,
         )
     except BrokerError as error:
-        gone = error.code == ErrorCode.ILLEGAL_GENERATION and broker.coordinator.describe(message.group_id) is None
-        code = ErrorCode.GROUP_ID_NOT_FOUND if gone and request.version >= _KNOWS_MISSING_FROM_VERSION else error.code
+        gone = (
+            error.code == ErrorCode.ILLEGAL_GENERATION
+            and broker.coordinator.describe(message.group_id) is None
+        )
+        code = (
+            ErrorCode.GROUP_ID_NOT_FOUND
+            if gone and request.version >= _KNOWS_MISSING_FROM_VERSION
+            else error.code
+        )
         answer(dict.fromkeys(offsets, code))
 
 
-def _image(broker: Broker, topic: OffsetCommitRequest.OffsetCommitRequestTopic, by_id: bool) -> TopicImage | None:
+def _image(
+    broker: Broker, topic: OffsetCommitRequest.OffsetCommitRequestTopic, by_id: bool
+) -> TopicImage | None:
     image = broker.controller.image
     return image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
 
 
-def _refused(session: Session, message: OffsetCommitRequest, images: list[TopicImage | None], by_id: bool) -> list[int]:
+def _refused(
+    session: Session, message: OffsetCommitRequest, images: list[TopicImage | None], by_id: bool
+) -> list[int]:
     """For each topic the error that all of its partitions get; 0 if there is none."""
     if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
         return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(images)
     if message.retention_time_ms != _BROKER_RETENTION:
         return [ErrorCode.INVALID_REQUEST] * len(images)
-    names = [(None if by_id else one.name) if image is None else image.name for one, image in zip(message.topics, images, strict=True)]
-    readable = permitted(session, AclOperation.READ, AclResourceType.TOPIC, (name for name in names if name is not None))
+    names = [
+        (None if by_id else one.name) if image is None else image.name
+        for one, image in zip(message.topics, images, strict=True)
+    ]
+    readable = permitted(
+        session, AclOperation.READ, AclResourceType.TOPIC, (name for name in names if name is not None)
+    )
     codes: list[int] = []
     for name, image in zip(names, images, strict=True):
         if name is None:

@@ -1,12 +1,14 @@
 """OffsetFetch (9): how far groups have come.
 
-Versions 1-10; all partitions at once from 2 on, several groups from 8 on, topics by id from 10 on. A partition without an offset is
--1, without an error. With `require_stable` (7 on) a partition of which an open transaction commits an offset is
-UNSTABLE_OFFSET_COMMIT: come again (KIP-447). The member's epoch (9 on) belongs
-to the protocol of KIP-848, which is not part of this release; a group here has none, so any is taken.
+Versions 1-10; all partitions at once from 2 on, several groups from 8 on, topics by id from 10 on.
+A partition without an offset is -1, without an error. With `require_stable` (7 on) a partition of
+which an open transaction commits an offset is UNSTABLE_OFFSET_COMMIT: come again (KIP-447). The
+member's epoch (9 on) belongs to the protocol of KIP-848, which is not part of this release; a group
+here has none, so any is taken.
 
-Needs DESCRIBE on the group (GROUP_AUTHORIZATION_FAILED) and on each topic: TOPIC_AUTHORIZATION_FAILED, whether it is there or not, for
-those that are named (an id that is not there is UNKNOWN_TOPIC_ID), and left out where all are asked for.
+Needs DESCRIBE on the group (GROUP_AUTHORIZATION_FAILED) and on each topic:
+TOPIC_AUTHORIZATION_FAILED, whether it is there or not, for those that are named (an id that is not
+there is UNKNOWN_TOPIC_ID), and left out where all are asked for.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ _IDS_FROM_VERSION = 10
 
 
 @serves(ApiKey.OFFSET_FETCH, versions=(1, 10))
-def offset_fetch(broker: Broker, request: Request[OffsetFetchRequest], session: Session, reply: Reply) -> None:
+def offset_fetch(
+    broker: Broker, request: Request[OffsetFetchRequest], session: Session, reply: Reply
+) -> None:
     """Give each group's offsets."""
     message = request.message
     by_id = request.version >= _IDS_FROM_VERSION
@@ -90,33 +94,54 @@ def _group(session: Session, group_id: str, topics: list[_Asked] | None, by_id: 
     return _Group(group_id=group_id, topics=rows, error_code=ErrorCode.NONE)
 
 
-def _all_rows(session: Session, group_id: str, unstable: frozenset[TopicPartition], by_id: bool) -> list[_Topic]:
+def _all_rows(
+    session: Session, group_id: str, unstable: frozenset[TopicPartition], by_id: bool
+) -> list[_Topic]:
     broker = session.broker
     by_topic: dict[str, list[_Row]] = {}
     found = {*broker.coordinator.fetch(group_id, None), *unstable}
     seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (of.topic for of in found))
     for of in sorted(found):
         if of.topic in seen:
-            by_topic.setdefault(of.topic, []).extend(_partition_rows(broker, group_id, unstable, of.topic, [of.partition]))
+            by_topic.setdefault(of.topic, []).extend(
+                _partition_rows(broker, group_id, unstable, of.topic, [of.partition])
+            )
     images = broker.controller.image.topics
     if by_id:
-        return [_Topic(topic_id=images[name].topic_id, partitions=rows) for name, rows in by_topic.items() if name in images]
+        return [
+            _Topic(topic_id=images[name].topic_id, partitions=rows)
+            for name, rows in by_topic.items()
+            if name in images
+        ]
     return [_Topic(name=name, partitions=rows) for name, rows in by_topic.items()]
 
 
-def _topic_rows(session: Session, group_id: str, unstable: frozenset[TopicPartition], topics: list[_Asked], by_id: bool) -> list[_Topic]:
+def _topic_rows(
+    session: Session, group_id: str, unstable: frozenset[TopicPartition], topics: list[_Asked], by_id: bool
+) -> list[_Topic]:
     broker = session.broker
     names = [_name(broker, topic, by_id) for topic in topics]
-    seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (name for name in names if name is not None))
+    seen = permitted(
+        session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (name for name in names if name is not None)
+    )
     answered = []
     for topic, name in zip(topics, names, strict=True):
         if name is None:
-            rows = [_partition_row(number, None, ErrorCode.UNKNOWN_TOPIC_ID) for number in topic.partition_indexes]
+            rows = [
+                _partition_row(number, None, ErrorCode.UNKNOWN_TOPIC_ID) for number in topic.partition_indexes
+            ]
         elif name not in seen:
-            rows = [_partition_row(number, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for number in topic.partition_indexes]
+            rows = [
+                _partition_row(number, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                for number in topic.partition_indexes
+            ]
         else:
             rows = _partition_rows(broker, group_id, unstable, name, topic.partition_indexes)
-        answered.append(_Topic(topic_id=topic.topic_id, partitions=rows) if by_id else _Topic(name=topic.name, partitions=rows))
+        answered.append(
+            _Topic(topic_id=topic.topic_id, partitions=rows)
+            if by_id
+            else _Topic(name=topic.name, partitions=rows)
+        )
     return answered
 
 
@@ -128,7 +153,9 @@ def _name(broker: Broker, topic: _Asked, by_id: bool) -> str | None:
     return None if image is None else image.name
 
 
-def _partition_rows(broker: Broker, group_id: str, unstable: frozenset[TopicPartition], topic: str, numbers: Iterable[int]) -> list[_Row]:
+def _partition_rows(
+    broker: Broker, group_id: str, unstable: frozenset[TopicPartition], topic: str, numbers: Iterable[int]
+) -> list[_Row]:
     offsets = broker.coordinator.fetch(group_id, [TopicPartition(topic, number) for number in numbers])
     return [
         _partition_row(of.partition, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)

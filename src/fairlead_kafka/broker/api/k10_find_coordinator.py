@@ -1,8 +1,9 @@
 """FindCoordinator (10): which broker looks after a group or a transactional id.
 
-Versions 0-6, several keys at once from 4 on. The topics of committed offsets and of transactions are created on first use. If the
-broker at home for a key is down, COORDINATOR_NOT_AVAILABLE, which clients retry. Refused: share groups, which are not part of
-this release (INVALID_REQUEST, so that a client fails at once and does not look for ever). Needs DESCRIBE on each group or transactional id
+Versions 0-6, several keys at once from 4 on. The topics of committed offsets and of transactions
+are created on first use. If the broker at home for a key is down, COORDINATOR_NOT_AVAILABLE, which
+clients retry. Refused: share groups, which are not part of this release (INVALID_REQUEST, so that a
+client fails at once and does not look for ever). Needs DESCRIBE on each group or transactional id
 (GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
 """
 
@@ -36,7 +37,9 @@ _NOBODY = Node(NO_LEADER, "", -1)
 
 
 @serves(ApiKey.FIND_COORDINATOR, versions=(0, 6))
-def find_coordinator(broker: Broker, request: Request[FindCoordinatorRequest], session: Session, reply: Reply) -> None:
+def find_coordinator(
+    broker: Broker, request: Request[FindCoordinatorRequest], session: Session, reply: Reply
+) -> None:
     """Find the coordinator of each key."""
     message = request.message
     several = request.version >= _SEVERAL_FROM_VERSION
@@ -45,7 +48,11 @@ def find_coordinator(broker: Broker, request: Request[FindCoordinatorRequest], s
     seen = keys if kind is None else permitted(session, AclOperation.DESCRIBE, kind, keys)
 
     def answer(error: BrokerError | None) -> None:
-        hidden = {key: refusal(session, AclOperation.DESCRIBE, kind, key) for key in keys if kind is not None and key not in seen}
+        hidden = {
+            key: refusal(session, AclOperation.DESCRIBE, kind, key)
+            for key in keys
+            if kind is not None and key not in seen
+        }
         found = [_row(session, message.key_type, key, hidden.get(key), error) for key in keys]
         if several:
             reply(FindCoordinatorResponse(throttle_time_ms=0, coordinators=found))
@@ -78,16 +85,26 @@ def _row(
     except BrokerError as error:
         node, error_code, error_message = _NOBODY, error.code, reason(error)
     return FindCoordinatorResponse.Coordinator(
-        key=key, node_id=node.node_id, host=node.host, port=node.port, error_code=error_code, error_message=error_message
+        key=key,
+        node_id=node.node_id,
+        host=node.host,
+        port=node.port,
+        error_code=error_code,
+        error_message=error_message,
     )
 
 
 def _find(session: Session, key_type: int, key: str, missing: BrokerError | None) -> Node:
     broker = session.broker
     if key_type not in _TOPICS:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, _REFUSED_KEYS.get(key_type, f"there is no key type {key_type}"))
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST, _REFUSED_KEYS.get(key_type, f"there is no key type {key_type}")
+        )
     if missing is not None:
-        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator's topic cannot be created: {reason(missing)}")
+        raise BrokerError(
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            f"the coordinator's topic cannot be created: {reason(missing)}",
+        )
     topic = broker.controller.topic(_TOPICS[key_type])
     leader = topic.partitions[home_partition(key, len(topic.partitions))].leader
     if not broker.controller.image.is_alive(leader):

@@ -1,8 +1,10 @@
-"""JoinGroup (11): a consumer (or any member of the classic protocol) enters a group, or enters its next generation.
+"""JoinGroup (11): a consumer (or any member of the classic protocol) enters a group, or enters its
+next generation.
 
-Versions 0-9. Answered when the generation stands. From version 4 on a newcomer is first given an id with MEMBER_ID_REQUIRED, so that
-a lost answer leaves no ghost; static members (version 5 on) are recognized by their instance id. The reason given (8 on) goes to
-the log. Needs READ on the group (GROUP_AUTHORIZATION_FAILED).
+Versions 0-9. Answered when the generation stands. From version 4 on a newcomer is first given an id
+with MEMBER_ID_REQUIRED, so that a lost answer leaves no ghost; static members (version 5 on) are
+recognized by their instance id. The reason given (8 on) goes to the log. Needs READ on the group
+(GROUP_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -76,7 +78,9 @@ def _answer(outcome: JoinOutcome, version: int) -> JoinGroupResponse:
         skip_assignment=outcome.skip_assignment,
         member_id=outcome.member_id,
         members=[
-            JoinGroupResponse.JoinGroupResponseMember(member_id=member_id, group_instance_id=instance_id, metadata=metadata)
+            JoinGroupResponse.JoinGroupResponseMember(
+                member_id=member_id, group_instance_id=instance_id, metadata=metadata
+            )
             for member_id, instance_id, metadata in outcome.members
         ],
     )

@@ -25,7 +25,9 @@ def heartbeat(broker: Broker, request: Request[HeartbeatRequest], session: Sessi
     message = request.message
     try:
         demand(session, AclOperation.READ, AclResourceType.GROUP, message.group_id)
-        error_code = broker.coordinator.heartbeat(message.group_id, message.generation_id, message.member_id, message.group_instance_id)
+        error_code = broker.coordinator.heartbeat(
+            message.group_id, message.generation_id, message.member_id, message.group_instance_id
+        )
     except BrokerError as error:
         error_code = error.code
     reply(HeartbeatResponse(throttle_time_ms=0, error_code=error_code))

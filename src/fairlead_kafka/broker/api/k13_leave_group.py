@@ -1,7 +1,7 @@
 """LeaveGroup (13): members leave, and the others rebalance.
 
-Versions 0-5; several members at once from 3 on (KIP-345), static ones by their instance id alone. The reason given (5 on) goes to
-the log. Needs READ on the group (GROUP_AUTHORIZATION_FAILED).
+Versions 0-5; several members at once from 3 on (KIP-345), static ones by their instance id alone.
+The reason given (5 on) goes to the log. Needs READ on the group (GROUP_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -32,10 +32,18 @@ def leave_group(broker: Broker, request: Request[LeaveGroupRequest], session: Se
     """Let members go."""
     message = request.message
     if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
-        reply(LeaveGroupResponse(throttle_time_ms=0, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, members=[]))
+        reply(
+            LeaveGroupResponse(
+                throttle_time_ms=0, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, members=[]
+            )
+        )
         return
     if request.version < _SEVERAL_FROM_VERSION:
-        reply(LeaveGroupResponse(throttle_time_ms=0, error_code=_leave(broker, message.group_id, message.member_id, None)))
+        reply(
+            LeaveGroupResponse(
+                throttle_time_ms=0, error_code=_leave(broker, message.group_id, message.member_id, None)
+            )
+        )
         return
     rows, error_code = [], ErrorCode.NONE
     for member in message.members:
@@ -45,7 +53,9 @@ def leave_group(broker: Broker, request: Request[LeaveGroupRequest], session: Se
         if left and left not in _NOT_THE_GROUPS_FAULT:
             error_code = left
         rows.append(
-            LeaveGroupResponse.MemberResponse(member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=left)
+            LeaveGroupResponse.MemberResponse(
+                member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=left
+            )
         )
     reply(LeaveGroupResponse(throttle_time_ms=0, error_code=error_code, members=[] if error_code else rows))
 

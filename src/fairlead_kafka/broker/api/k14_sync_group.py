@@ -1,7 +1,9 @@
-"""SyncGroup (14): a member of the new generation asks for its assignment; the leader brings everyone's.
+"""SyncGroup (14): a member of the new generation asks for its assignment; the leader brings
+everyone's.
 
-Versions 0-5. Answered when the leader's has come. From version 5 on the member's protocol type and name are held against the
-group's, and must be there (INCONSISTENT_GROUP_PROTOCOL). Needs READ on the group (GROUP_AUTHORIZATION_FAILED).
+Versions 0-5. Answered when the leader's has come. From version 5 on the member's protocol type and
+name are held against the group's, and must be there (INCONSISTENT_GROUP_PROTOCOL). Needs READ on
+the group (GROUP_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -41,8 +43,13 @@ def sync_group(broker: Broker, request: Request[SyncGroupRequest], session: Sess
         )
 
     try:
-        if request.version >= _NAMES_PROTOCOL_FROM_VERSION and None in (message.protocol_type, message.protocol_name):
-            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "a member names the group's protocol type and protocol")
+        if request.version >= _NAMES_PROTOCOL_FROM_VERSION and None in (
+            message.protocol_type,
+            message.protocol_name,
+        ):
+            raise BrokerError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "a member names the group's protocol type and protocol"
+            )
         demand(session, AclOperation.READ, AclResourceType.GROUP, message.group_id)
         broker.coordinator.sync(
             message.group_id,

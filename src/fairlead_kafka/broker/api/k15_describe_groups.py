@@ -1,8 +1,8 @@
 """DescribeGroups (15): a group's state, protocol and members.
 
-Versions 0-6. Metadata are told of a stable group only, as Kafka does. A group that is not there is Dead (from 6 on
-with GROUP_ID_NOT_FOUND). Needs DESCRIBE on each group (GROUP_AUTHORIZATION_FAILED for it); the authorized operations, if asked for, are
-those of the session's principal.
+Versions 0-6. Metadata are told of a stable group only, as Kafka does. A group that is not there is
+Dead (from 6 on with GROUP_ID_NOT_FOUND). Needs DESCRIBE on each group (GROUP_AUTHORIZATION_FAILED
+for it); the authorized operations, if asked for, are those of the session's principal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _MISSING_IS_ERROR_FROM_VERSION = 6
 
 
 @serves(ApiKey.DESCRIBE_GROUPS, versions=(0, 6))
-def describe_groups(broker: Broker, request: Request[DescribeGroupsRequest], session: Session, reply: Reply) -> None:
+def describe_groups(
+    broker: Broker, request: Request[DescribeGroupsRequest], session: Session, reply: Reply
+) -> None:
     """Describe each group."""
     groups = [_describe(broker, session, group_id, request.version) for group_id in request.message.groups]
     if request.message.include_authorized_operations:
@@ -48,7 +50,11 @@ def _describe(broker: Broker, session: Session, group_id: str, version: int) -> 
         return _row(group_id, error_code=error.code, error_message=reason(error), group_state="")
     if group is None:
         if version >= _MISSING_IS_ERROR_FROM_VERSION:
-            return _row(group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=cut_short(f"there is no group {group_id!r}"))
+            return _row(
+                group_id,
+                error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+                error_message=cut_short(f"there is no group {group_id!r}"),
+            )
         return _row(group_id)
     stable = group.state is GroupState.STABLE
     return _row(

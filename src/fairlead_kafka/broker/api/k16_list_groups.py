@@ -1,7 +1,7 @@
 """ListGroups (16): the groups this broker coordinates.
 
-Versions 0-5; by state from 4 on (KIP-518), by type from 5 on (KIP-848): all groups here are classic. Told are the
-groups that the session may DESCRIBE, or all if it may DESCRIBE the cluster.
+Versions 0-5; by state from 4 on (KIP-518), by type from 5 on (KIP-848): all groups here are
+classic. Told are the groups that the session may DESCRIBE, or all if it may DESCRIBE the cluster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def list_groups(broker: Broker, request: Request[ListGroupsRequest], session: Se
     groups, loading = broker.coordinator.groups()
     rows = [
         ListGroupsResponse.ListedGroup(
-            group_id=group.group_id, protocol_type=group.protocol_type or "", group_state=group.state.value, group_type=_TYPE
+            group_id=group.group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type=_TYPE,
         )
         for group in groups
         if (sees_all or session.may(AclOperation.DESCRIBE, AclResourceType.GROUP, group.group_id, quiet=True))

@@ -1,8 +1,8 @@
 """SaslHandshake (17): which mechanism a client logs in by, and those there are.
 
-Versions 0-1. After version 1 tokens come in SaslAuthenticate, after version 0 bare (KIP-152). At a listener without log-ins, after a
-log-in that does not end, and within a second of the last one, the answer is ILLEGAL_SASL_STATE. Needs no right. What follows is in
-`broker.login`.
+Versions 0-1. After version 1 tokens come in SaslAuthenticate, after version 0 bare (KIP-152). At a
+listener without log-ins, after a log-in that does not end, and within a second of the last one, the
+answer is ILLEGAL_SASL_STATE. Needs no right. What follows is in `broker.login`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 @serves(ApiKey.SASL_HANDSHAKE, versions=(0, 1))
-def sasl_handshake(broker: Broker, request: Request[SaslHandshakeRequest], session: Session, reply: Reply) -> None:
+def sasl_handshake(
+    broker: Broker, request: Request[SaslHandshakeRequest], session: Session, reply: Reply
+) -> None:
     """Begin a log-in, or renew one."""
     if session.login is None:
         reply(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[]))

@@ -1,9 +1,10 @@
 """ApiVersions (18): which APIs this broker serves, in which versions. Derived from the registry.
 
-Versions 0-4. Any other version is answered in version 0 with UNSUPPORTED_VERSION and this API's own range (KIP-511; `sessions`).
-From version 3 on the client names its software; a name that does not fit Kafka's pattern is INVALID_REQUEST.
-Features (KIP-584): none are offered, so that clients keep to the classic group protocol and to the first
-version of transactions (no `transaction.version`). Needs no right.
+Versions 0-4. Any other version is answered in version 0 with UNSUPPORTED_VERSION and this API's own
+range (KIP-511; `sessions`). From version 3 on the client names its software; a name that does not
+fit Kafka's pattern is INVALID_REQUEST. Features (KIP-584): none are offered, so that clients keep
+to the classic group protocol and to the first version of transactions (no `transaction.version`).
+Needs no right.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @serves(ApiKey.API_VERSIONS, versions=(0, 4))
-def api_versions(broker: Broker, request: Request[ApiVersionsRequest], session: Session, reply: Reply) -> None:
+def api_versions(
+    broker: Broker, request: Request[ApiVersionsRequest], session: Session, reply: Reply
+) -> None:
     """Answer with the registry."""
     message = request.message
     error = ErrorCode.NONE

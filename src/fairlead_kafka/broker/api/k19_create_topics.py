@@ -1,14 +1,16 @@
 """CreateTopics (19): topics that are there, with their leaders, when the answer is sent.
 
-Versions 2-7. Any broker serves it and has the controller decide. -1 for partitions or replication factor means the broker's
-defaults (KIP-464; Kafka takes it in older versions too). Refused with Kafka's codes: unknown or unsupported configs
-(INVALID_CONFIG, with the nearest right name), names that differ in '.' and '_' alone (INVALID_TOPIC_EXCEPTION), a name that comes
-twice in a request (INVALID_REQUEST). Partitions are charged to the client's controller_mutation_rate (KIP-599): above it they are refused
-from version 6 on (THROTTLING_QUOTA_EXCEEDED), and before that created, and their client throttled. `timeout_ms` has nothing to bound:
-nothing is waited for.
+Versions 2-7. Any broker serves it and has the controller decide. -1 for partitions or replication
+factor means the broker's defaults (KIP-464; Kafka takes it in older versions too). Refused with
+Kafka's codes: unknown or unsupported configs (INVALID_CONFIG, with the nearest right name), names
+that differ in '.' and '_' alone (INVALID_TOPIC_EXCEPTION), a name that comes twice in a request
+(INVALID_REQUEST). Partitions are charged to the client's controller_mutation_rate (KIP-599): above
+it they are refused from version 6 on (THROTTLING_QUOTA_EXCEEDED), and before that created, and
+their client throttled. `timeout_ms` has nothing to bound: nothing is waited for.
 
-Needs CREATE on the cluster, or on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not). What the topic is like, and its
-configs, are told to those who may DESCRIBE_CONFIGS of it; else `topic_config_error_code` is TOPIC_AUTHORIZATION_FAILED.
+Needs CREATE on the cluster, or on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or
+not). What the topic is like, and its configs, are told to those who may DESCRIBE_CONFIGS of it;
+else `topic_config_error_code` is TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -37,21 +39,32 @@ _STRICT_FROM_VERSION = 6
 
 
 @serves(ApiKey.CREATE_TOPICS, versions=(2, 7))
-def create_topics(broker: Broker, request: Request[CreateTopicsRequest], session: Session, reply: Reply) -> None:
+def create_topics(
+    broker: Broker, request: Request[CreateTopicsRequest], session: Session, reply: Reply
+) -> None:
     """Create each topic, or say why not; one failing does not stop the others."""
     validate_only = request.message.validate_only
     spending = Spending(broker, session, strict=request.version >= _STRICT_FROM_VERSION)
     twice = repeated(topic.name for topic in request.message.topics)
     refused = _refused(session, {asked.name for asked in request.message.topics} - twice)
-    checked = {asked.name: refused.get(asked.name) or _check(asked, asked.name in twice) for asked in request.message.topics}
+    checked = {
+        asked.name: refused.get(asked.name) or _check(asked, asked.name in twice)
+        for asked in request.message.topics
+    }
     wanted = [new for new in checked.values() if isinstance(new, NewTopic)]
 
     def decided(results: Any, error: BrokerError | None) -> None:
-        created = {new.name: result for new, result in zip(wanted, results or [error] * len(wanted), strict=True)}
-        outcomes = {name: one if isinstance(one, BrokerError) else created[name] for name, one in checked.items()}
+        created = {
+            new.name: result for new, result in zip(wanted, results or [error] * len(wanted), strict=True)
+        }
+        outcomes = {
+            name: one if isinstance(one, BrokerError) else created[name] for name, one in checked.items()
+        }
         seen = permitted(session, AclOperation.DESCRIBE_CONFIGS, AclResourceType.TOPIC, outcomes, quiet=True)
         rows = [
-            _failed(name, one) if isinstance(one, BrokerError) else _created(broker, one, validate_only, name in seen)
+            _failed(name, one)
+            if isinstance(one, BrokerError)
+            else _created(broker, one, validate_only, name in seen)
             for name, one in outcomes.items()
         ]
         reply(CreateTopicsResponse(throttle_time_ms=spending.throttle_ms, topics=rows))
@@ -64,7 +77,11 @@ def _refused(session: Session, names: Iterable[str]) -> dict[str, BrokerError]:
     if may_cluster(session, AclOperation.CREATE, quiet=True):
         return {}
     creatable = permitted(session, AclOperation.CREATE, AclResourceType.TOPIC, names)
-    return {name: refusal(session, AclOperation.CREATE, AclResourceType.TOPIC, name) for name in names if name not in creatable}
+    return {
+        name: refusal(session, AclOperation.CREATE, AclResourceType.TOPIC, name)
+        for name in names
+        if name not in creatable
+    }
 
 
 def _check(asked: CreateTopicsRequest.CreatableTopic, twice: bool) -> NewTopic | BrokerError:
@@ -72,7 +89,9 @@ def _check(asked: CreateTopicsRequest.CreatableTopic, twice: bool) -> NewTopic |
         return BrokerError(ErrorCode.INVALID_REQUEST, "the topic comes more than once in the request")
     configs = repeated(config.name for config in asked.configs)
     if configs:
-        return BrokerError(ErrorCode.INVALID_REQUEST, f"configs named more than once: {', '.join(sorted(map(str, configs)))}")
+        return BrokerError(
+            ErrorCode.INVALID_REQUEST, f"configs named more than once: {', '.join(sorted(map(str, configs)))}"
+        )
     if repeated(one.partition_index for one in asked.assignments):
         return BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition is assigned more than once")
     return NewTopic(
@@ -97,7 +116,11 @@ def _created(broker: Broker, topic: TopicImage, validate_only: bool, seen: bool)
         )
     configs = [
         CreateTopicsResponse.CreatableTopicConfigs(
-            name=config.key.name, value=config.value, read_only=config.read_only, config_source=int(config.source), is_sensitive=False
+            name=config.key.name,
+            value=config.value,
+            read_only=config.read_only,
+            config_source=int(config.source),
+            is_sensitive=False,
         )
         for config in broker.controller.configs.describe_topic(topic.configs)
     ]

@@ -1,8 +1,9 @@
 """DeleteTopics (20): by name, or by id from version 6 on.
 
-Versions 1-6. Any broker serves it. Refused: internal topics (INVALID_TOPIC_EXCEPTION), everything if delete.topic.enable is false
-(TOPIC_DELETION_DISABLED), a topic that comes twice in a request or has both a name and an id (INVALID_REQUEST);
-from version 5 on what is above the client's controller_mutation_rate (THROTTLING_QUOTA_EXCEEDED, KIP-599).
+Versions 1-6. Any broker serves it. Refused: internal topics (INVALID_TOPIC_EXCEPTION), everything
+if delete.topic.enable is false (TOPIC_DELETION_DISABLED), a topic that comes twice in a request or
+has both a name and an id (INVALID_REQUEST); from version 5 on what is above the client's
+controller_mutation_rate (THROTTLING_QUOTA_EXCEEDED, KIP-599).
 
 Needs DELETE on the cluster, or on each topic. Without it a topic is TOPIC_AUTHORIZATION_FAILED, and
 a client that may not DESCRIBE it does not learn from that whether there is one of that name, nor
@@ -39,7 +40,9 @@ Asked = tuple[str | None, UUID]
 
 
 @serves(ApiKey.DELETE_TOPICS, versions=(1, 6))
-def delete_topics(broker: Broker, request: Request[DeleteTopicsRequest], session: Session, reply: Reply) -> None:
+def delete_topics(
+    broker: Broker, request: Request[DeleteTopicsRequest], session: Session, reply: Reply
+) -> None:
     """Delete each topic, or say why not."""
     if request.version >= _IDS_FROM_VERSION:
         asked = [(topic.name, topic.topic_id) for topic in request.message.topics]
@@ -53,7 +56,10 @@ def delete_topics(broker: Broker, request: Request[DeleteTopicsRequest], session
 
     def decided(results: Any, error: BrokerError | None) -> None:
         deleted = dict(zip(wanted, results or [error] * len(wanted), strict=True))
-        rows = [refused[one] if one in refused else _row(one, deleted[one] if one in deleted else checked[one]) for one in checked]
+        rows = [
+            refused[one] if one in refused else _row(one, deleted[one] if one in deleted else checked[one])
+            for one in checked
+        ]
         reply(DeleteTopicsResponse(throttle_time_ms=spending.throttle_ms, responses=rows))
 
     spending = Spending(broker, session, strict=request.version >= _STRICT_FROM_VERSION)
@@ -72,10 +78,15 @@ def _refused(session: Session, named: Iterable[Asked]) -> dict[Asked, _Row]:
         if known is None:  # no topic has the id
             continue
         seen = session.may(AclOperation.DESCRIBE, AclResourceType.TOPIC, known)
-        if not seen or (topic is not None and not session.may(AclOperation.DELETE, AclResourceType.TOPIC, known)):
+        if not seen or (
+            topic is not None and not session.may(AclOperation.DELETE, AclResourceType.TOPIC, known)
+        ):
             text = f"{session.principal} has no right to DELETE on the topic"
             rows[asked] = _Row(
-                name=known if seen else name, topic_id=topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=text
+                name=known if seen else name,
+                topic_id=topic_id,
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                error_message=text,
             )
     return rows
 

@@ -1,10 +1,13 @@
-"""DeleteRecords (21): the records of a partition before an offset are gone; -1 means all that can be read now.
+"""DeleteRecords (21): the records of a partition before an offset are gone; -1 means all that can
+be read now.
 
-Versions 0-2, served by the partition's leader. Refused: offsets beyond the high watermark (OFFSET_OUT_OF_RANGE), internal topics
-(INVALID_TOPIC_EXCEPTION), topics that are only compacted (POLICY_VIOLATION). The answer waits until every replica whose broker is alive
-has deleted them as well, for `timeout_ms` at most: REQUEST_TIMED_OUT says that the records are gone for readers, and that some replica
-still has them. `low_watermark` is the least start of those logs (Kafka's `DelayedDeleteRecords`). Needs DELETE on each topic
-(TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
+Versions 0-2, served by the partition's leader. Refused: offsets beyond the high watermark
+(OFFSET_OUT_OF_RANGE), internal topics (INVALID_TOPIC_EXCEPTION), topics that are only compacted
+(POLICY_VIOLATION). The answer waits until every replica whose broker is alive has deleted them as
+well, for `timeout_ms` at most: REQUEST_TIMED_OUT says that the records are gone for readers, and
+that some replica still has them. `low_watermark` is the least start of those logs (Kafka's
+`DelayedDeleteRecords`). Needs DELETE on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there
+or not).
 """
 
 from __future__ import annotations
@@ -36,12 +39,19 @@ _NO_LOW_WATERMARK = -1
 
 
 @serves(ApiKey.DELETE_RECORDS, versions=(0, 2))
-def delete_records(broker: Broker, request: Request[DeleteRecordsRequest], session: Session, reply: Reply) -> None:
+def delete_records(
+    broker: Broker, request: Request[DeleteRecordsRequest], session: Session, reply: Reply
+) -> None:
     """Raise the start of each partition, and see the replicas follow."""
     names = (topic.name for topic in request.message.topics)
     deletion = _Deletion(broker, permitted(session, AclOperation.DELETE, AclResourceType.TOPIC, names), reply)
     topics = [
-        _Topic(name=topic.name, partitions=[deletion.delete(topic.name, one.partition_index, one.offset) for one in topic.partitions])
+        _Topic(
+            name=topic.name,
+            partitions=[
+                deletion.delete(topic.name, one.partition_index, one.offset) for one in topic.partitions
+            ],
+        )
         for topic in request.message.topics
     ]
     deletion.await_replicas(topics, request.message.timeout_ms)
@@ -79,7 +89,9 @@ class _Deletion:
         broker = self._broker
         if topic not in self._deletable:
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        partition = ErrorCode.INVALID_TOPIC_EXCEPTION if topic in INTERNAL_TOPICS else broker.log_of(topic, number)
+        partition = (
+            ErrorCode.INVALID_TOPIC_EXCEPTION if topic in INTERNAL_TOPICS else broker.log_of(topic, number)
+        )
         if isinstance(partition, int):
             return partition
         if "delete" not in broker.controller.topic_settings(topic, broker.node_id)["cleanup.policy"]:

@@ -1,4 +1,5 @@
-"""InitProducerId (22): a producer id for an idempotent producer, or id and epoch for a transactional one.
+"""InitProducerId (22): a producer id for an idempotent producer, or id and epoch for a
+transactional one.
 
 Versions 0-5. Without a transactional id each call gives a new id with epoch 0, whatever id the
 client had before (as Kafka's `TransactionCoordinator.handleInitProducerId` does). With one, the
@@ -7,8 +8,8 @@ producer that had it before is fenced, and a transaction that is open is aborted
 with the next epoch (KIP-360). Below version 4 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH.
 Not served: 6 (two-phase commit, KIP-939).
 
-Needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED); without one IDEMPOTENT_WRITE on the cluster, or WRITE on any
-topic (KIP-679; CLUSTER_AUTHORIZATION_FAILED).
+Needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED); without one
+IDEMPOTENT_WRITE on the cluster, or WRITE on any topic (KIP-679; CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -34,14 +35,23 @@ _FENCED_FROM_VERSION = 4
 
 
 @serves(ApiKey.INIT_PRODUCER_ID, versions=(0, 5))
-def init_producer_id(broker: Broker, request: Request[InitProducerIdRequest], session: Session, reply: Reply) -> None:
+def init_producer_id(
+    broker: Broker, request: Request[InitProducerIdRequest], session: Session, reply: Reply
+) -> None:
     """Give a producer id and epoch, or say why not."""
     message = request.message
 
     def answer(error: int, producer: ProducerIdentity) -> None:
         code = told_fenced(error, request.version >= _FENCED_FROM_VERSION)
         producer = NO_PRODUCER if error else producer
-        reply(InitProducerIdResponse(throttle_time_ms=0, error_code=code, producer_id=producer.producer_id, producer_epoch=producer.epoch))
+        reply(
+            InitProducerIdResponse(
+                throttle_time_ms=0,
+                error_code=code,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+            )
+        )
 
     def at_hand(error: BrokerError | None) -> None:
         if error is not None:
@@ -58,7 +68,9 @@ def init_producer_id(broker: Broker, request: Request[InitProducerIdRequest], se
         return
     try:
         expected = _expected(ProducerIdentity(message.producer_id, message.producer_epoch))
-        broker.transactions.init_producer_id(message.transactional_id, message.transaction_timeout_ms, expected, answer)
+        broker.transactions.init_producer_id(
+            message.transactional_id, message.transaction_timeout_ms, expected, answer
+        )
     except BrokerError as error:
         answer(error.code, NO_PRODUCER)
 

@@ -1,8 +1,10 @@
-"""OffsetForLeaderEpoch (23): where a leader epoch ended, so that a client can tell whether its log was cut (KIP-101, KIP-320).
+"""OffsetForLeaderEpoch (23): where a leader epoch ended, so that a client can tell whether its log
+was cut (KIP-101, KIP-320).
 
-Versions 2-4, served by the partition's leader. Anyone's request is answered like a follower's, as Kafka does: the present epoch ends where
-the log ends. Our own followers do not ask here: they meet their leaders on the stream (`replication`). Needs CLUSTER_ACTION on the
-cluster, or DESCRIBE on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
+Versions 2-4, served by the partition's leader. Anyone's request is answered like a follower's, as
+Kafka does: the present epoch ends where the log ends. Our own followers do not ask here: they meet
+their leaders on the stream (`replication`). Needs CLUSTER_ACTION on the cluster, or DESCRIBE on
+each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 
 @serves(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(2, 4))
-def offset_for_leader_epoch(broker: Broker, request: Request[OffsetForLeaderEpochRequest], session: Session, reply: Reply) -> None:
+def offset_for_leader_epoch(
+    broker: Broker, request: Request[OffsetForLeaderEpochRequest], session: Session, reply: Reply
+) -> None:
     """Answer from the partitions' epochs."""
     topics = []
     names = {asked.topic for asked in request.message.topics}
@@ -37,13 +41,19 @@ def offset_for_leader_epoch(broker: Broker, request: Request[OffsetForLeaderEpoc
             )
             hidden = asked.topic not in seen
             partition = (
-                ErrorCode.TOPIC_AUTHORIZATION_FAILED if hidden else broker.partitions.find(topic, data.partition, data.current_leader_epoch)
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                if hidden
+                else broker.partitions.find(topic, data.partition, data.current_leader_epoch)
             )
             if isinstance(partition, int):
                 row.error_code = partition
             else:
                 epoch = broker.partitions.leader_epoch(partition)
-                row.leader_epoch, row.end_offset = partition.epochs.end_offset(data.leader_epoch, epoch, partition.log_end)
+                row.leader_epoch, row.end_offset = partition.epochs.end_offset(
+                    data.leader_epoch, epoch, partition.log_end
+                )
             rows.append(row)
-        topics.append(OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=asked.topic, partitions=rows))
+        topics.append(
+            OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=asked.topic, partitions=rows)
+        )
     reply(OffsetForLeaderEpochResponse(throttle_time_ms=0, topics=topics))

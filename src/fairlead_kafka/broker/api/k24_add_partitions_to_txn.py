@@ -1,12 +1,16 @@
-"""AddPartitionsToTxn (24): partitions that a transaction is going to write to; the first ones begin it.
+"""AddPartitionsToTxn (24): partitions that a transaction is going to write to; the first ones begin
+it.
 
-Versions 0-5: 0-3 by clients, one transaction each; 4 and 5 by brokers among themselves, several at once, which may ask only whether the
-partitions are in the transaction (`verify_only`, KIP-890). If one partition cannot be added none is: one that is not there gets
-UNKNOWN_TOPIC_OR_PARTITION, a client's of an internal topic TOPIC_AUTHORIZATION_FAILED, the others OPERATION_NOT_ATTEMPTED. Below
-version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH, and below 5 TRANSACTION_ABORTABLE as INVALID_TXN_STATE.
+Versions 0-5: 0-3 by clients, one transaction each; 4 and 5 by brokers among themselves, several at
+once, which may ask only whether the partitions are in the transaction (`verify_only`, KIP-890). If
+one partition cannot be added none is: one that is not there gets UNKNOWN_TOPIC_OR_PARTITION, a
+client's of an internal topic TOPIC_AUTHORIZATION_FAILED, the others OPERATION_NOT_ATTEMPTED. Below
+version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH, and below 5 TRANSACTION_ABORTABLE as
+INVALID_TXN_STATE.
 
-A client needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for all partitions) and on each topic
-(TOPIC_AUTHORIZATION_FAILED, and then none is added); a broker CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED).
+A client needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for all
+partitions) and on each topic (TOPIC_AUTHORIZATION_FAILED, and then none is added); a broker
+CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -40,24 +44,42 @@ _ABORTABLE_FROM_VERSION = 5
 
 
 @serves(ApiKey.ADD_PARTITIONS_TO_TXN, versions=(0, 5))
-def add_partitions_to_txn(broker: Broker, request: Request[AddPartitionsToTxnRequest], session: Session, reply: Reply) -> None:
+def add_partitions_to_txn(
+    broker: Broker, request: Request[AddPartitionsToTxnRequest], session: Session, reply: Reply
+) -> None:
     """Add, or verify, and answer when all is written."""
     message, version = request.message, request.version
     if version >= _SEVERAL_FROM_VERSION:
         if not may_cluster(session, AclOperation.CLUSTER_ACTION):
             reply(
-                AddPartitionsToTxnResponse(throttle_time_ms=0, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results_by_transaction=[])
+                AddPartitionsToTxnResponse(
+                    throttle_time_ms=0,
+                    error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                    results_by_transaction=[],
+                )
             )
             return
         results: list[_Result] = []
         gathering = Gathering(
-            lambda: reply(AddPartitionsToTxnResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, results_by_transaction=results))
+            lambda: reply(
+                AddPartitionsToTxnResponse(
+                    throttle_time_ms=0, error_code=ErrorCode.NONE, results_by_transaction=results
+                )
+            )
         )
         for one in message.transactions:
             result = _Result(transactional_id=one.transactional_id, topic_results=[])
             results.append(result)
             producer = ProducerIdentity(one.producer_id, one.producer_epoch)
-            _serve(session, one.transactional_id, producer, one.topics, one.verify_only, version, _taker(result, gathering))
+            _serve(
+                session,
+                one.transactional_id,
+                producer,
+                one.topics,
+                one.verify_only,
+                version,
+                _taker(result, gathering),
+            )
         gathering.done()
         return
     producer = ProducerIdentity(message.v3_and_below_producer_id, message.v3_and_below_producer_epoch)
@@ -65,7 +87,15 @@ def add_partitions_to_txn(broker: Broker, request: Request[AddPartitionsToTxnReq
     def answer(rows: list[_Topic]) -> None:
         reply(AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=rows))
 
-    _serve(session, message.v3_and_below_transactional_id, producer, message.v3_and_below_topics, False, version, answer)
+    _serve(
+        session,
+        message.v3_and_below_transactional_id,
+        producer,
+        message.v3_and_below_topics,
+        False,
+        version,
+        answer,
+    )
 
 
 def _taker(result: _Result, gathering: Gathering) -> Callable[[list[_Topic]], None]:
@@ -104,7 +134,9 @@ def _serve(
         writable = {name for name in names if name in allowed}
     wrong = {of: error for of in partitions if (error := _error_of(broker, of, writable))}
     if wrong:
-        answer(_rows(topics, dict.fromkeys(partitions, int(ErrorCode.OPERATION_NOT_ATTEMPTED)) | wrong, version))
+        answer(
+            _rows(topics, dict.fromkeys(partitions, int(ErrorCode.OPERATION_NOT_ATTEMPTED)) | wrong, version)
+        )
     elif verify_only:
         answer(_rows(topics, broker.transactions.verify(transactional_id, producer, partitions), version))
     else:
@@ -117,7 +149,11 @@ def _serve(
 def _error_of(broker: Broker, of: TopicPartition, writable: set[str]) -> int:
     if of.topic not in writable:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if broker.controller.image.partition(*of) is None else ErrorCode.NONE
+    return (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if broker.controller.image.partition(*of) is None
+        else ErrorCode.NONE
+    )
 
 
 def _rows(topics: list[_Asked], errors: dict[TopicPartition, int], version: int) -> list[_Topic]:
@@ -130,7 +166,8 @@ def _rows(topics: list[_Asked], errors: dict[TopicPartition, int], version: int)
         _Topic(
             name=topic.name,
             results_by_partition=[
-                _Row(partition_index=number, partition_error_code=code(topic.name, number)) for number in topic.partitions
+                _Row(partition_index=number, partition_error_code=code(topic.name, number))
+                for number in topic.partitions
             ],
         )
         for topic in topics

@@ -1,7 +1,9 @@
-"""AddOffsetsToTxn (25): a transaction is going to commit a group's offsets: the group's partition of `__consumer_offsets` is added to it.
+"""AddOffsetsToTxn (25): a transaction is going to commit a group's offsets: the group's partition
+of `__consumer_offsets` is added to it.
 
-Versions 0-4. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. Needs WRITE on the transactional id
-(TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and READ on the group (GROUP_AUTHORIZATION_FAILED).
+Versions 0-4. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. Needs WRITE on the
+transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and READ on the group
+(GROUP_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -26,12 +28,16 @@ if TYPE_CHECKING:
 
 
 @serves(ApiKey.ADD_OFFSETS_TO_TXN, versions=(0, 4))
-def add_offsets_to_txn(broker: Broker, request: Request[AddOffsetsToTxnRequest], session: Session, reply: Reply) -> None:
+def add_offsets_to_txn(
+    broker: Broker, request: Request[AddOffsetsToTxnRequest], session: Session, reply: Reply
+) -> None:
     """Add, and answer when that is written."""
     message = request.message
 
     def answer(error: int) -> None:
-        reply(AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=told_fenced(error, request.version >= 2)))
+        reply(
+            AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=told_fenced(error, request.version >= 2))
+        )
 
     def add(topic: TopicImage | None, _error: BrokerError | None) -> None:
         if topic is None:

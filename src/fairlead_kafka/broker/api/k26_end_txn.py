@@ -1,7 +1,9 @@
-"""EndTxn (26): commit or abort; answered once the decision is in the coordinator's log, before the markers are brought.
+"""EndTxn (26): commit or abort; answered once the decision is in the coordinator's log, before the
+markers are brought.
 
-Versions 0-4. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. Not served: 5 (an epoch for each transaction, which needs
-`transaction.version` 2). Needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
+Versions 0-4. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. Not served: 5 (an
+epoch for each transaction, which needs `transaction.version` 2). Needs WRITE on the transactional
+id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations

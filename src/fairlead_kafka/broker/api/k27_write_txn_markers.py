@@ -1,8 +1,9 @@
 """WriteTxnMarkers (27): markers that end transactions, for partitions led here.
 
-Version 1; answered when all are written. It comes from the transaction's coordinator, or from an admin who ends one left hanging. Not
-served: 2 (markers of `transaction.version` 2, whose epoch must be a new one). Needs ALTER or CLUSTER_ACTION on the cluster
-(CLUSTER_AUTHORIZATION_FAILED for every partition).
+Version 1; answered when all are written. It comes from the transaction's coordinator, or from an
+admin who ends one left hanging. Not served: 2 (markers of `transaction.version` 2, whose epoch must
+be a new one). Needs ALTER or CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED for every
+partition).
 """
 
 from __future__ import annotations
@@ -27,21 +28,31 @@ _Row = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 
 @serves(ApiKey.WRITE_TXN_MARKERS, versions=(1, 1))
-def write_txn_markers(broker: Broker, request: Request[WriteTxnMarkersRequest], session: Session, reply: Reply) -> None:
+def write_txn_markers(
+    broker: Broker, request: Request[WriteTxnMarkersRequest], session: Session, reply: Reply
+) -> None:
     """Append every marker to every partition it names."""
     answer = WriteTxnMarkersResponse(markers=[])
     gathering = Gathering(lambda: reply(answer))
-    allowed = may_cluster(session, AclOperation.ALTER, quiet=True) or may_cluster(session, AclOperation.CLUSTER_ACTION)
+    allowed = may_cluster(session, AclOperation.ALTER, quiet=True) or may_cluster(
+        session, AclOperation.CLUSTER_ACTION
+    )
     error = ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     for asked in request.message.markers:
-        marker = Marker(asked.producer_id, asked.producer_epoch, asked.transaction_result, asked.coordinator_epoch)
+        marker = Marker(
+            asked.producer_id, asked.producer_epoch, asked.transaction_result, asked.coordinator_epoch
+        )
         topics = []
         for topic in asked.topics:
             rows = [_Row(partition_index=number, error_code=error) for number in topic.partition_indexes]
-            topics.append(WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(name=topic.name, partitions=rows))
+            topics.append(
+                WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(name=topic.name, partitions=rows)
+            )
             for row in rows if allowed else ():
                 _append(broker, TopicPartition(topic.name, row.partition_index), marker, row, gathering)
-        answer.markers.append(WriteTxnMarkersResponse.WritableTxnMarkerResult(producer_id=asked.producer_id, topics=topics))
+        answer.markers.append(
+            WriteTxnMarkersResponse.WritableTxnMarkerResult(producer_id=asked.producer_id, topics=topics)
+        )
     gathering.done()
 
 

@@ -1,12 +1,15 @@
-"""TxnOffsetCommit (28): how far a group has come, as part of a transaction; the offsets count when the transaction is committed.
+"""TxnOffsetCommit (28): how far a group has come, as part of a transaction; the offsets count when
+the transaction is committed.
 
-Versions 0-4. Topics that are not there: UNKNOWN_TOPIC_OR_PARTITION. From version 3 on the producer says for which member it speaks,
-and a member of an old generation is refused (KIP-447). Below version 2 COORDINATOR_LOAD_IN_PROGRESS is told as
-COORDINATOR_NOT_AVAILABLE (KAFKA-7296), below 4 TRANSACTION_ABORTABLE as INVALID_TXN_STATE. Not served: 5 (offsets without
-AddOffsetsToTxn, which needs `transaction.version` 2).
+Versions 0-4. Topics that are not there: UNKNOWN_TOPIC_OR_PARTITION. From version 3 on the producer
+says for which member it speaks, and a member of an old generation is refused (KIP-447). Below
+version 2 COORDINATOR_LOAD_IN_PROGRESS is told as COORDINATOR_NOT_AVAILABLE (KAFKA-7296), below 4
+TRANSACTION_ABORTABLE as INVALID_TXN_STATE. Not served: 5 (offsets without AddOffsetsToTxn, which
+needs `transaction.version` 2).
 
-Needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for every partition), READ on the group
-(GROUP_AUTHORIZATION_FAILED likewise) and on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
+Needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for every partition),
+READ on the group (GROUP_AUTHORIZATION_FAILED likewise) and on each topic
+(TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 """
 
 from __future__ import annotations
@@ -36,18 +39,26 @@ _ABORTABLE_FROM_VERSION = 4
 
 
 @serves(ApiKey.TXN_OFFSET_COMMIT, versions=(0, 4))
-def txn_offset_commit(broker: Broker, request: Request[TxnOffsetCommitRequest], session: Session, reply: Reply) -> None:
-    """Commit what can be, once the transaction's coordinator has said that the group's offsets are in it."""
+def txn_offset_commit(
+    broker: Broker, request: Request[TxnOffsetCommitRequest], session: Session, reply: Reply
+) -> None:
+    """Commit what can be, once the transaction's coordinator has said that the group's offsets are
+    in it."""
     message = request.message
     refused = _refused(session, message)
-    readable = permitted(session, AclOperation.READ, AclResourceType.TOPIC, (topic.name for topic in message.topics))
+    readable = permitted(
+        session, AclOperation.READ, AclResourceType.TOPIC, (topic.name for topic in message.topics)
+    )
     offsets: dict[TopicPartition, CommittedOffset] = {}
     for topic in message.topics:
         for one in topic.partitions:
             of = TopicPartition(topic.name, one.partition_index)
             if topic.name in readable and broker.controller.image.partition(*of) is not None:
                 offsets[of] = CommittedOffset(
-                    one.committed_offset, one.committed_leader_epoch, one.committed_metadata or "", broker.wall_ms
+                    one.committed_offset,
+                    one.committed_leader_epoch,
+                    one.committed_metadata or "",
+                    broker.wall_ms,
                 )
 
     def answer(errors: dict[TopicPartition, int], otherwise: int = ErrorCode.NONE) -> None:
@@ -56,12 +67,22 @@ def txn_offset_commit(broker: Broker, request: Request[TxnOffsetCommitRequest], 
         topics = []
         for topic in message.topics:
             rows = []
-            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic.name in readable else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            missing = (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if topic.name in readable
+                else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            )
             for one in topic.partitions:
                 of = TopicPartition(topic.name, one.partition_index)
                 error = refused or (otherwise or errors.get(of, missing) if of in offsets else missing)
-                rows.append(TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error))
-            topics.append(TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(name=topic.name, partitions=rows))
+                rows.append(
+                    TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(
+                        partition_index=one.partition_index, error_code=error
+                    )
+                )
+            topics.append(
+                TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(name=topic.name, partitions=rows)
+            )
         reply(TxnOffsetCommitResponse(throttle_time_ms=0, topics=topics))
 
     producer = ProducerIdentity(message.producer_id, message.producer_epoch)
@@ -73,7 +94,13 @@ def txn_offset_commit(broker: Broker, request: Request[TxnOffsetCommitRequest], 
             return
         try:
             broker.coordinator.commit_in_transaction(
-                message.group_id, message.generation_id, message.member_id, message.group_instance_id, producer, offsets, answer
+                message.group_id,
+                message.generation_id,
+                message.member_id,
+                message.group_instance_id,
+                producer,
+                offsets,
+                answer,
             )
         except BrokerError as refused:
             answer({}, refused.code)
@@ -102,11 +129,17 @@ _VERIFY_ERRORS = {
 client should retry, and not look for another coordinator."""
 
 
-def _verify(broker: Broker, transactional_id: str, group_id: str, producer: ProducerIdentity, verified: Verified) -> None:
+def _verify(
+    broker: Broker, transactional_id: str, group_id: str, producer: ProducerIdentity, verified: Verified
+) -> None:
     topic = broker.controller.image.topics.get(OFFSETS_TOPIC)
     number = home_partition(group_id, len(topic.partitions)) if topic is not None else 0
     partition = broker.log_of(OFFSETS_TOPIC, number)
-    if isinstance(partition, int) or partition.in_transaction(producer.producer_id) or not broker.settings[VERIFICATION]:
+    if (
+        isinstance(partition, int)
+        or partition.in_transaction(producer.producer_id)
+        or not broker.settings[VERIFICATION]
+    ):
         verified(ErrorCode.NONE)  # it is known, or the group's own coordinator says what is wrong
         return
     broker.verifier.verify(transactional_id, producer, [(TopicPartition(OFFSETS_TOPIC, number), verified)])

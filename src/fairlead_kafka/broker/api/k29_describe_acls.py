@@ -1,7 +1,8 @@
 """DescribeAcls (29): the ACLs that fit a filter, by what they are on.
 
-Versions 1-3. Needs DESCRIBE on the cluster. Refused: everything without an authorizer (SECURITY_DISABLED), filters with something that
-this release does not know (INVALID_REQUEST; Kafka finds none, or hangs up).
+Versions 1-3. Needs DESCRIBE on the cluster. Refused: everything without an authorizer
+(SECURITY_DISABLED), filters with something that this release does not know (INVALID_REQUEST; Kafka
+finds none, or hangs up).
 """
 
 from __future__ import annotations
@@ -9,7 +10,14 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from fairlead_kafka.base.acls import AclBinding, AclFilter, AclOperation, AclPatternType, AclPermission, AclResourceType
+from fairlead_kafka.base.acls import (
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    AclPatternType,
+    AclPermission,
+    AclResourceType,
+)
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason
@@ -27,12 +35,18 @@ Known = TypeVar("Known", bound=IntEnum)
 
 
 @serves(ApiKey.DESCRIBE_ACLS, versions=(1, 3))
-def describe_acls(broker: Broker, request: Request[DescribeAclsRequest], session: Session, reply: Reply) -> None:
+def describe_acls(
+    broker: Broker, request: Request[DescribeAclsRequest], session: Session, reply: Reply
+) -> None:
     """Tell the ACLs that fit."""
     wanted = filter_of(request.message)
     error = acls_refusal(broker, session, AclOperation.DESCRIBE) or check_filter(wanted)
     if error is not None:
-        reply(DescribeAclsResponse(throttle_time_ms=0, error_code=error.code, error_message=reason(error), resources=[]))
+        reply(
+            DescribeAclsResponse(
+                throttle_time_ms=0, error_code=error.code, error_message=reason(error), resources=[]
+            )
+        )
         return
     by_pattern: dict[tuple[AclResourceType, str, AclPatternType], list[AclBinding]] = {}
     for acl in broker.controller.image.acls:
@@ -40,24 +54,37 @@ def describe_acls(broker: Broker, request: Request[DescribeAclsRequest], session
             by_pattern.setdefault((acl.resource_type, acl.resource_name, acl.pattern_type), []).append(acl)
     resources = [
         DescribeAclsResponse.DescribeAclsResource(
-            resource_type=int(kind), resource_name=name, pattern_type=int(pattern_type), acls=[_row(acl) for acl in acls]
+            resource_type=int(kind),
+            resource_name=name,
+            pattern_type=int(pattern_type),
+            acls=[_row(acl) for acl in acls],
         )
         for (kind, name, pattern_type), acls in by_pattern.items()
     ]
-    reply(DescribeAclsResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, resources=resources))
+    reply(
+        DescribeAclsResponse(
+            throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, resources=resources
+        )
+    )
 
 
 def _row(acl: AclBinding) -> DescribeAclsResponse.AclDescription:
     return DescribeAclsResponse.AclDescription(
-        principal=acl.principal, host=acl.host, operation=int(acl.operation), permission_type=int(acl.permission)
+        principal=acl.principal,
+        host=acl.host,
+        operation=int(acl.operation),
+        permission_type=int(acl.permission),
     )
 
 
 def acls_refusal(broker: Broker, session: Session, operation: AclOperation) -> BrokerError | None:
-    """Why a request for ACLs, which needs `operation` on the cluster, is refused as a whole; None: it is not."""
+    """Why a request for ACLs, which needs `operation` on the cluster, is refused as a whole; None:
+    it is not."""
     error = cluster_refusal(session, operation)
     if error is None and broker.authorizer is None:
-        error = BrokerError(ErrorCode.SECURITY_DISABLED, "this cluster has no authorizer: set authorizer.class.name")
+        error = BrokerError(
+            ErrorCode.SECURITY_DISABLED, "this cluster has no authorizer: set authorizer.class.name"
+        )
     return error
 
 

@@ -1,8 +1,9 @@
 """CreateAcls (30): have ACLs; one that is there already stays as it is.
 
-Versions 1-3. Any broker serves it and has the controller decide. Needs ALTER on the cluster. Refused: everything without an authorizer
-(SECURITY_DISABLED); each ACL for itself (INVALID_REQUEST): types, operations and permissions that are for filters, or not known; a name
-that is empty, or on a resource of type CLUSTER not kafka-cluster; a principal without a colon.
+Versions 1-3. Any broker serves it and has the controller decide. Needs ALTER on the cluster.
+Refused: everything without an authorizer (SECURITY_DISABLED); each ACL for itself
+(INVALID_REQUEST): types, operations and permissions that are for filters, or not known; a name that
+is empty, or on a resource of type CLUSTER not kafka-cluster; a principal without a colon.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ def create_acls(broker: Broker, request: Request[CreateAclsRequest], session: Se
     bindings = [_binding(asked) for asked in request.message.creations]
 
     def decided(errors: Any, error: BrokerError | None) -> None:
-        reply(CreateAclsResponse(throttle_time_ms=0, results=[_row(one) for one in errors or [error] * len(bindings)]))
+        reply(
+            CreateAclsResponse(
+                throttle_time_ms=0, results=[_row(one) for one in errors or [error] * len(bindings)]
+            )
+        )
 
     refused = acls_refusal(broker, session, AclOperation.ALTER)
     if refused is not None:

@@ -1,8 +1,9 @@
 """DeleteAcls (31): the ACLs that fit filters go; the answer says for each filter which did.
 
-Versions 1-3. Any broker serves it and has the controller decide. Needs ALTER on the cluster. An ACL that fits several filters is told with
-each of them. Refused: everything without an authorizer (SECURITY_DISABLED), filters with something that this release does not know
-(INVALID_REQUEST, each for itself).
+Versions 1-3. Any broker serves it and has the controller decide. Needs ALTER on the cluster. An ACL
+that fits several filters is told with each of them. Refused: everything without an authorizer
+(SECURITY_DISABLED), filters with something that this release does not know (INVALID_REQUEST, each
+for itself).
 """
 
 from __future__ import annotations
@@ -33,7 +34,11 @@ def delete_acls(broker: Broker, request: Request[DeleteAclsRequest], session: Se
     filters = [filter_of(asked) for asked in request.message.filters]
 
     def decided(results: Any, error: BrokerError | None) -> None:
-        reply(DeleteAclsResponse(throttle_time_ms=0, filter_results=[_result(one) for one in results or [error] * len(filters)]))
+        reply(
+            DeleteAclsResponse(
+                throttle_time_ms=0, filter_results=[_result(one) for one in results or [error] * len(filters)]
+            )
+        )
 
     refused = acls_refusal(broker, session, AclOperation.ALTER)
     if refused is not None:
@@ -45,7 +50,9 @@ def delete_acls(broker: Broker, request: Request[DeleteAclsRequest], session: Se
 def _result(outcome: Any) -> _Result:
     if isinstance(outcome, BrokerError):
         return _Result(error_code=outcome.code, error_message=reason(outcome), matching_acls=[])
-    return _Result(error_code=ErrorCode.NONE, error_message=None, matching_acls=[_deleted(acl) for acl in outcome])
+    return _Result(
+        error_code=ErrorCode.NONE, error_message=None, matching_acls=[_deleted(acl) for acl in outcome]
+    )
 
 
 def _deleted(acl: AclBinding) -> _Deleted:

@@ -1,10 +1,11 @@
 """DescribeConfigs (32): every config of a topic or broker, and where each value comes from.
 
-Versions 1-4. The keys are those that this release has, see `docs/configuration.md`. Any broker answers for every broker; the broker
-named "" is the whole cluster, of which only the dynamic configs are listed (as Kafka does). Refused: resources other than topics
-and brokers (INVALID_REQUEST): there are no broker loggers, client metrics or group configs. Needs DESCRIBE_CONFIGS on the topic
-(TOPIC_AUTHORIZATION_FAILED, whether it is there or not), or for anything but a topic or a group on the cluster
-(CLUSTER_AUTHORIZATION_FAILED).
+Versions 1-4. The keys are those that this release has, see `docs/configuration.md`. Any broker
+answers for every broker; the broker named "" is the whole cluster, of which only the dynamic
+configs are listed (as Kafka does). Refused: resources other than topics and brokers
+(INVALID_REQUEST): there are no broker loggers, client metrics or group configs. Needs
+DESCRIBE_CONFIGS on the topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not), or for
+anything but a topic or a group on the cluster (CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def refuse_resource(resource_type: int) -> BrokerError:
     """The error for a resource that has no configs here."""
     return BrokerError(
         ErrorCode.INVALID_REQUEST,
-        f"resource type {resource_type}: only topics ({RESOURCE_TOPIC}) and brokers ({RESOURCE_BROKER}) have configs",
+        f"resource type {resource_type}: only topics ({RESOURCE_TOPIC}) and brokers ({RESOURCE_BROKER}) have "
+        "configs",
     )
 
 
@@ -74,12 +76,15 @@ def demand_configs(session: Session, operation: AclOperation, resource: Resource
 
 
 @serves(ApiKey.DESCRIBE_CONFIGS, versions=(1, 4))
-def describe_configs(broker: Broker, request: Request[DescribeConfigsRequest], session: Session, reply: Reply) -> None:
+def describe_configs(
+    broker: Broker, request: Request[DescribeConfigsRequest], session: Session, reply: Reply
+) -> None:
     """Describe each resource."""
     message = request.message
     reply(
         DescribeConfigsResponse(
-            throttle_time_ms=0, results=[_describe(broker, session, message, resource) for resource in message.resources]
+            throttle_time_ms=0,
+            results=[_describe(broker, session, message, resource) for resource in message.resources],
         )
     )
 
@@ -119,7 +124,9 @@ def _row(config: DescribedConfig, with_synonyms: bool, with_documentation: bool)
     secret = config.key.type is ConfigType.PASSWORD
     told = [one for one in config.synonyms if with_synonyms and one.value is not None]
     synonyms = [
-        DescribeConfigsResponse.DescribeConfigsSynonym(name=one.key, value=None if secret else one.value, source=int(one.source))
+        DescribeConfigsResponse.DescribeConfigsSynonym(
+            name=one.key, value=None if secret else one.value, source=int(one.source)
+        )
         for one in told
     ]
     return _Row(

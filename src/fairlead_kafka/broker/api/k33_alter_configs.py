@@ -1,7 +1,8 @@
-"""AlterConfigs (33): replace all configs of a topic, or all dynamic ones of a broker; what is not named goes back to its default.
+"""AlterConfigs (33): replace all configs of a topic, or all dynamic ones of a broker; what is not
+named goes back to its default.
 
-Versions 0-2. Kafka has superseded it by IncrementalAlterConfigs (44), which see for what it needs and what
-is refused.
+Versions 0-2. Kafka has superseded it by IncrementalAlterConfigs (44), which see for what it needs
+and what is refused.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import repeated
 from fairlead_kafka.broker.api.k32_describe_configs import RESOURCE_BROKER, RESOURCE_TOPIC, refuse_resource
 from fairlead_kafka.broker.api.k44_incremental_alter_configs import Altered, alter_each
-from fairlead_kafka.broker.controller import AlterBrokerConfigs, AlterTopicConfigs, ClusterView, changeable_configs, replacing
+from fairlead_kafka.broker.controller import (
+    AlterBrokerConfigs,
+    AlterTopicConfigs,
+    ClusterView,
+    changeable_configs,
+    replacing,
+)
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import AlterConfigsRequest, AlterConfigsResponse
@@ -27,7 +34,9 @@ _Row = AlterConfigsResponse.AlterConfigsResourceResponse
 
 
 @serves(ApiKey.ALTER_CONFIGS, versions=(0, 2))
-def alter_configs(broker: Broker, request: Request[AlterConfigsRequest], session: Session, reply: Reply) -> None:
+def alter_configs(
+    broker: Broker, request: Request[AlterConfigsRequest], session: Session, reply: Reply
+) -> None:
     """Alter each resource, all of its configs or none."""
     message = request.message
 
@@ -35,13 +44,18 @@ def alter_configs(broker: Broker, request: Request[AlterConfigsRequest], session
         return _decision(broker.controller, resource, message.validate_only)
 
     def answer(altered: list[Altered]) -> None:
-        rows = [_Row(error_code=one.error, error_message=one.text, resource_type=one.kind, resource_name=one.name) for one in altered]
+        rows = [
+            _Row(error_code=one.error, error_message=one.text, resource_type=one.kind, resource_name=one.name)
+            for one in altered
+        ]
         reply(AlterConfigsResponse(throttle_time_ms=0, responses=rows))
 
     alter_each(session, message.resources, decision_of, answer)
 
 
-def _decision(view: ClusterView, resource: _Asked, validate_only: bool) -> AlterTopicConfigs | AlterBrokerConfigs:
+def _decision(
+    view: ClusterView, resource: _Asked, validate_only: bool
+) -> AlterTopicConfigs | AlterBrokerConfigs:
     name = resource.resource_name
     if repeated(config.name for config in resource.configs):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "a config is named more than once")
@@ -49,5 +63,7 @@ def _decision(view: ClusterView, resource: _Asked, validate_only: bool) -> Alter
     if resource.resource_type == RESOURCE_TOPIC:
         return AlterTopicConfigs(name, replacing(changeable_configs(view.topic(name)), wanted), validate_only)
     if resource.resource_type == RESOURCE_BROKER:
-        return AlterBrokerConfigs(name, replacing(view.image.broker_configs.get(name, {}), wanted), validate_only)
+        return AlterBrokerConfigs(
+            name, replacing(view.image.broker_configs.get(name, {}), wanted), validate_only
+        )
     raise refuse_resource(resource.resource_type)

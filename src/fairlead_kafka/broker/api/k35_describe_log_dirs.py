@@ -1,8 +1,9 @@
 """DescribeLogDirs (35): how much of each replica hosted here is on disk.
 
-Versions 1-5. A broker has one log directory with one log for all its partitions, so a partition's size is that of its batches in it.
-There are no future replicas (nothing moves between directories), and how large the disk is nobody asked (-1).
-Needs DESCRIBE on the cluster (CLUSTER_AUTHORIZATION_FAILED).
+Versions 1-5. A broker has one log directory with one log for all its partitions, so a partition's
+size is that of its batches in it. There are no future replicas (nothing moves between directories),
+and how large the disk is nobody asked (-1). Needs DESCRIBE on the cluster
+(CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -28,10 +29,16 @@ _UNKNOWN_BYTES = -1
 
 
 @serves(ApiKey.DESCRIBE_LOG_DIRS, versions=(1, 5))
-def describe_log_dirs(broker: Broker, request: Request[DescribeLogDirsRequest], session: Session, reply: Reply) -> None:
+def describe_log_dirs(
+    broker: Broker, request: Request[DescribeLogDirsRequest], session: Session, reply: Reply
+) -> None:
     """Describe the one directory; partitions that are not hosted here are left out, as Kafka does."""
     if not may_cluster(session, AclOperation.DESCRIBE):
-        reply(DescribeLogDirsResponse(throttle_time_ms=0, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]))
+        reply(
+            DescribeLogDirsResponse(
+                throttle_time_ms=0, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]
+            )
+        )
         return
     images, asked = broker.controller.image.topics, request.message.topics
     wanted: list[tuple[TopicImage, Sequence[int]]]
@@ -40,7 +47,10 @@ def describe_log_dirs(broker: Broker, request: Request[DescribeLogDirsRequest], 
     else:
         wanted = [(images[one.topic], one.partitions) for one in asked if one.topic in images]
     topics = [
-        DescribeLogDirsResponse.DescribeLogDirsTopic(name=topic.name, partitions=_rows(broker, topic, numbers)) for topic, numbers in wanted
+        DescribeLogDirsResponse.DescribeLogDirsTopic(
+            name=topic.name, partitions=_rows(broker, topic, numbers)
+        )
+        for topic, numbers in wanted
     ]
     result = DescribeLogDirsResponse.DescribeLogDirsResult(
         error_code=ErrorCode.NONE,
@@ -58,5 +68,7 @@ def _rows(broker: Broker, topic: TopicImage, numbers: Sequence[int]) -> list[_Ro
         if 0 <= number < len(topic.partitions) and broker.node_id in topic.partitions[number].replicas:
             partition = broker.logs.known(topic.topic_id, number)
             size_bytes = 0 if partition is None else partition.size_bytes
-            rows.append(_Row(partition_index=number, partition_size=size_bytes, offset_lag=0, is_future_key=False))
+            rows.append(
+                _Row(partition_index=number, partition_size=size_bytes, offset_lag=0, is_future_key=False)
+            )
     return rows

@@ -1,7 +1,8 @@
 """SaslAuthenticate (36): one message of a log-in, and the broker's answer to it.
 
-Versions 0-2; from 1 on the last answer says for how long the log-in counts (KIP-368). Outside of a log-in the answer is
-ILLEGAL_SASL_STATE. A refusal is SASL_AUTHENTICATION_FAILED, and the end of the connection. Needs no right.
+Versions 0-2; from 1 on the last answer says for how long the log-in counts (KIP-368). Outside of a
+log-in the answer is ILLEGAL_SASL_STATE. A refusal is SASL_AUTHENTICATION_FAILED, and the end of the
+connection. Needs no right.
 """
 
 from __future__ import annotations
@@ -22,12 +23,19 @@ _UNASKED = "SaslAuthenticate request received after successful authentication"
 
 
 @serves(ApiKey.SASL_AUTHENTICATE, versions=(0, 2))
-def sasl_authenticate(broker: Broker, request: Request[SaslAuthenticateRequest], session: Session, reply: Reply) -> None:
+def sasl_authenticate(
+    broker: Broker, request: Request[SaslAuthenticateRequest], session: Session, reply: Reply
+) -> None:
     """Have the host look at a client's token."""
     login = session.login
     if login is None or login.state is LoginState.DONE:
         reply(
-            SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_UNASKED, auth_bytes=b"", session_lifetime_ms=0)
+            SaslAuthenticateResponse(
+                error_code=ErrorCode.ILLEGAL_SASL_STATE,
+                error_message=_UNASKED,
+                auth_bytes=b"",
+                session_lifetime_ms=0,
+            )
         )
     else:
         login.token(bytes(request.message.auth_bytes), reply)

@@ -1,9 +1,10 @@
 """CreatePartitions (37): a topic grows to a number of partitions.
 
-Versions 0-3. Any broker serves it. Refused: a number that is not larger than now (INVALID_PARTITIONS), internal topics
-(INVALID_TOPIC_EXCEPTION), assignments that are not one per new partition or name a broker that is not there
-(INVALID_REPLICA_ASSIGNMENT), a topic that comes twice in a request (INVALID_REQUEST); from version 3 on what
-is above the client's controller_mutation_rate (THROTTLING_QUOTA_EXCEEDED, KIP-599). Needs ALTER on each topic
+Versions 0-3. Any broker serves it. Refused: a number that is not larger than now
+(INVALID_PARTITIONS), internal topics (INVALID_TOPIC_EXCEPTION), assignments that are not one per
+new partition or name a broker that is not there (INVALID_REPLICA_ASSIGNMENT), a topic that comes
+twice in a request (INVALID_REQUEST); from version 3 on what is above the client's
+controller_mutation_rate (THROTTLING_QUOTA_EXCEEDED, KIP-599). Needs ALTER on each topic
 (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 """
 
@@ -32,27 +33,40 @@ _STRICT_FROM_VERSION = 3
 
 
 @serves(ApiKey.CREATE_PARTITIONS, versions=(0, 3))
-def create_partitions(broker: Broker, request: Request[CreatePartitionsRequest], session: Session, reply: Reply) -> None:
+def create_partitions(
+    broker: Broker, request: Request[CreatePartitionsRequest], session: Session, reply: Reply
+) -> None:
     """Grow each topic, or say why not."""
     message = request.message
     twice = repeated(topic.name for topic in message.topics)
     by_name = {topic.name: topic for topic in message.topics}
-    growable = permitted(session, AclOperation.ALTER, AclResourceType.TOPIC, (name for name in by_name if name not in twice))
+    growable = permitted(
+        session, AclOperation.ALTER, AclResourceType.TOPIC, (name for name in by_name if name not in twice)
+    )
     outcomes: dict[str, BrokerError | None] = {}
     spending = Spending(broker, session, strict=request.version >= _STRICT_FROM_VERSION)
 
     def complete() -> None:
-        reply(CreatePartitionsResponse(throttle_time_ms=spending.throttle_ms, results=[_row(name, outcomes[name]) for name in by_name]))
+        reply(
+            CreatePartitionsResponse(
+                throttle_time_ms=spending.throttle_ms,
+                results=[_row(name, outcomes[name]) for name in by_name],
+            )
+        )
 
     answer = Gathering(complete)
     for name, asked in by_name.items():
         if name in twice:
-            outcomes[name] = BrokerError(ErrorCode.INVALID_REQUEST, f"{name!r} comes more than once in the request")
+            outcomes[name] = BrokerError(
+                ErrorCode.INVALID_REQUEST, f"{name!r} comes more than once in the request"
+            )
             continue
         if name not in growable:
             outcomes[name] = refusal(session, AclOperation.ALTER, AclResourceType.TOPIC, name)
             continue
-        assignments = None if asked.assignments is None else [list(one.broker_ids) for one in asked.assignments]
+        assignments = (
+            None if asked.assignments is None else [list(one.broker_ids) for one in asked.assignments]
+        )
         grow = CreatePartitions(name, asked.count, assignments, message.validate_only, spending.spender)
         broker.controller.decide(grow, spending.told(answer.into(outcomes, name)))
     answer.done()

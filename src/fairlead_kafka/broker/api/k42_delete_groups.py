@@ -1,11 +1,12 @@
 """DeleteGroups (42): groups without members, and their offsets, go.
 
-Versions 0-2. Answered when that is written. Needs DELETE on each group (GROUP_AUTHORIZATION_FAILED for it). Refused: groups with
-members (NON_EMPTY_GROUP).
+Versions 0-2. Answered when that is written. Needs DELETE on each group (GROUP_AUTHORIZATION_FAILED
+for it). Refused: groups with members (NON_EMPTY_GROUP).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 
 @serves(ApiKey.DELETE_GROUPS, versions=(0, 2))
-def delete_groups(broker: Broker, request: Request[DeleteGroupsRequest], session: Session, reply: Reply) -> None:
+def delete_groups(
+    broker: Broker, request: Request[DeleteGroupsRequest], session: Session, reply: Reply
+) -> None:
     """Delete each group, and answer when the last is gone."""
     group_ids = list(dict.fromkeys(request.message.groups_names))
     deletable = permitted(session, AclOperation.DELETE, AclResourceType.GROUP, group_ids)
@@ -31,7 +34,10 @@ def delete_groups(broker: Broker, request: Request[DeleteGroupsRequest], session
     def deleted(group_id: str, error_code: int) -> None:
         errors[group_id] = error_code
         if len(errors) == len(group_ids):
-            rows = [DeleteGroupsResponse.DeletableGroupResult(group_id=one, error_code=errors[one]) for one in group_ids]
+            rows = [
+                DeleteGroupsResponse.DeletableGroupResult(group_id=one, error_code=errors[one])
+                for one in group_ids
+            ]
             reply(DeleteGroupsResponse(throttle_time_ms=0, results=rows))
 
     if not group_ids:
@@ -41,6 +47,6 @@ def delete_groups(broker: Broker, request: Request[DeleteGroupsRequest], session
             deleted(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
             continue
         try:
-            broker.coordinator.delete_group(group_id, lambda error_code, group_id=group_id: deleted(group_id, error_code))  # type: ignore[misc]
+            broker.coordinator.delete_group(group_id, partial(deleted, group_id))
         except BrokerError as error:
             deleted(group_id, error.code)

@@ -1,11 +1,15 @@
-"""ElectLeaders (43): partitions get their preferred leader, or where nobody in sync is alive any leader at all (KIP-460).
+"""ElectLeaders (43): partitions get their preferred leader, or where nobody in sync is alive any
+leader at all (KIP-460).
 
-Versions 0-2; version 0 knows the preferred leader alone. Any broker serves it and has the controller decide. Null for the partitions
-means all of them, and only those that needed an election are told of. Refused per partition: nothing to do (ELECTION_NOT_NEEDED), the
-preferred leader is down or not in sync (PREFERRED_LEADER_NOT_AVAILABLE), no replica is alive (ELIGIBLE_LEADERS_NOT_AVAILABLE), no such
-partition (UNKNOWN_TOPIC_OR_PARTITION); as a whole: a type that is not one (INVALID_REQUEST). The election is over when the answer is
-sent, so `timeout_ms` bounds nothing. An unclean election loses what the new leader lacks: that is what the caller asks for. Needs ALTER on
-the cluster (CLUSTER_AUTHORIZATION_FAILED for every partition, and from version 1 on as a whole).
+Versions 0-2; version 0 knows the preferred leader alone. Any broker serves it and has the
+controller decide. Null for the partitions means all of them, and only those that needed an election
+are told of. Refused per partition: nothing to do (ELECTION_NOT_NEEDED), the preferred leader is
+down or not in sync (PREFERRED_LEADER_NOT_AVAILABLE), no replica is alive
+(ELIGIBLE_LEADERS_NOT_AVAILABLE), no such partition (UNKNOWN_TOPIC_OR_PARTITION); as a whole: a type
+that is not one (INVALID_REQUEST). The election is over when the answer is sent, so `timeout_ms`
+bounds nothing. An unclean election loses what the new leader lacks: that is what the caller asks
+for. Needs ALTER on the cluster (CLUSTER_AUTHORIZATION_FAILED for every partition, and from version
+1 on as a whole).
 """
 
 from __future__ import annotations
@@ -33,12 +37,16 @@ _TYPES_FROM_VERSION = 1
 
 
 @serves(ApiKey.ELECT_LEADERS, versions=(0, 2))
-def elect_leaders(broker: Broker, request: Request[ElectLeadersRequest], session: Session, reply: Reply) -> None:
+def elect_leaders(
+    broker: Broker, request: Request[ElectLeadersRequest], session: Session, reply: Reply
+) -> None:
     """Hold the elections."""
     message = request.message
     election_type = message.election_type if request.version >= _TYPES_FROM_VERSION else _PREFERRED
     asked = message.topic_partitions
-    partitions = None if asked is None else [(one.topic, number) for one in asked for number in one.partitions]
+    partitions = (
+        None if asked is None else [(one.topic, number) for one in asked for number in one.partitions]
+    )
 
     def decided(results: Any, error: BrokerError | None) -> None:
         by_topic: dict[str, list[_Row]] = {} if asked is None else {one.topic: [] for one in asked}
@@ -50,7 +58,9 @@ def elect_leaders(broker: Broker, request: Request[ElectLeadersRequest], session
         ]
         reply(
             ElectLeadersResponse(
-                throttle_time_ms=0, error_code=ErrorCode.NONE if error is None else error.code, replica_election_results=rows
+                throttle_time_ms=0,
+                error_code=ErrorCode.NONE if error is None else error.code,
+                replica_election_results=rows,
             )
         )
 

@@ -1,10 +1,13 @@
-"""IncrementalAlterConfigs (44): set, delete, append to or subtract from configs of topics and brokers (KIP-339).
+"""IncrementalAlterConfigs (44): set, delete, append to or subtract from configs of topics and
+brokers (KIP-339).
 
-Versions 0-1. The broker named "" is the whole cluster. Refused: unknown or unsupported keys and values that do not fit
-(INVALID_CONFIG, with the nearest right name), broker configs that are not dynamic (INVALID_CONFIG), appending to what is not a list
-(INVALID_CONFIG), what would let records of internal topics fall to retention (INVALID_CONFIG), a key named twice (INVALID_REQUEST),
-resources other than topics and brokers (INVALID_REQUEST). Needs ALTER_CONFIGS on the topic (TOPIC_AUTHORIZATION_FAILED, whether it is
-there or not), or for anything but a topic or a group on the cluster (CLUSTER_AUTHORIZATION_FAILED).
+Versions 0-1. The broker named "" is the whole cluster. Refused: unknown or unsupported keys and
+values that do not fit (INVALID_CONFIG, with the nearest right name), broker configs that are not
+dynamic (INVALID_CONFIG), appending to what is not a list (INVALID_CONFIG), what would let records
+of internal topics fall to retention (INVALID_CONFIG), a key named twice (INVALID_REQUEST),
+resources other than topics and brokers (INVALID_REQUEST). Needs ALTER_CONFIGS on the topic
+(TOPIC_AUTHORIZATION_FAILED, whether it is there or not), or for anything but a topic or a group on
+the cluster (CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -23,7 +26,12 @@ from fairlead_kafka.broker.api.k32_describe_configs import (
     demand_configs,
     refuse_resource,
 )
-from fairlead_kafka.broker.controller import AlterBrokerConfigs, AlterOperation, AlterTopicConfigs, ConfigAlteration
+from fairlead_kafka.broker.controller import (
+    AlterBrokerConfigs,
+    AlterOperation,
+    AlterTopicConfigs,
+    ConfigAlteration,
+)
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
@@ -47,15 +55,22 @@ class Altered(NamedTuple):
 
 
 @serves(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=(0, 1))
-def incremental_alter_configs(broker: Broker, request: Request[IncrementalAlterConfigsRequest], session: Session, reply: Reply) -> None:
+def incremental_alter_configs(
+    broker: Broker, request: Request[IncrementalAlterConfigsRequest], session: Session, reply: Reply
+) -> None:
     """Alter each resource, all of its configs or none."""
     message = request.message
 
     def answer(altered: list[Altered]) -> None:
-        rows = [_Row(error_code=one.error, error_message=one.text, resource_type=one.kind, resource_name=one.name) for one in altered]
+        rows = [
+            _Row(error_code=one.error, error_message=one.text, resource_type=one.kind, resource_name=one.name)
+            for one in altered
+        ]
         reply(IncrementalAlterConfigsResponse(throttle_time_ms=0, responses=rows))
 
-    alter_each(session, message.resources, lambda resource: _decision(resource, message.validate_only), answer)
+    alter_each(
+        session, message.resources, lambda resource: _decision(resource, message.validate_only), answer
+    )
 
 
 def alter_each(
@@ -64,9 +79,12 @@ def alter_each(
     decision_of: Callable[[R], AlterTopicConfigs | AlterBrokerConfigs],
     answer: Callable[[list[Altered]], None],
 ) -> None:
-    """Have the controller decide on each resource of an AlterConfigs or IncrementalAlterConfigs request, and answer for all."""
+    """Have the controller decide on each resource of an AlterConfigs or IncrementalAlterConfigs
+    request, and answer for all."""
     outcomes: dict[int, BrokerError | None] = {}
-    gathering = Gathering(lambda: answer([_altered(resource, outcomes[number]) for number, resource in enumerate(resources)]))
+    gathering = Gathering(
+        lambda: answer([_altered(resource, outcomes[number]) for number, resource in enumerate(resources)])
+    )
     for number, resource in enumerate(resources):
         try:
             demand_configs(session, AclOperation.ALTER_CONFIGS, resource)
@@ -85,7 +103,9 @@ def _altered(resource: Resource, error: BrokerError | None) -> Altered:
 
 
 def _decision(resource: _Asked, validate_only: bool) -> AlterTopicConfigs | AlterBrokerConfigs:
-    alterations = [ConfigAlteration(one.name, _operation(one.config_operation), one.value) for one in resource.configs]
+    alterations = [
+        ConfigAlteration(one.name, _operation(one.config_operation), one.value) for one in resource.configs
+    ]
     if resource.resource_type == RESOURCE_TOPIC:
         return AlterTopicConfigs(resource.resource_name, alterations, validate_only)
     if resource.resource_type == RESOURCE_BROKER:
@@ -98,5 +118,6 @@ def _operation(number: int) -> AlterOperation:
         return AlterOperation(number)
     except ValueError:
         raise BrokerError(
-            ErrorCode.INVALID_REQUEST, f"operation {number}: there are {', '.join(f'{one} {one.name}' for one in AlterOperation)}"
+            ErrorCode.INVALID_REQUEST,
+            f"operation {number}: there are {', '.join(f'{one} {one.name}' for one in AlterOperation)}",
         ) from None

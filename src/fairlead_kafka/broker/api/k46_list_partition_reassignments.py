@@ -1,7 +1,7 @@
 """ListPartitionReassignments (46): the partitions that are being moved (KIP-455).
 
-Version 0. Null for the topics means all. Partitions that are not on the move, or not there, are left out, as Kafka does.
-Needs DESCRIBE on the cluster (CLUSTER_AUTHORIZATION_FAILED).
+Version 0. Null for the topics means all. Partitions that are not on the move, or not there, are
+left out, as Kafka does. Needs DESCRIBE on the cluster (CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -33,16 +33,28 @@ def list_partition_reassignments(
     """List the moves under way."""
     refused = cluster_refusal(session, AclOperation.DESCRIBE)
     if refused is not None:
-        reply(ListPartitionReassignmentsResponse(throttle_time_ms=0, error_code=refused.code, error_message=reason(refused), topics=[]))
+        reply(
+            ListPartitionReassignmentsResponse(
+                throttle_time_ms=0, error_code=refused.code, error_message=reason(refused), topics=[]
+            )
+        )
         return
     topics, asked = broker.controller.image.topics, request.message.topics
     if asked is None:
         listed = [(topic, _moving(topic, range(len(topic.partitions)))) for topic in topics.values()]
     else:
         named = {one.name: one.partition_indexes for one in asked}
-        listed = [(topics[name], _moving(topics[name], numbers)) for name, numbers in named.items() if name in topics]
+        listed = [
+            (topics[name], _moving(topics[name], numbers))
+            for name, numbers in named.items()
+            if name in topics
+        ]
     rows = [_Topic(name=topic.name, partitions=partitions) for topic, partitions in listed if partitions]
-    reply(ListPartitionReassignmentsResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=rows))
+    reply(
+        ListPartitionReassignmentsResponse(
+            throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=rows
+        )
+    )
 
 
 def _moving(topic: TopicImage, numbers: Iterable[int]) -> list[_Row]:
@@ -53,6 +65,8 @@ def _moving(topic: TopicImage, numbers: Iterable[int]) -> list[_Row]:
             adding_replicas=list(one.adding),
             removing_replicas=list(one.removing),
         )
-        for number, one in ((number, topic.partitions[number]) for number in numbers if 0 <= number < len(topic.partitions))
+        for number, one in (
+            (number, topic.partitions[number]) for number in numbers if 0 <= number < len(topic.partitions)
+        )
         if one.adding or one.removing
     ]

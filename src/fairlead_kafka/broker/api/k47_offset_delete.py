@@ -1,8 +1,9 @@
 """OffsetDelete (47): take back committed offsets of single partitions (KIP-496).
 
-Version 0. Answered when that is written. Refused: topics that a member of the group reads (GROUP_SUBSCRIBED_TO_TOPIC), topics that are
-not there (UNKNOWN_TOPIC_OR_PARTITION). Needs DELETE on the group (GROUP_AUTHORIZATION_FAILED) and READ on each topic
-(TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
+Version 0. Answered when that is written. Refused: topics that a member of the group reads
+(GROUP_SUBSCRIBED_TO_TOPIC), topics that are not there (UNKNOWN_TOPIC_OR_PARTITION). Needs DELETE on
+the group (GROUP_AUTHORIZATION_FAILED) and READ on each topic (TOPIC_AUTHORIZATION_FAILED, whether
+it is there or not).
 """
 
 from __future__ import annotations
@@ -24,18 +25,32 @@ if TYPE_CHECKING:
 
 
 @serves(ApiKey.OFFSET_DELETE, versions=(0, 0))
-def offset_delete(broker: Broker, request: Request[OffsetDeleteRequest], session: Session, reply: Reply) -> None:
+def offset_delete(
+    broker: Broker, request: Request[OffsetDeleteRequest], session: Session, reply: Reply
+) -> None:
     """Take offsets back."""
     message = request.message
     image = broker.controller.image
-    asked = [TopicPartition(topic.name, one.partition_index) for topic in message.topics for one in topic.partitions]
-    readable = permitted(session, AclOperation.READ, AclResourceType.TOPIC, (topic.name for topic in message.topics))
-    known = [of for of in asked if of.topic in readable and image.partition(of.topic, of.partition) is not None]
+    asked = [
+        TopicPartition(topic.name, one.partition_index)
+        for topic in message.topics
+        for one in topic.partitions
+    ]
+    readable = permitted(
+        session, AclOperation.READ, AclResourceType.TOPIC, (topic.name for topic in message.topics)
+    )
+    known = [
+        of for of in asked if of.topic in readable and image.partition(of.topic, of.partition) is not None
+    ]
 
     def answer(errors: dict[TopicPartition, int]) -> None:
         topics = []
         for topic in message.topics:
-            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic.name in readable else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            missing = (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if topic.name in readable
+                else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            )
             rows = [
                 OffsetDeleteResponse.OffsetDeleteResponsePartition(
                     partition_index=one.partition_index,

@@ -1,7 +1,8 @@
-"""DescribeUserScramCredentials (50): which users have passwords for SCRAM, and how often these were hashed (KIP-554).
+"""DescribeUserScramCredentials (50): which users have passwords for SCRAM, and how often these were
+hashed (KIP-554).
 
-Version 0. No user named: all of them. Nothing that helps to log in is told. Needs DESCRIBE on the cluster
-(CLUSTER_AUTHORIZATION_FAILED).
+Version 0. No user named: all of them. Nothing that helps to log in is told. Needs DESCRIBE on the
+cluster (CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Request
-from fairlead_kafka.wire.messages import DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
+from fairlead_kafka.wire.messages import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+)
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -34,7 +38,9 @@ def describe_user_scram_credentials(
     """Describe the credentials of each user."""
     refused = cluster_refusal(session, AclOperation.DESCRIBE)
     if refused is not None:
-        nobody = _Result(user="", error_code=refused.code, error_message=reason(refused), credential_infos=[])  # as Kafka's request has it
+        nobody = _Result(
+            user="", error_code=refused.code, error_message=reason(refused), credential_infos=[]
+        )  # as Kafka's request has it
         reply(
             DescribeUserScramCredentialsResponse(
                 throttle_time_ms=0, error_code=refused.code, error_message=reason(refused), results=[nobody]
@@ -43,13 +49,19 @@ def describe_user_scram_credentials(
         return
     kept = broker.controller.image.scram_credentials
     by_user: dict[str, list[_Info]] = {}
-    for (mechanism, user), credential in sorted(kept.items(), key=lambda item: (item[0][1], _NUMBERS[item[0][0]])):
+    for (mechanism, user), credential in sorted(
+        kept.items(), key=lambda item: (item[0][1], _NUMBERS[item[0][0]])
+    ):
         info = _Info(mechanism=_NUMBERS[mechanism], iterations=credential.iterations)
         by_user.setdefault(user, []).append(info)
     named = [one.name for one in request.message.users or ()]
     twice = repeated(named)
     rows = [_row(user, by_user.get(user), user in twice) for user in dict.fromkeys(named or by_user)]
-    reply(DescribeUserScramCredentialsResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, results=rows))
+    reply(
+        DescribeUserScramCredentialsResponse(
+            throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, results=rows
+        )
+    )
 
 
 def _row(user: str, infos: list[_Info] | None, twice: bool) -> _Result:
@@ -58,6 +70,9 @@ def _row(user: str, infos: list[_Info] | None, twice: bool) -> _Result:
         code = ErrorCode.DUPLICATE_RESOURCE
         text = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
     elif infos is None:
-        code, text = ErrorCode.RESOURCE_NOT_FOUND, f"Attempt to describe a user credential that does not exist: {user}"
+        code, text = (
+            ErrorCode.RESOURCE_NOT_FOUND,
+            f"Attempt to describe a user credential that does not exist: {user}",
+        )
     told = [] if code or infos is None else infos
     return _Result(user=user, error_code=code, error_message=text, credential_infos=told)

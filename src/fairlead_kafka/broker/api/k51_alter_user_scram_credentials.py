@@ -1,7 +1,8 @@
 """AlterUserScramCredentials (51): passwords for SCRAM are set, changed and deleted (KIP-554).
 
-Version 0. The client sends the salted password; what is kept of it can tell whether a client knows the password, and cannot log in.
-Of one user all changes are made or none. Needs ALTER on the cluster (CLUSTER_AUTHORIZATION_FAILED for every user).
+Version 0. The client sends the salted password; what is kept of it can tell whether a client knows
+the password, and cannot log in. Of one user all changes are made or none. Needs ALTER on the
+cluster (CLUSTER_AUTHORIZATION_FAILED for every user).
 """
 
 from __future__ import annotations
@@ -39,7 +40,11 @@ def alter_user_scram_credentials(
         by_user: dict[str, BrokerError | None] = {}
         for each, result in zip(alterations, results or [error] * len(alterations), strict=True):
             by_user[each.user] = by_user.get(each.user) or result
-        reply(AlterUserScramCredentialsResponse(throttle_time_ms=0, results=[_row(user, one) for user, one in by_user.items()]))
+        reply(
+            AlterUserScramCredentialsResponse(
+                throttle_time_ms=0, results=[_row(user, one) for user, one in by_user.items()]
+            )
+        )
 
     refused = cluster_refusal(session, AclOperation.ALTER)
     if refused is not None:
@@ -51,7 +56,9 @@ def alter_user_scram_credentials(
 
 
 def _credential(one: AlterUserScramCredentialsRequest.ScramCredentialUpsertion) -> ScramCredential:
-    mechanism = SCRAM_MECHANISMS.get(one.mechanism, SCRAM_MECHANISMS[1])  # an unknown one is refused by the controller, by its number
+    mechanism = SCRAM_MECHANISMS.get(
+        one.mechanism, SCRAM_MECHANISMS[1]
+    )  # an unknown one is refused by the controller, by its number
     return credential_of(mechanism, bytes(one.salted_password), bytes(one.salt), one.iterations)
 
 

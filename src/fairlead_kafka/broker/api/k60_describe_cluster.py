@@ -1,8 +1,10 @@
 """DescribeCluster (60): the cluster's id, its controller and its brokers.
 
-Versions 0-2. The controller named is the live broker with the lowest id; requests for it may go to any broker. Brokers that are down
-are told from version 2 on if asked for (fenced, in Kafka's words). Refused: the controllers' endpoints (MISMATCHED_ENDPOINT_TYPE):
-there is no quorum to connect to. Needs no right; the authorized operations, if asked for, are 0 without DESCRIBE on the cluster.
+Versions 0-2. The controller named is the live broker with the lowest id; requests for it may go to
+any broker. Brokers that are down are told from version 2 on if asked for (fenced, in Kafka's
+words). Refused: the controllers' endpoints (MISMATCHED_ENDPOINT_TYPE): there is no quorum to
+connect to. Needs no right; the authorized operations, if asked for, are 0 without DESCRIBE on the
+cluster.
 """
 
 from __future__ import annotations
@@ -24,15 +26,23 @@ _ENDPOINT_BROKERS, _ENDPOINT_CONTROLLERS = 1, 2
 
 
 @serves(ApiKey.DESCRIBE_CLUSTER, versions=(0, 2))
-def describe_cluster(broker: Broker, request: Request[DescribeClusterRequest], session: Session, reply: Reply) -> None:
+def describe_cluster(
+    broker: Broker, request: Request[DescribeClusterRequest], session: Session, reply: Reply
+) -> None:
     """Describe the cluster."""
     image, message = broker.controller.image, request.message
     error_code, error_message = ErrorCode.NONE, None
     infos = [image.brokers[node_id] for node_id in sorted(image.brokers)]
     if message.endpoint_type != _ENDPOINT_BROKERS:
         known = message.endpoint_type == _ENDPOINT_CONTROLLERS
-        error_code, infos = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, []
-        error_message = f"endpoint type {message.endpoint_type}: a broker was asked, and knows brokers ({_ENDPOINT_BROKERS}) only"
+        error_code, infos = (
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            [],
+        )
+        error_message = (
+            f"endpoint type {message.endpoint_type}: a broker was asked, and knows brokers "
+            f"({_ENDPOINT_BROKERS}) only"
+        )
     brokers = [
         DescribeClusterResponse.DescribeClusterBroker(
             broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack, is_fenced=not info.alive

@@ -1,7 +1,8 @@
-"""DescribeProducers (61): who writes to partitions led here with a producer id, and since where a transaction is open (KIP-664).
+"""DescribeProducers (61): who writes to partitions led here with a producer id, and since where a
+transaction is open (KIP-664).
 
-Version 0. Needs READ on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not). Refused: names that no topic can have
-(INVALID_TOPIC_EXCEPTION).
+Version 0. Needs READ on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
+Refused: names that no topic can have (INVALID_TOPIC_EXCEPTION).
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _Producer = DescribeProducersResponse.ProducerState
 
 
 @serves(ApiKey.DESCRIBE_PRODUCERS, versions=(0, 0))
-def describe_producers(broker: Broker, request: Request[DescribeProducersRequest], session: Session, reply: Reply) -> None:
+def describe_producers(
+    broker: Broker, request: Request[DescribeProducersRequest], session: Session, reply: Reply
+) -> None:
     """Describe the producers of each partition."""
     topics = []
     for asked in request.message.topics:
@@ -45,7 +48,9 @@ def describe_producers(broker: Broker, request: Request[DescribeProducersRequest
 def _describe(broker: Broker, topic: str, number: int) -> _Row:
     partition = broker.log_of(topic, number)
     if isinstance(partition, int):
-        return _row(number, partition, cut_short(f"{topic}-{number} is not led by broker {broker.node_id}"), [])
+        return _row(
+            number, partition, cut_short(f"{topic}-{number} is not led by broker {broker.node_id}"), []
+        )
     return _row(number, ErrorCode.NONE, None, _producers(partition))
 
 

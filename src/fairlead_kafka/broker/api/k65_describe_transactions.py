@@ -1,7 +1,7 @@
 """DescribeTransactions (65): the state of transactional ids that are coordinated here (KIP-664).
 
-Version 0. Needs DESCRIBE on each transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for it); topics that the session may not
-DESCRIBE are left out.
+Version 0. Needs DESCRIBE on each transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for it);
+topics that the session may not DESCRIBE are left out.
 """
 
 from __future__ import annotations
@@ -25,9 +25,13 @@ _Row = DescribeTransactionsResponse.TransactionState
 
 
 @serves(ApiKey.DESCRIBE_TRANSACTIONS, versions=(0, 0))
-def describe_transactions(broker: Broker, request: Request[DescribeTransactionsRequest], session: Session, reply: Reply) -> None:
+def describe_transactions(
+    broker: Broker, request: Request[DescribeTransactionsRequest], session: Session, reply: Reply
+) -> None:
     """Describe each transactional id."""
-    states = [_row(broker, session, transactional_id) for transactional_id in request.message.transactional_ids]
+    states = [
+        _row(broker, session, transactional_id) for transactional_id in request.message.transactional_ids
+    ]
     reply(DescribeTransactionsResponse(throttle_time_ms=0, transaction_states=states))
 
 
@@ -52,8 +56,13 @@ def _row(broker: Broker, session: Session, transactional_id: str) -> _Row:
     row.transaction_timeout_ms, row.transaction_start_time_ms = image.timeout_ms, image.start_ms
     row.producer_id, row.producer_epoch = image.producer_id, image.epoch
     by_topic: dict[str, list[int]] = {}
-    seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (topic for topic, _number in image.partitions))
+    seen = permitted(
+        session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (topic for topic, _number in image.partitions)
+    )
     for topic, number in sorted(of for of in image.partitions if of[0] in seen):
         by_topic.setdefault(topic, []).append(number)
-    row.topics = [DescribeTransactionsResponse.TopicData(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()]
+    row.topics = [
+        DescribeTransactionsResponse.TopicData(topic=topic, partitions=numbers)
+        for topic, numbers in by_topic.items()
+    ]
     return row

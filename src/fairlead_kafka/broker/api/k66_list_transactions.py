@@ -1,7 +1,7 @@
 """ListTransactions (66): the transactional ids that are coordinated here (KIP-664).
 
-Versions 0-1; by how long the transaction is open from 1 on (KIP-994). Not served: 2 (by a regular expression).
-Told are those that the session may DESCRIBE.
+Versions 0-1; by how long the transaction is open from 1 on (KIP-994). Not served: 2 (by a regular
+expression). Told are those that the session may DESCRIBE.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ _STATES = {state.value for state in TransactionState}
 
 
 @serves(ApiKey.LIST_TRANSACTIONS, versions=(0, 1))
-def list_transactions(broker: Broker, request: Request[ListTransactionsRequest], session: Session, reply: Reply) -> None:
+def list_transactions(
+    broker: Broker, request: Request[ListTransactionsRequest], session: Session, reply: Reply
+) -> None:
     """List what the filters let through."""
     message = request.message
-    answer = ListTransactionsResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, unknown_state_filters=[], transaction_states=[])
+    answer = ListTransactionsResponse(
+        throttle_time_ms=0, error_code=ErrorCode.NONE, unknown_state_filters=[], transaction_states=[]
+    )
     transactions, loading = broker.transactions.transactions()
     if loading:
         answer.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -46,7 +50,9 @@ def list_transactions(broker: Broker, request: Request[ListTransactionsRequest],
 
     answer.transaction_states = [
         ListTransactionsResponse.TransactionState(
-            transactional_id=one.transactional_id, producer_id=one.image.producer_id, transaction_state=one.image.state.value
+            transactional_id=one.transactional_id,
+            producer_id=one.image.producer_id,
+            transaction_state=one.image.state.value,
         )
         for one in transactions
         if wanted(one)

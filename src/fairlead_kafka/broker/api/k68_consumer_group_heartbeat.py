@@ -1,9 +1,11 @@
-"""ConsumerGroupHeartbeat (68): the groups of KIP-848, which are refused, in words that reach the user.
+"""ConsumerGroupHeartbeat (68): the groups of KIP-848, which are refused, in words that reach the
+user.
 
-Versions 0-1. Every request is UNSUPPORTED_VERSION, as Kafka answers it where the feature `group.version` is 0. The API is told in
-ApiVersions all the same: librdkafka with `group.protocol=consumer` waits for ever for a broker that has it, without a word, and a
-refusal ends that at once with a fatal error. The words of the answer are told by those clients that pass them on. Needs no right, as in
-Kafka where that feature is 0.
+Versions 0-1. Every request is UNSUPPORTED_VERSION, as Kafka answers it where the feature
+`group.version` is 0. The API is told in ApiVersions all the same: librdkafka with
+`group.protocol=consumer` waits for ever for a broker that has it, without a word, and a refusal
+ends that at once with a fatal error. The words of the answer are told by those clients that pass
+them on. Needs no right, as in Kafka where that feature is 0.
 """
 
 from __future__ import annotations
@@ -19,11 +21,16 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
-_WORDS = "this cluster has groups of the classic protocol alone, not those of KIP-848: set group.protocol=classic in the consumer's configs"
+_WORDS = (
+    "this cluster has groups of the classic protocol alone, not those of KIP-848: set "
+    "group.protocol=classic in the consumer's configs"
+)
 
 
 @serves(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions=(0, 1))
-def consumer_group_heartbeat(broker: Broker, request: Request[ConsumerGroupHeartbeatRequest], session: Session, reply: Reply) -> None:
+def consumer_group_heartbeat(
+    broker: Broker, request: Request[ConsumerGroupHeartbeatRequest], session: Session, reply: Reply
+) -> None:
     """Refuse, so that the client need not wait."""
     reply(
         ConsumerGroupHeartbeatResponse(

@@ -1,7 +1,8 @@
-"""Replicate, a private API: what a follower asks its leader on their replication stream (`broker.replication`).
+"""Replicate, a private API: what a follower asks its leader on their replication stream
+(`broker.replication`).
 
-It is answered at the listener by which brokers reach each other, and needs CLUSTER_ACTION on the cluster: brokers are super users, or have
-it. The connection of anybody else is closed.
+It is answered at the listener by which brokers reach each other, and needs CLUSTER_ACTION on the
+cluster: brokers are super users, or have it. The connection of anybody else is closed.
 """
 
 from __future__ import annotations

@@ -26,7 +26,9 @@ REFUSED_WITH: dict[AclResourceType, int] = {
 """Resource type → what a missing right on it is told as (Kafka's `AclEntry.authorizationError`)."""
 
 
-_ALL_OPERATIONS = {kind: sum(1 << operation for operation in there) for kind, there in RESOURCE_OPERATIONS.items()}
+_ALL_OPERATIONS = {
+    kind: sum(1 << operation for operation in there) for kind, there in RESOURCE_OPERATIONS.items()
+}
 
 
 class _Everything:
@@ -51,7 +53,11 @@ def may_somewhere(session: Session, operation: AclOperation, kind: AclResourceTy
 
 
 def permitted(
-    session: Session, operation: AclOperation, kind: AclResourceType, names: Iterable[str], quiet: bool = False
+    session: Session,
+    operation: AclOperation,
+    kind: AclResourceType,
+    names: Iterable[str],
+    quiet: bool = False,
 ) -> Container[str | None]:
     """Names of resources on which the session may do this; `quiet`: refusals are not logged."""
     if session.broker.authorizer is None:
@@ -60,20 +66,33 @@ def permitted(
 
 
 def operations(session: Session, kind: AclResourceType, name: str) -> int:
-    """All that the session may do with a resource, as bits (Kafka's `AuthHelper.authorizedOperations`)."""
+    """All that the session may do with a resource, as bits (Kafka's
+    `AuthHelper.authorizedOperations`)."""
     if session.broker.authorizer is None:
         return _ALL_OPERATIONS[kind]
-    return sum(1 << operation for operation in RESOURCE_OPERATIONS[kind] if session.may(operation, kind, name, quiet=True))
+    return sum(
+        1 << operation
+        for operation in RESOURCE_OPERATIONS[kind]
+        if session.may(operation, kind, name, quiet=True)
+    )
 
 
 def cluster_operations(session: Session) -> int:
     """All that the session may do with the cluster, as bits; 0 if it may not describe it."""
-    return operations(session, AclResourceType.CLUSTER, CLUSTER_NAME) if may_cluster(session, AclOperation.DESCRIBE) else 0
+    return (
+        operations(session, AclResourceType.CLUSTER, CLUSTER_NAME)
+        if may_cluster(session, AclOperation.DESCRIBE)
+        else 0
+    )
 
 
 def refusal(session: Session, operation: AclOperation, kind: AclResourceType, name: str) -> BrokerError:
     """The error for what the session may not do."""
-    where = "the cluster" if kind is AclResourceType.CLUSTER else f"the {kind.name.lower().replace('_', ' ')} {name!r}"
+    where = (
+        "the cluster"
+        if kind is AclResourceType.CLUSTER
+        else f"the {kind.name.lower().replace('_', ' ')} {name!r}"
+    )
     text = f"{session.principal} has no right to {operation.name} on {where}"
     return BrokerError(REFUSED_WITH[kind], text)
 

@@ -1,8 +1,10 @@
-"""Who may do what: Kafka's `StandardAuthorizer` over the ACLs of the cluster's image (KIP-11, KIP-290, KIP-679, KIP-801).
+"""Who may do what: Kafka's `StandardAuthorizer` over the ACLs of the cluster's image (KIP-11,
+KIP-290, KIP-679, KIP-801).
 
-Theory of operation. A handler asks whether the principal of its session may do an operation on a resource. An ACL (`base.acls.AclBinding`)
-speaks of that if its pattern has the resource's name, if it is for this principal or for everyone ("User:*"), from this host or from all
-("*"), and if its operation covers the one asked for (`rules`). Then:
+Theory of operation. A handler asks whether the principal of its session may do an operation on a
+resource. An ACL (`base.acls.AclBinding`) speaks of that if its pattern has the resource's name, if
+it is for this principal or for everyone ("User:*"), from this host or from all ("*"), and if its
+operation covers the one asked for (`rules`). Then:
 
     a super user ────────────────────────────▶ yes
     an ACL that denies speaks of it ─────────▶ no, whatever else there is
@@ -10,9 +12,10 @@ speaks of that if its pattern has the resource's name, if it is for this princip
     no pattern has the name at all ──────────▶ as allow.everyone.if.no.acl.found says
     else ────────────────────────────────────▶ no
 
-A pattern is a name ("orders"; "*" has every name of its type) or a prefix. `index` finds those that have a name with one look for the
-name, one for "*", and one for each length that a prefix of this type has, and within them those of a principal, so ten thousand ACLs cost
-no more than ten. `authorizer` decides, and keeps what it decided until an ACL comes or goes.
+A pattern is a name ("orders"; "*" has every name of its type) or a prefix. `index` finds those that
+have a name with one look for the name, one for "*", and one for each length that a prefix of this
+type has, and within them those of a principal, so ten thousand ACLs cost no more than ten.
+`authorizer` decides, and keeps what it decided until an ACL comes or goes.
 
 A broker has an authorizer if `authorizer.class.name` says so, made when its image is whole and told
 of each change of it; what is indexed and kept is compared with the image by `check`. Without one

@@ -6,7 +6,14 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fairlead_kafka.base.acls import WILDCARD, AclBinding, AclOperation, AclPatternType, AclPermission, AclResourceType
+from fairlead_kafka.base.acls import (
+    WILDCARD,
+    AclBinding,
+    AclOperation,
+    AclPatternType,
+    AclPermission,
+    AclResourceType,
+)
 from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.config_broker_security import super_users
 from fairlead_kafka.base.limits import ACL_DECISIONS_KEPT_MAX
@@ -24,9 +31,15 @@ _Asked = tuple[Principal, str, AclOperation, AclResourceType, str]
 
 
 class Authorizer:
-    """Kafka's StandardAuthorizer. `acls` are those that there are now; `changed` tells of those that come and go."""
+    """Kafka's StandardAuthorizer. `acls` are those that there are now; `changed` tells of those
+    that come and go."""
 
-    def __init__(self, acls: Iterable[AclBinding], superusers: frozenset[str] = frozenset(), allows_if_none: bool = False) -> None:
+    def __init__(
+        self,
+        acls: Iterable[AclBinding],
+        superusers: frozenset[str] = frozenset(),
+        allows_if_none: bool = False,
+    ) -> None:
         self._index = AclIndex(acls)
         self._superusers = superusers
         self._allows_if_none = allows_if_none
@@ -48,9 +61,16 @@ class Authorizer:
         self._decided.clear()
 
     def allows(
-        self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, name: str, quiet: bool = False
+        self,
+        principal: Principal,
+        host: str,
+        operation: AclOperation,
+        kind: AclResourceType,
+        name: str,
+        quiet: bool = False,
     ) -> bool:
-        """Whether `principal`, at `host` (as `rules.plain_host` spells it), may do this. `quiet`: no is no attempt to be logged."""
+        """Whether `principal`, at `host` (as `rules.plain_host` spells it), may do this. `quiet`:
+        no is no attempt to be logged."""
         asked = (principal, host, operation, kind, name)
         decided = self._decided.get(asked)
         if decided is None:
@@ -61,7 +81,9 @@ class Authorizer:
             _logger.info("%s from host %s may not %s %s:%s", principal, host, operation.name, kind.name, name)
         return decided
 
-    def _decide(self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, name: str) -> bool:
+    def _decide(
+        self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, name: str
+    ) -> bool:
         who = str(principal)
         if who in self._superusers:
             return True
@@ -76,11 +98,14 @@ class Authorizer:
                         allowed = True
         return allowed or (not named and self._allows_if_none)
 
-    def allows_somewhere(self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType) -> bool:
-        """Whether there is any resource of the type on which `principal` may do this (Kafka's `authorizeByResourceType`).
+    def allows_somewhere(
+        self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType
+    ) -> bool:
+        """Whether there is any resource of the type on which `principal` may do this (Kafka's
+        `authorizeByResourceType`).
 
-        Only ACLs of this operation, or of ALL, count. One that allows is as good as none if one that denies has the same name, or a
-        prefix of it; and where everything is denied it is no.
+        Only ACLs of this operation, or of ALL, count. One that allows is as good as none if one
+        that denies has the same name, or a prefix of it; and where everything is denied it is no.
         """
         if self.allows(principal, host, operation, kind, _ANY_NAME, quiet=True):
             return True
@@ -89,7 +114,9 @@ class Authorizer:
         for holder in (str(principal), EVERYONE):
             for acl, acl_host in self._index.of_principal(kind, holder).items():
                 if acl_host in (WILDCARD, host) and acl.operation in (operation, AclOperation.ALL):
-                    (denied if acl.permission is AclPermission.DENY else allowed).add((acl.pattern_type, acl.resource_name))
+                    (denied if acl.permission is AclPermission.DENY else allowed).add(
+                        (acl.pattern_type, acl.resource_name)
+                    )
         everything = (AclPatternType.LITERAL, WILDCARD)
         if everything in denied or everything in allowed:
             return everything not in denied

@@ -69,7 +69,11 @@ class AclIndex:
         if everything is not None and everything is not literal:
             yield everything
         for length in self._prefix_lengths.get(kind, ()):
-            prefixed = by_pattern.get((kind, AclPatternType.PREFIXED, name[:length])) if length <= len(name) else None
+            prefixed = (
+                by_pattern.get((kind, AclPatternType.PREFIXED, name[:length]))
+                if length <= len(name)
+                else None
+            )
             if prefixed is not None:
                 yield prefixed
 

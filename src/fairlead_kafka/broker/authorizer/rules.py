@@ -9,7 +9,9 @@ from fairlead_kafka.base.acls import WILDCARD, AclOperation, AclPermission
 EVERYONE = "User:*"
 """The principal of an ACL that is for all."""
 _ALLOWED_WITH: dict[AclOperation, frozenset[AclOperation]] = {
-    AclOperation.DESCRIBE: frozenset({AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER}),
+    AclOperation.DESCRIBE: frozenset(
+        {AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER}
+    ),
     AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.ALTER_CONFIGS}),
 }
 """Operation → operations that imply it when an ACL allows them (Kafka's
@@ -31,7 +33,8 @@ def host_of(peer: str) -> str:
 def plain_host(host: str) -> str:
     """An address in the one spelling in which it is compared; what is none stays as it is.
 
-    IPv6 is short ("::1" for Java's "0:0:0:0:0:0:0:1") and without a zone; IPv4 within it is IPv4, as in Java's `InetAddress`.
+    IPv6 is short ("::1" for Java's "0:0:0:0:0:0:0:1") and without a zone; IPv4 within it is IPv4,
+    as in Java's `InetAddress`.
     """
     if host == WILDCARD:
         return host

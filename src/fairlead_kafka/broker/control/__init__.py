@@ -1,8 +1,9 @@
 """The broker's way to the controller, in the same thread or in another process.
 
-Theory of operation. A broker reads the cluster's image from a `ClusterView` and has changes decided through `ClusterView.decide`, which
-answers when it can. In one thread the view is the controller itself, and the answer comes within the call. With a process for each broker
-the controller is served by a machine in the launcher's (`server`), and each broker has a copy of the image (`link`):
+Theory of operation. A broker reads the cluster's image from a `ClusterView` and has changes decided
+through `ClusterView.decide`, which answers when it can. In one thread the view is the controller
+itself, and the answer comes within the call. With a process for each broker the controller is
+served by a machine in the launcher's (`server`), and each broker has a copy of the image (`link`):
 
     broker ──join──▶ server                    broker ◀──image: the folded log── server
     broker ──decide(number, decision)──▶ server ──▶ Controller.decide ──▶ line of the metadata log ──▶ to all brokers
@@ -14,12 +15,21 @@ broker that was away is given the whole image again, and what changed meanwhile 
 listeners as if it had been there (`catch_up`). `plain` is decisions and results as JSON, `frames`
 the protocol, `producer_ids` the block of producer ids that the controller gave this broker.
 
-A life of a broker is counted from its `BrokerStarted` to the end of its connection; the controller's epochs tell lives apart. The server
-learns of a `kill -9` from the kernel, which closes the connection, and of a broker that hangs or is cut off by its silence.
-"""
+A life of a broker is counted from its `BrokerStarted` to the end of its connection; the
+controller's epochs tell lives apart. The server learns of a `kill -9` from the kernel, which closes
+the connection, and of a broker that hangs or is cut off by its silence.
+"""  # noqa: E501
 
 from fairlead_kafka.broker.control.link import FIRST_CONNECTION, LinkState, RemoteController
 from fairlead_kafka.broker.control.producer_ids import ProducerIds
 from fairlead_kafka.broker.control.server import ControllerServer, Decide, OpenController
 
-__all__ = ["FIRST_CONNECTION", "ControllerServer", "Decide", "LinkState", "OpenController", "ProducerIds", "RemoteController"]
+__all__ = [
+    "FIRST_CONNECTION",
+    "ControllerServer",
+    "Decide",
+    "LinkState",
+    "OpenController",
+    "ProducerIds",
+    "RemoteController",
+]

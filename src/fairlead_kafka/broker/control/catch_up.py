@@ -1,4 +1,5 @@
-"""A broker that was away: its image becomes what the controller's is now, and what changed is told as if it had been there."""
+"""A broker that was away: its image becomes what the controller's is now, and what changed is told
+as if it had been there."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ Key = TypeVar("Key")
 
 
 def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
-    """Make `image` equal to `now`; what listeners are to hear. What is in both keeps its object: those who hold one go on with it."""
+    """Make `image` equal to `now`; what listeners are to hear. What is in both keeps its object:
+    those who hold one go on with it."""
     configs_changed = _differing(image.broker_configs, now.broker_configs)
     brokers_changed = _differing(image.brokers, now.brokers)
     image.cluster_id, image.next_producer_id = now.cluster_id, now.next_producer_id
@@ -48,7 +50,9 @@ def _rights(image: ClusterImage, now: ClusterImage) -> list[Change]:
     added = tuple(each for each in now.acls if each not in image.acls)
     removed = tuple(each for each in image.acls if each not in now.acls)
     changes: list[Change] = [AclsChanged(added, removed)] if added or removed else []
-    changes += [ScramCredentialChanged(*key) for key in _differing(image.scram_credentials, now.scram_credentials)]
+    changes += [
+        ScramCredentialChanged(*key) for key in _differing(image.scram_credentials, now.scram_credentials)
+    ]
     changes += [ClientQuotasChanged(entity) for entity in _differing(image.client_quotas, now.client_quotas)]
     pairs: list[tuple[dict[Any, Any], dict[Any, Any]]] = [
         (image.acls, now.acls),

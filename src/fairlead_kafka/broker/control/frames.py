@@ -1,4 +1,5 @@
-"""The private protocol between a broker and the controller: frames as Kafka's (a size, then bytes), the first byte of each its kind.
+"""The private protocol between a broker and the controller: frames as Kafka's (a size, then bytes),
+the first byte of each its kind.
 
 | kind | from | content |
 |---|---|---|

@@ -6,9 +6,10 @@
                      │   ▼                  │                  │
                    AWAY ◀──────────────────┴──────────────────┘        CLOSED: detached, or refused
 
-Each time the link comes to FOLLOWING the image is the controller's, and its lines follow. What is asked on the way there waits for it, for
-broker.session.timeout.ms. What was asked and not answered when a link is lost may have been decided or not: who asked is told
-NOT_CONTROLLER, looks at the image, and asks again if need be.
+Each time the link comes to FOLLOWING the image is the controller's, and its lines follow. What is
+asked on the way there waits for it, for broker.session.timeout.ms. What was asked and not answered
+when a link is lost may have been decided or not: who asked is told NOT_CONTROLLER, looks at the
+image, and asks again if need be.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ from fairlead_kafka.wire import FrameReader
 _logger = logging.getLogger("fairlead_kafka.broker")
 
 FIRST_CONNECTION = 1 << 40
-"""Connections to the controller are numbered from here: a machine's numbers are its own, and the others count from 1."""
+"""Connections to the controller are numbered from here: a machine's numbers are its own, and the
+others count from 1."""
 RECONNECT_MS = 100
 UNANSWERED_MAX = 10_000
 """Decisions asked for at once; more are refused, for the controller does not keep up."""
@@ -132,18 +134,26 @@ class RemoteController(ClusterView):
         self._heard_ns = 0
         self._timer: Timer | None = None
         self._cut = False
-        self._takers = {Kind.IMAGE: self._image, Kind.LINE: self._line, Kind.ANSWER: self._answer, Kind.REFUSAL: self._refusal}
+        self._takers = {
+            Kind.IMAGE: self._image,
+            Kind.LINE: self._line,
+            Kind.ANSWER: self._answer,
+            Kind.REFUSAL: self._refusal,
+        }
 
     def _fire(self, trigger: Trigger) -> None:
         target = TRANSITIONS.get((self.state, trigger))
         if target is None:
-            raise UsageError(f"the link to the controller: {trigger.value} cannot happen while it is {self.state.value}")
+            raise UsageError(
+                f"the link to the controller: {trigger.value} cannot happen while it is {self.state.value}"
+            )
         self.state = target
 
     # --- For the broker
 
     def attach(self, broker: Attached, joined: Joined) -> None:
-        """Connect, and go on doing so; joined(None) each time the image is up to date again, joined(error) if it never will be."""
+        """Connect, and go on doing so; joined(None) each time the image is up to date again,
+        joined(error) if it never will be."""
         self._broker, self._joined = broker, joined
         self._fire(Trigger.ATTACHED)
         self._connect()
@@ -161,16 +171,25 @@ class RemoteController(ClusterView):
         self._give_up("the broker is stopping")
 
     def decide(self, decision: Any, done: DecisionDone) -> None:
-        """Ask the controller. NOT_CONTROLLER: there is no link, or it was lost meanwhile. THROTTLING_QUOTA_EXCEEDED: too many wait."""
+        """Ask the controller. NOT_CONTROLLER: there is no link, or it was lost meanwhile.
+        THROTTLING_QUOTA_EXCEEDED: too many wait."""
         if self.state in (LinkState.IDLE, LinkState.CLOSED):
             done(None, self._unreachable(f"it is {self.state.value}"))
         elif len(self._asked) + len(self._waiting) >= UNANSWERED_MAX:
-            done(None, BrokerError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "the controller does not keep up with what it is asked; ask later"))
+            done(
+                None,
+                BrokerError(
+                    ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+                    "the controller does not keep up with what it is asked; ask later",
+                ),
+            )
         elif self.state is LinkState.FOLLOWING:
             self._ask(decision, done)
         else:
             patience_ns = ms_to_ns(self._settings["broker.session.timeout.ms"])
-            self._waiting.append(_Waiting(decision, self._broker.bind(done), self._broker.now_ns + patience_ns))
+            self._waiting.append(
+                _Waiting(decision, self._broker.bind(done), self._broker.now_ns + patience_ns)
+            )
 
     def _ask(self, decision: Any, done: DecisionDone) -> None:
         self._number += 1
@@ -178,18 +197,29 @@ class RemoteController(ClusterView):
         self._send(Kind.DECIDE, plain.dump([self._number, decision], self))
 
     def cut(self, cut: bool) -> None:
-        """Let nothing through in either direction, as a network that is down; or let it through again."""
-        if self._cut and not cut and self.state in (LinkState.CONNECTING, LinkState.JOINING, LinkState.FOLLOWING):
+        """Let nothing through in either direction, as a network that is down; or let it through
+        again."""
+        if (
+            self._cut
+            and not cut
+            and self.state in (LinkState.CONNECTING, LinkState.JOINING, LinkState.FOLLOWING)
+        ):
             self._lose("bytes were lost on it", retry_ms=0)
         self._cut = cut
 
     def handle(self, event: Connected | Disconnected | Received) -> None:
         """Take an event of one of these connections."""
-        if event.connection != self._connection or self._cut or self.state in (LinkState.AWAY, LinkState.CLOSED):
+        if (
+            event.connection != self._connection
+            or self._cut
+            or self.state in (LinkState.AWAY, LinkState.CLOSED)
+        ):
             return
         if isinstance(event, Connected):
             self._fire(Trigger.CONNECTED)
-            self._send(Kind.JOIN, json.dumps({"token": self._token, "node_id": self._broker.node_id}).encode())
+            self._send(
+                Kind.JOIN, json.dumps({"token": self._token, "node_id": self._broker.node_id}).encode()
+            )
         elif isinstance(event, Disconnected):
             self._lose(event.reason, closed=True)
         else:
@@ -237,7 +267,11 @@ class RemoteController(ClusterView):
         self._fire(Trigger.REFUSED)
         self._set_timer(None)
         self._broker.emit(Close(self._connection))
-        self._joined(FairleadError(f"the controller does not let broker {self._broker.node_id} join: {content.decode()}"))
+        self._joined(
+            FairleadError(
+                f"the controller does not let broker {self._broker.node_id} join: {content.decode()}"
+            )
+        )
 
     def _send(self, kind: Kind, content: bytes = b"") -> None:
         if not self._cut:
@@ -298,7 +332,8 @@ class RemoteController(ClusterView):
 
     def _unreachable(self, reason: str) -> BrokerError:
         return BrokerError(
-            ErrorCode.NOT_CONTROLLER, f"broker {self._broker.node_id} has no link to the controller ({reason}): look, and ask again"
+            ErrorCode.NOT_CONTROLLER,
+            f"broker {self._broker.node_id} has no link to the controller ({reason}): look, and ask again",
         )
 
     def _set_timer(self, wait_ms: float | None, function: Callable[[], None] | None = None) -> None:

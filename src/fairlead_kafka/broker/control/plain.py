@@ -1,7 +1,8 @@
 """Decisions and their results as JSON, and back: what crosses between a broker and the controller.
 
-Numbers, texts, booleans, null and lists are themselves; everything else is an object with one key that says what it is. Only the
-named tuples and enums of the controller's own modules and of ACLs can be named, so whatever arrives, nothing else is built from it.
+Numbers, texts, booleans, null and lists are themselves; everything else is an object with one key
+that says what it is. Only the named tuples and enums of the controller's own modules and of ACLs
+can be named, so whatever arrives, nothing else is built from it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from uuid import UUID
 from fairlead_kafka.base import acls
 from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.ids import Node
-from fairlead_kafka.broker.controller import ClusterImage, ClusterView, ScramCredential, TopicCreated, TopicImage, configs, decisions
+from fairlead_kafka.broker.controller import (
+    ClusterImage,
+    ClusterView,
+    ScramCredential,
+    TopicCreated,
+    TopicImage,
+    configs,
+    decisions,
+)
 from fairlead_kafka.broker.controller.fold import apply, topic_record
 
 
@@ -33,7 +42,8 @@ _PLAIN = (str, int, float, type(None))
 
 
 def dump(value: Any, view: ClusterView) -> bytes:
-    """Bytes of a decision or a result; a topic that `view` has is only named, for the other side has it as well. TypeError if not plain."""
+    """Bytes of a decision or a result; a topic that `view` has is only named, for the other side
+    has it as well. TypeError if not plain."""
     return json.dumps(_out(value, view), separators=(",", ":")).encode()
 
 
@@ -76,7 +86,9 @@ def _out_other(value: Any, view: ClusterView) -> Any:
         return {"map": [[_out(key, view), _out(one, view)] for key, one in value.items()]}
     if isinstance(value, _PLAIN):
         return value.value if isinstance(value, Enum) else value
-    raise TypeError(f"a decision's fields and its result are plain values; {type(value).__name__} is not: {value!r}")
+    raise TypeError(
+        f"a decision's fields and its result are plain values; {type(value).__name__} is not: {value!r}"
+    )
 
 
 def _in(value: Any, view: ClusterView) -> Any:

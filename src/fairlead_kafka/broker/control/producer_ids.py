@@ -12,7 +12,8 @@ AtHand = Callable[[BrokerError | None], None]
 
 
 class ProducerIds:
-    """Ids that nobody else has. Callers wait together for a block, and are served in the order in which they came.
+    """Ids that nobody else has. Callers wait together for a block, and are served in the order in
+    which they came.
 
     `bind` is the broker's: what one caller raises is its own affair, and the next one is served.
     """
@@ -26,7 +27,8 @@ class ProducerIds:
         self._asking = False
 
     def when_at_hand(self, then: AtHand) -> None:
-        """Call then(None) once `take` has an id to give, at once if it has now; then(error) if the controller gives none."""
+        """Call then(None) once `take` has an id to give, at once if it has now; then(error) if the
+        controller gives none."""
         self._waiting.append(self._bind(then))
         self._serve()
 

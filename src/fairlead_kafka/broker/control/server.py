@@ -1,4 +1,5 @@
-"""The controller as a machine of its own: brokers of other processes join it, follow its decisions and have theirs made.
+"""The controller as a machine of its own: brokers of other processes join it, follow its decisions
+and have theirs made.
 
     accepted ──join──▶ member ──BrokerStarted──▶ alive in the image ──connection lost, or silent too long──▶ gone
         └──wrong token, or silent──▶ closed
@@ -6,7 +7,7 @@
 A broker is known to be dead the moment its connection ends, which `kill -9` brings about at once;
 one that hangs, or is cut off, when it has said nothing for `broker.session.timeout.ms`. It is
 fenced by then, and if it lives it joins and starts again.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class Decide(NamedTuple):
 
 @dataclass(slots=True)
 class _Member:
-    """One connection: `node_id` once it has joined, `started` once its broker is alive in the image."""
+    """One connection: `node_id` once it has joined, `started` once its broker is alive in the
+    image."""
 
     connection: int
     heard_ns: int
@@ -60,7 +62,8 @@ class _Member:
 
 
 class ControllerServer:
-    """Serves one controller to the brokers that know the `token`, once it is opened, and to the launcher."""
+    """Serves one controller to the brokers that know the `token`, once it is opened, and to the
+    launcher."""
 
     def __init__(self, controller: Controller, token: str, host: str = "127.0.0.1", port: int = 0) -> None:
         self._controller = controller
@@ -115,7 +118,9 @@ class ControllerServer:
 
     def _take(self, event: Event) -> None:
         if isinstance(event, Accepted):
-            self._members[event.connection] = _Member(event.connection, self._now_ns, frames=FrameReader(JOIN_FRAME_MAX_BYTES))
+            self._members[event.connection] = _Member(
+                event.connection, self._now_ns, frames=FrameReader(JOIN_FRAME_MAX_BYTES)
+            )
         elif isinstance(event, Received):
             member = self._members.get(event.connection)
             if member is not None:
@@ -127,7 +132,11 @@ class ControllerServer:
         elif isinstance(event, Submitted):
             self._submitted(event.operation)
         elif isinstance(event, Listening) and self._opening is not None:
-            error = None if event.error is None else ConnectionFailed(f"the controller cannot listen on {self._host}: {event.error}")
+            error = (
+                None
+                if event.error is None
+                else ConnectionFailed(f"the controller cannot listen on {self._host}: {event.error}")
+            )
             self._outbox.append(Resolve(self._opening.completion, event.port, error))
             self._opening = None
 
@@ -166,7 +175,12 @@ class ControllerServer:
     def _join(self, member: _Member, wanted: dict[str, Any]) -> None:
         if wanted.get("token") != self._token:
             _logger.warning("the controller refuses a connection that does not know its token")
-            self._outbox.append(Write(member.connection, frame(Kind.REFUSAL, b"the token is wrong: it belongs to another cluster")))
+            self._outbox.append(
+                Write(
+                    member.connection,
+                    frame(Kind.REFUSAL, b"the token is wrong: it belongs to another cluster"),
+                )
+            )
             self._outbox.append(Close(member.connection, drain=True))
             del self._members[member.connection]
             return

@@ -1,21 +1,24 @@
 """The controller: what the cluster consists of, and the one place where that changes.
 
-Theory of operation. The cluster's metadata (brokers, topics, partitions, leaders, replicas in sync, configs, producer ids) is an image:
-plain data that everyone may read. It is the fold of a metadata log. Every change is a decision: a method of `Controller` checks it
-against the image, makes records of it, writes them as one line to the log, and only then has `fold.apply` apply them, the same function
-that replays the log when a cluster starts again and that keeps the copies of brokers in other processes: what is replayed or copied
-cannot differ from what was lived. Listeners (the brokers) hear of each change after the image has it.
+Theory of operation. The cluster's metadata (brokers, topics, partitions, leaders, replicas in sync,
+configs, producer ids) is an image: plain data that everyone may read. It is the fold of a metadata
+log. Every change is a decision: a method of `Controller` checks it against the image, makes records
+of it, writes them as one line to the log, and only then has `fold.apply` apply them, the same
+function that replays the log when a cluster starts again and that keeps the copies of brokers in
+other processes: what is replayed or copied cannot differ from what was lived. Listeners (the
+brokers) hear of each change after the image has it.
 
     decision ─▶ Controller ─▶ check ─▶ records ─▶ append(line) ─▶ apply(image, record) ─▶ listeners
                                BrokerError             ├─ on start: decode_log ─▶ apply ─┘
                                                        └─ followers: the same line, applied to copies
 
-A line is whole or not there (its CRC says), so a topic never exists by halves. A torn last line was never acknowledged and is cut;
-damage before the end is refused. A snapshot of the image takes the log's place on every start, and whenever it has grown to several
-times that size.
+A line is whole or not there (its CRC says), so a topic never exists by halves. A torn last line was
+never acknowledged and is cut; damage before the end is refused. A snapshot of the image takes the
+log's place on every start, and whenever it has grown to several times that size.
 
-Brokers. Each start of a broker is registered under an epoch of its own. One that stops, or is lost, is fenced: it leads nothing and is in
-sync nowhere, but where it is the last one (`brokers` has the table).
+Brokers. Each start of a broker is registered under an epoch of its own. One that stops, or is lost,
+is fenced: it leads nothing and is in sync nowhere, but where it is the last one (`brokers` has the
+table).
 
 Leadership. A partition is led by the first of its replicas, in order of preference, that is in sync
 and alive (`elections` has the table). Each new leader is a new leader epoch, so that clients and
@@ -23,21 +26,20 @@ followers can tell one reign from the next; every change of a partition is a new
 that a leader whose view is old is told so. Who is in sync is said by the leader (`in_sync`). After
 a restart the last leader leads again: it has what any replica has.
 
-There is one controller, not a quorum: an object that the brokers of one thread call directly, and that `broker.control` brings to others.
+There is one controller, not a quorum: an object that the brokers of one thread call directly, and
+that `broker.control` brings to others.
 
-| who | what |
-|---|---|
-| `image`, `fold`, `packed`, `log`, `older` | the data and its changes; records; partitions as columns; bytes; records of release 0.1 |
-| `view`, `journal`, `controller` | reading; writing; the methods that decide |
-| `decisions` | what brokers may ask for |
-| `topics`, `placement`, `names`, `limits` | topics come, grow and go; who gets a partition; what a topic may be called; KIP-578 |
-| `brokers`, `elections`, `leadership`, `in_sync`, `reassignment` | who is alive, who leads, who is in sync, who moves |
-| `client_quotas`, `mutations` | what clients may use (KIP-546), and how many partitions they may create and delete (KIP-599) |
-| `configs` | where a value comes from and what may be set |
-| `acls` | who may do what |
+| who | what | |---|---| | `image`, `fold`, `packed`, `log`, `older` | the data and its changes;
+records; partitions as columns; bytes; records of release 0.1 | | `view`, `journal`, `controller` |
+reading; writing; the methods that decide | | `decisions` | what brokers may ask for | | `topics`,
+`placement`, `names`, `limits` | topics come, grow and go; who gets a partition; what a topic may be
+called; KIP-578 | | `brokers`, `elections`, `leadership`, `in_sync`, `reassignment` | who is alive,
+who leads, who is in sync, who moves | | `client_quotas`, `mutations` | what clients may use
+(KIP-546), and how many partitions they may create and delete (KIP-599) | | `configs` | where a
+value comes from and what may be set | | `acls` | who may do what |
 
-30,000 partitions with three replicas are created, or change their leaders, in some 0.1 s: records hold partitions as columns, and the
-image holds seven fields of each, whose tuples are shared.
+30,000 partitions with three replicas are created, or change their leaders, in some 0.1 s: records
+hold partitions as columns, and the image holds seven fields of each, whose tuples are shared.
 """
 
 from fairlead_kafka.broker.controller.acls import check_filter, matches

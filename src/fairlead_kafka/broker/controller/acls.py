@@ -1,4 +1,5 @@
-"""ACLs come and go; what an ACL may say, and which of them a filter means (Kafka's `AclControlManager`, `AclBindingFilter`)."""
+"""ACLs come and go; what an ACL may say, and which of them a filter means (Kafka's
+`AclControlManager`, `AclBindingFilter`)."""
 
 from __future__ import annotations
 
@@ -33,13 +34,16 @@ class Acls:
         """Create ACLs, in one decision; for each None, or why it cannot be (INVALID_REQUEST)."""
         errors = [check_new(binding) for binding in bindings]
         there = self._journal.image.acls
-        new = dict.fromkeys(one for one, error in zip(bindings, errors, strict=True) if error is None and one not in there)
+        new = dict.fromkeys(
+            one for one, error in zip(bindings, errors, strict=True) if error is None and one not in there
+        )
         if new:
             self._journal.commit([acls_record(added=new)])
         return errors
 
     def delete(self, filters: Sequence[AclFilter]) -> list[list[AclBinding] | BrokerError]:
-        """Delete ACLs, in one decision; for each filter those that fit it, be it that another's fit too, or INVALID_REQUEST."""
+        """Delete ACLs, in one decision; for each filter those that fit it, be it that another's fit
+        too, or INVALID_REQUEST."""
         results: list[list[AclBinding] | BrokerError] = []
         gone: dict[AclBinding, None] = {}
         for wanted in filters:
@@ -57,13 +61,16 @@ class Acls:
     def _matching(self, wanted: AclFilter) -> list[AclBinding]:
         acls = self._journal.image.acls
         one = AclBinding(*wanted)  # type: ignore[arg-type]
-        if one in acls:  # as tools delete them: an ACL has neither None nor ANY, so such a filter is for this one alone
+        if (
+            one in acls
+        ):  # as tools delete them: an ACL has neither None nor ANY, so such a filter is for this one alone
             return [one]
         return [binding for binding in acls if matches(wanted, binding)]
 
 
 def check_new(binding: AclBinding) -> BrokerError | None:
-    """INVALID_REQUEST for an ACL that cannot be, with what is wrong; operations that its resource has not may be given, as in Kafka."""
+    """INVALID_REQUEST for an ACL that cannot be, with what is wrong; operations that its resource
+    has not may be given, as in Kafka."""
     kind, name = binding.resource_type, binding.resource_name
     wrong = None
     if kind in (AclResourceType.UNKNOWN, AclResourceType.ANY):
@@ -87,7 +94,10 @@ def check_filter(wanted: AclFilter) -> BrokerError | None:
     """INVALID_REQUEST for a filter with something that this release does not know."""
     for value in (wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission):
         if value is type(value)(0):  # UNKNOWN, in each of them
-            return BrokerError(ErrorCode.INVALID_REQUEST, f"the filter has an unknown {type(value).__name__.removeprefix('Acl')}")
+            return BrokerError(
+                ErrorCode.INVALID_REQUEST,
+                f"the filter has an unknown {type(value).__name__.removeprefix('Acl')}",
+            )
     return None
 
 

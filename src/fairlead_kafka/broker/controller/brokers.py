@@ -1,15 +1,17 @@
-"""Brokers come and go: registration, and what becomes of the partitions that a broker leads or holds in sync.
+"""Brokers come and go: registration, and what becomes of the partitions that a broker leads or
+holds in sync.
 
-| state | leads, in sync | how it comes about |
-|---|---|---|
-| awaited | in sync as before; where it leads nobody does | it was there when the controller itself ended, and has not come back yet |
-| fenced | no; in sync only where nobody else is | stopped, lost, or awaited for `broker.session.timeout.ms` |
-| alive | yes | it started |
-| stopping | leads only what nobody else can | it asked to leave in good order; fenced when it is gone |
-| disk failed | leads only what nobody else can; in sync only where nobody else is | it says so, and says so when its disk works again |
+| state | leads, in sync | how it comes about | |---|---|---| | awaited | in sync as before; where
+it leads nobody does | it was there when the controller itself ended, and has not come back yet | |
+fenced | no; in sync only where nobody else is | stopped, lost, or awaited for
+`broker.session.timeout.ms` | | alive | yes | it started | | stopping | leads only what nobody else
+can | it asked to leave in good order; fenced when it is gone | | disk failed | leads only what
+nobody else can; in sync only where nobody else is | it says so, and says so when its disk works
+again |
 
-A broker that is gone is gone, whether that can be written or not, and nobody leads what it led. Who leads then, and which replicas are in
-sync, changes only once it is written: until then they wait, and it is tried again every second.
+A broker that is gone is gone, whether that can be written or not, and nobody leads what it led. Who
+leads then, and which replicas are in sync, changes only once it is written: until then they wait,
+and it is tried again every second.
 
 Each start is a new epoch; a broker that uses an older one is told STALE_BROKER_EPOCH. The loss of a
 broker is found out by the server that has its connection (`broker.control`), and told by the broker
@@ -27,12 +29,18 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER, Node
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller.elections import Electorate, after_coming, after_leaving, changed, grown
-from fairlead_kafka.broker.controller.fold import ChangedPartition, MetadataRecord, broker_record, changed_records
+from fairlead_kafka.broker.controller.fold import (
+    ChangedPartition,
+    MetadataRecord,
+    broker_record,
+    changed_records,
+)
 from fairlead_kafka.broker.controller.image import BrokerInfo, PartitionImage, TopicImage
 from fairlead_kafka.broker.controller.journal import Journal
 
 Decide = Callable[[PartitionImage, bool, int], PartitionImage | None]
-"""A partition, whether unclean election is on for it, and who led it before a restart → what it is to become, or None."""
+"""A partition, whether unclean election is on for it, and who led it before a restart → what it is
+to become, or None."""
 
 TRY_AGAIN_MS = 1000
 """How often the metadata log is tried again for what follows from a broker's end."""
@@ -46,10 +54,12 @@ class Brokers:
         self._image = journal.image
         self._awaiting_since_ns: int | None = None
         self._unwritten: dict[int, None] = {}
-        """Brokers that left while the metadata log could not be written: what follows from it is still to be decided."""
+        """Brokers that left while the metadata log could not be written: what follows from it is
+        still to be decided."""
         self._try_again_ns: int | None = None
         self.all_stopping = False
-        """The cluster ends: nobody takes over from anybody. What is not replicated by now is not acknowledged (acks=all)."""
+        """The cluster ends: nobody takes over from anybody. What is not replicated by now is not
+        acknowledged (acks=all)."""
 
     def electorate(self, *, without: int | None = None, coming: int | None = None) -> Electorate:
         """The brokers that count now, without one that leaves and with one that comes."""
@@ -66,7 +76,8 @@ class Brokers:
     # --- Coming and going
 
     def started(self, node: Node, endpoints: Mapping[str, tuple[str, int]]) -> int:
-        """The broker listens; its epoch. It leads where nobody does and it is in sync. A life of it that nobody saw end ends first."""
+        """The broker listens; its epoch. It leads where nobody does and it is in sync. A life of it
+        that nobody saw end ends first."""
         self.stopped(node.node_id)
         awaited = self._journal.awaited
         awaited.discard(node.node_id)
@@ -79,16 +90,19 @@ class Brokers:
         return broker.epoch
 
     def stopping(self, node_id: int) -> None:
-        """Controlled shutdown: what the broker leads and others hold goes to them, while it still serves."""
+        """Controlled shutdown: what the broker leads and others hold goes to them, while it still
+        serves."""
         broker = self._image.brokers.get(node_id)
         if broker is None or not broker.alive or broker.stopping:
             return
         self._resign(replace(broker, stopping=True))
 
     def disk_reported(self, node_id: int, epoch: int, works: bool) -> None:
-        """The broker's disk takes nothing any more, or takes all again. BrokerError as in `check_epoch`.
+        """The broker's disk takes nothing any more, or takes all again. BrokerError as in
+        `check_epoch`.
 
-        Kafka's LogDirFailure, but that a broker with one folder for its log would end there: this one goes on serving what it has.
+        Kafka's LogDirFailure, but that a broker with one folder for its log would end there: this
+        one goes on serving what it has.
         """
         broker = self.check_epoch(node_id, epoch)
         if not broker.alive or broker.disk_failed is not works:
@@ -107,17 +121,23 @@ class Brokers:
         self._leave(node_id, electorate, broker_record(broker), unclean=False)
 
     def stopped(self, node_id: int) -> None:
-        """The broker is gone: what it led goes to the next replica in sync that is alive, or has no leader until it is back."""
+        """The broker is gone: what it led goes to the next replica in sync that is alive, or has no
+        leader until it is back."""
         broker = self._image.brokers.get(node_id)
         if broker is None or not broker.alive:
             return
         electorate = self.electorate(without=node_id)
-        self._leave(node_id, electorate, broker_record(replace(broker, alive=False, stopping=False, disk_failed=False)))
+        self._leave(
+            node_id,
+            electorate,
+            broker_record(replace(broker, alive=False, stopping=False, disk_failed=False)),
+        )
 
     # --- Waiting after a restart
 
     def tick(self, now_ns: int) -> None:
-        """Time passes: give up brokers that a restart of the controller did not bring back, decide what could not be written."""
+        """Time passes: give up brokers that a restart of the controller did not bring back, decide
+        what could not be written."""
         if not self._journal.awaited:
             self._awaiting_since_ns = None
         elif self._awaiting_since_ns is None:
@@ -156,29 +176,43 @@ class Brokers:
         for node_id in gone:
             self._leave(node_id, electorate)
 
-    def _leave(self, node_id: int, electorate: Electorate, *told: MetadataRecord, unclean: bool = True) -> None:
-        changes = self.changes(lambda one, allowed, _: after_leaving(one, node_id, electorate, unclean and allowed))
+    def _leave(
+        self, node_id: int, electorate: Electorate, *told: MetadataRecord, unclean: bool = True
+    ) -> None:
+        changes = self.changes(
+            lambda one, allowed, _: after_leaving(one, node_id, electorate, unclean and allowed)
+        )
         records = [*told, *changed_records(() if self.all_stopping else changes)]
         if not records:
             return
         try:
             self._journal.commit(records)
         except BrokerError:
-            # Who leads now and who is in sync must be on the disk before anybody acts on it: a controller that starts again would not know
-            # that a replica had left those in sync, and might let it lead. That nobody leads it takes for granted.
-            lost = self.changes(lambda one, _unclean, _last: None if one.leader in electorate.alive else changed(one, leader=NO_LEADER))
+            # Who leads now and who is in sync must be on the disk before anybody acts on it: a
+            # controller that starts again would not know that a replica had left those in sync, and
+            # might let it lead. That nobody leads it takes for granted.
+            lost = self.changes(
+                lambda one, _unclean, _last: (
+                    None if one.leader in electorate.alive else changed(one, leader=NO_LEADER)
+                )
+            )
             self._journal.enact_fact([*told, *changed_records(lost)])
             self._unwritten[node_id] = None
 
     def check_epoch(self, node_id: int, epoch: int) -> BrokerInfo:
-        """The broker, if that is its present life. BrokerError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH."""
+        """The broker, if that is its present life. BrokerError: BROKER_ID_NOT_REGISTERED or
+        STALE_BROKER_EPOCH."""
         broker = self._image.brokers.get(node_id)
         if broker is None:
-            raise BrokerError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {node_id} never started in this cluster: register it first")
+            raise BrokerError(
+                ErrorCode.BROKER_ID_NOT_REGISTERED,
+                f"broker {node_id} never started in this cluster: register it first",
+            )
         if broker.epoch != epoch:
             raise BrokerError(
                 ErrorCode.STALE_BROKER_EPOCH,
-                f"broker {node_id} has epoch {broker.epoch}, not {epoch}: it started again since; register again",
+                f"broker {node_id} has epoch {broker.epoch}, not {epoch}: it started again since; register "
+                "again",
             )
         return broker
 

@@ -1,7 +1,8 @@
 """Configs of brokers and topics: where a value comes from, and what may be set.
 
-A broker's value comes from, first choice first: what was set on it while it ran, what was set for the whole cluster, what it was
-started with, Kafka's default. A topic's comes from what was set on the topic, then from its broker's counterpart.
+A broker's value comes from, first choice first: what was set on it while it ran, what was set for
+the whole cluster, what it was started with, Kafka's default. A topic's comes from what was set on
+the topic, then from its broker's counterpart.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class ConfigSynonym(NamedTuple):
 
 
 class DescribedConfig(NamedTuple):
-    """One key of a broker or topic: its value as text, and the places it could come from, the one that counts first."""
+    """One key of a broker or topic: its value as text, and the places it could come from, the one
+    that counts first."""
 
     key: ConfigKey
     value: str | None
@@ -92,7 +94,8 @@ class Configs:
         self._topics.clear()
 
     def broker_settings(self, name: str = CLUSTER_WIDE) -> Settings:
-        """Settings (scope "broker") of the broker `name`, a node id as text; CLUSTER_WIDE: of a broker with nothing of its own."""
+        """Settings (scope "broker") of the broker `name`, a node id as text; CLUSTER_WIDE: of a
+        broker with nothing of its own."""
         settings = self._brokers.get(name)
         if settings is None:
             dynamic = {**self._dynamic(CLUSTER_WIDE), **self._dynamic(name)}
@@ -101,25 +104,40 @@ class Configs:
         return settings
 
     def topic_settings(self, topic: TopicImage, name: str = CLUSTER_WIDE) -> Settings:
-        """Settings (scope "topic") of a topic on the broker `name`: its own, over the broker's. Topics with none of their own share one."""
+        """Settings (scope "topic") of a topic on the broker `name`: its own, over the broker's.
+        Topics with none of their own share one."""
         by_broker = self._topics.setdefault(topic.name if topic.configs else _NO_TOPIC, {})
         settings = by_broker.get(name)
         if settings is None:
-            settings = by_broker[name] = topic_settings(self.broker_settings(name), topic_overrides(topic.internal, topic.configs))
+            settings = by_broker[name] = topic_settings(
+                self.broker_settings(name), topic_overrides(topic.internal, topic.configs)
+            )
         return settings
 
     def describe_broker(self, name: str) -> list[DescribedConfig]:
         """Every key of scope "broker", by name."""
-        return [_described(key, self._broker_synonyms(key.name, name), not key.dynamic) for key in BROKER_CONFIGS.scope("broker")]
+        return [
+            _described(key, self._broker_synonyms(key.name, name), not key.dynamic)
+            for key in BROKER_CONFIGS.scope("broker")
+        ]
 
     def describe_topic(self, configs: Mapping[str, str], name: str = CLUSTER_WIDE) -> list[DescribedConfig]:
-        """Every key of scope "topic", by name, for a topic with `configs` of its own, as the broker `name` has it."""
+        """Every key of scope "topic", by name, for a topic with `configs` of its own, as the broker
+        `name` has it."""
         inherited = topic_settings(self.broker_settings(name), {})
-        return [self._describe_topic_key(key, configs, inherited, name) for key in BROKER_CONFIGS.scope("topic")]
+        return [
+            self._describe_topic_key(key, configs, inherited, name) for key in BROKER_CONFIGS.scope("topic")
+        ]
 
-    def _describe_topic_key(self, key: ConfigKey, configs: Mapping[str, str], inherited: Settings, name: str) -> DescribedConfig:
+    def _describe_topic_key(
+        self, key: ConfigKey, configs: Mapping[str, str], inherited: Settings, name: str
+    ) -> DescribedConfig:
         own = [ConfigSynonym(key.name, configs[key.name], ConfigSource.TOPIC)] if key.name in configs else []
-        below = [synonym for counterpart, _ in TOPIC_COUNTERPARTS[key.name] for synonym in self._broker_synonyms(counterpart, name)]
+        below = [
+            synonym
+            for counterpart, _ in TOPIC_COUNTERPARTS[key.name]
+            for synonym in self._broker_synonyms(counterpart, name)
+        ]
         described = _described(key, own + [synonym for synonym in below if synonym.value is not None], False)
         return described if own else described._replace(value=config_text(inherited[key.name]))
 
@@ -135,8 +153,12 @@ class Configs:
             if key_name in self._dynamic(place):
                 synonyms.append(ConfigSynonym(key_name, self._dynamic(place)[key_name], source))
         if key_name in self._static.given:
-            synonyms.append(ConfigSynonym(key_name, config_text(self._static[key_name]), ConfigSource.STATIC_BROKER))
-        synonyms.append(ConfigSynonym(key_name, config_text(BROKER_CONFIGS.keys[key_name].default), ConfigSource.DEFAULT))
+            synonyms.append(
+                ConfigSynonym(key_name, config_text(self._static[key_name]), ConfigSource.STATIC_BROKER)
+            )
+        synonyms.append(
+            ConfigSynonym(key_name, config_text(BROKER_CONFIGS.keys[key_name].default), ConfigSource.DEFAULT)
+        )
         return synonyms
 
 
@@ -158,7 +180,8 @@ def _parsed(scope: str, configs: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_topic_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
-    """The configs of a topic to be created, if they are all right; BrokerError(INVALID_CONFIG) that says all that is wrong."""
+    """The configs of a topic to be created, if they are all right; BrokerError(INVALID_CONFIG) that
+    says all that is wrong."""
     if not configs:
         return {}
     missing = [key for key, value in configs.items() if value is None]
@@ -169,15 +192,23 @@ def check_topic_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
     return given
 
 
-def alter(scope: str, current: Mapping[str, str], inherited: Mapping[str, Any], alterations: Sequence[ConfigAlteration]) -> dict[str, str]:
+def alter(
+    scope: str,
+    current: Mapping[str, str],
+    inherited: Mapping[str, Any],
+    alterations: Sequence[ConfigAlteration],
+) -> dict[str, str]:
     """`current` after `alterations` (KIP-339); lists that `current` lacks start from `inherited`.
 
-    Raises BrokerError: INVALID_REQUEST for a key named twice or a value missing, INVALID_CONFIG for what the table refuses.
+    Raises BrokerError: INVALID_REQUEST for a key named twice or a value missing, INVALID_CONFIG for
+    what the table refuses.
     """
     keys = [alteration.key for alteration in alterations]
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, f"named more than once in one request: {', '.join(twice)}")
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST, f"named more than once in one request: {', '.join(twice)}"
+        )
     altered = dict(current)
     for alteration in alterations:
         if alteration.operation is AlterOperation.DELETE:
@@ -185,20 +216,28 @@ def alter(scope: str, current: Mapping[str, str], inherited: Mapping[str, Any], 
             altered.pop(alteration.key, None)
             continue
         if alteration.value is None:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, f"{alteration.key}: a value is needed to {alteration.operation.name.lower()}")
+            raise BrokerError(
+                ErrorCode.INVALID_REQUEST,
+                f"{alteration.key}: a value is needed to {alteration.operation.name.lower()}",
+            )
         altered[alteration.key] = _altered_value(altered, inherited, alteration)
     _check(scope, altered)
     _check_dynamic(scope, current, altered)
     return altered
 
 
-def _altered_value(altered: Mapping[str, str], inherited: Mapping[str, Any], alteration: ConfigAlteration) -> str:
+def _altered_value(
+    altered: Mapping[str, str], inherited: Mapping[str, Any], alteration: ConfigAlteration
+) -> str:
     assert alteration.value is not None
     if alteration.operation is AlterOperation.SET:
         return alteration.value
     key = BROKER_CONFIGS.keys.get(alteration.key)
     if key is None or key.type is not ConfigType.LIST:
-        raise BrokerError(ErrorCode.INVALID_CONFIG, f"{alteration.key}: is not a list, so nothing can be added to it or taken from it")
+        raise BrokerError(
+            ErrorCode.INVALID_CONFIG,
+            f"{alteration.key}: is not a list, so nothing can be added to it or taken from it",
+        )
     text = altered.get(alteration.key)
     items = list(inherited[alteration.key]) if text is None else text.split(",")
     named = alteration.value.split(",")
@@ -221,7 +260,9 @@ def _check_known(scope: str, key: str) -> None:
     kafka-reassign-partitions deletes some, for its throttles.
     """
     known = BROKER_CONFIGS.keys.get(key)
-    refused = any(key == name or (name.endswith(".") and key.startswith(name)) for name in BROKER_CONFIGS.unsupported)
+    refused = any(
+        key == name or (name.endswith(".") and key.startswith(name)) for name in BROKER_CONFIGS.unsupported
+    )
     if not refused and (known is None or scope not in known.scopes):
         _check(scope, {key: ""})
 
@@ -230,27 +271,39 @@ def _check_dynamic(scope: str, current: Mapping[str, str], altered: Mapping[str,
     changed = [key for key in sorted({*current, *altered}) if current.get(key) != altered.get(key)]
     fixed = [key for key in changed if not BROKER_CONFIGS.keys[key].dynamic]
     if fixed:
-        raise BrokerError(ErrorCode.INVALID_CONFIG, f"set when a {scope} starts, not while it runs: {', '.join(fixed)}")
+        raise BrokerError(
+            ErrorCode.INVALID_CONFIG, f"set when a {scope} starts, not while it runs: {', '.join(fixed)}"
+        )
 
 
-def alter_topic(topic: TopicImage, inherited: Mapping[str, Any], alterations: Sequence[ConfigAlteration]) -> dict[str, str]:
-    """A topic's own configs after `alterations`: `alter`, and INVALID_CONFIG if an internal topic's records could fall to retention."""
+def alter_topic(
+    topic: TopicImage, inherited: Mapping[str, Any], alterations: Sequence[ConfigAlteration]
+) -> dict[str, str]:
+    """A topic's own configs after `alterations`: `alter`, and INVALID_CONFIG if an internal topic's
+    records could fall to retention."""
     if not topic.internal:
         return alter("topic", topic.configs, inherited, alterations)
     fixed = {key: value for key, value in topic.configs.items() if key in _FIXED_ON_INTERNAL_TOPICS}
     wrong = [alteration.key for alteration in alterations if alteration.key in _FIXED_ON_INTERNAL_TOPICS]
     if wrong:
-        raise BrokerError(ErrorCode.INVALID_CONFIG, f"{topic.name} is internal: {', '.join(wrong)} cannot be changed on it")
+        raise BrokerError(
+            ErrorCode.INVALID_CONFIG, f"{topic.name} is internal: {', '.join(wrong)} cannot be changed on it"
+        )
     rest = {key: value for key, value in topic.configs.items() if key not in fixed}
     return fixed | alter("topic", rest, inherited, alterations)
 
 
 def changeable_configs(topic: TopicImage) -> dict[str, str]:
     """A topic's own configs without those that may not change on an internal topic."""
-    return {key: value for key, value in topic.configs.items() if not (topic.internal and key in _FIXED_ON_INTERNAL_TOPICS)}
+    return {
+        key: value
+        for key, value in topic.configs.items()
+        if not (topic.internal and key in _FIXED_ON_INTERNAL_TOPICS)
+    }
 
 
 def replacing(current: Mapping[str, str], wanted: Mapping[str, str | None]) -> list[ConfigAlteration]:
-    """The alterations that leave exactly `wanted` of `current` (the older AlterConfigs, which replaces all)."""
+    """The alterations that leave exactly `wanted` of `current` (the older AlterConfigs, which
+    replaces all)."""
     dropped = [ConfigAlteration(key, AlterOperation.DELETE) for key in current if key not in wanted]
     return dropped + [ConfigAlteration(key, AlterOperation.SET, value) for key, value in wanted.items()]

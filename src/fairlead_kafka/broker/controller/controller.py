@@ -42,7 +42,13 @@ from fairlead_kafka.broker.controller.decisions import (
     Reassignment,
     ScramAlteration,
 )
-from fairlead_kafka.broker.controller.image import CLUSTER_WIDE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Change, TopicImage
+from fairlead_kafka.broker.controller.image import (
+    CLUSTER_WIDE,
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    Change,
+    TopicImage,
+)
 from fairlead_kafka.broker.controller.in_sync import InSync
 from fairlead_kafka.broker.controller.journal import Append, Journal
 from fairlead_kafka.broker.controller.leadership import Leadership, Named
@@ -63,10 +69,13 @@ class Controller(Journal):
     """The controller, one per cluster: a method for each decision. `append` and `replace` write the
     metadata log, see `Journal`.
 
-    All methods that change something raise `BrokerError` with Kafka's code, and change nothing then.
+    All methods that change something raise `BrokerError` with Kafka's code, and change nothing
+    then.
     """
 
-    def __init__(self, settings: Settings, rng: Rng, append: Append | None = None, replace: Append | None = None) -> None:
+    def __init__(
+        self, settings: Settings, rng: Rng, append: Append | None = None, replace: Append | None = None
+    ) -> None:
         super().__init__(settings, rng, append, replace)
         self.limits = Limits(self.image, self.configs)
         self.mutations = Mutations(self.image, self.configs)
@@ -117,7 +126,8 @@ class Controller(Journal):
         return self._brokers.started(node, endpoints or {})
 
     def await_brokers(self, node_ids: Iterable[int]) -> None:
-        """These are about to start: what is for all brokers waits for them, for one session at most."""
+        """These are about to start: what is for all brokers waits for them, for one session at
+        most."""
         self.awaited.update(node_ids)
 
     def broker_stopping(self, node_id: int) -> None:
@@ -129,7 +139,8 @@ class Controller(Journal):
         self._brokers.stopped(node_id)
 
     def disk_reported(self, node_id: int, broker_epoch: int, works: bool) -> None:
-        """The broker's disk fails, and others are to lead; or it works again. BrokerError(STALE_BROKER_EPOCH)."""
+        """The broker's disk fails, and others are to lead; or it works again.
+        BrokerError(STALE_BROKER_EPOCH)."""
         self._brokers.disk_reported(node_id, broker_epoch, works)
 
     def cluster_stopping(self) -> None:
@@ -137,35 +148,51 @@ class Controller(Journal):
         are, to find them so when it is back."""
         self._brokers.all_stopping = True
 
-    def alter_partitions(self, node_id: int, broker_epoch: int, proposals: Sequence[ProposedIsr]) -> list[int]:
+    def alter_partitions(
+        self, node_id: int, broker_epoch: int, proposals: Sequence[ProposedIsr]
+    ) -> list[int]:
         """Decide on replicas in sync that leader `node_id` proposes; per proposal an error code.
         BrokerError(STALE_BROKER_EPOCH)."""
         return self._in_sync.alter(node_id, broker_epoch, proposals)
 
-    def elect_leaders(self, election: int, partitions: Sequence[Named] | None) -> list[tuple[str, int, BrokerError | None]]:
-        """Hold elections; per partition None, or why not. `partitions` None: all, and only those that needed one are told."""
+    def elect_leaders(
+        self, election: int, partitions: Sequence[Named] | None
+    ) -> list[tuple[str, int, BrokerError | None]]:
+        """Hold elections; per partition None, or why not. `partitions` None: all, and only those
+        that needed one are told."""
         return self._leadership.elect(election, partitions)
 
-    def alter_reassignments(self, wanted: Sequence[Reassignment], may_change_factor: bool = True) -> list[BrokerError | None]:
-        """Begin, change or cancel moves of partitions to other brokers; for each None, or why it cannot be."""
+    def alter_reassignments(
+        self, wanted: Sequence[Reassignment], may_change_factor: bool = True
+    ) -> list[BrokerError | None]:
+        """Begin, change or cancel moves of partitions to other brokers; for each None, or why it
+        cannot be."""
         return self._reassignments.alter(wanted, may_change_factor)
 
     def allocate_producer_ids(self, node_id: int) -> range:
         """A block of producer ids that no other broker, and none before a restart, is given."""
         if node_id not in self.image.brokers:
-            raise BrokerError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {node_id} never started in this cluster")
+            raise BrokerError(
+                ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {node_id} never started in this cluster"
+            )
         first = self.image.next_producer_id
         self.commit([{"type": "producer_ids", "next": first + PRODUCER_ID_BLOCK}])
         return range(first, first + PRODUCER_ID_BLOCK)
 
-    def alter_client_quotas(self, alterations: Sequence[QuotaAlteration], validate_only: bool = False) -> list[BrokerError | None]:
-        """Set and remove client quotas (KIP-546), in one decision; for each entity None, or why nothing of it was done."""
+    def alter_client_quotas(
+        self, alterations: Sequence[QuotaAlteration], validate_only: bool = False
+    ) -> list[BrokerError | None]:
+        """Set and remove client quotas (KIP-546), in one decision; for each entity None, or why
+        nothing of it was done."""
         return self._quotas.alter(alterations, validate_only)
 
     # --- Topics
 
-    def create_topics(self, wanted: Sequence[NewTopic], validate_only: bool = False) -> list[TopicImage | BrokerError]:
-        """Create topics, in one decision; for each its image, or why it cannot be. With `validate_only`, what they would be."""
+    def create_topics(
+        self, wanted: Sequence[NewTopic], validate_only: bool = False
+    ) -> list[TopicImage | BrokerError]:
+        """Create topics, in one decision; for each its image, or why it cannot be. With
+        `validate_only`, what they would be."""
         return self._topics.create(wanted, validate_only)
 
     def create_topic(
@@ -178,13 +205,16 @@ class Controller(Journal):
         validate_only: bool = False,
     ) -> TopicImage:
         """Create one topic; -1 means num.partitions and default.replication.factor."""
-        (result,) = self.create_topics([NewTopic(name, partitions, replication_factor, assignments, configs or {})], validate_only)
+        (result,) = self.create_topics(
+            [NewTopic(name, partitions, replication_factor, assignments, configs or {})], validate_only
+        )
         if isinstance(result, BrokerError):
             raise result
         return result
 
     def create_internal_topic(self, name: str) -> TopicImage:
-        """One of INTERNAL_TOPICS, created if it is not there. BrokerError(INVALID_TOPIC_EXCEPTION) for another name."""
+        """One of INTERNAL_TOPICS, created if it is not there. BrokerError(INVALID_TOPIC_EXCEPTION)
+        for another name."""
         return self._topics.create_internal(name)
 
     def create_offsets_topic(self) -> TopicImage:
@@ -196,7 +226,8 @@ class Controller(Journal):
         return self.create_internal_topic(TRANSACTIONS_TOPIC)
 
     def delete_topics(self, topics: Sequence[str | UUID]) -> list[TopicImage | BrokerError]:
-        """Delete topics by name or id, in one decision; for each its last image, or why it cannot be."""
+        """Delete topics by name or id, in one decision; for each its last image, or why it cannot
+        be."""
         return self._topics.delete(topics)
 
     def delete_topic(self, topic: str | UUID) -> TopicImage:
@@ -207,9 +238,14 @@ class Controller(Journal):
         return result
 
     def create_partitions(
-        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None = None, validate_only: bool = False
+        self,
+        name: str,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        validate_only: bool = False,
     ) -> None:
-        """Grow a topic to `count` partitions in all; `assignments` are those of the new ones, in order."""
+        """Grow a topic to `count` partitions in all; `assignments` are those of the new ones, in
+        order."""
         self._topics.grow(name, count, assignments, validate_only)
 
     # --- Who may come in
@@ -232,7 +268,9 @@ class Controller(Journal):
 
     # --- Configs
 
-    def alter_topic_configs(self, name: str, alterations: Sequence[ConfigAlteration], validate_only: bool = False) -> None:
+    def alter_topic_configs(
+        self, name: str, alterations: Sequence[ConfigAlteration], validate_only: bool = False
+    ) -> None:
         """Change a topic's own configs, all or none."""
         topic = self.topic(name)
         altered = alter_topic(topic, self.configs.topic_settings(topic), alterations)
@@ -241,13 +279,17 @@ class Controller(Journal):
             self.commit([{"type": "topic_configs", "topic_id": topic.topic_id.hex, "configs": changed}])
             self._configs_altered(changed)
 
-    def alter_broker_configs(self, name: str, alterations: Sequence[ConfigAlteration], validate_only: bool = False) -> None:
-        """Change the dynamic configs of the broker `name` (a node id as text), or of all (CLUSTER_WIDE), all or none."""
+    def alter_broker_configs(
+        self, name: str, alterations: Sequence[ConfigAlteration], validate_only: bool = False
+    ) -> None:
+        """Change the dynamic configs of the broker `name` (a node id as text), or of all
+        (CLUSTER_WIDE), all or none."""
         self.check_broker_name(name)
         if name != CLUSTER_WIDE and any(alteration.key == _UNCLEAN for alteration in alterations):
             raise BrokerError(
                 ErrorCode.INVALID_CONFIG,
-                f"{_UNCLEAN}: the controller elects for all brokers: set it for all (the broker ''), or on a topic",
+                f"{_UNCLEAN}: the controller elects for all brokers: set it for all (the broker ''), or on a "
+                "topic",
             )
         current = self.image.broker_configs.get(name, {})
         altered = alter("broker", current, self.configs.broker_settings(name), alterations)
@@ -262,16 +304,22 @@ class Controller(Journal):
 
 
 def _changed(current: Mapping[str, str], altered: Mapping[str, str]) -> dict[str, str | None]:
-    return {key: altered.get(key) for key in sorted({*current, *altered}) if current.get(key) != altered.get(key)}
+    return {
+        key: altered.get(key) for key in sorted({*current, *altered}) if current.get(key) != altered.get(key)
+    }
 
 
 def _elect(controller: Controller, decision: ElectLeaders) -> list[tuple[str, int, BrokerError | None]]:
-    partitions = None if decision.partitions is None else [(topic, number) for topic, number in decision.partitions]
+    partitions = (
+        None if decision.partitions is None else [(topic, number) for topic, number in decision.partitions]
+    )
     return controller.elect_leaders(decision.election_type, partitions)
 
 
 def _create(controller: Controller, decision: CreateTopics) -> Any:
-    return controller.mutations.spend_for(decision.spender, lambda: controller.create_topics(decision.topics, decision.validate_only))
+    return controller.mutations.spend_for(
+        decision.spender, lambda: controller.create_topics(decision.topics, decision.validate_only)
+    )
 
 
 def _delete(controller: Controller, decision: DeleteTopics) -> Any:
@@ -280,7 +328,8 @@ def _delete(controller: Controller, decision: DeleteTopics) -> Any:
 
 def _grow(controller: Controller, one: CreatePartitions) -> Any:
     return controller.mutations.spend_for(
-        one.spender, lambda: controller.create_partitions(one.name, one.partitions, one.assignments, one.validate_only)
+        one.spender,
+        lambda: controller.create_partitions(one.name, one.partitions, one.assignments, one.validate_only),
     )
 
 
@@ -294,15 +343,25 @@ DECIDERS: dict[type, Callable[[Controller, Any], Any]] = {
     CreateInternalTopic: lambda controller, one: controller.create_internal_topic(one.name),
     DeleteTopics: _delete,
     CreatePartitions: _grow,
-    AlterTopicConfigs: lambda controller, one: controller.alter_topic_configs(one.name, one.alterations, one.validate_only),
-    AlterBrokerConfigs: lambda controller, one: controller.alter_broker_configs(one.name, one.alterations, one.validate_only),
-    AlterClientQuotas: lambda controller, one: controller.alter_client_quotas(one.alterations, one.validate_only),
+    AlterTopicConfigs: lambda controller, one: controller.alter_topic_configs(
+        one.name, one.alterations, one.validate_only
+    ),
+    AlterBrokerConfigs: lambda controller, one: controller.alter_broker_configs(
+        one.name, one.alterations, one.validate_only
+    ),
+    AlterClientQuotas: lambda controller, one: controller.alter_client_quotas(
+        one.alterations, one.validate_only
+    ),
     AllocateProducerIds: _allocate,
     BrokerStarted: lambda controller, one: controller.broker_started(one.node, one.endpoints),
     ElectLeaders: _elect,
-    AlterReassignments: lambda controller, one: controller.alter_reassignments(one.moves, one.may_change_factor),
+    AlterReassignments: lambda controller, one: controller.alter_reassignments(
+        one.moves, one.may_change_factor
+    ),
     BrokerStopping: lambda controller, one: controller.broker_stopping(one.node_id),
-    AlterPartitions: lambda controller, one: controller.alter_partitions(one.node_id, one.broker_epoch, one.changes),
+    AlterPartitions: lambda controller, one: controller.alter_partitions(
+        one.node_id, one.broker_epoch, one.changes
+    ),
     DiskReported: lambda controller, one: controller.disk_reported(one.node_id, one.broker_epoch, one.works),
     AlterScramCredentials: lambda controller, one: controller.alter_scram_credentials(one.alterations),
     BrokerStopped: lambda controller, one: controller.broker_stopped(one.node_id),

@@ -29,8 +29,13 @@ class Credentials:
         self._image = journal.image
 
     def alter(self, alterations: Sequence[ScramAlteration]) -> list[BrokerError | None]:
-        """Set and delete credentials; of a user all or none. For each alteration None, or why its user's cannot be."""
-        twice = {key for key, count in Counter((each.user, each.mechanism) for each in alterations).items() if count > 1}
+        """Set and delete credentials; of a user all or none. For each alteration None, or why its
+        user's cannot be."""
+        twice = {
+            key
+            for key, count in Counter((each.user, each.mechanism) for each in alterations).items()
+            if count > 1
+        }
         wrong: dict[str, BrokerError] = {}
         for each in alterations:
             error = self._wrong(each, (each.user, each.mechanism) in twice)
@@ -51,7 +56,9 @@ class Credentials:
         if one.mechanism not in SCRAM_MECHANISMS:
             return BrokerError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
         if twice:
-            return BrokerError(ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
+            return BrokerError(
+                ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
+            )
         if one.credential is None:
             known = (SCRAM_MECHANISMS[one.mechanism], one.user) in self._image.scram_credentials
             text = "Attempt to delete a user credential that does not exist"

@@ -1,4 +1,5 @@
-"""Everything that changes the cluster's metadata, as plain values: what a broker asks of the controller, wherever that is.
+"""Everything that changes the cluster's metadata, as plain values: what a broker asks of the
+controller, wherever that is.
 
 A decision crosses from a broker to the controller, at times over a wire (`broker.control`), so its
 fields are plain: numbers, texts, UUIDs, enums, tuples and lists of such, and the dataclasses of
@@ -21,13 +22,16 @@ from fairlead_kafka.broker.controller.image import ScramCredential
 from fairlead_kafka.broker.controller.placement import Assignments
 
 DecisionDone = Callable[[Any, BrokerError | None], None]
-"""Told once what came of a decision: (result, None) or (None, error). The broker's own image has the decision by then."""
+"""Told once what came of a decision: (result, None) or (None, error). The broker's own image has
+the decision by then."""
 
 
 class Spender(NamedTuple):
-    """The client for whom partitions are created or deleted, if there are quotas for that (KIP-599).
+    """The client for whom partitions are created or deleted, if there are quotas for that
+    (KIP-599).
 
-    The result of a decision with one is a pair: what it would be without, or the BrokerError; and for how many ms the client must be still.
+    The result of a decision with one is a pair: what it would be without, or the BrokerError; and
+    for how many ms the client must be still.
     """
 
     user: str
@@ -61,14 +65,16 @@ class CreateInternalTopic(NamedTuple):
 
 
 class DeleteTopics(NamedTuple):
-    """Topics by name or id. Result: for each its last image, or the BrokerError that says why it cannot go."""
+    """Topics by name or id. Result: for each its last image, or the BrokerError that says why it
+    cannot go."""
 
     topics: Sequence[str | UUID]
     spender: Spender | None = None
 
 
 class CreatePartitions(NamedTuple):
-    """The topic `name` grows to so many partitions; `assignments` are the replicas of the new ones. Result: None."""
+    """The topic `name` grows to so many partitions; `assignments` are the replicas of the new ones.
+    Result: None."""
 
     name: str
     partitions: int
@@ -86,7 +92,8 @@ class AlterTopicConfigs(NamedTuple):
 
 
 class AlterBrokerConfigs(NamedTuple):
-    """Dynamic configs of a broker, or with CLUSTER_WIDE of all, all alterations or none. Result: None."""
+    """Dynamic configs of a broker, or with CLUSTER_WIDE of all, all alterations or none. Result:
+    None."""
 
     name: str
     alterations: Sequence[ConfigAlteration]
@@ -94,14 +101,16 @@ class AlterBrokerConfigs(NamedTuple):
 
 
 class QuotaAlteration(NamedTuple):
-    """Quotas of the entity of these (type, name or None for the default): (quota, value or None to remove it)."""
+    """Quotas of the entity of these (type, name or None for the default): (quota, value or None to
+    remove it)."""
 
     entity: Sequence[tuple[str, str | None]]
     values: Sequence[tuple[str, float | None]]
 
 
 class AlterClientQuotas(NamedTuple):
-    """Quotas set and removed. Result: for each alteration None, or the BrokerError that says why nothing of it was done."""
+    """Quotas set and removed. Result: for each alteration None, or the BrokerError that says why
+    nothing of it was done."""
 
     alterations: Sequence[QuotaAlteration]
     validate_only: bool = False
@@ -114,7 +123,8 @@ class AllocateProducerIds(NamedTuple):
 
 
 class BrokerStarted(NamedTuple):
-    """A broker listens, and takes part from now on: others find it at `node`, clients of a listener at its end point. Result: its epoch."""
+    """A broker listens, and takes part from now on: others find it at `node`, clients of a listener
+    at its end point. Result: its epoch."""
 
     node: Node
     endpoints: Mapping[str, tuple[str, int]] = MappingProxyType({})
@@ -133,7 +143,8 @@ class BrokerStopping(NamedTuple):
 
 
 class DiskReported(NamedTuple):
-    """A broker's disk takes nothing any more, and what others can lead is theirs; or it works again. Result: None.
+    """A broker's disk takes nothing any more, and what others can lead is theirs; or it works
+    again. Result: None.
 
     The error STALE_BROKER_EPOCH: it is in another life by now, of which this was not said.
     """
@@ -146,8 +157,9 @@ class DiskReported(NamedTuple):
 class ProposedIsr(NamedTuple):
     """The replicas in sync of one partition, as its leader wants them.
 
-    `topic_id` in hexadecimal. The epochs are those of the image the leader acts on. `isr_epochs`: the epochs of the brokers in `isr` as
-    the leader knows them from their fetches (KIP-903), or nothing.
+    `topic_id` in hexadecimal. The epochs are those of the image the leader acts on. `isr_epochs`:
+    the epochs of the brokers in `isr` as the leader knows them from their fetches (KIP-903), or
+    nothing.
     """
 
     topic_id: str
@@ -162,10 +174,11 @@ class AlterPartitions(NamedTuple):
     """Replicas in sync that leader `node_id`, in the life `broker_epoch`, proposes (Kafka's
     AlterPartition). Result: per change a code.
 
-    0: taken, or true already. NOT_CONTROLLER: the leader knows more than the image. FENCED_LEADER_EPOCH: it leads no more.
-    INVALID_UPDATE_VERSION: the partition changed meanwhile, look again. INELIGIBLE_REPLICA: a replica is fenced, stopping, on a failed
-    disk, or in another life. INVALID_REQUEST, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION as they say. The error STALE_BROKER_EPOCH:
-    nothing was taken.
+    0: taken, or true already. NOT_CONTROLLER: the leader knows more than the image.
+    FENCED_LEADER_EPOCH: it leads no more. INVALID_UPDATE_VERSION: the partition changed meanwhile,
+    look again. INELIGIBLE_REPLICA: a replica is fenced, stopping, on a failed disk, or in another
+    life. INVALID_REQUEST, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION as they say. The error
+    STALE_BROKER_EPOCH: nothing was taken.
     """
 
     node_id: int
@@ -174,14 +187,16 @@ class AlterPartitions(NamedTuple):
 
 
 class ElectLeaders(NamedTuple):
-    """Elections, by type (0 preferred, 1 unclean), of (topic, partition); None: of all. Result: (topic, partition, BrokerError or None)."""
+    """Elections, by type (0 preferred, 1 unclean), of (topic, partition); None: of all. Result:
+    (topic, partition, BrokerError or None)."""
 
     election_type: int
     partitions: Sequence[tuple[str, int]] | None
 
 
 class Reassignment(NamedTuple):
-    """A partition and the brokers it is to be on, the preferred leader first; None: the move under way is cancelled."""
+    """A partition and the brokers it is to be on, the preferred leader first; None: the move under
+    way is cancelled."""
 
     topic: str
     partition: int
@@ -189,20 +204,23 @@ class Reassignment(NamedTuple):
 
 
 class AlterReassignments(NamedTuple):
-    """Moves begun, changed or cancelled. `may_change_factor`: a move may leave more or fewer replicas. Result: BrokerError or None each."""
+    """Moves begun, changed or cancelled. `may_change_factor`: a move may leave more or fewer
+    replicas. Result: BrokerError or None each."""
 
     moves: Sequence[Reassignment]
     may_change_factor: bool = True
 
 
 class CreateAcls(NamedTuple):
-    """ACLs that are to be there. Result: for each None, or the BrokerError that says why it cannot be."""
+    """ACLs that are to be there. Result: for each None, or the BrokerError that says why it cannot
+    be."""
 
     bindings: Sequence[AclBinding]
 
 
 class DeleteAcls(NamedTuple):
-    """All ACLs that fit a filter go. Result: for each filter the list of those that did, or the BrokerError that says why it is none."""
+    """All ACLs that fit a filter go. Result: for each filter the list of those that did, or the
+    BrokerError that says why it is none."""
 
     filters: Sequence[AclFilter]
 

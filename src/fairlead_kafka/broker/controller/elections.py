@@ -1,13 +1,15 @@
-"""Who leads a partition and who is in sync after a broker came or went: pure functions from one image of a partition to the next.
+"""Who leads a partition and who is in sync after a broker came or went: pure functions from one
+image of a partition to the next.
 
-| what happened | replicas in sync | leader |
-|---|---|---|
-| a broker leaves, others are in sync | without it | as before, or the first replica in sync that is eligible |
-| the last one in sync leaves | it alone: who comes back first must not be somebody with less | none, unless unclean election is on |
-| a broker comes | as before: it catches up first, then its leader asks for it | itself, if it is in sync and nobody leads |
-| nobody in sync is alive, unclean election is on | the new leader alone | the first eligible replica: what it lacks is lost |
+| what happened | replicas in sync | leader | |---|---|---| | a broker leaves, others are in sync |
+without it | as before, or the first replica in sync that is eligible | | the last one in sync
+leaves | it alone: who comes back first must not be somebody with less | none, unless unclean
+election is on | | a broker comes | as before: it catches up first, then its leader asks for it |
+itself, if it is in sync and nobody leads | | nobody in sync is alive, unclean election is on | the
+new leader alone | the first eligible replica: what it lacks is lost |
 
-A new leader is a new leader epoch; every change is a new partition epoch (Kafka's `PartitionChangeBuilder`).
+A new leader is a new leader epoch; every change is a new partition epoch (Kafka's
+`PartitionChangeBuilder`).
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from fairlead_kafka.broker.controller.image import PartitionImage
 
 @dataclass(frozen=True, slots=True)
 class Electorate:
-    """Which brokers count. `alive` may go on leading; `eligible` may begin to (not those about to stop).
+    """Which brokers count. `alive` may go on leading; `eligible` may begin to (not those about to
+    stop).
 
-    `awaited` were alive when the controller itself ended and have not come back yet: nobody is put in their place meanwhile.
+    `awaited` were alive when the controller itself ended and have not come back yet: nobody is put
+    in their place meanwhile.
     """
 
     alive: Collection[int]
@@ -43,7 +47,8 @@ def changed(
 ) -> PartitionImage | None:
     """`before` with what is given, and the epochs that go with it; None if that changes nothing.
 
-    `new_reign`: a new leader epoch even under the same leader, so that replicas that are gone cannot speak any more.
+    `new_reign`: a new leader epoch even under the same leader, so that replicas that are gone
+    cannot speak any more.
     """
     after = PartitionImage(
         before.replicas if replicas is None else replicas,
@@ -63,7 +68,8 @@ def changed(
 
 
 def grown(before: PartitionImage, change: PartitionImage) -> PartitionImage:
-    """`change`, decided for a partition that looks like `before` but has epochs of 0, with the epochs that go with it here."""
+    """`change`, decided for a partition that looks like `before` but has epochs of 0, with the
+    epochs that go with it here."""
     return PartitionImage(
         change.replicas,
         change.isr,
@@ -88,24 +94,32 @@ def choose(replicas: Sequence[int], isr: Sequence[int], electorate: Electorate) 
     return NO_LEADER
 
 
-def after_leaving(before: PartitionImage, leaving: int, electorate: Electorate, unclean: bool) -> PartitionImage | None:
-    """The partition once broker `leaving` is not to lead it or be in sync; None if that changes nothing."""
+def after_leaving(
+    before: PartitionImage, leaving: int, electorate: Electorate, unclean: bool
+) -> PartitionImage | None:
+    """The partition once broker `leaving` is not to lead it or be in sync; None if that changes
+    nothing."""
     isr = before.isr
     if leaving in isr and len(isr) > 1:
         isr = tuple(replica for replica in isr if replica != leaving)
     return _elected(before, isr, electorate, unclean)
 
 
-def after_coming(before: PartitionImage, electorate: Electorate, unclean: bool, last: int = NO_LEADER) -> PartitionImage | None:
-    """The partition once a broker is there that was not: led, if nobody led it and somebody now may; None if that changes nothing.
+def after_coming(
+    before: PartitionImage, electorate: Electorate, unclean: bool, last: int = NO_LEADER
+) -> PartitionImage | None:
+    """The partition once a broker is there that was not: led, if nobody led it and somebody now
+    may; None if that changes nothing.
 
-    `last`: who led it before everybody went. It goes before the others in sync, for it may have records that they had not got yet.
+    `last`: who led it before everybody went. It goes before the others in sync, for it may have
+    records that they had not got yet.
     """
     return None if before.leader != NO_LEADER else _elected(before, before.isr, electorate, unclean, last)
 
 
 def preferred(before: PartitionImage, electorate: Electorate) -> PartitionImage | None:
-    """The partition under its preferred leader, the first of its replicas; None if that one leads, or cannot."""
+    """The partition under its preferred leader, the first of its replicas; None if that one leads,
+    or cannot."""
     first = before.target_replicas[0]
     return changed(before, leader=first) if first in before.isr and first in electorate.eligible else None
 

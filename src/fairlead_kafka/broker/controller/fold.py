@@ -1,22 +1,19 @@
-"""Metadata records and their one meaning: `apply` writes a record into an image, live and on replay alike.
+"""Metadata records and their one meaning: `apply` writes a record into an image, live and on replay
+alike.
 
-A record is a JSON object with a `type`. Topic ids are hexadecimal text; partitions are written as columns (`packed`).
+A record is a JSON object with a `type`. Topic ids are hexadecimal text; partitions are written as
+columns (`packed`).
 
-| type | fields |
-|---|---|
-| cluster | cluster_id |
-| broker | node_id, host, port, rack, alive, epoch, stopping, disk_failed (not there: false), endpoints (listener: [host, port]) |
-| topic | topic_id, name, partitions (columns), configs |
-| topic_removed | topic_id |
-| partitions_added | topic_id, partitions (columns) |
-| leaders | topics: list of {topic_id, numbers, and columns}: leader or leader epoch changed |
-| partitions | likewise: replicas, those in sync or those on the move changed, under the same leader in the same epoch |
-| topic_configs | topic_id, configs (null: no longer set) |
-| broker_configs | name, configs (null: no longer set) |
-| producer_ids | next |
-| acls | added, removed: lists of the fields of `AclBinding` |
-| scram_credential | mechanism, user, credential: [salt, stored_key, server_key in hexadecimal, iterations] (null: no longer there) |
-| client_quotas | entity: list of [type, name or null]; values (null: no longer set) |
+| type | fields | |---|---| | cluster | cluster_id | | broker | node_id, host, port, rack, alive,
+epoch, stopping, disk_failed (not there: false), endpoints (listener: [host, port]) | | topic |
+topic_id, name, partitions (columns), configs | | topic_removed | topic_id | | partitions_added |
+topic_id, partitions (columns) | | leaders | topics: list of {topic_id, numbers, and columns}:
+leader or leader epoch changed | | partitions | likewise: replicas, those in sync or those on the
+move changed, under the same leader in the same epoch | | topic_configs | topic_id, configs (null:
+no longer set) | | broker_configs | name, configs (null: no longer set) | | producer_ids | next | |
+acls | added, removed: lists of the fields of `AclBinding` | | scram_credential | mechanism, user,
+credential: [salt, stored_key, server_key in hexadecimal, iterations] (null: no longer there) | |
+client_quotas | entity: list of [type, name or null]; values (null: no longer set) |
 """
 
 from __future__ import annotations
@@ -55,7 +52,8 @@ ChangedPartition = tuple[TopicImage, int, PartitionImage]
 
 
 def apply(image: ClusterImage, record: MetadataRecord) -> Change | None:
-    """Write `record` into `image`; what listeners are to hear of it, if anything. KeyError for a record that cannot be."""
+    """Write `record` into `image`; what listeners are to hear of it, if anything. KeyError for a
+    record that cannot be."""
     return _APPLIERS[record["type"]](image, record)
 
 
@@ -112,14 +110,23 @@ def partitions_added_record(topic: TopicImage, partitions: list[PartitionImage])
 
 def acls_record(added: Iterable[AclBinding] = (), removed: Iterable[AclBinding] = ()) -> MetadataRecord:
     """The record of rights that come and go."""
-    return {"type": "acls", "added": [list(each) for each in added], "removed": [list(each) for each in removed]}
+    return {
+        "type": "acls",
+        "added": [list(each) for each in added],
+        "removed": [list(each) for each in removed],
+    }
 
 
 def scram_credential_record(mechanism: str, user: str, credential: ScramCredential | None) -> MetadataRecord:
     """The record of what is kept of a user's password; None: nothing any more."""
     kept = None
     if credential is not None:
-        kept = [credential.salt.hex(), credential.stored_key.hex(), credential.server_key.hex(), credential.iterations]
+        kept = [
+            credential.salt.hex(),
+            credential.stored_key.hex(),
+            credential.server_key.hex(),
+            credential.iterations,
+        ]
     return {"type": "scram_credential", "mechanism": mechanism, "user": user, "credential": kept}
 
 
@@ -137,14 +144,21 @@ def changed_records(changes: Iterable[ChangedPartition]) -> list[MetadataRecord]
         same = (before.leader, before.leader_epoch) == (after.leader, after.leader_epoch)
         (others if same else reigns).setdefault(topic.topic_id, []).append((number, after))
     return [
-        {"type": kind, "topics": [_changed_topic(topic_id, changed) for topic_id, changed in by_topic.items()]}
+        {
+            "type": kind,
+            "topics": [_changed_topic(topic_id, changed) for topic_id, changed in by_topic.items()],
+        }
         for kind, by_topic in (("leaders", reigns), ("partitions", others))
         if by_topic
     ]
 
 
 def _changed_topic(topic_id: UUID, changed: list[tuple[int, PartitionImage]]) -> dict[str, Any]:
-    return {"topic_id": topic_id.hex, "numbers": [number for number, _ in changed], **pack([after for _, after in changed])}
+    return {
+        "topic_id": topic_id.hex,
+        "numbers": [number for number, _ in changed],
+        **pack([after for _, after in changed]),
+    }
 
 
 def _topic(image: ClusterImage, record: Mapping[str, Any]) -> TopicImage:
@@ -160,12 +174,16 @@ def _apply_broker(image: ClusterImage, record: MetadataRecord) -> Change | None:
     node = Node(record["node_id"], record["host"], record["port"], record["rack"])
     disk_failed = record.get("disk_failed", False)
     endpoints = {listener: (host, port) for listener, (host, port) in record.get("endpoints", {}).items()}
-    image.brokers[node.node_id] = BrokerInfo(node, record["alive"], record["epoch"], record["stopping"], disk_failed, endpoints)
+    image.brokers[node.node_id] = BrokerInfo(
+        node, record["alive"], record["epoch"], record["stopping"], disk_failed, endpoints
+    )
     return BrokersChanged(node.node_id, record["alive"])
 
 
 def _apply_topic(image: ClusterImage, record: MetadataRecord) -> Change | None:
-    topic = TopicImage(record["name"], UUID(hex=record["topic_id"]), unpack(record["partitions"]), dict(record["configs"]))
+    topic = TopicImage(
+        record["name"], UUID(hex=record["topic_id"]), unpack(record["partitions"]), dict(record["configs"])
+    )
     image.topics[topic.name] = topic
     image.topics_by_id[topic.topic_id] = topic
     return TopicCreated(topic)
@@ -231,7 +249,13 @@ def _apply_producer_ids(image: ClusterImage, record: MetadataRecord) -> Change |
 def _binding(fields: list[Any]) -> AclBinding:
     kind, name, pattern, principal, host, operation, permission = fields
     return AclBinding(
-        AclResourceType(kind), name, AclPatternType(pattern), principal, host, AclOperation(operation), AclPermission(permission)
+        AclResourceType(kind),
+        name,
+        AclPatternType(pattern),
+        principal,
+        host,
+        AclOperation(operation),
+        AclPermission(permission),
     )
 
 

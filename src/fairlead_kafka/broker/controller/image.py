@@ -1,4 +1,5 @@
-"""The cluster as the controller knows it, and what changed in it. Plain data: only `fold.apply` writes to an image."""
+"""The cluster as the controller knows it, and what changed in it. Plain data: only `fold.apply`
+writes to an image."""
 
 from __future__ import annotations
 
@@ -38,12 +39,15 @@ class ScramCredential(NamedTuple):
 
 @dataclass(slots=True)
 class BrokerInfo:
-    """One broker: where it listens, and whether it runs now. A replayed broker is not alive until it starts again.
+    """One broker: where it listens, and whether it runs now. A replayed broker is not alive until
+    it starts again.
 
-    `node` is where the other brokers find it; `endpoints` says for each listener where its clients do: (host, port).
+    `node` is where the other brokers find it; `endpoints` says for each listener where its clients
+    do: (host, port).
 
-    `epoch` numbers its starts: no two starts of any brokers have the same. `stopping`: it is leaving in good order, and still serves.
-    `disk_failed`: its log takes nothing at present, and it serves what is there.
+    `epoch` numbers its starts: no two starts of any brokers have the same. `stopping`: it is
+    leaving in good order, and still serves. `disk_failed`: its log takes nothing at present, and it
+    serves what is there.
     """
 
     node: Node
@@ -54,7 +58,8 @@ class BrokerInfo:
     endpoints: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     def endpoint(self, listener: str) -> Node:
-        """The broker as clients of `listener` are told of it. All brokers of a cluster have the same listeners."""
+        """The broker as clients of `listener` are told of it. All brokers of a cluster have the
+        same listeners."""
         where = self.endpoints.get(listener)
         return self.node if where is None else Node(self.node.node_id, *where, self.node.rack)
 
@@ -71,10 +76,12 @@ class BrokerInfo:
 
 @dataclass(slots=True)
 class PartitionImage:
-    """One partition. `replicas` in order of preference; `leader` is NO_LEADER (-1) while no replica in sync is alive.
+    """One partition. `replicas` in order of preference; `leader` is NO_LEADER (-1) while no replica
+    in sync is alive.
 
-    `leader_epoch` grows with each reign, `partition_epoch` with every change of leader, replicas or replicas in sync. While it moves to
-    other brokers `replicas` holds old and new ones, `adding` those that must come into sync, `removing` those that go then (KIP-455).
+    `leader_epoch` grows with each reign, `partition_epoch` with every change of leader, replicas or
+    replicas in sync. While it moves to other brokers `replicas` holds old and new ones, `adding`
+    those that must come into sync, `removing` those that go then (KIP-455).
     """
 
     replicas: tuple[int, ...]
@@ -88,7 +95,11 @@ class PartitionImage:
     @property
     def target_replicas(self) -> tuple[int, ...]:
         """The replicas when nothing is under way any more."""
-        return tuple(replica for replica in self.replicas if replica not in self.removing) if self.removing else self.replicas
+        return (
+            tuple(replica for replica in self.replicas if replica not in self.removing)
+            if self.removing
+            else self.replicas
+        )
 
 
 @dataclass(slots=True)
@@ -107,13 +118,15 @@ class TopicImage:
 
     @property
     def replication_factor(self) -> int:
-        """Replicas of the first partition, once it has stopped moving; all have as many unless moved one by one."""
+        """Replicas of the first partition, once it has stopped moving; all have as many unless
+        moved one by one."""
         return len(self.partitions[0].target_replicas) if self.partitions else 0
 
 
 @dataclass(slots=True)
 class ClusterImage:
-    """Everything the metadata log says. `broker_configs`: node id as text, or CLUSTER_WIDE, → key → text."""
+    """Everything the metadata log says. `broker_configs`: node id as text, or CLUSTER_WIDE, → key →
+    text."""
 
     cluster_id: str = ""
     brokers: dict[int, BrokerInfo] = field(default_factory=dict)
@@ -136,7 +149,8 @@ class ClusterImage:
         return broker is not None and broker.alive
 
     def eligible(self) -> frozenset[int]:
-        """Ids of the brokers that may lead or come into sync: alive, not about to stop, and with a disk that works."""
+        """Ids of the brokers that may lead or come into sync: alive, not about to stop, and with a
+        disk that works."""
         return frozenset(node_id for node_id, broker in self.brokers.items() if broker.eligible)
 
     def next_broker_epoch(self) -> int:
@@ -144,14 +158,19 @@ class ClusterImage:
         return 1 + max((broker.epoch for broker in self.brokers.values()), default=NO_BROKER_EPOCH)
 
     def controller_id(self) -> int:
-        """The broker that speaks for the controller: the lowest id that runs; NO_LEADER if none does."""
+        """The broker that speaks for the controller: the lowest id that runs; NO_LEADER if none
+        does."""
         alive = self.alive()
         return alive[0].node.node_id if alive else NO_LEADER
 
     def partition(self, topic: str, partition: int) -> PartitionImage | None:
         """The partition, or None if there is no such topic or partition."""
         image = self.topics.get(topic)
-        return image.partitions[partition] if image is not None and 0 <= partition < len(image.partitions) else None
+        return (
+            image.partitions[partition]
+            if image is not None and 0 <= partition < len(image.partitions)
+            else None
+        )
 
     def topic_of_hex(self, topic_id: str) -> TopicImage | None:
         """The topic with this id in hexadecimal."""
@@ -176,7 +195,8 @@ class TopicCreated:
 
 @dataclass(frozen=True, slots=True)
 class TopicDeleted:
-    """A topic is gone; `topic` is its last image. A topic of the same name may come again with another id."""
+    """A topic is gone; `topic` is its last image. A topic of the same name may come again with
+    another id."""
 
     topic: TopicImage
 
@@ -191,7 +211,8 @@ class PartitionsAdded:
 
 @dataclass(frozen=True, slots=True)
 class LeadersChanged:
-    """Leader or leader epoch of these partitions changed, perhaps with their replicas and those in sync; the image has them."""
+    """Leader or leader epoch of these partitions changed, perhaps with their replicas and those in
+    sync; the image has them."""
 
     partitions: tuple[tuple[TopicImage, int], ...]
 
@@ -204,7 +225,8 @@ class LeadersChanged:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsChanged:
-    """Replicas, or those in sync, of these partitions changed, with the same leader in the same epoch; the image has them."""
+    """Replicas, or those in sync, of these partitions changed, with the same leader in the same
+    epoch; the image has them."""
 
     partitions: tuple[tuple[TopicImage, int], ...]
 
@@ -218,7 +240,8 @@ class TopicConfigsChanged:
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfigsChanged:
-    """Dynamic configs of the broker `name` (a node id as text), or of all (CLUSTER_WIDE), changed; topics inherit them."""
+    """Dynamic configs of the broker `name` (a node id as text), or of all (CLUSTER_WIDE), changed;
+    topics inherit them."""
 
     name: str
 

@@ -1,4 +1,5 @@
-"""Replicas in sync change by the word of their leader, who alone sees how far they are (AlterPartition, KIP-497 and KIP-903)."""
+"""Replicas in sync change by the word of their leader, who alone sees how far they are
+(AlterPartition, KIP-497 and KIP-903)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class InSync:
         self._brokers = brokers
 
     def alter(self, node_id: int, broker_epoch: int, proposals: Sequence[ProposedIsr]) -> list[int]:
-        """Take what can be taken, in one decision; per proposal an error code, 0 for taken (or true already).
+        """Take what can be taken, in one decision; per proposal an error code, 0 for taken (or true
+        already).
 
         BrokerError(STALE_BROKER_EPOCH) if the leader that proposes is not in its present life.
         """
@@ -43,9 +45,18 @@ class InSync:
                 code = ErrorCode.INVALID_UPDATE_VERSION
             if topic is not None and not isinstance(before, int) and not code:
                 # Many partitions look alike, and are to look alike again.
-                look = (before.replicas, before.isr, before.leader, before.adding, before.removing, *map(tuple, _wanted(proposal)))
+                look = (
+                    before.replicas,
+                    before.isr,
+                    before.leader,
+                    before.adding,
+                    before.removing,
+                    *map(tuple, _wanted(proposal)),
+                )
                 if look not in judged:
-                    judged[look] = self._judge(proposal, replace(before, leader_epoch=0, partition_epoch=0), electorate)
+                    judged[look] = self._judge(
+                        proposal, replace(before, leader_epoch=0, partition_epoch=0), electorate
+                    )
                 verdict = judged[look]
                 if isinstance(verdict, int):
                     code = verdict
@@ -53,19 +64,25 @@ class InSync:
                     changes[key] = (topic, proposal.partition, grown(before, verdict))
             codes.append(int(code))
         if changes:
-            moved = any(after.replicas != topic.partitions[number].replicas for topic, number, after in changes.values())
+            moved = any(
+                after.replicas != topic.partitions[number].replicas
+                for topic, number, after in changes.values()
+            )
             self._journal.commit(changed_records(changes.values()))
             if moved:
                 self._limits.forget()
         return codes
 
-    def _judge(self, proposal: ProposedIsr, before: PartitionImage, electorate: Electorate) -> PartitionImage | int | None:
+    def _judge(
+        self, proposal: ProposedIsr, before: PartitionImage, electorate: Electorate
+    ) -> PartitionImage | int | None:
         """The partition as proposed, moved if that was all that its move waited for; None: it is so
         already; or an error code."""
         isr, epochs = _wanted(proposal)
         if len(set(isr)) != len(isr) or not set(isr) <= set(before.replicas) or before.leader not in isr:
             return ErrorCode.INVALID_REQUEST
-        # A replica comes into sync only if it is alive, is to stay, and is in the life that its leader saw (KIP-903).
+        # A replica comes into sync only if it is alive, is to stay, and is in the life that its
+        # leader saw (KIP-903).
         brokers = self._journal.image.brokers
         for replica, epoch in zip(isr, epochs, strict=False):
             if replica not in electorate.eligible and replica != before.leader:
@@ -93,13 +110,22 @@ def _wanted(proposal: ProposedIsr) -> tuple[Sequence[int], Sequence[int]]:
 def _found(topic: TopicImage | None, number: int) -> PartitionImage | int:
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    return topic.partitions[number] if 0 <= number < len(topic.partitions) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return (
+        topic.partitions[number]
+        if 0 <= number < len(topic.partitions)
+        else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
 
 
 def _stale(node_id: int, proposal: ProposedIsr, before: PartitionImage) -> int:
-    """Kafka's `ReplicationControlManager.validateAlterPartitionData`, as a table: the first line that holds is the answer."""
+    """Kafka's `ReplicationControlManager.validateAlterPartitionData`, as a table: the first line
+    that holds is the answer."""
     leader_epoch, partition_epoch = proposal.leader_epoch, proposal.partition_epoch
-    if (leader_epoch, partition_epoch, node_id) == (before.leader_epoch, before.partition_epoch, before.leader):
+    if (leader_epoch, partition_epoch, node_id) == (
+        before.leader_epoch,
+        before.partition_epoch,
+        before.leader,
+    ):
         return ErrorCode.NONE
     rows = (
         (leader_epoch > before.leader_epoch, ErrorCode.NOT_CONTROLLER),

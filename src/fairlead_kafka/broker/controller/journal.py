@@ -1,4 +1,5 @@
-"""The metadata log as the controller lives with it: written before anything counts, replayed at the start, followed by copies."""
+"""The metadata log as the controller lives with it: written before anything counts, replayed at the
+start, followed by copies."""
 
 from __future__ import annotations
 
@@ -33,17 +34,20 @@ FOLD_FACTOR = 4
 class Journal(ClusterView):
     """A view of the cluster that may change it.
 
-    `append` takes what is to be written to the metadata log, in order, before the answer that depends on it is sent. `replace` puts a
-    snapshot in the place of the whole log, at once or not at all: that is done as the log grows, so that it is never much longer than
-    what it amounts to. Both raise OSError. Once the log could not be written (KAFKA_STORAGE_ERROR) its end may be torn, and what came
-    after would be lost with it: nothing is changed any more until it could be replaced.
+    `append` takes what is to be written to the metadata log, in order, before the answer that
+    depends on it is sent. `replace` puts a snapshot in the place of the whole log, at once or not
+    at all: that is done as the log grows, so that it is never much longer than what it amounts to.
+    Both raise OSError. Once the log could not be written (KAFKA_STORAGE_ERROR) its end may be torn,
+    and what came after would be lost with it: nothing is changed any more until it could be
+    replaced.
     """
 
     def __init__(self, settings: Settings, rng: Rng, append: Append | None, replace: Append | None) -> None:
         super().__init__(settings)
         self._rng = rng
         self.awaited: set[int] = set()
-        """Brokers of a log that was replayed, or that are said to be about to start, which have not started since."""
+        """Brokers of a log that was replayed, or that are said to be about to start, which have not
+        started since."""
         self.last_leaders: dict[UUID, list[int]] = {}
         """Last leader of each partition of a log that was replayed, by topic id: it has what any
         replica has. Kept while brokers are awaited."""
@@ -55,10 +59,12 @@ class Journal(ClusterView):
         self._followers: list[Callable[[bytes], None]] = []
 
     def replay(self, data: bytes) -> int:
-        """Rebuild the image from a metadata log, before any broker starts; how many bytes of it are sound.
+        """Rebuild the image from a metadata log, before any broker starts; how many bytes of it are
+        sound.
 
-        The rest is a torn tail. The caller cuts it, or better, replaces the file by `snapshot()`, which is also its compaction.
-        No broker is alive afterwards and no partition has a leader. DecodeError if the log is damaged before its end.
+        The rest is a torn tail. The caller cuts it, or better, replaces the file by `snapshot()`,
+        which is also its compaction. No broker is alive afterwards and no partition has a leader.
+        DecodeError if the log is damaged before its end.
         """
         decisions, size_bytes = decode_log(data)
         for record in chain.from_iterable(decisions):
@@ -67,7 +73,9 @@ class Journal(ClusterView):
         self.awaited = set(self.image.brokers)
         for broker in self.image.brokers.values():
             broker.alive = broker.stopping = broker.disk_failed = False
-        self.last_leaders = {topic.topic_id: [one.leader for one in topic.partitions] for topic in self.image.topics.values()}
+        self.last_leaders = {
+            topic.topic_id: [one.leader for one in topic.partitions] for topic in self.image.topics.values()
+        }
         for _, _, partition in self.image.partitions():
             if partition.leader != NO_LEADER:
                 partition.leader = NO_LEADER
@@ -83,7 +91,8 @@ class Journal(ClusterView):
         return data
 
     def follow(self, follower: Callable[[bytes], None]) -> Callable[[], None]:
-        """Have `follower` called with the line of every decision, in order; the function returned ends it."""
+        """Have `follower` called with the line of every decision, in order; the function returned
+        ends it."""
         self._followers.append(follower)
 
         def unfollow() -> None:
@@ -93,7 +102,8 @@ class Journal(ClusterView):
         return unfollow
 
     def commit(self, records: Iterable[MetadataRecord]) -> None:
-        """Write one decision, apply it, and tell the listeners. BrokerError(KAFKA_STORAGE_ERROR): nothing of that."""
+        """Write one decision, apply it, and tell the listeners. BrokerError(KAFKA_STORAGE_ERROR):
+        nothing of that."""
         records = list(records)
         if not self.image.cluster_id:
             self.ensure_cluster_id()
@@ -102,11 +112,14 @@ class Journal(ClusterView):
         self._write(line)
         self._enact(records, line)
         self._written_bytes += len(line)
-        if self._replace is not None and self._written_bytes >= max(FOLD_MIN_BYTES, FOLD_FACTOR * self._snapshot_bytes):
+        if self._replace is not None and self._written_bytes >= max(
+            FOLD_MIN_BYTES, FOLD_FACTOR * self._snapshot_bytes
+        ):
             self._fold(self._replace)
 
     def enact_fact(self, records: Sequence[MetadataRecord]) -> None:
-        """Apply what is so though it could not be written: a broker is gone, and a replay takes every broker for gone."""
+        """Apply what is so though it could not be written: a broker is gone, and a replay takes
+        every broker for gone."""
         if records:
             self._enact(records, encode_decision(records))
 
@@ -128,7 +141,9 @@ class Journal(ClusterView):
             replace(self.snapshot())
         except OSError as error:
             # The log that is there goes on, and is folded when it has grown as much again.
-            _logger.warning("the metadata log could not be folded (%s); it goes on growing until there is room", error)
+            _logger.warning(
+                "the metadata log could not be folded (%s); it goes on growing until there is room", error
+            )
 
     def _write(self, line: bytes) -> None:
         if self._log_error is not None:
@@ -141,11 +156,13 @@ class Journal(ClusterView):
         if self._log_error is not None:
             then = "restart the cluster" if self._replace is None else "try again"
             raise BrokerError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata log could not be written ({self._log_error}): make room, and {then}"
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"the metadata log could not be written ({self._log_error}): make room, and {then}",
             )
 
     def _mend(self) -> None:
-        """The end of the log may be torn: a snapshot takes its place, if there is room for that by now."""
+        """The end of the log may be torn: a snapshot takes its place, if there is room for that by
+        now."""
         if self._replace is not None:
             try:
                 self._replace(self.snapshot())

@@ -1,4 +1,5 @@
-"""Elections that somebody asks for, or that come round: preferred leaders (KIP-460), and leaders that were not in sync."""
+"""Elections that somebody asks for, or that come round: preferred leaders (KIP-460), and leaders
+that were not in sync."""
 
 from __future__ import annotations
 
@@ -41,20 +42,35 @@ class Leadership:
         self._brokers = brokers
         self._balanced_ns: int | None = None
 
-    def elect(self, election_type: int, partitions: Sequence[Named] | None) -> list[tuple[str, int, BrokerError | None]]:
-        """Hold elections, in one decision; for each partition None, or why not. `partitions` None: all, without those that need none.
+    def elect(
+        self, election_type: int, partitions: Sequence[Named] | None
+    ) -> list[tuple[str, int, BrokerError | None]]:
+        """Hold elections, in one decision; for each partition None, or why not. `partitions` None:
+        all, without those that need none.
 
         BrokerError(INVALID_REQUEST) if there is no such type.
         """
         election = _election(election_type)
         image, electorate = self._journal.image, self._brokers.electorate()
-        named = [(topic.name, number) for topic, number, _ in image.partitions()] if partitions is None else partitions
+        named = (
+            [(topic.name, number) for topic, number, _ in image.partitions()]
+            if partitions is None
+            else partitions
+        )
         results: list[tuple[str, int, BrokerError | None]] = []
         changes: dict[Named, ChangedPartition] = {}
         for name, number in named:
             before = image.partition(name, number)
             if before is None:
-                results.append((name, number, BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}-{number}")))
+                results.append(
+                    (
+                        name,
+                        number,
+                        BrokerError(
+                            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}-{number}"
+                        ),
+                    )
+                )
                 continue
             after = _elected(before, election, electorate)
             if isinstance(after, PartitionImage):
@@ -69,14 +85,17 @@ class Leadership:
     def elect_unclean(self) -> None:
         """Unclean election was enabled: elect leaders for the partitions that waited for it."""
         electorate = self._brokers.electorate()
-        records = changed_records(self._brokers.changes(lambda one, unclean, _: after_coming(one, electorate, unclean)))
+        records = changed_records(
+            self._brokers.changes(lambda one, unclean, _: after_coming(one, electorate, unclean))
+        )
         if records:
             self._journal.commit(records)
 
     # --- What comes round
 
     def tick(self, now_ns: int) -> None:
-        """Time passes: give partitions back to their preferred leaders, if `auto.leader.rebalance.enable` and it is time."""
+        """Time passes: give partitions back to their preferred leaders, if
+        `auto.leader.rebalance.enable` and it is time."""
         if self._balanced_ns is None:
             self._balanced_ns = now_ns
         if now_ns - self._balanced_ns >= self._interval_ns():
@@ -107,9 +126,11 @@ class Leadership:
 
 _REASONS: dict[int, str] = {
     ErrorCode.ELECTION_NOT_NEEDED: "broker {before.leader} leads it already, as it should",
-    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "its preferred leader is not alive or not in sync (replicas {before.replicas}, in sync "
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "its preferred leader is not alive or not in sync (replicas "
+    "{before.replicas}, in sync "
     "{before.isr}): start it, or wait until it has caught up",
-    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "none of its replicas {before.replicas} is alive: start one of these brokers",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "none of its replicas {before.replicas} is alive: start one of "
+    "these brokers",
 }
 
 
@@ -123,7 +144,9 @@ def _elected(before: PartitionImage, election: ElectionType, electorate: Elector
     if before.leader != NO_LEADER:
         return ErrorCode.ELECTION_NOT_NEEDED
     after = after_coming(before, electorate, True)
-    return after if after is not None and after.leader != NO_LEADER else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    return (
+        after if after is not None and after.leader != NO_LEADER else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    )
 
 
 def _election(number: int) -> ElectionType:

@@ -1,8 +1,10 @@
-"""KIP-578: how many partition replicas one broker, and all together, may hold. `docs/kip-578.md` goes through its wording.
+"""KIP-578: how many partition replicas one broker, and all together, may hold. `docs/kip-578.md`
+goes through its wording.
 
-`max.broker.partitions` bounds each broker, with the value that counts for that broker; `max.partitions` bounds the sum over all
-brokers, with the smallest value that counts for any of them. Every replica counts, also one that is being added or removed; internal
-topics count nowhere. A limit refuses growth and nothing else: who is above it, because it was lowered, goes on serving.
+`max.broker.partitions` bounds each broker, with the value that counts for that broker;
+`max.partitions` bounds the sum over all brokers, with the smallest value that counts for any of
+them. Every replica counts, also one that is being added or removed; internal topics count nowhere.
+A limit refuses growth and nothing else: who is above it, because it was lowered, goes on serving.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ class Limits:
         self._held = None
 
     def held(self) -> Counter[int]:
-        """Replicas per broker, of topics that are not internal, and what is planned in the decision being made."""
+        """Replicas per broker, of topics that are not internal, and what is planned in the decision
+        being made."""
         if self._held is None:
             topics = [topic for topic in self._image.topics.values() if not topic.internal]
             self._held = count_replicas(one.replicas for topic in topics for one in topic.partitions)
@@ -95,7 +98,9 @@ class Limits:
     def in_all(self) -> int:
         """`max.partitions`: the smallest that counts for any broker."""
         if self._in_all is None:
-            every = (int(self._configs.broker_settings(str(node_id))[IN_ALL]) for node_id in self._image.brokers)
+            every = (
+                int(self._configs.broker_settings(str(node_id))[IN_ALL]) for node_id in self._image.brokers
+            )
             self._in_all = min(every, default=LONG_MAX)
         return self._in_all
 
@@ -105,7 +110,9 @@ class Limits:
         if all(limit == LONG_MAX for limit in limits.values()):
             return {}
         held = self.held()
-        return {node_id: max(0, limit - held[node_id]) for node_id, limit in limits.items() if limit != LONG_MAX}
+        return {
+            node_id: max(0, limit - held[node_id]) for node_id, limit in limits.items() if limit != LONG_MAX
+        }
 
     def check_all(self, more: int, request: str) -> None:
         """BrokerError(POLICY_VIOLATION) if all brokers together may not hold `more` replicas more."""
@@ -116,7 +123,8 @@ class Limits:
         if held + more > limit:
             raise BrokerError(
                 ErrorCode.POLICY_VIOLATION,
-                f"{IN_ALL}: {request} asks for {more} more partition replicas, and the brokers hold {held} of {limit} at most: "
+                f"{IN_ALL}: {request} asks for {more} more partition replicas, and the brokers hold {held} "
+                f"of {limit} at most: "
                 f"delete topics, ask for less, or raise {IN_ALL}",
             )
 
@@ -130,16 +138,20 @@ class Limits:
     def refused(self, full: Sequence[int], request: str, wanted: str) -> BrokerError:
         """The error that says which brokers are too full for a request."""
         held = self.held()
-        told = ", ".join(f"broker {node_id} holds {held[node_id]} of {self.of_broker(node_id)}" for node_id in full[:10])
+        told = ", ".join(
+            f"broker {node_id} holds {held[node_id]} of {self.of_broker(node_id)}" for node_id in full[:10]
+        )
         more = f" and {len(full) - 10} brokers more are full" if len(full) > 10 else ""
         return BrokerError(
             ErrorCode.POLICY_VIOLATION,
-            f"{PER_BROKER}: {request} asks for {wanted}, and {told} at most{more}: delete topics, ask for less, add brokers, "
+            f"{PER_BROKER}: {request} asks for {wanted}, and {told} at most{more}: delete topics, ask for "
+            "less, add brokers, "
             f"or raise {PER_BROKER}",
         )
 
     def check_growth(self, before: Sequence[int], replicas: Sequence[int], request: str) -> None:
-        """BrokerError(POLICY_VIOLATION) if the brokers of a partition may not take the replicas that it had not `before`."""
+        """BrokerError(POLICY_VIOLATION) if the brokers of a partition may not take the replicas
+        that it had not `before`."""
         new = [node_id for node_id in replicas if node_id not in before]
         if new:
             self.check_all(len(new), request)

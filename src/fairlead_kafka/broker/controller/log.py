@@ -1,8 +1,10 @@
-"""The metadata log on disk: one line per decision, `<CRC-32 in hex> <JSON array of records>`, each whole or not there.
+"""The metadata log on disk: one line per decision, `<CRC-32 in hex> <JSON array of records>`, each
+whole or not there.
 
-A decision is what one call to the controller changed; its records stand or fall together. A crash may leave the last line
-torn: it was never acknowledged, and is cut. A damaged line with sound ones after it is not a torn tail but a damaged disk, and
-is refused: guessing would lose topics that were acknowledged.
+A decision is what one call to the controller changed; its records stand or fall together. A crash
+may leave the last line torn: it was never acknowledged, and is cut. A damaged line with sound ones
+after it is not a torn tail but a damaged disk, and is refused: guessing would lose topics that were
+acknowledged.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ def encode_decision(records: Sequence[MetadataRecord]) -> bytes:
 
 
 def decode_log(data: bytes) -> tuple[list[list[MetadataRecord]], int]:
-    """All decisions, and the size in bytes of the part of `data` that is sound: what lies beyond is a torn tail, to be cut.
+    """All decisions, and the size in bytes of the part of `data` that is sound: what lies beyond is
+    a torn tail, to be cut.
 
     DecodeError, with the offset of the line, if a damaged line is followed by a sound one.
     """
@@ -35,8 +38,14 @@ def decode_log(data: bytes) -> tuple[list[list[MetadataRecord]], int]:
         line = None if end < 0 else data[position:end]
         records = None if line is None else _decode_line(line)
         if records is None:
-            if line is not None and any(_decode_line(later) is not None for later in data[end + 1 :].split(b"\n")):
-                raise DecodeError("the metadata log is damaged before its end: restore the file, or start with an empty folder", position)
+            if line is not None and any(
+                _decode_line(later) is not None for later in data[end + 1 :].split(b"\n")
+            ):
+                raise DecodeError(
+                    "the metadata log is damaged before its end: restore the file, or start with an empty "
+                    "folder",
+                    position,
+                )
             break
         decisions.append(records)
         position = end + 1

@@ -1,8 +1,10 @@
-"""How many partitions a client may have created and deleted: `controller_mutation_rate` (KIP-599), one account for the whole cluster.
+"""How many partitions a client may have created and deleted: `controller_mutation_rate` (KIP-599),
+one account for the whole cluster.
 
-A decision that is made for a client (`Spender`) is charged for each partition that it creates or deletes, in the place where all else about
-it was found good. Of a strict one what comes after the quota is used up is refused, and its client told when to ask again; another is
-carried out, and its client has to be still for so long.
+A decision that is made for a client (`Spender`) is charged for each partition that it creates or
+deletes, in the place where all else about it was found good. Of a strict one what comes after the
+quota is used up is refused, and its client told when to ask again; another is carried out, and its
+client has to be still for so long.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ class Mutations:
         self._now_ms = now_ns // NS_PER_MS
 
     def spend_for(self, spender: Spender | None, decide: Callable[[], Any]) -> Any:
-        """Decide, in the name of a client: (result or BrokerError, for how many ms the client must be still). Without one: the result."""
+        """Decide, in the name of a client: (result or BrokerError, for how many ms the client must
+        be still). Without one: the result."""
         if spender is None:
             return decide()
         self._spender, self._throttle_ms = spender, 0
@@ -75,7 +78,8 @@ class Mutations:
             if bucket.tokens(applied.limit, self._now_ms) < 0:
                 raise BrokerError(
                     ErrorCode.THROTTLING_QUOTA_EXCEEDED,
-                    f"{CONTROLLER_MUTATION_RATE}: {applied.limit:g} partitions a second are granted, and more were asked for: "
+                    f"{CONTROLLER_MUTATION_RATE}: {applied.limit:g} partitions a second are granted, and "
+                    "more were asked for: "
                     f"ask again in {self._throttle_ms} ms",
                 )
         bucket.spend(partitions, applied.limit, self._now_ms)

@@ -14,5 +14,6 @@ def check_topic_name(name: str) -> None:
 
 
 def collision_key(name: str) -> str:
-    """Two names with the same key cannot both be topics: '.' and '_' become the same character in Kafka's metric names."""
+    """Two names with the same key cannot both be topics: '.' and '_' become the same character in
+    Kafka's metric names."""
     return name.replace(".", "_")

@@ -1,13 +1,14 @@
-"""Partitions as columns, the form in which records hold them: 30,000 of them take 100 kB of text and are read in milliseconds.
+"""Partitions as columns, the form in which records hold them: 30,000 of them take 100 kB of text
+and are read in milliseconds.
 
-Most partitions of a topic look like many others, so their replicas, replicas in sync and leader are written once per look, and then by
-number; epochs that are all the same are written once.
+Most partitions of a topic look like many others, so their replicas, replicas in sync and leader are
+written once per look, and then by number; epochs that are all the same are written once.
 
     {"shapes": [[[0, 1, 2], [0, 1, 2], 0], ...], "of": [0, 1, 0, ...], "leader_epochs": 0, "partition_epochs": [3, 4, 3, ...]}
 
-A shape is [replicas, isr, leader], and two lists more, adding and removing, while the partition is being moved. One epoch stands for
-all if it is a number.
-"""
+A shape is [replicas, isr, leader], and two lists more, adding and removing, while the partition is
+being moved. One epoch stands for all if it is a number.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ Shape = tuple[tuple[int, ...], tuple[int, ...], int, tuple[int, ...], tuple[int,
 def pack(partitions: Sequence[PartitionImage]) -> Packed:
     """Partitions as columns."""
     numbers: dict[Shape, int] = {}
-    of = [numbers.setdefault((one.replicas, one.isr, one.leader, one.adding, one.removing), len(numbers)) for one in partitions]
+    of = [
+        numbers.setdefault((one.replicas, one.isr, one.leader, one.adding, one.removing), len(numbers))
+        for one in partitions
+    ]
     return {
         "shapes": [_written(shape) for shape in numbers],
         "of": of,
@@ -45,7 +49,12 @@ def unpack(packed: Mapping[str, Any]) -> list[PartitionImage]:
 def rows(packed: Mapping[str, Any]) -> Iterable[tuple[Shape, int, int]]:
     """Shape, leader epoch and partition epoch of each partition."""
     shapes = [_read(shape) for shape in packed["shapes"]]
-    return zip(map(shapes.__getitem__, packed["of"]), _epochs(packed["leader_epochs"]), _epochs(packed["partition_epochs"]), strict=False)
+    return zip(
+        map(shapes.__getitem__, packed["of"]),
+        _epochs(packed["leader_epochs"]),
+        _epochs(packed["partition_epochs"]),
+        strict=False,
+    )
 
 
 def _written(shape: Shape) -> list[Any]:

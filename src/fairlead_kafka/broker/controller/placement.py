@@ -25,14 +25,19 @@ Racks = Mapping[int, str | None]
 
 
 def round_robin(
-    broker_ids: Sequence[int], partition_count: int, replication_factor: int, start: int, racks: Racks | None = None
+    broker_ids: Sequence[int],
+    partition_count: int,
+    replication_factor: int,
+    start: int,
+    racks: Racks | None = None,
 ) -> list[Replicas]:
     """Replicas of `partition_count` new partitions, the preferred leader first.
 
-    The n-th partition's leader is the broker at `start` + n on the ring, so leaders are spread to within one. Its followers come
-    after it at a distance that grows by one with each turn of the ring, so that a broker's partitions do not all share one
-    follower (the idea of Kafka's `AdminUtils.assignReplicasToBrokers`). With `racks`, a rack that has a replica already is passed over
-    as long as there are others (KIP-36). ValueError if there are too few brokers.
+    The n-th partition's leader is the broker at `start` + n on the ring, so leaders are spread to
+    within one. Its followers come after it at a distance that grows by one with each turn of the
+    ring, so that a broker's partitions do not all share one follower (the idea of Kafka's
+    `AdminUtils.assignReplicasToBrokers`). With `racks`, a rack that has a replica already is passed
+    over as long as there are others (KIP-36). ValueError if there are too few brokers.
     """
     ring = len(broker_ids)
     if not 1 <= replication_factor <= ring:
@@ -59,7 +64,8 @@ def _other_racks_first(leader: int, followers: Sequence[int], racks: Racks) -> l
 
 
 class Placement:
-    """Chooses and checks replicas. All methods raise BrokerError with Kafka's code for what cannot be."""
+    """Chooses and checks replicas. All methods raise BrokerError with Kafka's code for what cannot
+    be."""
 
     def __init__(self, image: ClusterImage, limits: Limits) -> None:
         self._image = image
@@ -68,34 +74,60 @@ class Placement:
         """Partitions placed so far, where the next topic starts on the ring; the controller counts."""
 
     def of_new_topic(
-        self, name: str, partitions: int, replication_factor: int, assignments: Assignments | None, defaults: Mapping[str, Any]
+        self,
+        name: str,
+        partitions: int,
+        replication_factor: int,
+        assignments: Assignments | None,
+        defaults: Mapping[str, Any],
     ) -> list[Replicas]:
-        """Replicas of each partition of a new topic: as assigned, or else around the ring; -1 is taken from `defaults`."""
+        """Replicas of each partition of a new topic: as assigned, or else around the ring; -1 is
+        taken from `defaults`."""
         if not assignments:
             count = defaults["num.partitions"] if partitions == -1 else partitions
-            factor = defaults["default.replication.factor"] if replication_factor == -1 else replication_factor
+            factor = (
+                defaults["default.replication.factor"] if replication_factor == -1 else replication_factor
+            )
             return self._limited_ring(count, factor, f"topic {name!r} with {count} partitions x {factor}")
         if partitions != -1 or replication_factor != -1:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, "an assignment was given, so partitions and replication factor must be -1")
+            raise BrokerError(
+                ErrorCode.INVALID_REQUEST,
+                "an assignment was given, so partitions and replication factor must be -1",
+            )
         check_partition_count(len(assignments))
         if sorted(assignments) != list(range(len(assignments))):
-            raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the partitions of an assignment must be numbered 0, 1, 2, ...")
-        placed = self._all_checked(0, [assignments[number] for number in range(len(assignments))], len(assignments[0]))
+            raise BrokerError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "the partitions of an assignment must be numbered 0, 1, 2, ...",
+            )
+        placed = self._all_checked(
+            0, [assignments[number] for number in range(len(assignments))], len(assignments[0])
+        )
         self._check_limits(placed, f"topic {name!r} with the {len(placed)} partitions assigned")
         return placed
 
-    def of_more_partitions(self, topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None) -> list[Replicas]:
-        """Replicas of the partitions a topic lacks to have `count`; `assignments`, if given, are those, in order."""
+    def of_more_partitions(
+        self, topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None
+    ) -> list[Replicas]:
+        """Replicas of the partitions a topic lacks to have `count`; `assignments`, if given, are
+        those, in order."""
         present = len(topic.partitions)
         if count <= present:
-            raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"{topic.name} has {present} partitions; it can only grow, not go to {count}")
+            raise BrokerError(
+                ErrorCode.INVALID_PARTITIONS,
+                f"{topic.name} has {present} partitions; it can only grow, not go to {count}",
+            )
         check_partition_count(count)
-        factor, request = topic.replication_factor, f"topic {topic.name!r} going from {present} to {count} partitions"
+        factor, request = (
+            topic.replication_factor,
+            f"topic {topic.name!r} going from {present} to {count} partitions",
+        )
         if assignments is None:
             return self._limited_ring(count - present, factor, f"{request} x {factor}")
         if len(assignments) != count - present:
             raise BrokerError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{count - present} partitions are new, but {len(assignments)} assignments given"
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"{count - present} partitions are new, but {len(assignments)} assignments given",
             )
         placed = self._all_checked(present, assignments, factor)
         self._check_limits(placed, request)
@@ -114,10 +146,13 @@ class Placement:
     def new_partitions(self, placed: Sequence[Replicas]) -> list[PartitionImage]:
         """First images of partitions; those placed alike share what they hold."""
         first = {replicas: self.new_partition(replicas) for replicas in set(placed)}
-        return [PartitionImage(replicas, first[replicas].isr, first[replicas].leader, 0) for replicas in placed]
+        return [
+            PartitionImage(replicas, first[replicas].isr, first[replicas].leader, 0) for replicas in placed
+        ]
 
     def checked(self, what: str, replicas: Sequence[int]) -> Replicas:
-        """The replicas of one partition, given by hand. BrokerError(INVALID_REPLICA_ASSIGNMENT) for what cannot be."""
+        """The replicas of one partition, given by hand. BrokerError(INVALID_REPLICA_ASSIGNMENT) for
+        what cannot be."""
         wrong = ""
         unknown = [node_id for node_id in replicas if node_id not in self._image.brokers]
         if not replicas:
@@ -125,7 +160,10 @@ class Placement:
         elif len(set(replicas)) != len(replicas):
             wrong = f"a broker is named twice: {list(replicas)}"
         elif unknown:
-            wrong = f"there is no broker {unknown[0]}; there are {', '.join(map(str, sorted(self._image.brokers)))}"
+            wrong = (
+                f"there is no broker {unknown[0]}; there are "
+                f"{', '.join(map(str, sorted(self._image.brokers)))}"
+            )
         if wrong:
             raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{what}: {wrong}")
         return tuple(replicas)
@@ -137,7 +175,8 @@ class Placement:
         check_partition_count(count)
         if replication_factor < 1:
             raise BrokerError(
-                ErrorCode.INVALID_REPLICATION_FACTOR, f"a partition has at least 1 replica, not {replication_factor}: ask for 1 or more"
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"a partition has at least 1 replica, not {replication_factor}: ask for 1 or more",
             )
         eligible = self._image.eligible()
         if not eligible:
@@ -147,7 +186,8 @@ class Placement:
         if replication_factor > known:
             raise BrokerError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"replication factor {replication_factor} needs as many brokers, and the cluster has {known}: ask for less, or add brokers",
+                f"replication factor {replication_factor} needs as many brokers, and the cluster has "
+                f"{known}: ask for less, or add brokers",
             )
         return sorted(eligible)
 
@@ -157,17 +197,23 @@ class Placement:
             racks = {node_id: self._image.brokers[node_id].node.rack for node_id in brokers}
             known = None if None in racks.values() else racks
             return round_robin(brokers, count, replication_factor, self.placed, known)
-        # Too few are alive: brokers that are down hold the last replicas, and catch up when they are back (as KRaft places them).
+        # Too few are alive: brokers that are down hold the last replicas, and catch up when they
+        # are back (as KRaft places them).
         down = sorted(set(self._image.brokers) - set(brokers))
         live = round_robin(brokers, count, len(brokers), self.placed)
-        return [replicas + tuple(down[(number + one) % len(down)] for one in range(missing)) for number, replicas in enumerate(live)]
+        return [
+            replicas + tuple(down[(number + one) % len(down)] for one in range(missing))
+            for number, replicas in enumerate(live)
+        ]
 
     def _limited_ring(self, count: int, replication_factor: int, request: str) -> list[Replicas]:
         brokers = self._brokers(count, replication_factor)
         self._limits.check_all(count * replication_factor, request)
         placed = self._ring(brokers, count, replication_factor)
         room = self._limits.room(self._image.brokers)
-        if not room or all(wanted <= room.get(node_id, wanted) for node_id, wanted in count_replicas(placed).items()):
+        if not room or all(
+            wanted <= room.get(node_id, wanted) for node_id, wanted in count_replicas(placed).items()
+        ):
             return placed
         ring = brokers if len(brokers) >= replication_factor else sorted(self._image.brokers)
         spread = fitted(ring, count, replication_factor, self.placed, room)
@@ -181,26 +227,41 @@ class Placement:
         self._limits.check_all(sum(counted.values()), request)
         self._limits.check_brokers(counted, request)
 
-    def _all_checked(self, first: int, assignments: Sequence[Sequence[int]], replication_factor: int) -> list[Replicas]:
-        checked = [self.checked(f"partition {number}", replicas) for number, replicas in enumerate(assignments, first)]
+    def _all_checked(
+        self, first: int, assignments: Sequence[Sequence[int]], replication_factor: int
+    ) -> list[Replicas]:
+        checked = [
+            self.checked(f"partition {number}", replicas)
+            for number, replicas in enumerate(assignments, first)
+        ]
         for number, replicas in enumerate(checked, first):
             if len(replicas) != replication_factor:
                 raise BrokerError(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"partition {number} is assigned {len(replicas)} replicas, others of the topic {replication_factor}: give all as many",
+                    f"partition {number} is assigned {len(replicas)} replicas, others of the topic "
+                    f"{replication_factor}: give all as many",
                 )
-            if self._image.eligible().isdisjoint(replicas):  # as KRaft's `ReplicationControlManager.createTopic`: nobody could lead it
+            if self._image.eligible().isdisjoint(
+                replicas
+            ):  # as KRaft's `ReplicationControlManager.createTopic`: nobody could lead it
                 named = ", ".join(map(str, replicas))
-                text = f"partition {number}: none of the brokers {named} can take it: all are down, stopping or on a failed disk"
+                text = (
+                    f"partition {number}: none of the brokers {named} can take it: all are down, "
+                    "stopping or on a failed disk"
+                )
                 raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
         return checked
 
 
-def fitted(brokers: Sequence[int], count: int, replication_factor: int, start: int, room: Mapping[int, int]) -> list[Replicas] | None:
-    """Replicas of partitions on brokers of which some have `room` for few more: full ones leave the ring. None if there is no way.
+def fitted(
+    brokers: Sequence[int], count: int, replication_factor: int, start: int, room: Mapping[int, int]
+) -> list[Replicas] | None:
+    """Replicas of partitions on brokers of which some have `room` for few more: full ones leave the
+    ring. None if there is no way.
 
-    A broker with room for all partitions to come wastes some when it is passed over. As long as that can be afforded the ring decides,
-    then such brokers go first, or the last partitions would find too few brokers (the condition of Gale and Ryser).
+    A broker with room for all partitions to come wastes some when it is passed over. As long as
+    that can be afforded the ring decides, then such brokers go first, or the last partitions would
+    find too few brokers (the condition of Gale and Ryser).
     """
     left = {node_id: min(room.get(node_id, count), count) for node_id in brokers}
     if sum(left.values()) < count * replication_factor:
@@ -224,4 +285,7 @@ def fitted(brokers: Sequence[int], count: int, replication_factor: int, start: i
 def check_partition_count(count: int) -> None:
     """BrokerError(INVALID_PARTITIONS) unless a topic can have `count` partitions."""
     if not 1 <= count <= PARTITIONS_PER_TOPIC_MAX:
-        raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"a topic has 1 to {PARTITIONS_PER_TOPIC_MAX} partitions, not {count}")
+        raise BrokerError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"a topic has 1 to {PARTITIONS_PER_TOPIC_MAX} partitions, not {count}",
+        )

@@ -1,10 +1,12 @@
-"""Partitions move to other brokers (KIP-455): replicas are added, come into sync, and then the old ones go.
+"""Partitions move to other brokers (KIP-455): replicas are added, come into sync, and then the old
+ones go.
 
     replicas [0, 1], wanted [1, 2] ─▶ replicas [1, 2, 0], adding [2], removing [0] ──all wanted in sync──▶ replicas [1, 2]
 
-`completed` is asked after every change of the replicas in sync. A move that adds nobody is over at once. A cancelled one goes back to
-the replicas it began with. When replicas go, a new leader epoch begins, so that they cannot speak any more.
-"""
+`completed` is asked after every change of the replicas in sync. A move that adds nobody is over at
+once. A cancelled one goes back to the replicas it began with. When replicas go, a new leader epoch
+begins, so that they cannot speak any more.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -33,8 +35,14 @@ def completed(before: PartitionImage, electorate: Electorate) -> PartitionImage 
     return _moved(before, target, isr, electorate)
 
 
-def _moved(before: PartitionImage, replicas: tuple[int, ...], isr: tuple[int, ...], electorate: Electorate) -> PartitionImage | None:
-    leader = before.leader if before.leader in isr and before.leader in electorate.alive else choose(replicas, isr, electorate)
+def _moved(
+    before: PartitionImage, replicas: tuple[int, ...], isr: tuple[int, ...], electorate: Electorate
+) -> PartitionImage | None:
+    leader = (
+        before.leader
+        if before.leader in isr and before.leader in electorate.alive
+        else choose(replicas, isr, electorate)
+    )
     fewer = not set(before.replicas) <= set(replicas)
     return changed(before, replicas=replicas, isr=isr, leader=leader, adding=(), removing=(), new_reign=fewer)
 
@@ -70,10 +78,15 @@ class Reassignments:
             self._limits.forget()
         return results
 
-    def _change(self, wanted: Reassignment, may_change_factor: bool, electorate: Electorate) -> ChangedPartition | None:
+    def _change(
+        self, wanted: Reassignment, may_change_factor: bool, electorate: Electorate
+    ) -> ChangedPartition | None:
         topic = self._journal.image.topics.get(wanted.topic)
         if topic is None or not 0 <= wanted.partition < len(topic.partitions):
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {wanted.topic}-{wanted.partition}")
+            raise BrokerError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"there is no partition {wanted.topic}-{wanted.partition}",
+            )
         before = topic.partitions[wanted.partition]
         if wanted.replicas is None:
             after = self._cancelled(topic, wanted, before, electorate)
@@ -82,7 +95,12 @@ class Reassignments:
         return None if after is None else (topic, wanted.partition, after)
 
     def _begun(
-        self, topic: TopicImage, wanted: Reassignment, before: PartitionImage, may_change_factor: bool, electorate: Electorate
+        self,
+        topic: TopicImage,
+        wanted: Reassignment,
+        before: PartitionImage,
+        may_change_factor: bool,
+        electorate: Electorate,
     ) -> PartitionImage | None:
         assert wanted.replicas is not None
         name = f"{wanted.topic}-{wanted.partition}"
@@ -91,12 +109,17 @@ class Reassignments:
         if not may_change_factor and len(target) != factor:
             raise BrokerError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"{name} has {factor} replicas and was to have {len(target)}, and the request does not allow to change that",
+                f"{name} has {factor} replicas and was to have {len(target)}, and the request does not allow "
+                "to change that",
             )
         if not topic.internal:
             self._limits.check_growth(before.replicas, target, f"moving {name} to brokers {list(target)}")
         removing = tuple(sorted(set(before.replicas) - set(target)))
-        adding = tuple(sorted(replica for replica in target if replica not in before.replicas or replica in before.adding))
+        adding = tuple(
+            sorted(
+                replica for replica in target if replica not in before.replicas or replica in before.adding
+            )
+        )
         moving = changed(before, replicas=target + removing, adding=adding, removing=removing)
         over = completed(before if moving is None else moving, electorate)
         if over is not None:
@@ -105,17 +128,23 @@ class Reassignments:
             self._limits.plan([[replica for replica in target if replica not in before.replicas]])
         return moving
 
-    def _cancelled(self, topic: TopicImage, wanted: Reassignment, before: PartitionImage, electorate: Electorate) -> PartitionImage | None:
+    def _cancelled(
+        self, topic: TopicImage, wanted: Reassignment, before: PartitionImage, electorate: Electorate
+    ) -> PartitionImage | None:
         name = f"{wanted.topic}-{wanted.partition}"
         if not (before.adding or before.removing):
-            raise BrokerError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{name} is not being moved: there is nothing to cancel")
+            raise BrokerError(
+                ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+                f"{name} is not being moved: there is nothing to cancel",
+            )
         replicas = tuple(replica for replica in before.replicas if replica not in before.adding)
         isr = tuple(replica for replica in before.isr if replica in replicas)
         if not isr:
             if not self._brokers.unclean(topic):
                 raise BrokerError(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"{name} cannot go back to {list(replicas)}: none of them is in sync, so records would be lost; wait until one is, "
+                    f"{name} cannot go back to {list(replicas)}: none of them is in sync, so records would "
+                    "be lost; wait until one is, "
                     "or set unclean.leader.election.enable",
                 )
             isr = (next((replica for replica in replicas if replica in electorate.eligible), replicas[0]),)

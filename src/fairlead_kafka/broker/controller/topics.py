@@ -1,4 +1,5 @@
-"""Topics come, grow and go: what is asked is checked and placed against the image, and becomes one decision."""
+"""Topics come, grow and go: what is asked is checked and placed against the image, and becomes one
+decision."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ class Topics:
     # --- Coming
 
     def create(self, wanted: Sequence[NewTopic], validate_only: bool) -> list[TopicImage | BrokerError]:
-        """Create topics, in one decision; for each its image, or why it cannot be. With `validate_only`, what they would be."""
+        """Create topics, in one decision; for each its image, or why it cannot be. With
+        `validate_only`, what they would be."""
         results: list[TopicImage | BrokerError] = []
         planned: dict[str, TopicImage] = {}
         start = self._placement.placed
@@ -79,16 +81,24 @@ class Topics:
             self._limits.planned_all()
         if planned and not validate_only:
             self._journal.commit([topic_record(topic) for topic in planned.values()])
-            return [result if isinstance(result, BrokerError) else self._image.topics[result.name] for result in results]
+            return [
+                result if isinstance(result, BrokerError) else self._image.topics[result.name]
+                for result in results
+            ]
         return results
 
     def _planned(self, new: NewTopic, planned: Mapping[str, TopicImage]) -> TopicImage:
         if new.name in INTERNAL_TOPICS:
-            raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{new.name} is internal: brokers create it when they need it")
+            raise BrokerError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"{new.name} is internal: brokers create it when they need it",
+            )
         self._check_new_name(new.name, planned)
         own = check_topic_configs(new.configs or {})
         defaults = self._journal.configs.broker_settings()
-        placed = self._placement.of_new_topic(new.name, new.partitions, new.replication_factor, new.assignments, defaults)
+        placed = self._placement.of_new_topic(
+            new.name, new.partitions, new.replication_factor, new.assignments, defaults
+        )
         self._mutations.spend(len(placed))
         self._limits.plan(placed)
         self._placement.placed += len(placed)
@@ -97,7 +107,8 @@ class Topics:
     def create_internal(self, name: str) -> TopicImage:
         """One of INTERNAL_TOPICS, created if it is not there.
 
-        BrokerError: INVALID_TOPIC_EXCEPTION for another name; COORDINATOR_NOT_AVAILABLE while brokers that are to hold it are starting.
+        BrokerError: INVALID_TOPIC_EXCEPTION for another name; COORDINATOR_NOT_AVAILABLE while
+        brokers that are to hold it are starting.
         """
         prefix = _INTERNAL_TOPIC_KEYS.get(name)
         if prefix is None:
@@ -112,7 +123,8 @@ class Topics:
             if self._journal.awaited and len(self._image.eligible()) < factor:
                 raise BrokerError(
                     ErrorCode.COORDINATOR_NOT_AVAILABLE,
-                    f"{name} is for brokers {sorted(self._journal.awaited)} too, which are starting: ask again in a moment",
+                    f"{name} is for brokers {sorted(self._journal.awaited)} too, which are starting: ask "
+                    "again in a moment",
                 )
             factor = max(1, min(factor, len(self._image.eligible())))
         configs = dict(_INTERNAL_TOPIC_CONFIGS)
@@ -126,8 +138,11 @@ class Topics:
 
     # --- Growing
 
-    def grow(self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool) -> None:
-        """A topic has `count` partitions from now on; `assignments` are those of the new ones, in order."""
+    def grow(
+        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool
+    ) -> None:
+        """A topic has `count` partitions from now on; `assignments` are those of the new ones, in
+        order."""
         topic = self._journal.topic(name)
         if topic.internal:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal and cannot grow")
@@ -139,7 +154,8 @@ class Topics:
     # --- Going
 
     def delete(self, topics: Sequence[str | UUID]) -> list[TopicImage | BrokerError]:
-        """Delete topics by name or id, in one decision; for each its last image, or why it cannot be."""
+        """Delete topics by name or id, in one decision; for each its last image, or why it cannot
+        be."""
         results: list[TopicImage | BrokerError] = []
         gone: dict[UUID, MetadataRecord] = {}
         for topic in topics:
@@ -157,9 +173,13 @@ class Topics:
     def _deletable(self, topic: str | UUID) -> TopicImage:
         image = self._journal.topic(topic)
         if image.internal:
-            raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{image.name} is internal and cannot be deleted")
+            raise BrokerError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"{image.name} is internal and cannot be deleted"
+            )
         if not self._journal.configs.broker_settings()["delete.topic.enable"]:
-            raise BrokerError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false on this cluster")
+            raise BrokerError(
+                ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false on this cluster"
+            )
         self._mutations.spend(len(image.partitions))
         return image
 
@@ -173,7 +193,8 @@ class Topics:
             raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"a topic {name!r} exists")
         if near is not None:
             raise BrokerError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} collides with the topic {near!r}: '.' and '_' count as the same character"
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"{name!r} collides with the topic {near!r}: '.' and '_' count as the same character",
             )
 
     def _new_topic(self, name: str, placed: Sequence[Replicas], configs: dict[str, str]) -> TopicImage:
@@ -181,7 +202,8 @@ class Topics:
 
 
 def _transactions_min_isr(settings: Settings, factor: int) -> int:
-    """Unless it is set, one replica less than there are: a cluster too small for Kafka's 2 of 3 can lose a broker all the same."""
+    """Unless it is set, one replica less than there are: a cluster too small for Kafka's 2 of 3 can
+    lose a broker all the same."""
     key = "transaction.state.log.min.isr"
     wanted: int = settings[key]
     return wanted if key in settings.given else min(wanted, max(1, factor - 1))

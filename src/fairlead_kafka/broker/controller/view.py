@@ -26,7 +26,8 @@ from fairlead_kafka.core.events import Connected, Disconnected, Received
 
 
 class ClusterView(ABC):
-    """The image of the cluster, and what follows from it; the same for the controller itself and for a broker's copy far from it.
+    """The image of the cluster, and what follows from it; the same for the controller itself and
+    for a broker's copy far from it.
 
     Reading is at once. Whatever changes metadata goes through `decide`.
     """
@@ -38,24 +39,32 @@ class ClusterView(ABC):
 
     @abstractmethod
     def decide(self, decision: Any, done: DecisionDone) -> None:
-        """Have a decision (`decisions`) made: done(result, error), within this call or later, once the image has it."""
+        """Have a decision (`decisions`) made: done(result, error), within this call or later, once
+        the image has it."""
 
     def attach(self, broker: Any, joined: Callable[[FairleadError | None], None]) -> None:
-        """A broker begins: joined(None) each time the image is up to date, joined(error) if it never will be. Here it always is."""
+        """A broker begins: joined(None) each time the image is up to date, joined(error) if it
+        never will be. Here it always is."""
         joined(None)
 
     def handle(self, event: Connected | Disconnected | Received) -> None:
-        """Take an event of a connection to the controller, where there is one. UsageError where not."""
+        """Take an event of a connection to the controller, where there is one. UsageError where
+        not."""
         raise UsageError(f"no connection leads to this controller, yet this came: {event}")
 
     def cut(self, cut: bool) -> None:
-        """Let nothing through between broker and controller, or let it through again. UsageError where nothing lies between them."""
+        """Let nothing through between broker and controller, or let it through again. UsageError
+        where nothing lies between them."""
         if cut:
-            raise UsageError("this broker and the controller live in one thread: cut it off from other brokers, or use processes=True")
+            raise UsageError(
+                "this broker and the controller live in one thread: cut it off from other brokers, or use "
+                "processes=True"
+            )
 
     @abstractmethod
     def detach(self, node_id: int) -> None:
-        """The broker takes no part any more, and may not be able to say so; nothing is decided for it after that."""
+        """The broker takes no part any more, and may not be able to say so; nothing is decided for
+        it after that."""
 
     def tick(self, now_ns: int) -> None:  # noqa: B027  (a copy has nothing to do)
         """Time passes, says a broker; only the controller itself has something to do then."""
@@ -98,7 +107,8 @@ class ClusterView(ABC):
     # --- Reading
 
     def topic(self, topic: str | UUID) -> TopicImage:
-        """A topic's image by name or id. BrokerError: UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID."""
+        """A topic's image by name or id. BrokerError: UNKNOWN_TOPIC_OR_PARTITION or
+        UNKNOWN_TOPIC_ID."""
         if isinstance(topic, UUID):
             image = self.image.topics_by_id.get(topic)
             if image is None:
@@ -114,23 +124,36 @@ class ClusterView(ABC):
         return self.configs.broker_settings(str(node_id))
 
     def topic_settings(self, topic: str, node_id: int | None = None) -> Settings:
-        """Settings (scope "topic") of a topic: its own over those of the broker, or over the cluster's without one."""
-        return self.configs.topic_settings(self.topic(topic), CLUSTER_WIDE if node_id is None else str(node_id))
+        """Settings (scope "topic") of a topic: its own over those of the broker, or over the
+        cluster's without one."""
+        return self.configs.topic_settings(
+            self.topic(topic), CLUSTER_WIDE if node_id is None else str(node_id)
+        )
 
     def describe_topic_configs(self, name: str, node_id: int) -> list[DescribedConfig]:
         """Every config of a topic, as broker `node_id` has it."""
         return self.configs.describe_topic(self.topic(name).configs, str(node_id))
 
     def describe_broker_configs(self, name: str) -> list[DescribedConfig]:
-        """Every config of a broker; of CLUSTER_WIDE, only those set for the whole cluster (as Kafka does)."""
+        """Every config of a broker; of CLUSTER_WIDE, only those set for the whole cluster (as Kafka
+        does)."""
         self.check_broker_name(name)
         described = self.configs.describe_broker(name)
         if name != CLUSTER_WIDE:
             return described
-        return [config for config in described if config.key.name in self.image.broker_configs.get(CLUSTER_WIDE, {})]
+        return [
+            config
+            for config in described
+            if config.key.name in self.image.broker_configs.get(CLUSTER_WIDE, {})
+        ]
 
     def check_broker_name(self, name: str) -> None:
         """BrokerError(INVALID_REQUEST) unless `name` is a broker's id or CLUSTER_WIDE."""
-        known = [str(node_id) for node_id in sorted(self.image.brokers)]  # compared as texts: thousands of digits make no int in Python
+        known = [
+            str(node_id) for node_id in sorted(self.image.brokers)
+        ]  # compared as texts: thousands of digits make no int in Python
         if name != CLUSTER_WIDE and name not in known:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}; there are {', '.join(known)}, and '' for all")
+            raise BrokerError(
+                ErrorCode.INVALID_REQUEST,
+                f"there is no broker {name!r}; there are {', '.join(known)}, and '' for all",
+            )

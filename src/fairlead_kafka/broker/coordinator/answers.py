@@ -28,7 +28,8 @@ class Answers:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """While this lasts groups may be changed. Turns within it, and those that answers bring about, are part of it."""
+        """While this lasts groups may be changed. Turns within it, and those that answers bring
+        about, are part of it."""
         self._depth += 1
         try:
             try:

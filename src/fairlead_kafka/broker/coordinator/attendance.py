@@ -1,6 +1,7 @@
 """Sessions of members: a member that is not heard of for its session timeout is gone.
 
-One timer per member. It is not moved when the deadline moves away, as it does with each heartbeat: when due, it looks again.
+One timer per member. It is not moved when the deadline moves away, as it does with each heartbeat:
+when due, it looks again.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Attendance:
     `gone(group, member)` is called once for each member whose session has expired.
     """
 
-    def __init__(self, host: AttendanceHost, gone: Callable[[Group, Member], None], owner_of: OwnerOf) -> None:
+    def __init__(
+        self, host: AttendanceHost, gone: Callable[[Group, Member], None], owner_of: OwnerOf
+    ) -> None:
         self._host = host
         self._owner_of = owner_of
         self._gone = gone
@@ -51,7 +54,9 @@ class Attendance:
         if member.timer is None or not member.timer.pending or member.timer.deadline_ns > member.deadline_ns:
             if member.timer is not None:
                 member.timer.cancel()
-            member.timer = self._host.call_at(member.deadline_ns, lambda: self._due(group, member), self._owner_of(group))
+            member.timer = self._host.call_at(
+                member.deadline_ns, lambda: self._due(group, member), self._owner_of(group)
+            )
 
     def _due(self, group: Group, member: Member) -> None:
         if group.members.get(member.member_id) is not member:

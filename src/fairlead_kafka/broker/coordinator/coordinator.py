@@ -1,4 +1,5 @@
-"""The group coordinator of one broker: which groups are here, and every group request's first and last word."""
+"""The group coordinator of one broker: which groups are here, and every group request's first and
+last word."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, Change, TopicDeleted
-from fairlead_kafka.broker.coordinator.group import CONSUMER_PROTOCOL, CommittedOffset, Group, JoinOutcome, JoinRequest, Member, SyncOutcome
+from fairlead_kafka.broker.coordinator.group import (
+    CONSUMER_PROTOCOL,
+    CommittedOffset,
+    Group,
+    JoinOutcome,
+    JoinRequest,
+    Member,
+    SyncOutcome,
+)
 from fairlead_kafka.broker.coordinator.group_records import GroupKey, GroupRecord
 from fairlead_kafka.broker.coordinator.offset_records import OffsetKey
 from fairlead_kafka.broker.coordinator.rebalance import Rebalancer
@@ -37,16 +46,23 @@ class CoordinatorHost(ShardHost, Protocol):
     logs: Any
 
     def append_internal(
-        self, topic: str, partition: int, columns: RecordColumns, done: Callable[[int, int], None], producer: ProducerIdentity
+        self,
+        topic: str,
+        partition: int,
+        columns: RecordColumns,
+        done: Callable[[int, int], None],
+        producer: ProducerIdentity,
     ) -> None:
-        """Append records, in the producer's transaction if there is one; done(error_code, base_offset)."""
+        """Append records, in the producer's transaction if there is one; done(error_code,
+        base_offset)."""
 
     def log_of(self, topic: str, number: int) -> Any:
         """The log of a partition led here, or an error code."""
 
 
 class GroupCoordinator:
-    """Groups whose partition of `__consumer_offsets` is led here. Methods raise `BrokerError` with what the client is told."""
+    """Groups whose partition of `__consumer_offsets` is led here. Methods raise `BrokerError` with
+    what the client is told."""
 
     def __init__(self, broker: CoordinatorHost) -> None:
         self._broker = broker
@@ -60,7 +76,9 @@ class GroupCoordinator:
 
     def start(self) -> None:
         """Begin: read the groups that are at home here."""
-        self._unsubscribe = self._broker.controller.subscribe(self._broker.guard.bind(self._changed, Task("forgetting topics")))
+        self._unsubscribe = self._broker.controller.subscribe(
+            self._broker.guard.bind(self._changed, Task("forgetting topics"))
+        )
         self._shards.start()
         self._retention = self._broker.repeat("retention of offsets", self._retention_wait_ms, self._expire)
 
@@ -72,13 +90,16 @@ class GroupCoordinator:
         self._shards.stop()
 
     def _changed(self, change: Change) -> None:
-        """Follow the controller. It calls in the step of the broker that asked for the change: files are for a step of our own."""
+        """Follow the controller. It calls in the step of the broker that asked for the change:
+        files are for a step of our own."""
         if isinstance(change, TopicDeleted):
             for shard in self._shards:
                 self._forget_topics_later(shard, change.topic.name)
 
     def _forget_topics_later(self, shard: Shard, topic: str) -> None:
-        self._broker.call_at(self._broker.now_ns, lambda: self._forget_topics(shard, {topic}), self._shards.owner(shard))
+        self._broker.call_at(
+            self._broker.now_ns, lambda: self._forget_topics(shard, {topic}), self._shards.owner(shard)
+        )
 
     def new_shard(self, partition: int) -> Shard:
         """A new, empty shard for a partition of `__consumer_offsets`."""
@@ -91,11 +112,17 @@ class GroupCoordinator:
     def shard_loaded(self, shard: Shard) -> None:
         """A shard's log was read: groups go on with the members that it has, and those of which
         nothing is left are forgotten."""
-        shard.groups = {group.group_id: group for group in shard.groups.values() if group.partitions() or group.record is not None}
+        shard.groups = {
+            group.group_id: group
+            for group in shard.groups.values()
+            if group.partitions() or group.record is not None
+        }
         for group in shard.groups.values():
             self._rebalancer.restore(group)
         topics = {of.topic for group in shard.groups.values() for of in group.partitions()}
-        self._forget_topics(shard, {topic for topic in topics if topic not in self._broker.controller.image.topics})
+        self._forget_topics(
+            shard, {topic for topic in topics if topic not in self._broker.controller.image.topics}
+        )
 
     def shard_dropped(self, shard: Shard) -> None:
         """The shard's groups leave this broker: clients that wait are told NOT_COORDINATOR."""
@@ -109,13 +136,16 @@ class GroupCoordinator:
             return Task(f"group {group.group_id}")
 
     def _persist(self, group: Group, record: GroupRecord, done: Callable[[int], None]) -> None:
-        """Write a generation of a group at home here; done(error code for a client, 0 if it stands)."""
+        """Write a generation of a group at home here; done(error code for a client, 0 if it
+        stands)."""
         try:
             shard = self._shards.of(group.group_id)
         except BrokerError as error:  # it is about to be dropped
             done(error.code)
             return
-        self._log.write(shard, [(GroupKey(group.group_id), record)], lambda errors: done(max(errors.values())))
+        self._log.write(
+            shard, [(GroupKey(group.group_id), record)], lambda errors: done(max(errors.values()))
+        )
 
     def _member_group(self, group_id: str) -> Group:
         """The group that a member speaks of."""
@@ -140,13 +170,20 @@ class GroupCoordinator:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group that has members needs a name")
         if not low_ms <= request.session_timeout_ms <= high_ms:
             raise BrokerError(
-                ErrorCode.INVALID_SESSION_TIMEOUT, f"session.timeout.ms is {request.session_timeout_ms}; allowed are {low_ms} to {high_ms}"
+                ErrorCode.INVALID_SESSION_TIMEOUT,
+                f"session.timeout.ms is {request.session_timeout_ms}; allowed are {low_ms} to {high_ms}",
             )
         if not request.protocol_type or not request.protocols:
-            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "a member names a protocol type and at least one protocol")
+            raise BrokerError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+                "a member names a protocol type and at least one protocol",
+            )
         shard = self._shards.of(group_id)
         if request.member_id and group_id not in shard.groups:
-            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id!r} that {request.member_id!r} could be in")
+            raise BrokerError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"there is no group {group_id!r} that {request.member_id!r} could be in",
+            )
         group = shard.group(group_id, self._broker.wall_ms)
         try:
             self._rebalancer.join(group, request, reply)
@@ -164,12 +201,14 @@ class GroupCoordinator:
         assignments: Sequence[tuple[str, bytes]],
         reply: Callable[[SyncOutcome], None],
     ) -> None:
-        """SyncGroup; `protocol` is (type, name), either None if the client does not say; `reply` is called once the leader has assigned."""
+        """SyncGroup; `protocol` is (type, name), either None if the client does not say; `reply` is
+        called once the leader has assigned."""
         group = self._member_group(group_id)
         member = self._member(group, generation, member_id, instance_id)
         if protocol[0] not in (None, group.protocol_type) or protocol[1] not in (None, group.protocol_name):
             raise BrokerError(
-                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group {group_id} has protocol {group.protocol_type}/{group.protocol_name}"
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+                f"group {group_id} has protocol {group.protocol_type}/{group.protocol_name}",
             )
         self._rebalancer.sync(group, member, assignments, reply)
 
@@ -187,7 +226,8 @@ class GroupCoordinator:
         member = group.check_member(member_id, instance_id)
         if generation != group.generation:
             raise BrokerError(
-                ErrorCode.ILLEGAL_GENERATION, f"group {group.group_id} is at generation {group.generation}, the member at {generation}"
+                ErrorCode.ILLEGAL_GENERATION,
+                f"group {group.group_id} is at generation {group.generation}, the member at {generation}",
             )
         return member
 
@@ -202,7 +242,8 @@ class GroupCoordinator:
         offsets: Mapping[TopicPartition, CommittedOffset],
         reply: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
-        """OffsetCommit; reply(partition → error code) once the offsets are written. Generation -1: not as a member."""
+        """OffsetCommit; reply(partition → error code) once the offsets are written. Generation -1:
+        not as a member."""
         shard, group = self._group_to_commit(group_id, generation)
         self._check_committer(group, generation, member_id, instance_id)
         self._commit(shard, group, offsets, reply, NO_PRODUCER)
@@ -217,9 +258,11 @@ class GroupCoordinator:
         offsets: Mapping[TopicPartition, CommittedOffset],
         reply: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
-        """TxnOffsetCommit; reply(partition → error code) once the offsets are written. They count when the transaction is committed.
+        """TxnOffsetCommit; reply(partition → error code) once the offsets are written. They count
+        when the transaction is committed.
 
-        A producer that does not say for which member it speaks (before KIP-447) is fenced by its epoch alone.
+        A producer that does not say for which member it speaks (before KIP-447) is fenced by its
+        epoch alone.
         """
         shard, group = self._group_to_commit(group_id, generation)
         if generation >= 0 or member_id or instance_id is not None:
@@ -236,7 +279,9 @@ class GroupCoordinator:
     def _group_to_commit(self, group_id: str, generation: int) -> tuple[Shard, Group]:
         shard = self._shards.of(group_id)
         if group_id not in shard.groups and generation >= 0:
-            raise BrokerError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {group_id!r} with a generation {generation}")
+            raise BrokerError(
+                ErrorCode.ILLEGAL_GENERATION, f"there is no group {group_id!r} with a generation {generation}"
+            )
         return shard, shard.group(group_id, self._broker.wall_ms)
 
     def _commit(
@@ -248,15 +293,23 @@ class GroupCoordinator:
         producer: ProducerIdentity,
     ) -> None:
         limit_bytes = self._broker.settings["offset.metadata.max.bytes"]
-        errors = {of: ErrorCode.OFFSET_METADATA_TOO_LARGE for of, one in offsets.items() if len(one.metadata.encode()) > limit_bytes}
-        entries: list[Entry] = [(OffsetKey(group.group_id, of), one) for of, one in offsets.items() if of not in errors]
+        errors = {
+            of: ErrorCode.OFFSET_METADATA_TOO_LARGE
+            for of, one in offsets.items()
+            if len(one.metadata.encode()) > limit_bytes
+        }
+        entries: list[Entry] = [
+            (OffsetKey(group.group_id, of), one) for of, one in offsets.items() if of not in errors
+        ]
 
         def written(by_key: dict[Key, int]) -> None:
             reply(errors | _by_partition(by_key))
 
         self._log.write(shard, entries, written, producer)
 
-    def _check_committer(self, group: Group, generation: int, member_id: str, instance_id: str | None) -> None:
+    def _check_committer(
+        self, group: Group, generation: int, member_id: str, instance_id: str | None
+    ) -> None:
         if generation == _ANY_GENERATION and group.state is GroupState.EMPTY:
             return
         member = self._member(group, generation, member_id, instance_id)
@@ -265,25 +318,40 @@ class GroupCoordinator:
             raise BrokerError(error, f"group {group.group_id} is {group.state.value}")
         self._rebalancer.touch(group, member)
 
-    def fetch(self, group_id: str, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, CommittedOffset | None]:
-        """OffsetFetch: committed offsets by partition, None where there is none; `partitions` None: all that there are."""
+    def fetch(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        """OffsetFetch: committed offsets by partition, None where there is none; `partitions` None:
+        all that there are."""
         group = self._shards.of(group_id).groups.get(group_id)
         offsets = group.offsets if group is not None else {}
         return {of: offsets.get(of) for of in (offsets if partitions is None else partitions)}
 
     def unstable(self, group_id: str) -> frozenset[TopicPartition]:
-        """Partitions of which an open transaction commits an offset: readers who require stable ones come again (KIP-447)."""
+        """Partitions of which an open transaction commits an offset: readers who require stable
+        ones come again (KIP-447)."""
         group = self._shards.of(group_id).groups.get(group_id)
-        return frozenset(of for offsets in (group.transactional.values() if group is not None else ()) for of in offsets)
+        return frozenset(
+            of for offsets in (group.transactional.values() if group is not None else ()) for of in offsets
+        )
 
     def delete_offsets(
-        self, group_id: str, partitions: Sequence[TopicPartition], reply: Callable[[dict[TopicPartition, int]], None]
+        self,
+        group_id: str,
+        partitions: Sequence[TopicPartition],
+        reply: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
-        """OffsetDelete; reply(partition → error code). While the group has members, only of topics that none of them reads."""
+        """OffsetDelete; reply(partition → error code). While the group has members, only of topics
+        that none of them reads."""
         shard, group = self._existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL:
-            raise BrokerError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members, and does not say what they read")
-        errors = {of: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.subscribes(of.topic) else ErrorCode.NONE for of in partitions}
+            raise BrokerError(
+                ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members, and does not say what they read"
+            )
+        errors = {
+            of: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.subscribes(of.topic) else ErrorCode.NONE
+            for of in partitions
+        }
 
         def written(by_key: dict[Key, int]) -> None:
             reply(errors | _by_partition(by_key))
@@ -319,11 +387,14 @@ class GroupCoordinator:
             group.state = GroupState.DEAD
 
     def _forget_topics(self, shard: Shard, topics: set[str]) -> None:
-        """Topics are gone: so are their offsets, or a new topic of the same name would be read from the old one's position."""
+        """Topics are gone: so are their offsets, or a new topic of the same name would be read from
+        the old one's position."""
         if not topics or not self._shards.holds(shard) or not shard.loaded:
             return
         entries = [
-            entry for group in shard.groups.values() for entry in tombstones(group, [of for of in group.partitions() if of.topic in topics])
+            entry
+            for group in shard.groups.values()
+            for entry in tombstones(group, [of for of in group.partitions() if of.topic in topics])
         ]
         self._log.write(shard, entries, lambda _errors: None)
 
@@ -350,7 +421,9 @@ class GroupCoordinator:
         retention_ms = self._broker.settings["offsets.retention.minutes"] * _MS_PER_MINUTE
         groups = list(shard.groups.values())
         entries = [entry for group in groups for entry in self._past(group, retention_ms)]
-        entries = [entry for entry in entries if entry[0] not in shard.in_flight]  # a commit under way is news of it
+        entries = [
+            entry for entry in entries if entry[0] not in shard.in_flight
+        ]  # a commit under way is news of it
 
         def written(_errors: dict[Key, int]) -> None:
             for group in groups:

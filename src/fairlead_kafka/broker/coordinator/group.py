@@ -20,14 +20,16 @@ CONSUMER_PROTOCOL = "consumer"
 
 
 def member_id_of(name: str, unique: str) -> str:
-    """A member's id: its client's or instance's name, as far as there is room, and what makes it unique. A record can hold all of it."""
+    """A member's id: its client's or instance's name, as far as there is room, and what makes it
+    unique. A record can hold all of it."""
     room_bytes = STRING_MAX_BYTES - len(unique) - 1
     return f"{name.encode()[:room_bytes].decode(errors='ignore')}-{unique}"
 
 
 @dataclass(slots=True)
 class JoinRequest:
-    """A JoinGroup. `asks_for_id`: the client knows MEMBER_ID_REQUIRED (v4); `can_skip`: it knows skip_assignment (v9)."""
+    """A JoinGroup. `asks_for_id`: the client knows MEMBER_ID_REQUIRED (v4); `can_skip`: it knows
+    skip_assignment (v9)."""
 
     member_id: str
     instance_id: str | None
@@ -67,7 +69,8 @@ class SyncOutcome:
 
 @dataclass(slots=True)
 class Member:
-    """One member. `protocols` in its order of preference; `join_reply` and `sync_reply` are set while it waits for an answer."""
+    """One member. `protocols` in its order of preference; `join_reply` and `sync_reply` are set
+    while it waits for an answer."""
 
     member_id: str
     instance_id: str | None
@@ -90,7 +93,10 @@ class Member:
     def take_over(self, request: JoinRequest) -> None:
         """Take over what the member says of itself in a join."""
         self.client_id, self.client_host = request.client_id, request.client_host
-        self.session_timeout_ms, self.rebalance_timeout_ms = request.session_timeout_ms, request.rebalance_timeout_ms
+        self.session_timeout_ms, self.rebalance_timeout_ms = (
+            request.session_timeout_ms,
+            request.rebalance_timeout_ms,
+        )
         self.protocols = request.protocols
 
     def metadata(self, protocol: str) -> bytes:
@@ -110,7 +116,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """A committed position. `position` is the record's offset in the partition of `__consumer_offsets`."""
+    """A committed position. `position` is the record's offset in the partition of
+    `__consumer_offsets`."""
 
     offset: int
     leader_epoch: int
@@ -141,7 +148,8 @@ class Group:
     """A member was added since that wait began: it waits once more."""
     offsets: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     transactional: dict[int, dict[TopicPartition, CommittedOffset]] = field(default_factory=dict)
-    """Producer id → what its open transaction commits: counts once it is committed, and is dropped if it is aborted."""
+    """Producer id → what its open transaction commits: counts once it is committed, and is dropped
+    if it is aborted."""
     record: GroupRecord | None = None
     """The generation that the log has; None: the log knows offsets of the group at most."""
     record_position: int = -1
@@ -149,7 +157,8 @@ class Group:
     persisting: int = -1
     """The generation whose assignment is under way to the log."""
     pending_writes: int = 0
-    """Commits and deletions under way to the log: the group must not be forgotten before they are done."""
+    """Commits and deletions under way to the log: the group must not be forgotten before they are
+    done."""
     quiet_since_ms: int = 0
     """Time when the group lost its last member: retention of offsets counts from here, or from
     their commit if that was later."""
@@ -169,9 +178,11 @@ class Group:
             self.leader_id = member.member_id
 
     def replace(self, old_id: str, member: Member) -> None:
-        """Put `member` in the place of another one of its instance id, and at the head of the group if that one led."""
+        """Put `member` in the place of another one of its instance id, and at the head of the group
+        if that one led."""
         self.members = {
-            (member.member_id if key == old_id else key): (member if key == old_id else one) for key, one in self.members.items()
+            (member.member_id if key == old_id else key): (member if key == old_id else one)
+            for key, one in self.members.items()
         }
         if member.instance_id is not None:
             self.static[member.instance_id] = member.member_id
@@ -193,11 +204,16 @@ class Group:
 
     def candidate_protocols(self, without: str = "") -> set[str]:
         """The protocols that all members, except `without`, offer."""
-        offers = [{name for name, _ in member.protocols} for member in self.members.values() if member.member_id != without]
+        offers = [
+            {name for name, _ in member.protocols}
+            for member in self.members.values()
+            if member.member_id != without
+        ]
         return set.intersection(*offers) if offers else set()
 
     def accepts(self, member_id: str, protocol_type: str, protocols: Iterable[tuple[str, bytes]]) -> bool:
-        """True if a member with these protocols can be in the group: it shares type and a protocol with all others."""
+        """True if a member with these protocols can be in the group: it shares type and a protocol
+        with all others."""
         names = {name for name, _ in protocols}
         others = [other for other in self.members if other != member_id]
         if not others:
@@ -205,7 +221,8 @@ class Group:
         return protocol_type == self.protocol_type and bool(names & self.candidate_protocols(member_id))
 
     def elected_protocol(self) -> str:
-        """The protocol that most members prefer among those all offer; of equals, the one voted for first."""
+        """The protocol that most members prefer among those all offer; of equals, the one voted for
+        first."""
         candidates = self.candidate_protocols()
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -214,13 +231,20 @@ class Group:
         return max(votes, key=lambda name: votes[name])
 
     def check_member(self, member_id: str, instance_id: str | None) -> Member:
-        """The member who speaks. BrokerError: FENCED_INSTANCE_ID if another took its instance id, UNKNOWN_MEMBER_ID."""
+        """The member who speaks. BrokerError: FENCED_INSTANCE_ID if another took its instance id,
+        UNKNOWN_MEMBER_ID."""
         if instance_id is not None:
             owner = self.static.get(instance_id)
             if owner is None:
-                raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id}: no member has the instance id {instance_id!r}")
+                raise BrokerError(
+                    ErrorCode.UNKNOWN_MEMBER_ID,
+                    f"group {self.group_id}: no member has the instance id {instance_id!r}",
+                )
             if owner != member_id:
-                raise BrokerError(ErrorCode.FENCED_INSTANCE_ID, f"group {self.group_id}: {instance_id!r} is now another member's")
+                raise BrokerError(
+                    ErrorCode.FENCED_INSTANCE_ID,
+                    f"group {self.group_id}: {instance_id!r} is now another member's",
+                )
         member = self.members.get(member_id)
         if member is None:
             raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id}: no member {member_id!r}")
@@ -240,27 +264,63 @@ class Group:
     def check(self) -> None:
         """Indexes and counters are those of the members; CheckFailed if not."""
         what = f"group {self.group_id!r} ({self.state.value})"
-        same(f"{what}: ids of members", list(self.members), [member.member_id for member in self.members.values()])
-        static = {one.instance_id: one.member_id for one in self.members.values() if one.instance_id is not None}
+        same(
+            f"{what}: ids of members",
+            list(self.members),
+            [member.member_id for member in self.members.values()],
+        )
+        static = {
+            one.instance_id: one.member_id for one in self.members.values() if one.instance_id is not None
+        }
         same(f"{what}: static members", self.static, static)
-        holds(f"{what}: led by {self.leader_id!r}, who is no member", self.leader_id in self.members or self.leader_id is None)
-        holds(f"{what}: {len(self.members)} members", not self.members or self.state not in (GroupState.EMPTY, GroupState.DEAD))
+        holds(
+            f"{what}: led by {self.leader_id!r}, who is no member",
+            self.leader_id in self.members or self.leader_id is None,
+        )
+        holds(
+            f"{what}: {len(self.members)} members",
+            not self.members or self.state not in (GroupState.EMPTY, GroupState.DEAD),
+        )
         settled = self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE)
-        holds(f"{what}: without a leader or a protocol", not settled or (self.leader_id is not None and self.protocol_name is not None))
+        holds(
+            f"{what}: without a leader or a protocol",
+            not settled or (self.leader_id is not None and self.protocol_name is not None),
+        )
         timed = self.rebalance_timer is not None and self.rebalance_timer.pending
-        holds(f"{what}: nothing ends its rebalance", timed or self.state is not GroupState.PREPARING_REBALANCE)
-        holds(f"{what}: an id was given out without a timer", all(timer.pending for timer in self.pending.values()))
+        holds(
+            f"{what}: nothing ends its rebalance", timed or self.state is not GroupState.PREPARING_REBALANCE
+        )
+        holds(
+            f"{what}: an id was given out without a timer",
+            all(timer.pending for timer in self.pending.values()),
+        )
         for member in self.members.values():
-            watched = member.timer is not None and member.timer.pending and member.timer.deadline_ns <= member.deadline_ns
+            watched = (
+                member.timer is not None
+                and member.timer.pending
+                and member.timer.deadline_ns <= member.deadline_ns
+            )
             holds(f"{what}: nobody watches over member {member.member_id!r}", watched)
-            holds(f"{what}: {member.member_id!r} waits for a join that is over", member.join_reply is None or not settled)
+            holds(
+                f"{what}: {member.member_id!r} waits for a join that is over",
+                member.join_reply is None or not settled,
+            )
             waits = member.sync_reply is not None
-            holds(f"{what}: {member.member_id!r} waits for no sync", not waits or self.state is GroupState.COMPLETING_REBALANCE)
+            holds(
+                f"{what}: {member.member_id!r} waits for no sync",
+                not waits or self.state is GroupState.COMPLETING_REBALANCE,
+            )
 
     def forgettable(self) -> bool:
         """True if the group may be forgotten: nothing would be lost with it."""
         idle = self.state in (GroupState.EMPTY, GroupState.DEAD) and not self.members and not self.pending
-        return idle and self.record is None and not self.offsets and not self.transactional and not self.pending_writes
+        return (
+            idle
+            and self.record is None
+            and not self.offsets
+            and not self.transactional
+            and not self.pending_writes
+        )
 
     def generation_record(self, assignments: Mapping[str, bytes], since_ms: int) -> GroupRecord:
         """This generation, with each member's assignment, as the log is to have it."""
@@ -278,7 +338,9 @@ class Group:
             )
             for member in self.members.values()
         ]
-        return GroupRecord(self.protocol_type or "", self.generation, protocol, self.leader_id, since_ms, tuple(members))
+        return GroupRecord(
+            self.protocol_type or "", self.generation, protocol, self.leader_id, since_ms, tuple(members)
+        )
 
     def restore(self) -> None:
         """Restore a group that was just read from its record: stable with its members, or empty."""
@@ -310,7 +372,9 @@ class Group:
 
     def partitions(self) -> list[TopicPartition]:
         """Every partition with an offset, one in a transaction included."""
-        return list(dict.fromkeys([*self.offsets, *(of for offsets in self.transactional.values() for of in offsets)]))
+        return list(
+            dict.fromkeys([*self.offsets, *(of for offsets in self.transactional.values() for of in offsets)])
+        )
 
     def unstable(self, of: TopicPartition) -> bool:
         """True if an open transaction commits an offset of this partition."""
@@ -318,7 +382,8 @@ class Group:
 
 
 def topics_of_subscription(metadata: bytes) -> list[str] | None:
-    """The topics in a consumer's join metadata (`ConsumerProtocolSubscription`: int16 version, array of strings, ...); None if garbled."""
+    """The topics in a consumer's join metadata (`ConsumerProtocolSubscription`: int16 version,
+    array of strings, ...); None if garbled."""
     try:
         _, count = struct.unpack_from(">hi", metadata, 0)
         position, topics = 6, []

@@ -1,13 +1,12 @@
-"""Groups as records of `__consumer_offsets`, in Kafka's own format: who coordinates a group next finds its members there.
+"""Groups as records of `__consumer_offsets`, in Kafka's own format: who coordinates a group next
+finds its members there.
 
-| | version | fields |
-|---|---|---|
-| key (`GroupMetadataKey`) | 2 | group: string with an int16 length |
-| value (`GroupMetadataValue`) | 0-3 | protocol type: string; generation: int32; protocol, leader: nullable strings; |
-| | 2 on | time of the state: int64; |
-| | | members: array of (member id: string; from 3 on instance id: nullable string; client id, client host: strings; |
-| | 1 on | rebalance time-out: int32; |
-| | | session time-out: int32; metadata, assignment: bytes with an int32 length) |
+| | version | fields | |---|---|---| | key (`GroupMetadataKey`) | 2 | group: string with an int16
+length | | value (`GroupMetadataValue`) | 0-3 | protocol type: string; generation: int32; protocol,
+leader: nullable strings; | | | 2 on | time of the state: int64; | | | | members: array of (member
+id: string; from 3 on instance id: nullable string; client id, client host: strings; | | | 1 on |
+rebalance time-out: int32; | | | | session time-out: int32; metadata, assignment: bytes with an
+int32 length) |
 
 Value 3 is written, as Kafka does; all are read. A null value takes the group back.
 """
@@ -47,7 +46,8 @@ class MemberRecord(NamedTuple):
 
 
 class GroupRecord(NamedTuple):
-    """One generation of a group, assigned; without members the group is empty since `since_ms` (-1: not told)."""
+    """One generation of a group, assigned; without members the group is empty since `since_ms` (-1:
+    not told)."""
 
     protocol_type: str
     generation: int
@@ -73,9 +73,19 @@ def encode_group_value(record: GroupRecord) -> bytes:
         struct.pack(">qi", record.since_ms, len(record.members)),
     ]
     for member in record.members:
-        parts += [_string(member.member_id), _string(member.instance_id), _string(member.client_id), _string(member.client_host)]
+        parts += [
+            _string(member.member_id),
+            _string(member.instance_id),
+            _string(member.client_id),
+            _string(member.client_host),
+        ]
         parts.append(struct.pack(">ii", member.rebalance_timeout_ms, member.session_timeout_ms))
-        parts += [struct.pack(">i", len(member.metadata)), member.metadata, struct.pack(">i", len(member.assignment)), member.assignment]
+        parts += [
+            struct.pack(">i", len(member.metadata)),
+            member.metadata,
+            struct.pack(">i", len(member.assignment)),
+            member.assignment,
+        ]
     return b"".join(parts)
 
 

@@ -1,4 +1,5 @@
-"""Committed offsets as records of `__consumer_offsets`, in Kafka's own format, so that Kafka's tools can read them.
+"""Committed offsets as records of `__consumer_offsets`, in Kafka's own format, so that Kafka's
+tools can read them.
 
 | | version | fields |
 |---|---|---|
@@ -8,7 +9,8 @@
 | | 2 | as 0 |
 | | 3 | offset: int64, leader epoch: int32, metadata: string, commit time: int64 |
 
-Key 1 and value 3 are written; all are read. Key 2 is a group's (`group_records`). A null value takes the offset back.
+Key 1 and value 3 are written; all are read. Key 2 is a group's (`group_records`). A null value
+takes the offset back.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ class OffsetKey(NamedTuple):
 def encode_key(key: OffsetKey) -> bytes:
     """An `OffsetCommitKey`."""
     return (
-        struct.pack(">h", _KEY_VERSION) + _string(key.group_id) + _string(key.partition.topic) + struct.pack(">i", key.partition.partition)
+        struct.pack(">h", _KEY_VERSION)
+        + _string(key.group_id)
+        + _string(key.partition.topic)
+        + struct.pack(">i", key.partition.partition)
     )
 
 
@@ -59,11 +64,14 @@ def decode_key(data: bytes) -> OffsetKey | None:
 
 
 def decode_value(data: bytes, position: int) -> CommittedOffset:
-    """The value of the record at offset `position`. DecodeError for garbage or a version that is not known."""
+    """The value of the record at offset `position`. DecodeError for garbage or a version that is
+    not known."""
     try:
         version, offset = struct.unpack_from(">hq", data, 0)
         if not 0 <= version <= _VALUE_VERSION:
-            raise DecodeError(f"a committed offset of version {version}; this release reads up to {_VALUE_VERSION}", 0)
+            raise DecodeError(
+                f"a committed offset of version {version}; this release reads up to {_VALUE_VERSION}", 0
+            )
         leader_epoch, place = NO_LEADER_EPOCH, 10
         if version >= _VALUE_VERSION:
             (leader_epoch,) = struct.unpack_from(">i", data, place)

@@ -1,7 +1,8 @@
 """Membership: how a group goes from one generation to the next (Kafka's classic group protocol).
 
-All functions of `Rebalancer` work on one group at a time and run inside the broker's step. What waits (a join until the others
-have joined, a sync until the leader has assigned) is a reply function kept in the member; what ends by itself is a timer.
+All functions of `Rebalancer` work on one group at a time and run inside the broker's step. What
+waits (a join until the others have joined, a sync until the leader has assigned) is a reply
+function kept in the member; what ends by itself is a timer.
 """
 
 from __future__ import annotations
@@ -14,14 +15,23 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.coordinator.answers import Answers
 from fairlead_kafka.broker.coordinator.attendance import Attendance, AttendanceHost, OwnerOf
-from fairlead_kafka.broker.coordinator.group import CONSUMER_PROTOCOL, Group, JoinOutcome, JoinRequest, Member, SyncOutcome, member_id_of
+from fairlead_kafka.broker.coordinator.group import (
+    CONSUMER_PROTOCOL,
+    Group,
+    JoinOutcome,
+    JoinRequest,
+    Member,
+    SyncOutcome,
+    member_id_of,
+)
 from fairlead_kafka.broker.coordinator.group_records import GroupRecord
 from fairlead_kafka.broker.coordinator.states import HEARTBEAT_ERRORS, SYNC_ERRORS, GroupState
 from fairlead_kafka.broker.timers import Timer
 from fairlead_kafka.core.machine import Rng
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
-"""A member that has never been answered is given up after this long (Kafka's `NewMemberJoinTimeoutMs`)."""
+"""A member that has never been answered is given up after this long (Kafka's
+`NewMemberJoinTimeoutMs`)."""
 
 
 class RebalancerHost(AttendanceHost, Protocol):
@@ -33,7 +43,8 @@ class RebalancerHost(AttendanceHost, Protocol):
 
 
 Persist = Callable[[Group, GroupRecord, Callable[[int], None]], None]
-"""persist(group, record, done) writes a generation to the log; done(error code for a client, 0 if it stands)."""
+"""persist(group, record, done) writes a generation to the log; done(error code for a client, 0 if
+it stands)."""
 
 
 class Rebalancer:
@@ -49,9 +60,13 @@ class Rebalancer:
     # --- Join
 
     def join(self, group: Group, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
-        """Take a member in, or in again; answered when the next generation stands, or at once with an error."""
+        """Take a member in, or in again; answered when the next generation stands, or at once with
+        an error."""
         if not group.accepts(request.member_id, request.protocol_type, request.protocols):
-            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group {group.group_id}: no protocol in common with all members")
+            raise BrokerError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+                f"group {group.group_id}: no protocol in common with all members",
+            )
         with self._answers.turn():
             if not request.member_id:
                 self._join_unknown(group, request, reply)
@@ -65,7 +80,9 @@ class Rebalancer:
         self._check_room(group)
         member_id = self._new_member_id(request)
         if request.asks_for_id and request.instance_id is None:
-            group.pending[member_id] = self._later(group, request.session_timeout_ms, lambda: self._pending_expired(group, member_id))
+            group.pending[member_id] = self._later(
+                group, request.session_timeout_ms, lambda: self._pending_expired(group, member_id)
+            )
             self._answers.give(reply, JoinOutcome(ErrorCode.MEMBER_ID_REQUIRED, member_id))
             return
         self._add_member(group, member_id, request, reply)
@@ -79,7 +96,9 @@ class Rebalancer:
         member = group.check_member(request.member_id, request.instance_id)
         same = member.protocols == request.protocols
         leads = group.leader_id == member.member_id
-        settled = same and (group.state is GroupState.COMPLETING_REBALANCE or (group.state is GroupState.STABLE and not leads))
+        settled = same and (
+            group.state is GroupState.COMPLETING_REBALANCE or (group.state is GroupState.STABLE and not leads)
+        )
         member.take_over(request)
         if settled:  # a repeated join: it missed the answer, and nothing has changed since
             self.touch(group, member)
@@ -89,18 +108,25 @@ class Rebalancer:
         self._prepare(group)
 
     def _check_room(self, group: Group) -> None:
-        """GROUP_MAX_SIZE_REACHED for one more than may be; in a rebalance those count who have joined it, as in Kafka."""
+        """GROUP_MAX_SIZE_REACHED for one more than may be; in a rebalance those count who have
+        joined it, as in Kafka."""
         rebalancing = group.state is GroupState.PREPARING_REBALANCE
-        count = sum(1 for member in group.members.values() if member.join_reply is not None or not rebalancing)
+        count = sum(
+            1 for member in group.members.values() if member.join_reply is not None or not rebalancing
+        )
         if count >= self._host.settings["group.max.size"]:
-            raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"group {group.group_id} has group.max.size members")
+            raise BrokerError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED, f"group {group.group_id} has group.max.size members"
+            )
 
     def _new_member_id(self, request: JoinRequest) -> str:
         digits = "".join(f"{self._host.rng.randrange(1 << 32):08x}" for _ in range(4))
         unique = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
         return member_id_of(request.client_id if request.instance_id is None else request.instance_id, unique)
 
-    def _add_member(self, group: Group, member_id: str, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
+    def _add_member(
+        self, group: Group, member_id: str, request: JoinRequest, reply: Callable[[JoinOutcome], None]
+    ) -> None:
         member = Member(
             member_id,
             request.instance_id,
@@ -118,7 +144,9 @@ class Rebalancer:
         self._attendance.expect(group, member, NEW_MEMBER_TIMEOUT_MS)
         self._prepare(group)
 
-    def _replace_static(self, group: Group, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
+    def _replace_static(
+        self, group: Group, request: JoinRequest, reply: Callable[[JoinOutcome], None]
+    ) -> None:
         """Replace a static member whose process restarted (KIP-345); the old id is fenced."""
         assert request.instance_id is not None
         old_id = group.static[request.instance_id]
@@ -141,16 +169,26 @@ class Rebalancer:
         )
         group.replace(old_id, member)
         unchanged = group.state is GroupState.STABLE and group.elected_protocol() == group.protocol_name
-        if unchanged and group.protocol_type == CONSUMER_PROTOCOL and topics is not None and topics == member.subscribed_topics():
+        if (
+            unchanged
+            and group.protocol_type == CONSUMER_PROTOCOL
+            and topics is not None
+            and topics == member.subscribed_topics()
+        ):
             member.new = False
             self.touch(group, member)
             outcome = self._joined(group, member)
             if led and not request.can_skip:
-                outcome.leader_id, outcome.members = old_id, []  # so that it does not assign: the assignment stands
+                outcome.leader_id, outcome.members = (
+                    old_id,
+                    [],
+                )  # so that it does not assign: the assignment stands
             outcome.skip_assignment = led and request.can_skip
             written = self._answers.within
             self._persist(
-                group, self._record(group), lambda error: written(lambda: self._replaced(group, old, member, error, reply, outcome))()
+                group,
+                self._record(group),
+                lambda error: written(lambda: self._replaced(group, old, member, error, reply, outcome))(),
             )
             return
         self._await_join(member, reply)
@@ -158,9 +196,16 @@ class Rebalancer:
         self._prepare(group)
 
     def _replaced(
-        self, group: Group, old: Member, member: Member, error: int, reply: Callable[[JoinOutcome], None], outcome: JoinOutcome
+        self,
+        group: Group,
+        old: Member,
+        member: Member,
+        error: int,
+        reply: Callable[[JoinOutcome], None],
+        outcome: JoinOutcome,
     ) -> None:
-        """A static member's new process is in the log, or could not be: then the old one is in its place again, as in Kafka."""
+        """A static member's new process is in the log, or could not be: then the old one is in its
+        place again, as in Kafka."""
         if error and group.members.get(member.member_id) is member:
             if member.timer is not None:
                 member.timer.cancel()
@@ -170,7 +215,9 @@ class Rebalancer:
         self._answers.give(reply, JoinOutcome(error, "") if error else outcome)
 
     def _await_join(self, member: Member, reply: Callable[[JoinOutcome], None]) -> None:
-        if member.join_reply is not None:  # the member lost its connection and asks again: only the last question counts
+        if (
+            member.join_reply is not None
+        ):  # the member lost its connection and asks again: only the last question counts
             self._answers.give(member.join_reply, JoinOutcome(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id))
         member.join_reply = reply
 
@@ -179,9 +226,18 @@ class Rebalancer:
         assert group.leader_id is not None
         members = []
         if member.member_id == group.leader_id:
-            members = [(one.member_id, one.instance_id, one.metadata(group.protocol_name)) for one in group.members.values()]
+            members = [
+                (one.member_id, one.instance_id, one.metadata(group.protocol_name))
+                for one in group.members.values()
+            ]
         return JoinOutcome(
-            ErrorCode.NONE, member.member_id, group.generation, group.protocol_type, group.protocol_name, group.leader_id, members=members
+            ErrorCode.NONE,
+            member.member_id,
+            group.generation,
+            group.protocol_type,
+            group.protocol_name,
+            group.leader_id,
+            members=members,
         )
 
     # --- Rebalance
@@ -206,7 +262,8 @@ class Rebalancer:
         self._complete_if_all_joined(group)
 
     def _await_more(self, group: Group, remaining_ms: int) -> None:
-        """A new group gives others time to come, once more each time one did, up to its rebalance time-out (KIP-134)."""
+        """A new group gives others time to come, once more each time one did, up to its rebalance
+        time-out (KIP-134)."""
         wait_ms = min(self._host.settings["group.initial.rebalance.delay.ms"], remaining_ms)
         group.delayed, group.grew = True, False
 
@@ -219,13 +276,18 @@ class Rebalancer:
         self._set_rebalance_timer(group, wait_ms, over)
 
     def _complete_if_all_joined(self, group: Group) -> None:
-        if group.state is not GroupState.PREPARING_REBALANCE or group.pending or (group.delayed and group.members):
+        if (
+            group.state is not GroupState.PREPARING_REBALANCE
+            or group.pending
+            or (group.delayed and group.members)
+        ):
             return
         if all(member.join_reply is not None for member in group.members.values()):
             self._complete_join(group)
 
     def _complete_join(self, group: Group) -> None:
-        """Go on with those who have joined; static members may be late until their session ends (KIP-345)."""
+        """Go on with those who have joined; static members may be late until their session ends
+        (KIP-345)."""
         late = [member for member in group.members.values() if member.join_reply is None]
         for member in late:
             if member.instance_id is None:
@@ -256,7 +318,9 @@ class Rebalancer:
         group.enter(GroupState.EMPTY)
         group.protocol_name, group.leader_id = None, None
         group.quiet_since_ms = self._host.wall_ms
-        self._persist(group, self._record(group), lambda _error: None)  # if it fails, who reads the log drops the members in time
+        self._persist(
+            group, self._record(group), lambda _error: None
+        )  # if it fails, who reads the log drops the members in time
 
     def _sync_overdue(self, group: Group) -> None:
         """Drop the members that have joined and never asked for their assignment."""
@@ -276,14 +340,21 @@ class Rebalancer:
         assignments: Sequence[tuple[str, bytes]],
         reply: Callable[[SyncOutcome], None],
     ) -> None:
-        """A member of this generation asks for its assignment; the leader brings everyone's (member id, assignment)."""
+        """A member of this generation asks for its assignment; the leader brings everyone's (member
+        id, assignment)."""
         error = SYNC_ERRORS[group.state]
         if error:
             raise BrokerError(error, f"group {group.group_id} is {group.state.value}")
         with self._answers.turn():
             self._sync(group, member, assignments, reply)
 
-    def _sync(self, group: Group, member: Member, assignments: Sequence[tuple[str, bytes]], reply: Callable[[SyncOutcome], None]) -> None:
+    def _sync(
+        self,
+        group: Group,
+        member: Member,
+        assignments: Sequence[tuple[str, bytes]],
+        reply: Callable[[SyncOutcome], None],
+    ) -> None:
         member.synced = True
         self.touch(group, member)
         if group.state is GroupState.STABLE:
@@ -298,10 +369,16 @@ class Rebalancer:
         assigned = dict(assignments)
         record = group.generation_record(assigned, self._host.wall_ms)
         self._persist(
-            group, record, lambda error: self._answers.within(lambda: self._assigned_written(group, generation, assigned, error))()
+            group,
+            record,
+            lambda error: self._answers.within(
+                lambda: self._assigned_written(group, generation, assigned, error)
+            )(),
         )
 
-    def _assigned_written(self, group: Group, generation: int, assigned: Mapping[str, bytes], error: int) -> None:
+    def _assigned_written(
+        self, group: Group, generation: int, assigned: Mapping[str, bytes], error: int
+    ) -> None:
         """The assignment is written, or on error all rebalance. Nothing if the group moved on."""
         if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
             return
@@ -321,7 +398,8 @@ class Rebalancer:
         return HEARTBEAT_ERRORS[group.state]
 
     def leave(self, group: Group, member_id: str, instance_id: str | None) -> None:
-        """A member goes. A static one may be named by its instance id alone. BrokerError if there is no such member."""
+        """A member goes. A static one may be named by its instance id alone. BrokerError if there
+        is no such member."""
         with self._answers.turn():
             if member_id in group.pending and instance_id is None:
                 group.pending.pop(member_id).cancel()
@@ -332,7 +410,8 @@ class Rebalancer:
             self._gone(group, group.check_member(member_id, instance_id))
 
     def restore(self, group: Group) -> None:
-        """A group that was just read goes on where the log has it; each member has a session's time to be heard of."""
+        """A group that was just read goes on where the log has it; each member has a session's time
+        to be heard of."""
         group.restore()
         for member in group.members.values():
             self.touch(group, member)

@@ -1,7 +1,9 @@
-"""One partition of `__consumer_offsets` in memory: its groups with their offsets, as the fold of its records (`apply`, `replay`).
+"""One partition of `__consumer_offsets` in memory: its groups with their offsets, as the fold of
+its records (`apply`, `replay`).
 
-An offset committed in a transaction (KIP-98) is kept aside with its group until the transaction's marker comes: then it counts, unless a
-later record has overtaken it, or is dropped. Replay sees the same batches and markers in the same order as life did.
+An offset committed in a transaction (KIP-98) is kept aside with its group until the transaction's
+marker comes: then it counts, unless a later record has overtaken it, or is dropped. Replay sees the
+same batches and markers in the same order as life did.
 
 A group's own record only says from where its next coordinator goes on: in life members are what
 they are, and the record follows.
@@ -16,7 +18,12 @@ from dataclasses import dataclass, field, replace
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.broker.coordinator.group import CommittedOffset, Group
-from fairlead_kafka.broker.coordinator.group_records import GroupKey, GroupRecord, decode_group_key, decode_group_value
+from fairlead_kafka.broker.coordinator.group_records import (
+    GroupKey,
+    GroupRecord,
+    decode_group_key,
+    decode_group_value,
+)
 from fairlead_kafka.broker.coordinator.offset_records import OffsetKey, decode_key, decode_value
 from fairlead_kafka.records import BatchHeader, decode, end_marker, scan
 
@@ -62,7 +69,8 @@ class Shard:
 
 
 def apply(shard: Shard, key: Key, value: Value | None, position: int, producer_id: int = -1) -> None:
-    """Take the record at offset `position` into memory. Records come in the log's order, live and on replay."""
+    """Take the record at offset `position` into memory. Records come in the log's order, live and
+    on replay."""
     group = shard.groups.get(key.group_id)
     if group is None:
         if value is None:
@@ -76,7 +84,14 @@ def apply(shard: Shard, key: Key, value: Value | None, position: int, producer_i
         _apply_offset(shard, group, key, value, position, producer_id)
 
 
-def _apply_offset(shard: Shard, group: Group, key: OffsetKey, committed: CommittedOffset | None, position: int, producer_id: int) -> None:
+def _apply_offset(
+    shard: Shard,
+    group: Group,
+    key: OffsetKey,
+    committed: CommittedOffset | None,
+    position: int,
+    producer_id: int,
+) -> None:
     if committed is None:
         group.offsets.pop(key.partition, None)
         for offsets in group.transactional.values():
@@ -101,7 +116,8 @@ def apply_end(shard: Shard, producer_id: int, committed: bool) -> None:
 
 
 def replay(shard: Shard, batches: bytes, from_offset: int) -> None:
-    """Take batches of the log into memory. Records that are not Kafka's are passed over: they are not ours."""
+    """Take batches of the log into memory. Records that are not Kafka's are passed over: they are
+    not ours."""
     view = memoryview(batches)
     for header, start, stop in _runs(scan(batches)):
         if header.control:
@@ -109,11 +125,14 @@ def replay(shard: Shard, batches: bytes, from_offset: int) -> None:
             if marker is not None:
                 apply_end(shard, header.producer_id, marker.committed)
         else:
-            _replay_records(shard, view[start:stop], from_offset, header.producer_id if header.transactional else -1)
+            _replay_records(
+                shard, view[start:stop], from_offset, header.producer_id if header.transactional else -1
+            )
 
 
 def _runs(headers: Sequence[BatchHeader]) -> Iterable[tuple[BatchHeader, int, int]]:
-    """(header, start, stop) of each batch that belongs to a transaction, and of each run of others, which are read in one go."""
+    """(header, start, stop) of each batch that belongs to a transaction, and of each run of others,
+    which are read in one go."""
     first: BatchHeader | None = None
     stop = 0
     for header in headers:
@@ -133,7 +152,9 @@ def _runs(headers: Sequence[BatchHeader]) -> Iterable[tuple[BatchHeader, int, in
 def _replay_records(shard: Shard, batches: memoryview, from_offset: int, producer_id: int) -> None:
     records = decode(batches, from_offset=from_offset, want_headers=False)
     keys = records.keys.to_list() if records.keys is not None else [None] * records.count
-    for key_bytes, value, position in zip(keys, records.values.to_list(), records.offsets.tolist(), strict=True):
+    for key_bytes, value, position in zip(
+        keys, records.values.to_list(), records.offsets.tolist(), strict=True
+    ):
         try:
             entry = None if key_bytes is None else _decode(key_bytes, value, position)
         except DecodeError:

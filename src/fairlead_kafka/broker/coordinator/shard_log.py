@@ -1,7 +1,9 @@
-"""Writing to a shard: from a change of offsets or groups to records in `__consumer_offsets`, and from there to memory.
+"""Writing to a shard: from a change of offsets or groups to records in `__consumer_offsets`, and
+from there to memory.
 
-An offset is in memory, and so can be fetched, once its record is committed; never before. Records of one partition are committed, and
-their `written` called, in order, so memory is the fold of the log, live and on replay (`shard.apply` serves both).
+An offset is in memory, and so can be fetched, once its record is committed; never before. Records
+of one partition are committed, and their `written` called, in order, so memory is the fold of the
+log, live and on replay (`shard.apply` serves both).
 
 The log is kept short as any other with `cleanup.policy=compact` is.
 """
@@ -18,7 +20,12 @@ from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC
 from fairlead_kafka.broker.coordinator.attendance import AttendanceHost
 from fairlead_kafka.broker.coordinator.group import Group
-from fairlead_kafka.broker.coordinator.group_records import GroupKey, GroupRecord, encode_group_key, encode_group_value
+from fairlead_kafka.broker.coordinator.group_records import (
+    GroupKey,
+    GroupRecord,
+    encode_group_key,
+    encode_group_value,
+)
 from fairlead_kafka.broker.coordinator.offset_records import OffsetKey, encode_key, encode_value
 from fairlead_kafka.broker.coordinator.shard import Entry, Key, Shard, Value, apply
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
@@ -31,12 +38,15 @@ _OFFSET_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS | {
 }
 """Error of an append of offsets → error told to the client (Kafka's
 `GroupMetadataManager.storeOffsets`)."""
-_GROUP_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS | {ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS}
+_GROUP_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS | {
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS
+}
 """Error of an append of a group's assignment → error told to its members (Kafka's
 `GroupMetadataManager.storeGroup`)."""
 
 Append = Callable[[str, int, RecordColumns, Callable[[int, int], None], ProducerIdentity], None]
-"""append(topic, partition, columns, done, producer) appends records, then calls done(error code, base offset)."""
+"""append(topic, partition, columns, done, producer) appends records, then calls done(error code,
+base offset)."""
 
 
 class ShardLogHost(AttendanceHost, Protocol):
@@ -98,10 +108,14 @@ class ShardLog:
             told = partial(done, chunk)
             self._append_columns(OFFSETS_TOPIC, shard.partition, columns, told, producer)
 
-    def _within(self, entries: Sequence[Entry], written: Callable[[dict[Key, int]], None]) -> Callable[[dict[Key, int]], None]:
+    def _within(
+        self, entries: Sequence[Entry], written: Callable[[dict[Key, int]], None]
+    ) -> Callable[[dict[Key, int]], None]:
         """`written`, to be called once: with a time-out for every key if time is up first."""
         deadline_ns = self._host.now_ns + ms_to_ns(self._host.settings["offsets.commit.timeout.ms"])
-        timer = self._host.call_at(deadline_ns, lambda: written({key: _told(key, ErrorCode.REQUEST_TIMED_OUT) for key, _ in entries}))
+        timer = self._host.call_at(
+            deadline_ns, lambda: written({key: _told(key, ErrorCode.REQUEST_TIMED_OUT) for key, _ in entries})
+        )
 
         def once(errors: dict[Key, int]) -> None:
             if timer.pending:
@@ -112,7 +126,9 @@ class ShardLog:
 
 
 def _columns(chunk: Sequence[Entry]) -> RecordColumns:
-    keys: list[bytes | None] = [encode_group_key(key) if isinstance(key, GroupKey) else encode_key(key) for key, _ in chunk]
+    keys: list[bytes | None] = [
+        encode_group_key(key) if isinstance(key, GroupKey) else encode_key(key) for key, _ in chunk
+    ]
     return columns_from_lists(keys, [_encode(value) for _, value in chunk])
 
 
@@ -128,21 +144,29 @@ def _encode(value: Value | None) -> bytes | None:
 
 
 def tombstones(group: Group, partitions: Iterable[TopicPartition]) -> list[Entry]:
-    """The entries that take back a group's offsets of `partitions`, those of open transactions included."""
-    return [(OffsetKey(group.group_id, of), None) for of in partitions if of in group.offsets or group.unstable(of)]
+    """The entries that take back a group's offsets of `partitions`, those of open transactions
+    included."""
+    return [
+        (OffsetKey(group.group_id, of), None)
+        for of in partitions
+        if of in group.offsets or group.unstable(of)
+    ]
 
 
 def expired(group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:
     """The partitions whose offset is past retention (KIP-211).
 
-    Counted from the commit, or from when the group lost its last member, whichever is later (Kafka counts from the latter alone, and so
-    soon forgets what an admin set for a group that was empty for long). While it has members, an offset expires only if none of them
-    may be reading the topic.
+    Counted from the commit, or from when the group lost its last member, whichever is later (Kafka
+    counts from the latter alone, and so soon forgets what an admin set for a group that was empty
+    for long). While it has members, an offset expires only if none of them may be reading the
+    topic.
     """
     partitions = []
     for of, committed in group.offsets.items():
         since_ms = committed.commit_ms if group.members else max(committed.commit_ms, group.quiet_since_ms)
-        reading = bool(group.members) and (group.protocol_name is None or group.protocol_type != "consumer" or group.subscribes(of.topic))
+        reading = bool(group.members) and (
+            group.protocol_name is None or group.protocol_type != "consumer" or group.subscribes(of.topic)
+        )
         if not reading and not group.unstable(of) and now_ms - since_ms >= retention_ms:
             partitions.append(of)
     return partitions
@@ -171,6 +195,10 @@ def _size_bytes(key: Key, value: Value | None) -> int:
     """No less than what the record takes."""
     if isinstance(value, GroupRecord):
         texts = sum(len(text or "") for member in value.members for text in member[:4])
-        return 256 + 4 * (len(key.group_id) + texts) + sum(32 + len(one.metadata) + len(one.assignment) for one in value.members)
+        return (
+            256
+            + 4 * (len(key.group_id) + texts)
+            + sum(32 + len(one.metadata) + len(one.assignment) for one in value.members)
+        )
     topic = key.partition.topic if isinstance(key, OffsetKey) else ""
     return 64 + 4 * (len(key.group_id) + len(topic) + (len(value.metadata) if value is not None else 0))

@@ -1,4 +1,5 @@
-"""The classic group protocol's states as tables (Kafka's `ClassicGroupState`), from which errors and documentation come."""
+"""The classic group protocol's states as tables (Kafka's `ClassicGroupState`), from which errors
+and documentation come."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The log of a broker: all its partitions in one.
 
-Theory of operation. Every batch of every partition is appended to the same file, in the order of arrival, behind a small header
-that says whose it is (`entry`). An index in memory tells for each partition where its batches lie, and who wrote them (`index`). A
-partition is therefore an entry in a dictionary, not a folder: 30,000 idle ones cost some hundred bytes each, and one write, and one
+Theory of operation. Every batch of every partition is appended to the same file, in the order of
+arrival, behind a small header that says whose it is (`entry`). An index in memory tells for each
+partition where its batches lie, and who wrote them (`index`). A partition is therefore an entry in
+a dictionary, not a folder: 30,000 idle ones cost some hundred bytes each, and one write, and one
 `fdatasync`, serve everybody who appended in the same moment (`writer`).
 
 What a partition means is Kafka's: offsets, leader epochs, a log start that retention and
@@ -15,17 +16,20 @@ the front does all of it once more. Idempotent producers are remembered by their
 which readers of committed records stay (`transactions`). Topics say what is kept and how
 (`limits`).
 
-Reading goes to a cache of the newest batches, then to the files, several batches in one read where they lie close (`cache`,
-`reader`); a batch that is damaged fails alone. Records are found by their time too (`by_time`). Deleting moves floors. Compaction says
-of each record whether it stays (`compaction`), and gives batches a new place (`moving`): an entry at the end of the log that takes the
-place of the old one once it is synced. Files in which little is alive are emptied in the same way, both a piece at a time
-(`cleaner`); a file in which nothing is alive goes (`segments`).
+Reading goes to a cache of the newest batches, then to the files, several batches in one read where
+they lie close (`cache`, `reader`); a batch that is damaged fails alone. Records are found by their
+time too (`by_time`). Deleting moves floors. Compaction says of each record whether it stays
+(`compaction`), and gives batches a new place (`moving`): an entry at the end of the log that takes
+the place of the old one once it is synced. Files in which little is alive are emptied in the same
+way, both a piece at a time (`cleaner`); a file in which nothing is alive goes (`segments`).
 
-Checkpoints of all that memory knows (`checkpoint`, `checkpoints`) make starting quick: recovery takes the newest sound one and reads what
-came behind it (`recovery`, `scan`, `replay`). It cuts a torn tail and refuses anything worse, with the reason. A write that fails is
-taken back, and the log mends itself once the disk works (`writer`).
+Checkpoints of all that memory knows (`checkpoint`, `checkpoints`) make starting quick: recovery
+takes the newest sound one and reads what came behind it (`recovery`, `scan`, `replay`). It cuts a
+torn tail and refuses anything worse, with the reason. A write that fails is taken back, and the log
+mends itself once the disk works (`writer`).
 
-`Logs` is the whole to the outside. File effects go through `broker.files`, and `flush` is called at the end of each step.
+`Logs` is the whole to the outside. File effects go through `broker.files`, and `flush` is called at
+the end of each step.
 """
 
 from fairlead_kafka.broker.log.by_time import TimedRecord

@@ -1,9 +1,10 @@
 """Finding records by their time: the first at or after one, and the newest.
 
-The index says of each batch what its newest timestamp was when it was written; whether a record with it is still there, the batch says.
-Compaction may have emptied it, the log may start within it, or the reader's view end there; a producer may have claimed what is not so.
-So one batch is looked into after another, until a record is found or no batch could have one (Kafka's `FileRecords.searchForTimestamp`
-and `UnifiedLog.fetchOffsetByTimestamp`).
+The index says of each batch what its newest timestamp was when it was written; whether a record
+with it is still there, the batch says. Compaction may have emptied it, the log may start within it,
+or the reader's view end there; a producer may have claimed what is not so. So one batch is looked
+into after another, until a record is found or no batch could have one (Kafka's
+`FileRecords.searchForTimestamp` and `UnifiedLog.fetchOffsetByTimestamp`).
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ Read = Callable[[Sequence[Location], ReadDone], None]
 Later = Callable[[Callable[[], None]], object]
 _LONG_AGO = -(1 << 63)
 LOOKS_PER_STEP = 50
-"""Batches looked into before the broker does something else: each takes up to a millisecond, and a log may have very many that claim a
-time which none of their records has."""
+"""Batches looked into before the broker does something else: each takes up to a millisecond, and a
+log may have very many that claim a time which none of their records has."""
 
 
 class TimedRecord(NamedTuple):
@@ -42,11 +43,13 @@ class TimedRecord(NamedTuple):
 
 
 Found = Callable[[int, TimedRecord | None], None]
-"""Called once: with an error code (CORRUPT_MESSAGE or KAFKA_STORAGE_ERROR), or 0 and the record, None if there is none."""
+"""Called once: with an error code (CORRUPT_MESSAGE or KAFKA_STORAGE_ERROR), or 0 and the record,
+None if there is none."""
 
 
 class _Search(ABC):
-    """One search among the records from the log's start to `end` (excluded). `later(function)` has a function called in another step."""
+    """One search among the records from the log's start to `end` (excluded). `later(function)` has
+    a function called in another step."""
 
     def __init__(self, partition: Partition, end: int, read: Read, later: Later, done: Found) -> None:
         self._partition = partition
@@ -67,7 +70,8 @@ class _Search(ABC):
 
     @abstractmethod
     def next_number(self) -> int | None:
-        """Which batch of those that were there at the beginning is to be looked into next; None: no other."""
+        """Which batch of those that were there at the beginning is to be looked into next; None: no
+        other."""
 
     @abstractmethod
     def look(self, offsets: Int64, stamps: Int64) -> int | None:
@@ -116,7 +120,9 @@ class _Search(ABC):
         offsets, stamps = offsets[visible], stamps[visible]
         number = self.look(offsets, stamps)
         if number is not None:
-            self._found = TimedRecord(int(offsets[number]), int(stamps[number]), header.partition_leader_epoch)
+            self._found = TimedRecord(
+                int(offsets[number]), int(stamps[number]), header.partition_leader_epoch
+            )
 
     @hook("log: a log start within a batch")
     def _start(self) -> int:
@@ -136,7 +142,9 @@ class _Search(ABC):
 class _FirstAt(_Search):
     """The first record at or after a time."""
 
-    def __init__(self, partition: Partition, timestamp_ms: int, end: int, read: Read, later: Later, done: Found) -> None:
+    def __init__(
+        self, partition: Partition, timestamp_ms: int, end: int, read: Read, later: Later, done: Found
+    ) -> None:
         super().__init__(partition, end, read, later, done)
         self._timestamp_ms = timestamp_ms
         self._numbers = iter(np.flatnonzero(self._stamps >= timestamp_ms).tolist())
@@ -166,7 +174,9 @@ class _Newest(_Search):
 
     def look(self, offsets: Int64, stamps: Int64) -> int | None:
         number, found = self.newest_of(stamps), self._found
-        if number is None or (found is not None and (stamps[number], -offsets[number]) < (found.timestamp_ms, -found.offset)):
+        if number is None or (
+            found is not None and (stamps[number], -offsets[number]) < (found.timestamp_ms, -found.offset)
+        ):
             return None
         return number
 
@@ -176,7 +186,9 @@ class _Newest(_Search):
         return int(stamps.argmax()) if len(stamps) else None
 
 
-def first_at(partition: Partition, timestamp_ms: int, end: int, read: Read, later: Later, done: Found) -> None:
+def first_at(
+    partition: Partition, timestamp_ms: int, end: int, read: Read, later: Later, done: Found
+) -> None:
     """Find the first record at or after a time, among those below `end`."""
     _FirstAt(partition, timestamp_ms, end, read, later, done).go_on()
 

@@ -1,9 +1,12 @@
-"""The tail of a broker's log, kept in memory: who reads what was written lately never waits for the file.
+"""The tail of a broker's log, kept in memory: who reads what was written lately never waits for the
+file.
 
-It is what was appended to the files last, byte for byte, in blocks of a megabyte; a batch is found by where it lies. An object for each
-batch would be less to copy and more to hold: objects of every size that live for a while leave holes in the allocator's heap, and a
-broker's memory rose by 16 MB an hour. Blocks are pages of the system's, or they would leave such holes themselves. What a failed
-write is taken back from leaves the cache with it, so that whatever comes to lie in its place later is never taken for it.
+It is what was appended to the files last, byte for byte, in blocks of a megabyte; a batch is found
+by where it lies. An object for each batch would be less to copy and more to hold: objects of every
+size that live for a while leave holes in the allocator's heap, and a broker's memory rose by 16 MB
+an hour. Blocks are pages of the system's, or they would leave such holes themselves. What a failed
+write is taken back from leaves the cache with it, so that whatever comes to lie in its place later
+is never taken for it.
 """
 
 from __future__ import annotations
@@ -22,13 +25,17 @@ from fairlead_kafka.core.effects import Buffer
 BLOCK_BYTES = MIB
 """An entry lies in one block, which is as large as the entry if that is larger."""
 COPIED_BYTES = 16 * KIB
-"""A smaller batch is given as a copy: a view of it would keep its whole block for as long as somebody reads slowly."""
-_PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
+"""A smaller batch is given as a copy: a view of it would keep its whole block for as long as
+somebody reads slowly."""
+_PRIVATE: dict[str, Any] = (
+    {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
+)
 """Pages of the system's own, not of the allocator's heap, and no other process's."""
 
 
 class _Block:
-    """Bytes `begin` to `end` of a file. What is written is never changed while somebody looks at it: views of it may outlive the block."""
+    """Bytes `begin` to `end` of a file. What is written is never changed while somebody looks at
+    it: views of it may outlive the block."""
 
     __slots__ = ("begin", "data", "end", "file", "full", "pages", "view")
 
@@ -52,7 +59,11 @@ class _Block:
 
     def takes(self, file: int, position: int, size_bytes: int) -> bool:
         """True if an entry that lies there can be put behind what is here."""
-        return not self.full and (file, position) == (self.file, self.end) and self.end - self.begin + size_bytes <= len(self.data)
+        return (
+            not self.full
+            and (file, position) == (self.file, self.end)
+            and self.end - self.begin + size_bytes <= len(self.data)
+        )
 
 
 class TailCache:
@@ -65,7 +76,8 @@ class TailCache:
         self._begins: list[tuple[int, int]] = []
         """(file, begin) of each block, ascending."""
         self._spare: mmap.mmap | None = None
-        """Pages of the block that went last: those of a new one are not in memory yet, and cost seven times as much to fill."""
+        """Pages of the block that went last: those of a new one are not in memory yet, and cost
+        seven times as much to fill."""
 
     def add(self, file: int, position: int, entry: bytes) -> None:
         """Keep what is appended to `file` at `position`, behind all that is here."""
@@ -101,7 +113,10 @@ class TailCache:
             self._size_bytes -= len(self._blocks.pop().pages)
         if self._blocks and self._blocks[-1].file == file:
             block = self._blocks[-1]
-            block.end, block.full = min(block.end, position), True  # somebody may still look at what lay behind
+            block.end, block.full = (
+                min(block.end, position),
+                True,
+            )  # somebody may still look at what lay behind
 
     def get(self, location: Location) -> Buffer | None:
         """The batch, if it is still here."""
@@ -126,12 +141,16 @@ class TailCache:
         return block.view[start:stop]
 
     def check(self) -> None:
-        """CheckFailed unless the bytes are counted right, within the limit, and blocks lie in order without an overlap."""
+        """CheckFailed unless the bytes are counted right, within the limit, and blocks lie in order
+        without an overlap."""
         same("bytes in the tail cache", self._size_bytes, sum(len(block.pages) for block in self._blocks))
         holds("the tail cache keeps to its limit", self._size_bytes <= self._limit_bytes)
         same("where blocks begin", self._begins, [(block.file, block.begin) for block in self._blocks])
         end = (0, 0)
         for block in self._blocks:
-            holds(f"the tail cache's block at byte {block.begin} of file {block.file} lies behind {end}", (block.file, block.begin) >= end)
+            holds(
+                f"the tail cache's block at byte {block.begin} of file {block.file} lies behind {end}",
+                (block.file, block.begin) >= end,
+            )
             holds("a block holds what it has room for", 0 <= block.end - block.begin <= len(block.data))
             end = block.file, block.end

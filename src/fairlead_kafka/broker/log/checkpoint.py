@@ -2,10 +2,11 @@
 
     magic 8 · length of the heading 8 · heading (JSON) · tables of int64, little-endian · CRC-32 of all before 4
 
-The heading says which place, which files there were and how long each table is. Partitions of which nothing is known are left out.
-Tables: the ids of `topics`; a row for each of the `partitions`; and in their order what belongs to them: `batches` (rows of the index),
-`epochs`, `producers` (packed), `passes` of compaction.
-"""
+The heading says which place, which files there were and how long each table is. Partitions of which
+nothing is known are left out. Tables: the ids of `topics`; a row for each of the `partitions`; and
+in their order what belongs to them: `batches` (rows of the index), `epochs`, `producers` (packed),
+`passes` of compaction.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ class Encoder:
             return
         topic = self._topics.setdefault(one.topic_id, len(self._topics))
         offsets = (one.log_start, one.high_watermark, one.log_end)
-        self._rows.extend((topic, one.partition, *offsets, len(one.index), len(epoch_rows), len(packed), len(one.passes)))
+        self._rows.extend(
+            (topic, one.partition, *offsets, len(one.index), len(epoch_rows), len(packed), len(one.passes))
+        )
         self._batches.append(one.index.rows.tobytes())
         self._producers.append(packed)
         for pair in epoch_rows:
@@ -77,7 +80,14 @@ class Encoder:
         """The file's content, in pieces."""
         ids = b"".join(topic_id.bytes for topic_id in self._topics)
         batches, producers = b"".join(self._batches), b"".join(self._producers)
-        tables = (ids, self._rows.tobytes(), batches, self._epochs.tobytes(), producers, self._passes.tobytes())
+        tables = (
+            ids,
+            self._rows.tobytes(),
+            batches,
+            self._epochs.tobytes(),
+            producers,
+            self._passes.tobytes(),
+        )
         heading = {
             "file": place.file,
             "position": place.position,
@@ -116,19 +126,37 @@ class Checkpoint:
         self._epochs, self._passes = _pairs(epochs), _pairs(passes)
 
     def restore(self, partition_of: Callable[[uuid.UUID, int], Partition | None]) -> dict[int, int]:
-        """Fill every partition that `partition_of` gives (None: its topic is gone); file → live bytes."""
+        """Fill every partition that `partition_of` gives (None: its topic is gone); file → live
+        bytes."""
         kept = np.ones(len(self._partitions), np.bool_)
         transactional = self._transactional()
         sums = np.concatenate(([0], np.cumsum(self._table()[:, SIZE])))
         batch = epoch = producer = compacted = 0
         for number, row in enumerate(self._partitions.tolist()):
-            topic, index, log_start, high_watermark, log_end, batch_count, epoch_count, producer_bytes, pass_count = row
+            (
+                topic,
+                index,
+                log_start,
+                high_watermark,
+                log_end,
+                batch_count,
+                epoch_count,
+                producer_bytes,
+                pass_count,
+            ) = row
             one = partition_of(self._topics[topic], index)
             if one is not None:
-                one.log_start, one.high_watermark, one.log_end, one.written_end = log_start, high_watermark, log_end, log_end
+                one.log_start, one.high_watermark, one.log_end, one.written_end = (
+                    log_start,
+                    high_watermark,
+                    log_end,
+                    log_end,
+                )
                 if batch_count:
                     one.index = BatchIndex()
-                    one.index.rows.frombytes(self._batches[batch * ROW_BYTES : (batch + batch_count) * ROW_BYTES])
+                    one.index.rows.frombytes(
+                        self._batches[batch * ROW_BYTES : (batch + batch_count) * ROW_BYTES]
+                    )
                     one.size_bytes = int(sums[batch + batch_count] - sums[batch])
                 if epoch_count:
                     pairs = self._epochs[epoch : epoch + epoch_count]
@@ -136,7 +164,9 @@ class Checkpoint:
                 if producer_bytes:
                     one.producers.restore(bytes(self._producers[producer : producer + producer_bytes]))
                 if pass_count:
-                    one.passes = tuple((end, at_ms) for end, at_ms in self._passes[compacted : compacted + pass_count])
+                    one.passes = tuple(
+                        (end, at_ms) for end, at_ms in self._passes[compacted : compacted + pass_count]
+                    )
                 if number in transactional:
                     one.recall_transactions()
             else:
@@ -146,7 +176,11 @@ class Checkpoint:
         return self._live_bytes(kept)
 
     def _table(self) -> Int64:
-        return np.frombuffer(self._batches, np.int64).reshape(-1, WIDTH) if self._batches.nbytes else np.empty((0, WIDTH), np.int64)
+        return (
+            np.frombuffer(self._batches, np.int64).reshape(-1, WIDTH)
+            if self._batches.nbytes
+            else np.empty((0, WIDTH), np.int64)
+        )
 
     def _transactional(self) -> set[int]:
         """Partitions, by the number of their row, that have batches of transactions."""

@@ -1,10 +1,12 @@
-"""Writes checkpoints: when one is due, in which of the two files, and which dead log files may go with it.
+"""Writes checkpoints: when one is due, in which of the two files, and which dead log files may go
+with it.
 
-A checkpoint holds what memory knows at one moment. Gathering that takes long where there are many partitions, so it is done a slice at a
-time, and a partition that is about to change meanwhile is gathered before it does (`taking`). It is written once everything appended before
-that moment is synced, so that no checkpoint ever tells of bytes that a power cut may take. The two files are written in turn, so that one
-is whole at any time. A log file in which nothing is alive is deleted only when both checkpoints know that: neither may lead recovery to a
-file that is gone.
+A checkpoint holds what memory knows at one moment. Gathering that takes long where there are many
+partitions, so it is done a slice at a time, and a partition that is about to change meanwhile is
+gathered before it does (`taking`). It is written once everything appended before that moment is
+synced, so that no checkpoint ever tells of bytes that a power cut may take. The two files are
+written in turn, so that one is whole at any time. A log file in which nothing is alive is deleted
+only when both checkpoints know that: neither may lead recovery to a file that is gone.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from fairlead_kafka.broker.log.table import PartitionTable
 from fairlead_kafka.broker.log.writer import Later, Writer
 
 GROWTH = 8
-"""A checkpoint costs as much as all batches known. It is worth it once one in so many is new, or after so many intervals if nothing but
-high watermarks rose ..."""
+"""A checkpoint costs as much as all batches known. It is worth it once one in so many is new, or
+after so many intervals if nothing but high watermarks rose ..."""
 ENOUGH_ENTRIES = 50_000
 """... or as many as recovery scans in about a second."""
 
@@ -38,7 +40,9 @@ _logger = logging.getLogger("fairlead_kafka.broker")
 class Checkpoints:
     """The checkpoints of one log."""
 
-    def __init__(self, files: Files, segments: SegmentFiles, writer: Writer, partitions: PartitionTable, later: Later) -> None:
+    def __init__(
+        self, files: Files, segments: SegmentFiles, writer: Writer, partitions: PartitionTable, later: Later
+    ) -> None:
         self._files = files
         self._segments = segments
         self._writer = writer
@@ -55,13 +59,18 @@ class Checkpoints:
         self._more: Callable[[], None] | None = None
         """Goes on with the gathering."""
         self.taking: dict[Partition, None] = {}
-        """Partitions that the checkpoint being gathered has not taken yet: call `take` before any of them changes."""
+        """Partitions that the checkpoint being gathered has not taken yet: call `take` before any
+        of them changes."""
         self.new_entries = 0
         """Entries appended since the last checkpoint was begun."""
 
     def recovered(self, place: Place, new_entries: int) -> None:
         """Recovery began at `place` and scanned `new_entries`."""
-        self._sequence, self._place, self.new_entries = place.sequence, (place.file, place.position), new_entries
+        self._sequence, self._place, self.new_entries = (
+            place.sequence,
+            (place.file, place.position),
+            new_entries,
+        )
         self._written_marks = self._marks()
         self.released()
 
@@ -70,7 +79,8 @@ class Checkpoints:
         self._reclaim = True
 
     def reclaim(self) -> None:
-        """Write both checkpoints and delete the dead files, if there are any. Called at the end of each step."""
+        """Write both checkpoints and delete the dead files, if there are any. Called at the end of
+        each step."""
         if self._reclaim and not self._busy:
             self._reclaim = False
             dead = self._segments.dead()
@@ -94,13 +104,16 @@ class Checkpoints:
         if self._busy:
             self._closing = done
             self._go_on()  # nobody will wait for a later step any more
-        elif self._writer.error is not None or (self._place == self._now() and self._written_marks == self._marks()):
+        elif self._writer.error is not None or (
+            self._place == self._now() and self._written_marks == self._marks()
+        ):
             done()
         else:
             self._begin([], synced=True, done=done)
 
     def _marks(self) -> int:
-        """Changes when a high watermark does: they rise, or fall with a cut, which is new in the log."""
+        """Changes when a high watermark does: they rise, or fall with a cut, which is new in the
+        log."""
         return sum(partition.high_watermark for partition in self._partitions)
 
     def _now(self) -> tuple[int, int]:
@@ -113,7 +126,9 @@ class Checkpoints:
         self._busy, self.new_entries = True, 0
         self._sequence += 1
         self._place, self._written_marks, self._waited = self._now(), self._marks(), 0
-        closed = {number: size for number, size in self._segments.closed_sizes().items() if number not in dead}
+        closed = {
+            number: size for number, size in self._segments.closed_sizes().items() if number not in dead
+        }
         place = Place(*self._place, self._sequence, closed)
         self._encoder, self.taking = Encoder(), dict.fromkeys(self._partitions)
         names = list(CHECKPOINT_NAMES) if dead else [CHECKPOINT_NAMES[self._sequence % 2]]
@@ -127,7 +142,11 @@ class Checkpoints:
 
         def failed(error: object) -> None:
             self._place = (0, 0)
-            _logger.warning("%s: no checkpoint could be written: %s; recovery will take longer", self._segments.folder, error)
+            _logger.warning(
+                "%s: no checkpoint could be written: %s; recovery will take longer",
+                self._segments.folder,
+                error,
+            )
             ended()
 
         def write(rest: list[str], content: list[bytes]) -> None:
@@ -185,5 +204,8 @@ class Checkpoints:
 
     def check(self) -> None:
         """CheckFailed if anything is left of a checkpoint while none is being written."""
-        holds("no checkpoint is written, so none waits for a partition", self._busy or not (self.taking or self._more or self._closing))
+        holds(
+            "no checkpoint is written, so none waits for a partition",
+            self._busy or not (self.taking or self._more or self._closing),
+        )
         holds("entries since the last checkpoint are counted upward", self.new_entries >= 0)

@@ -1,4 +1,5 @@
-"""The work on old files, a piece at a time: compaction of partitions, and rewriting of files in which little is alive.
+"""The work on old files, a piece at a time: compaction of partitions, and rewriting of files in
+which little is alive.
 
     idle ──look──> mapping ──all keys known──> judging ──end──> idle        one partition after the other, the dirtiest first
       │                          (or no room for more)
@@ -7,7 +8,7 @@
 Each piece is one read of about PIECE_BYTES and what follows from it, and other work of the broker
 comes between two pieces. Whatever fails, or is no longer so (the partition was cut, its topic
 deleted), ends the work at hand: what was done of it stands, and the next look starts from scratch.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -35,9 +36,11 @@ PARTITIONS_PER_PIECE = 1000
 """Partitions looked at in one piece where the index of each is searched."""
 ASIDE_MS = 3_600_000
 SPARSE_RATIO = 0.25
-"""A closed file of which less than this share is alive is rewritten: three times its cost comes back at once."""
+"""A closed file of which less than this share is alive is rewritten: three times its cost comes
+back at once."""
 ROLL_MIN_BYTES = 1 << 20
-"""The file being written to is closed early if it is so long and as sparse: on an idle topic retention would free nothing otherwise."""
+"""The file being written to is closed early if it is so long and as sparse: on an idle topic
+retention would free nothing otherwise."""
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
@@ -45,7 +48,8 @@ Later = Callable[[Callable[[], None]], object]
 
 
 class Cleaner:
-    """Compacts and rewrites. `later(function)` calls a function in a step of its own, soon; `wall_ms` is the time of day."""
+    """Compacts and rewrites. `later(function)` calls a function in a step of its own, soon;
+    `wall_ms` is the time of day."""
 
     def __init__(
         self,
@@ -66,7 +70,8 @@ class Cleaner:
         self._settings: LogSettings | None = None
         self._busy = False
         self._aside: dict[Partition | int, int] = {}
-        """Partitions and files that could not be read, as Kafka's uncleanable partitions: not looked at again before a time in ms."""
+        """Partitions and files that could not be read, as Kafka's uncleanable partitions: not
+        looked at again before a time in ms."""
 
     def look(self, settings: LogSettings) -> None:
         """Begin what is due, unless something is under way."""
@@ -74,16 +79,23 @@ class Cleaner:
         if self._busy:
             return
         now_ms = self._wall_ms()
-        found = [one for one in (due(partition, now_ms) for partition in self._partitions if partition.limits.compact) if one]
+        found = [
+            one
+            for one in (due(partition, now_ms) for partition in self._partitions if partition.limits.compact)
+            if one
+        ]
         found = [one for one in found if self._aside.get(one.partition, now_ms) <= now_ms]
         if found and settings.cleaner_enabled:
             self._busy = True
             _Compaction(self, max(found, key=lambda one: one.dirtiness)).map_piece()
             return
         if self._segments.stale(SPARSE_RATIO, ROLL_MIN_BYTES):
-            self._mover.roll()  # once it is on the disk, a later look empties the file, if it is not dead already
+            # Once it is on the disk, a later look empties the file, if it is not dead already.
+            self._mover.roll()
             return
-        sparse = [file for file in self._segments.sparse(SPARSE_RATIO) if self._aside.get(file, now_ms) <= now_ms]
+        sparse = [
+            file for file in self._segments.sparse(SPARSE_RATIO) if self._aside.get(file, now_ms) <= now_ms
+        ]
         if sparse:
             self._busy = True
             _Rewriting(self, sparse[0]).gather_piece()
@@ -115,7 +127,9 @@ class Cleaner:
         """The time of day."""
         return self._wall_ms()
 
-    def read(self, of: Partition | int, locations: list[Location], done: Callable[[list[Buffer]], None]) -> None:
+    def read(
+        self, of: Partition | int, locations: list[Location], done: Callable[[list[Buffer]], None]
+    ) -> None:
         """Read batches of a partition or file; if that fails the work at hand ends."""
 
         def taken(found: list[ReadBatch]) -> None:
@@ -126,7 +140,9 @@ class Cleaner:
                 done(batches)
             except DecodeError as error:
                 name = of if isinstance(of, Partition) else self._segments.path(of)
-                _logger.error("%s: old records cannot be cleaned, and are left as they are for an hour: %s", name, error)
+                _logger.error(
+                    "%s: old records cannot be cleaned, and are left as they are for an hour: %s", name, error
+                )
                 self._aside[of] = self._wall_ms() + ASIDE_MS
                 self.ended(again=True)
 
@@ -164,14 +180,21 @@ class _Compaction:
         None if the pass makes no sense any more; it is ended then.
         """
         partition = self._partition
-        if not self._cleaner.holds(partition) or partition.log_end < self._stop or not partition.limits.compact:
+        if (
+            not self._cleaner.holds(partition)
+            or partition.log_end < self._stop
+            or not partition.limits.compact
+        ):
             self._cleaner.ended(again=False)
             return None
         self._offset = max(self._offset, partition.log_start)
         locations = partition.select(self._offset, self._stop, PIECE_BYTES, at_least_one=True)
         end = self._stop
         if locations:
-            end = partition.index.last_offset(partition.index.first_reaching(self._offset) + len(locations) - 1) + 1
+            end = (
+                partition.index.last_offset(partition.index.first_reaching(self._offset) + len(locations) - 1)
+                + 1
+            )
         return locations, end
 
     def map_piece(self) -> None:
@@ -240,7 +263,10 @@ class _Rewriting:
 
     def gather_piece(self) -> None:
         """Find the batches in the file that belong to the next partitions."""
-        looked, self._partitions = self._partitions[:PARTITIONS_PER_PIECE], self._partitions[PARTITIONS_PER_PIECE:]
+        looked, self._partitions = (
+            self._partitions[:PARTITIONS_PER_PIECE],
+            self._partitions[PARTITIONS_PER_PIECE:],
+        )
         for partition in looked:
             for number in np.flatnonzero(partition.index.column(FILE) == self._file).tolist():
                 self._found.append((partition, partition.index.last_offset(number)))

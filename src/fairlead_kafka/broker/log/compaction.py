@@ -1,12 +1,16 @@
-"""Which records of a compacted partition stay: rules without files. Source: Kafka's `Cleaner` and `CleanedTransactionMetadata`.
+"""Which records of a compacted partition stay: rules without files. Source: Kafka's `Cleaner` and
+`CleanedTransactionMetadata`.
 
-Of each key the newest record stays; a record without a value (a tombstone) goes as well, once it has been compacted for
-`delete.retention.ms`; records without a key, and those of aborted transactions, go at once. A batch keeps its first and last offset and its
-sequences whatever it loses. One that loses everything goes, save the newest with records of its producer: from it another replica would
-learn the sequence that comes next. The marker of a transaction goes with tombstones, once nothing of the transaction is left.
+Of each key the newest record stays; a record without a value (a tombstone) goes as well, once it
+has been compacted for `delete.retention.ms`; records without a key, and those of aborted
+transactions, go at once. A batch keeps its first and last offset and its sequences whatever it
+loses. One that loses everything goes, save the newest with records of its producer: from it another
+replica would learn the sequence that comes next. The marker of a transaction goes with tombstones,
+once nothing of the transaction is left.
 
-Kafka (KIP-534) writes into a batch when its tombstones may go. Here the partition remembers its passes, (offset, time), which says the
-same for all batches at once: what lies below a pass that ended long enough ago may go.
+Kafka (KIP-534) writes into a batch when its tombstones may go. Here the partition remembers its
+passes, (offset, time), which says the same for all batches at once: what lies below a pass that
+ended long enough ago may go.
 """
 
 from __future__ import annotations
@@ -31,7 +35,8 @@ PASSES_IN_RETENTION = 8
 
 
 class Due(NamedTuple):
-    """A partition to be compacted: records from `dirty_start` to `stop` are new since the last pass; `dirtiness` is their share."""
+    """A partition to be compacted: records from `dirty_start` to `stop` are new since the last
+    pass; `dirtiness` is their share."""
 
     partition: Partition
     dirty_start: int
@@ -64,7 +69,11 @@ def due(partition: Partition, now_ms: int) -> Due | None:
     sizes = index.column(SIZE, 0, numbers)
     dirtiness = float(sizes[first:].sum() / sizes.sum())
     overdue = now_ms - index.max_timestamp_ms(first) > limits.max_compaction_lag_ms
-    return Due(partition, dirty_start, stop, dirtiness) if overdue or dirtiness > limits.min_cleanable_ratio else None
+    return (
+        Due(partition, dirty_start, stop, dirtiness)
+        if overdue or dirtiness > limits.min_cleanable_ratio
+        else None
+    )
 
 
 def horizon(partition: Partition, now_ms: int) -> int:
@@ -76,8 +85,9 @@ def horizon(partition: Partition, now_ms: int) -> int:
 def passes_after(partition: Partition, end: int, now_ms: int) -> tuple[tuple[int, int], ...]:
     """The passes to remember once one has come to `end`.
 
-    Those that still make a difference, and none that came soon after the one before it: what it came to counts as the new one's, so that
-    some tombstones stay a little longer, and the list short however often a partition is compacted.
+    Those that still make a difference, and none that came soon after the one before it: what it
+    came to counts as the new one's, so that some tombstones stay a little longer, and the list
+    short however often a partition is compacted.
     """
     if partition.passes and partition.passes[-1][0] >= end:
         return partition.passes
@@ -85,7 +95,10 @@ def passes_after(partition: Partition, end: int, now_ms: int) -> tuple[tuple[int
     # A clock that went back must not make a later pass look older than an earlier one.
     at_ms = max([now_ms, *(at_ms for _end, at_ms in partition.passes)])
     kept = [one for one in partition.passes if one[0] >= past]
-    while len(kept) > 1 and kept[-1][1] - kept[-2][1] < partition.limits.delete_retention_ms / PASSES_IN_RETENTION:
+    while (
+        len(kept) > 1
+        and kept[-1][1] - kept[-2][1] < partition.limits.delete_retention_ms / PASSES_IN_RETENTION
+    ):
         del kept[-1]
     return (*kept, (end, at_ms))
 
@@ -100,7 +113,8 @@ class Latest:
 
     @hook("compaction: the newest offset of each key")
     def add(self, data: bytes, aborted: list[tuple[int, int]], from_offset: int) -> None:
-        """Take the batches in `data`; those of `aborted` transactions (producer id, first offset) count for nothing."""
+        """Take the batches in `data`; those of `aborted` transactions (producer id, first offset)
+        count for nothing."""
         records = decode(data, from_offset=from_offset, aborted=aborted, want_headers=False, check_crcs=False)
         if records.keys is None or not records.count:
             return
@@ -138,7 +152,11 @@ class Judge:
         """The verdict on a batch; None: it stays as it is."""
         newest_of_producer = header.producer_id >= 0 and self._is_newest(header)
         if header.control:
-            gone = header.last_offset < self._horizon and not newest_of_producer and self._is_empty_transaction(header)
+            gone = (
+                header.last_offset < self._horizon
+                and not newest_of_producer
+                and self._is_empty_transaction(header)
+            )
             return Verdict(header, None, 0) if gone else None
         if not header.count:
             return None if newest_of_producer else Verdict(header, None, 0)
@@ -148,7 +166,9 @@ class Judge:
             records = decode(bytes(data), want_headers=False, check_crcs=False)
             keys = all_null(records.count) if records.keys is None else records.keys
             newest_of = cast("Callable[[bytes | None, int], int]", self._latest.get)
-            newest = np.fromiter(map(newest_of, keys.to_list(), records.offsets.tolist()), np.int64, records.count)
+            newest = np.fromiter(
+                map(newest_of, keys.to_list(), records.offsets.tolist()), np.int64, records.count
+            )
             kept = newest <= records.offsets
             if keys.valid is not None:
                 kept &= keys.valid
@@ -159,13 +179,16 @@ class Judge:
             return None
         if not kept.any():
             return Verdict(
-                header, keep(data, header, kept, header.max_timestamp_ms) if newest_of_producer else None, header.max_timestamp_ms
+                header,
+                keep(data, header, kept, header.max_timestamp_ms) if newest_of_producer else None,
+                header.max_timestamp_ms,
             )
         newest_ms = header.max_timestamp_ms if header.timestamp_type else int(timestamps_ms[kept].max())
         return Verdict(header, keep(data, header, kept, newest_ms), newest_ms)
 
     def _is_newest(self, header: BatchHeader) -> bool:
-        """True if the producer's epoch and next sequence would be unknown without this batch (Kafka's `isBatchLastRecordOfProducer`)."""
+        """True if the producer's epoch and next sequence would be unknown without this batch
+        (Kafka's `isBatchLastRecordOfProducer`)."""
         entry = self._partition.producers.get(header.producer_id)
         if entry is None:
             return False
@@ -175,7 +198,8 @@ class Judge:
 
     def _is_aborted(self, header: BatchHeader) -> bool:
         return any(
-            one.producer_id == header.producer_id and one.first_offset <= header.base_offset < one.last_offset for one in self._aborted
+            one.producer_id == header.producer_id and one.first_offset <= header.base_offset < one.last_offset
+            for one in self._aborted
         )
 
     def _is_empty_transaction(self, marker: BatchHeader) -> bool:

@@ -1,15 +1,17 @@
 """Entries of a log file: batches, each behind a header that says whose it is, and notes of what was
 done to partitions.
 
-All integers are big-endian. The header has a CRC of its own, so that recovery can tell a header from chance bytes before it
-believes the length in it. That CRC goes on over the batch's first bytes (base offset, length, leader epoch), which Kafka's own CRC
-inside the batch leaves out; between the two every byte is covered. A note is as long as what the header's CRC covers of a batch.
+All integers are big-endian. The header has a CRC of its own, so that recovery can tell a header
+from chance bytes before it believes the length in it. That CRC goes on over the batch's first bytes
+(base offset, length, leader epoch), which Kafka's own CRC inside the batch leaves out; between the
+two every byte is covered. A note is as long as what the header's CRC covers of a batch.
 
     batch  magic 4 · CRC-32 4 · topic id 16 · partition 4 · base offset 8 · batch size in bytes 4 · batch
     note   magic 4 · CRC-32 4 · topic id 16 · partition 4 · offset 8 · kind 4 · argument 8 · zeros 8
 
-A batch comes in two kinds: appended at the end of its partition, or moved: it takes the place of what the partition has at its
-offsets (compaction, and the rewriting of files in which little is alive).
+A batch comes in two kinds: appended at the end of its partition, or moved: it takes the place of
+what the partition has at its offsets (compaction, and the rewriting of files in which little is
+alive).
 """
 
 from __future__ import annotations
@@ -59,11 +61,13 @@ class NoteKind(IntEnum):
     removed = 5
     """The batches from `offset` to `argument` (last offset) hold nothing any more."""
     synced = 6
-    """About no partition: everything before byte `offset` of file `argument` was synced when this was written."""
+    """About no partition: everything before byte `offset` of file `argument` was synced when this
+    was written."""
 
 
 class EntryHeader(NamedTuple):
-    """The parsed header of a batch. `size_bytes` counts the batch alone, and so begins `ENTRY_HEADER_BYTES` behind the entry."""
+    """The parsed header of a batch. `size_bytes` counts the batch alone, and so begins
+    `ENTRY_HEADER_BYTES` behind the entry."""
 
     topic_id: uuid.UUID
     partition: int
@@ -83,11 +87,19 @@ class Note(NamedTuple):
 
 
 def pack_entry(
-    topic_id: bytes, partition: int, base_offset: int, leader_epoch: int, batch: memoryview | bytes, magic: bytes = APPENDED
+    topic_id: bytes,
+    partition: int,
+    base_offset: int,
+    leader_epoch: int,
+    batch: memoryview | bytes,
+    magic: bytes = APPENDED,
 ) -> bytes:
-    """Header and batch as one buffer, the batch stamped with its base offset and leader epoch; `topic_id` is 16 bytes."""
+    """Header and batch as one buffer, the batch stamped with its base offset and leader epoch;
+    `topic_id` is 16 bytes."""
     size_bytes = len(batch)
-    checked = CHECKED.pack(topic_id, partition, base_offset, size_bytes, base_offset, size_bytes - 12, leader_epoch)
+    checked = CHECKED.pack(
+        topic_id, partition, base_offset, size_bytes, base_offset, size_bytes - 12, leader_epoch
+    )
     return b"".join((HEAD.pack(magic, _crc32(checked)), checked, batch[STAMP_BYTES:]))
 
 
@@ -118,7 +130,11 @@ def parse_entry(data: Buffer, position: int) -> EntryHeader | Note | None:
         return None
     if magic == NOTE:
         known = size_or_kind in NoteKind._value2member_map_
-        return Note(uuid.UUID(bytes=topic_id), partition, NoteKind(size_or_kind), offset, argument) if known else None
+        return (
+            Note(uuid.UUID(bytes=topic_id), partition, NoteKind(size_or_kind), offset, argument)
+            if known
+            else None
+        )
     if size_or_kind < BATCH_OVERHEAD_BYTES:
         return None
     return EntryHeader(uuid.UUID(bytes=topic_id), partition, offset, size_or_kind, magic == MOVED)

@@ -17,7 +17,8 @@ LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x08, 0x10, 0x20
 """Attributes of a batch."""
 MARKER = 0x2000
 COMMITTED = 0x4000
-"""Bits beside Kafka's attributes: the batch is the marker that ends a transaction, and it was committed."""
+"""Bits beside Kafka's attributes: the batch is the marker that ends a transaction, and it was
+committed."""
 NOBODY = -1
 """The producer id of batches without one."""
 NO_MARK = -1 << 32
@@ -25,7 +26,8 @@ NO_MARK = -1 << 32
 
 
 class Location(NamedTuple):
-    """One batch on disk: the number of its file, its position there (behind the entry header) and its size in bytes."""
+    """One batch on disk: the number of its file, its position there (behind the entry header) and
+    its size in bytes."""
 
     file: int
     position: int
@@ -56,14 +58,16 @@ def unpack_mark(mark: int) -> Mark:
 
 
 BASE, LAST, FILE, POSITION, SIZE, TIMESTAMP, PRODUCER, MARK = range(8)
-"""The columns of the index: base and last offset, file, position and size in bytes, newest timestamp in ms, producer id, mark."""
+"""The columns of the index: base and last offset, file, position and size in bytes, newest
+timestamp in ms, producer id, mark."""
 WIDTH = 8
 ROW_BYTES = 8 * WIDTH
 _ROW = struct.Struct(f"={WIDTH}q")
 
 
 class BatchIndex:
-    """The batches of a partition in order of offset: a table of one row of 64 bytes each, in one array."""
+    """The batches of a partition in order of offset: a table of one row of 64 bytes each, in one
+    array."""
 
     __slots__ = ("rows",)
 
@@ -87,10 +91,15 @@ class BatchIndex:
     ) -> None:
         """Add a batch behind the last one."""
         # Three times as fast as `extend` with a tuple.
-        self.rows.frombytes(_ROW.pack(base_offset, last_offset, file, position, size_bytes, max_timestamp_ms, producer_id, mark))
+        self.rows.frombytes(
+            _ROW.pack(
+                base_offset, last_offset, file, position, size_bytes, max_timestamp_ms, producer_id, mark
+            )
+        )
 
     def first_reaching(self, offset: int) -> int:
-        """Number of the first batch whose last record is at `offset` or later; len(self) if there is none."""
+        """Number of the first batch whose last record is at `offset` or later; len(self) if there
+        is none."""
         return self._bisect(LAST, offset)
 
     def below(self, offset: int) -> int:
@@ -138,7 +147,8 @@ class BatchIndex:
         return Location(*self.rows[begin + FILE : begin + SIZE + 1])
 
     def select(self, start: int, stop: int, max_bytes: int, at_least_one: bool) -> list[Location]:
-        """Batches `start` to `stop` (excluded) that fit into `max_bytes` together; the first in any case if `at_least_one`."""
+        """Batches `start` to `stop` (excluded) that fit into `max_bytes` together; the first in any
+        case if `at_least_one`."""
         chosen: list[Location] = []
         rows = self.rows
         for begin in range(start * WIDTH, stop * WIDTH, WIDTH):
@@ -146,7 +156,9 @@ class BatchIndex:
             max_bytes -= size_bytes
             if max_bytes < 0 and not (at_least_one and not chosen):
                 break
-            chosen.append(tuple.__new__(Location, (rows[begin + FILE], rows[begin + POSITION], size_bytes)))  # as Location(...), faster
+            chosen.append(
+                tuple.__new__(Location, (rows[begin + FILE], rows[begin + POSITION], size_bytes))
+            )  # as Location(...), faster
         return chosen
 
     def column(self, column: int, start: int = 0, stop: int | None = None) -> npt.NDArray[np.int64]:
@@ -157,7 +169,9 @@ class BatchIndex:
     def drop(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Forget batches `start` to `stop` (excluded); what is forgotten as (file, size in bytes)."""
         begin, end = start * WIDTH, stop * WIDTH
-        dropped = list(zip(self.rows[begin + FILE : end : WIDTH], self.rows[begin + SIZE : end : WIDTH], strict=True))
+        dropped = list(
+            zip(self.rows[begin + FILE : end : WIDTH], self.rows[begin + SIZE : end : WIDTH], strict=True)
+        )
         del self.rows[begin:end]
         return dropped
 
@@ -166,7 +180,8 @@ class BatchIndex:
         return self.drop(0, count)
 
     def move(self, number: int, to: Location, max_timestamp_ms: int) -> tuple[int, int]:
-        """Batch `number` lies elsewhere now, with fewer records perhaps; where it was as (file, size in bytes)."""
+        """Batch `number` lies elsewhere now, with fewer records perhaps; where it was as (file,
+        size in bytes)."""
         begin = number * WIDTH
         was = self.rows[begin + FILE], self.rows[begin + SIZE]
         self.rows[begin + FILE : begin + TIMESTAMP + 1] = array("q", (*to, max_timestamp_ms))
@@ -186,7 +201,8 @@ EMPTY_INDEX = BatchIndex()
 
 
 class LeaderEpochs:
-    """Which leader epoch began at which offset (Kafka's `LeaderEpochFileCache`), rebuilt from the batches."""
+    """Which leader epoch began at which offset (Kafka's `LeaderEpochFileCache`), rebuilt from the
+    batches."""
 
     __slots__ = ("_epochs", "_starts", "latest")
 
@@ -197,7 +213,8 @@ class LeaderEpochs:
         self._starts: tuple[int, ...] = ()
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Records from `start_offset` on belong to `epoch`; an epoch known already, or an older one, changes nothing."""
+        """Records from `start_offset` on belong to `epoch`; an epoch known already, or an older
+        one, changes nothing."""
         if not self._epochs or epoch > self._epochs[-1]:
             self.latest = epoch
             self._epochs += (epoch,)
@@ -218,9 +235,11 @@ class LeaderEpochs:
         return list(zip(self._epochs, self._starts, strict=True))
 
     def end_offset(self, epoch: int, current_epoch: int, log_end: int) -> tuple[int, int]:
-        """(epoch, end offset) for OffsetForLeaderEpoch: the greatest epoch <= `epoch`, and where the next one begins.
+        """(epoch, end offset) for OffsetForLeaderEpoch: the greatest epoch <= `epoch`, and where
+        the next one begins.
 
-        (-1, -1) if nothing is known of that epoch, as Kafka answers. `current_epoch` is the leader's own.
+        (-1, -1) if nothing is known of that epoch, as Kafka answers. `current_epoch` is the
+        leader's own.
         """
         if epoch == current_epoch:
             return epoch, log_end
@@ -235,7 +254,8 @@ class LeaderEpochs:
         return self._epochs[number - 1], self._starts[number]
 
     def check(self, log_end: int) -> None:
-        """CheckFailed unless epochs and starts rise, and none begins at the end of the log or behind it."""
+        """CheckFailed unless epochs and starts rise, and none begins at the end of the log or
+        behind it."""
         same("the latest leader epoch", self.latest, self._epochs[-1] if self._epochs else -1)
         for what, numbers in (("leader epochs", self._epochs), ("starts of leader epochs", self._starts)):
             same(what, list(numbers), sorted(set(numbers)))

@@ -16,7 +16,14 @@ from fairlead_kafka.broker.log.by_time import Found, first_at, newest
 from fairlead_kafka.broker.log.cache import TailCache
 from fairlead_kafka.broker.log.checkpoints import Checkpoints
 from fairlead_kafka.broker.log.cleaner import Cleaner
-from fairlead_kafka.broker.log.entry import ENTRY_HEADER_BYTES, EntryHeader, NoteKind, pack_entry, pack_note, parse_entry
+from fairlead_kafka.broker.log.entry import (
+    ENTRY_HEADER_BYTES,
+    EntryHeader,
+    NoteKind,
+    pack_entry,
+    pack_note,
+    parse_entry,
+)
 from fairlead_kafka.broker.log.index import FILE, SIZE, Location
 from fairlead_kafka.broker.log.limits import TopicLimits
 from fairlead_kafka.broker.log.moving import Mover
@@ -52,8 +59,9 @@ class LogHost(Protocol):
 class Logs:
     """The shared log and what is known of each partition in it.
 
-    `topic_of` gives (name, limits) of a live topic id, None for one that is gone; `written` hears of each partition whose `written_end`
-    rose. Partitions without a record exist nowhere until they are asked for.
+    `topic_of` gives (name, limits) of a live topic id, None for one that is gone; `written` hears
+    of each partition whose `written_end` rose. Partitions without a record exist nowhere until they
+    are asked for.
     """
 
     def __init__(
@@ -75,7 +83,9 @@ class Logs:
         self._writer = Writer(files, self._segments, self._cache, written, host.call_later)
         self._reader = Reader(files, self._cache, self._segments.path)
         self._partitions = PartitionTable()
-        self._checkpoints = Checkpoints(files, self._segments, self._writer, self._partitions, host.call_later)
+        self._checkpoints = Checkpoints(
+            files, self._segments, self._writer, self._partitions, host.call_later
+        )
         self._mover = Mover(self._writer, self._segments, self._checkpoints)
         self._cleaner = Cleaner(
             self._partitions,
@@ -131,34 +141,53 @@ class Logs:
         wall_ms: int,
         marker: EndMarker | None = None,
     ) -> int:
-        """Append one checked batch as the leader; its base offset. `when_written` tells when it is in the file.
+        """Append one checked batch as the leader; its base offset. `when_written` tells when it is
+        in the file.
 
-        `marker` is what a control batch says. Raises BrokerError KAFKA_STORAGE_ERROR while the disk fails.
+        `marker` is what a control batch says. Raises BrokerError KAFKA_STORAGE_ERROR while the disk
+        fails.
         """
         self._check_disk()
         base_offset = partition.log_end
         if partition.limits.log_append_time:
             stamped = bytearray(batch)
-            assign(stamped, base_offset=base_offset, partition_leader_epoch=leader_epoch, log_append_time_ms=wall_ms)
+            assign(
+                stamped,
+                base_offset=base_offset,
+                partition_leader_epoch=leader_epoch,
+                log_append_time_ms=wall_ms,
+            )
             batch = memoryview(stamped)
-            header = header._replace(attributes=header.attributes | _LOG_APPEND_TIME, max_timestamp_ms=wall_ms)
+            header = header._replace(
+                attributes=header.attributes | _LOG_APPEND_TIME, max_timestamp_ms=wall_ms
+            )
         self._append(partition, batch, header, base_offset, leader_epoch, wall_ms, marker)
         return base_offset
 
-    def append_replica(self, partition: Partition, batch: memoryview, header: BatchHeader, leader_epoch: int, wall_ms: int) -> None:
-        """Append one batch of the leader's log as it is: its base offset, epoch and timestamps are in `header`.
+    def append_replica(
+        self, partition: Partition, batch: memoryview, header: BatchHeader, leader_epoch: int, wall_ms: int
+    ) -> None:
+        """Append one batch of the leader's log as it is: its base offset, epoch and timestamps are
+        in `header`.
 
-        Its offsets may begin behind the end of this log: the leader's compaction left out what is between. `leader_epoch` is that of
-        the leader it comes from. Raises BrokerError: KAFKA_STORAGE_ERROR while the disk fails, CORRUPT_MESSAGE if its CRC is wrong,
-        OFFSET_OUT_OF_RANGE if it begins before the end of this log, FENCED_LEADER_EPOCH if it is of a later epoch than its
-        leader (KAFKA-18723).
+        Its offsets may begin behind the end of this log: the leader's compaction left out what is
+        between. `leader_epoch` is that of the leader it comes from. Raises BrokerError:
+        KAFKA_STORAGE_ERROR while the disk fails, CORRUPT_MESSAGE if its CRC is wrong,
+        OFFSET_OUT_OF_RANGE if it begins before the end of this log, FENCED_LEADER_EPOCH if it is of
+        a later epoch than its leader (KAFKA-18723).
         """
         self._check_disk()
         if header.base_offset < partition.log_end:
-            text = f"{partition}: a replica's batch begins at offset {header.base_offset}, but the log ends at {partition.log_end}"
+            text = (
+                f"{partition}: a replica's batch begins at offset {header.base_offset}, but the log ends "
+                f"at {partition.log_end}"
+            )
             raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, text)
         if header.partition_leader_epoch > leader_epoch:
-            text = f"{partition}: a leader of epoch {leader_epoch} sent a batch of epoch {header.partition_leader_epoch}"
+            text = (
+                f"{partition}: a leader of epoch {leader_epoch} sent a batch of epoch "
+                f"{header.partition_leader_epoch}"
+            )
             raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH, text)
         try:
             verify(batch, header)
@@ -166,7 +195,9 @@ class Logs:
         except DecodeError as error:
             raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: {error}") from None
         batch = batch[header.position : header.stop]
-        self._append(partition, batch, header, header.base_offset, header.partition_leader_epoch, wall_ms, marker)
+        self._append(
+            partition, batch, header, header.base_offset, header.partition_leader_epoch, wall_ms, marker
+        )
 
     def _check_disk(self) -> None:
         if self._writer.error is not None:
@@ -188,8 +219,12 @@ class Logs:
             self._writer.sync_within(limits.flush_ms)
         entry = pack_entry(partition.topic_id_bytes, partition.partition, base_offset, leader_epoch, batch)
         end_offset = base_offset + header.last_offset_delta + 1
-        file, position = self._writer.append(entry, partition, end_offset, wants_sync, self._settings.file_limit_bytes)
-        location = tuple.__new__(Location, (file, position + ENTRY_HEADER_BYTES, header.size_bytes))  # as Location(...), faster
+        file, position = self._writer.append(
+            entry, partition, end_offset, wants_sync, self._settings.file_limit_bytes
+        )
+        location = tuple.__new__(
+            Location, (file, position + ENTRY_HEADER_BYTES, header.size_bytes)
+        )  # as Location(...), faster
         timestamp_ms = header.max_timestamp_ms if header.max_timestamp_ms >= 0 else wall_ms
         self._about_to_change(partition)
         partition.record(header, base_offset, leader_epoch, location, timestamp_ms, marker, wall_ms)
@@ -197,7 +232,8 @@ class Logs:
         self._checkpoints.new_entries += 1
 
     def when_written(self, done: Written) -> None:
-        """Call `done(True)` once all appended so far is written, and synced where asked; `done(False)` if that failed."""
+        """Call `done(True)` once all appended so far is written, and synced where asked;
+        `done(False)` if that failed."""
         self._writer.when_written(self._host.bind(done))
 
     def read(self, locations: Sequence[Location], done: ReadDone) -> None:
@@ -205,11 +241,13 @@ class Logs:
         self._reader.read(locations, done)
 
     def first_at(self, partition: Partition, timestamp_ms: int, end: int, done: Found) -> None:
-        """Find the first record at or after a time, among those below `end`; `done` is called once, perhaps at once."""
+        """Find the first record at or after a time, among those below `end`; `done` is called once,
+        perhaps at once."""
         first_at(partition, timestamp_ms, end, self.read, self._soon, done)
 
     def newest(self, partition: Partition, end: int, done: Found) -> None:
-        """Find the first record of those with the greatest timestamp, among those below `end`; `done` is called once, perhaps at once."""
+        """Find the first record of those with the greatest timestamp, among those below `end`;
+        `done` is called once, perhaps at once."""
         newest(partition, end, self.read, self._soon, done)
 
     def move_start(self, partition: Partition, offset: int) -> None:
@@ -220,12 +258,14 @@ class Logs:
             self._note(partition, NoteKind.start_moved, offset)
 
     def truncate(self, partition: Partition, end_offset: int) -> None:
-        """Cut a partition: its log ends at `end_offset`, or where the batch began that holds it. At once here, in its turn in the file."""
+        """Cut a partition: its log ends at `end_offset`, or where the batch began that holds it. At
+        once here, in its turn in the file."""
         if end_offset >= partition.log_end:
             return
         if end_offset < partition.high_watermark:
             _logger.error(
-                "%s: cut to offset %d, below the high watermark %d: records that were acknowledged are lost, as an unclean election allows",
+                "%s: cut to offset %d, below the high watermark %d: records that were acknowledged are lost, "
+                "as an unclean election allows",
                 partition,
                 end_offset,
                 partition.high_watermark,
@@ -248,7 +288,10 @@ class Logs:
 
     def _note(self, partition: Partition, kind: NoteKind, offset: int) -> None:
         self._checkpoints.new_entries += 1
-        self._writer.note(pack_note(partition.topic_id_bytes, partition.partition, kind, offset), self._settings.file_limit_bytes)
+        self._writer.note(
+            pack_note(partition.topic_id_bytes, partition.partition, kind, offset),
+            self._settings.file_limit_bytes,
+        )
 
     def _release(self, dropped: list[tuple[int, int]]) -> None:
         if dropped:
@@ -264,7 +307,8 @@ class Logs:
         return gone
 
     def retain(self, wall_ms: int, producer_expiration_ms: int) -> None:
-        """Apply retention to every partition, and forget producers that wrote nothing for `producer_expiration_ms`.
+        """Apply retention to every partition, and forget producers that wrote nothing for
+        `producer_expiration_ms`.
 
         RETAINED_PER_STEP partitions at once, the others in steps that follow.
         """
@@ -283,7 +327,8 @@ class Logs:
             self._host.call_later(0.0, lambda: self._retain(rest, wall_ms, producer_expiration_ms))
 
     def flush(self) -> None:
-        """Begin what this step asked for: writing, deleting dead files. Called at the end of each step."""
+        """Begin what this step asked for: writing, deleting dead files. Called at the end of each
+        step."""
         self._writer.flush()
         self._checkpoints.reclaim()
 
@@ -292,7 +337,8 @@ class Logs:
         self._writer.when_idle(lambda: self._checkpoints.close(done))
 
     def recover(self, done: Callable[[RecoveryResult], None]) -> None:
-        """Rebuild everything from the files; `done` says how it went. Nothing may be appended before."""
+        """Rebuild everything from the files; `done` says how it went. Nothing may be appended
+        before."""
 
         def ended(result: RecoveryResult) -> None:
             if result.refused is None:
@@ -322,12 +368,15 @@ class Logs:
         self._host.call_later(self._settings.cleaner_interval_ms, self._clean_now_and_then)
 
     def check(self) -> None:
-        """CheckFailed unless all that the log keeps twice is the same: see the `check` of each of its parts."""
+        """CheckFailed unless all that the log keeps twice is the same: see the `check` of each of
+        its parts."""
         live_bytes: dict[int, int] = {}
         for partition in self._partitions:
             partition.check()
             self._check_cached(partition)
-            for file, size_bytes in zip(partition.index.column(FILE).tolist(), partition.index.column(SIZE).tolist(), strict=True):
+            for file, size_bytes in zip(
+                partition.index.column(FILE).tolist(), partition.index.column(SIZE).tolist(), strict=True
+            ):
                 live_bytes[file] = live_bytes.get(file, 0) + size_bytes
         for place in self._mover.under_way():
             live_bytes[place.file] = live_bytes.get(place.file, 0) + place.size_bytes
@@ -344,7 +393,9 @@ class Logs:
             location = index.location(number)
             entry = self._cache.entry(location)
             if entry is not None:
-                header = EntryHeader(partition.topic_id, partition.partition, index.base_offset(number), location.size_bytes)
+                header = EntryHeader(
+                    partition.topic_id, partition.partition, index.base_offset(number), location.size_bytes
+                )
                 found = parse_entry(entry, 0)
                 found = found._replace(moved=False) if isinstance(found, EntryHeader) else found
                 same(f"{partition}: what the cache has at {location}", found, header)

@@ -1,7 +1,8 @@
-"""Gives batches new places in the log: smaller after compaction, or as they are, out of a file in which little else is alive.
+"""Gives batches new places in the log: smaller after compaction, or as they are, out of a file in
+which little else is alive.
 
-The old place counts until the new one is synced; then the index changes, and the old one is dead. A crash in between leaves the one or
-the other, and recovery does what the log says (`entry`).
+The old place counts until the new one is synced; then the index changes, and the old one is dead. A
+crash in between leaves the one or the other, and recovery does what the log says (`entry`).
 """
 
 from __future__ import annotations
@@ -46,15 +47,24 @@ class Mover:
         self._under_way: list[list[_Place]] = []
 
     def roll(self) -> None:
-        """Have the log go on in a new file: what is left in this one can then be moved, and the file deleted."""
+        """Have the log go on in a new file: what is left in this one can then be moved, and the
+        file deleted."""
         self._writer.roll()
         self._checkpoints.new_entries += 1
         self._checkpoints.released()
 
-    def move(self, moves: Sequence[Move], file_limit_bytes: int, done: Callable[[bool], None], passed: bytes | None = None) -> None:
-        """Write the batches and have the index follow; `done(False)` if that failed and everything is as before.
+    def move(
+        self,
+        moves: Sequence[Move],
+        file_limit_bytes: int,
+        done: Callable[[bool], None],
+        passed: bytes | None = None,
+    ) -> None:
+        """Write the batches and have the index follow; `done(False)` if that failed and everything
+        is as before.
 
-        `passed` is a note that counts only if all of this does. Batches that are gone meanwhile are passed over.
+        `passed` is a note that counts only if all of this does. Batches that are gone meanwhile are
+        passed over.
         """
         if self._writer.error is not None:
             done(False)
@@ -66,13 +76,24 @@ class Mover:
             if was is None:
                 continue
             if one.data is None:
-                note = pack_note(partition.topic_id_bytes, partition.partition, NoteKind.removed, header.base_offset, header.last_offset)
+                note = pack_note(
+                    partition.topic_id_bytes,
+                    partition.partition,
+                    NoteKind.removed,
+                    header.base_offset,
+                    header.last_offset,
+                )
                 self._writer.append_moved(note, file_limit_bytes)
                 places.append(_Place(one, was, None))
                 continue
             data = memoryview(one.data)
             entry = pack_entry(
-                partition.topic_id_bytes, partition.partition, header.base_offset, header.partition_leader_epoch, data, MOVED
+                partition.topic_id_bytes,
+                partition.partition,
+                header.base_offset,
+                header.partition_leader_epoch,
+                data,
+                MOVED,
             )
             file, position = self._writer.append_moved(entry, file_limit_bytes)
             # Alive from now on, or the file might be deleted under it.
@@ -88,7 +109,11 @@ class Mover:
         self._under_way.remove(places)
         released: list[tuple[int, int]] = []
         for one, was, place in places:
-            partition, base_offset, last_offset = one.partition, one.header.base_offset, one.header.last_offset
+            partition, base_offset, last_offset = (
+                one.partition,
+                one.header.base_offset,
+                one.header.last_offset,
+            )
             self._checkpoints.take(partition)
             # The partition may have been cut meanwhile, and written again at the same offsets:
             # then that counts, as in the log.
@@ -106,5 +131,6 @@ class Mover:
         done(success)
 
     def under_way(self) -> list[Location]:
-        """The new places of batches that are not there yet: they count as alive beside the old ones."""
+        """The new places of batches that are not there yet: they count as alive beside the old
+        ones."""
         return [place.place for places in self._under_way for place in places if place.place is not None]

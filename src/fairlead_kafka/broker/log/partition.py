@@ -1,4 +1,5 @@
-"""One partition's part of the shared log: its offsets, its index, and what it remembers of producers and epochs."""
+"""One partition's part of the shared log: its offsets, its index, and what it remembers of
+producers and epochs."""
 
 from __future__ import annotations
 
@@ -36,9 +37,9 @@ from fairlead_kafka.records import BatchHeader, EndMarker
 class Partition:
     """A partition hosted by this broker.
 
-    Offsets: log_start <= high_watermark <= written_end <= log_end. `log_end` is the next to be given; below `written_end` all is
-    in the file, and synced where the topic asks for it; `high_watermark` is for replication to set, and with one replica it is
-    `written_end`.
+    Offsets: log_start <= high_watermark <= written_end <= log_end. `log_end` is the next to be
+    given; below `written_end` all is in the file, and synced where the topic asks for it;
+    `high_watermark` is for replication to set, and with one replica it is `written_end`.
     """
 
     __slots__ = (
@@ -79,7 +80,8 @@ class Partition:
         self._transactions_known = True
         """False: they are read from the index when somebody asks."""
         self.passes: tuple[tuple[int, int], ...] = ()
-        """Passes of compaction: (the offset it came to, when in milliseconds since 1970), in order of both."""
+        """Passes of compaction: (the offset it came to, when in milliseconds since 1970), in order
+        of both."""
         self._unsynced_count = 0
 
     def __str__(self) -> str:
@@ -95,9 +97,11 @@ class Partition:
         marker: EndMarker | None,
         touched_ms: int,
     ) -> None:
-        """Enter an appended or recovered batch, and what it means for its producer and a transaction.
+        """Enter an appended or recovered batch, and what it means for its producer and a
+        transaction.
 
-        `timestamp_ms` is its newest record's, or the time now if it carries none; `marker` is what a control batch says.
+        `timestamp_ms` is its newest record's, or the time now if it carries none; `marker` is what
+        a control batch says.
         """
         last_offset = base_offset + header.last_offset_delta
         index = self.index
@@ -113,7 +117,9 @@ class Partition:
         if producer_id < 0 or (header.control and marker is None):
             return
         if marker is not None:
-            self.producers.record_marker(producer_id, header.producer_epoch, marker.coordinator_epoch, base_offset, touched_ms)
+            self.producers.record_marker(
+                producer_id, header.producer_epoch, marker.coordinator_epoch, base_offset, touched_ms
+            )
             if self.transactions is not None:
                 self.transactions.end(producer_id, base_offset, marker.committed, self.high_watermark)
             return
@@ -126,7 +132,9 @@ class Partition:
 
     def _recall(self, number: int, touched_ms: int) -> None:
         """Take what batch `number` of the index means for its producer once more."""
-        base_offset, last_offset, _file, _position, _size, max_timestamp_ms, producer_id, mark = self.index.row(number)
+        base_offset, last_offset, _file, _position, _size, max_timestamp_ms, producer_id, mark = (
+            self.index.row(number)
+        )
         sequence, epoch, attributes = unpack_mark(mark)
         if attributes & MARKER:
             self.producers.record_marker(producer_id, epoch, sequence, base_offset, touched_ms)
@@ -155,9 +163,11 @@ class Partition:
             self.recall_transactions()
 
     def truncate(self, end_offset: int) -> list[tuple[int, int]]:
-        """Take back whatever reaches to `end_offset` or beyond; the batches that are gone, as (file, size in bytes).
+        """Take back whatever reaches to `end_offset` or beyond; the batches that are gone, as
+        (file, size in bytes).
 
-        A batch that holds `end_offset` in its midst goes whole, and the log then ends where it began.
+        A batch that holds `end_offset` in its midst goes whole, and the log then ends where it
+        began.
         """
         index = self.index
         first = index.first_reaching(end_offset)
@@ -180,27 +190,38 @@ class Partition:
         return dropped
 
     def restart(self, start_offset: int) -> list[tuple[int, int]]:
-        """Forget everything; the log begins and ends at `start_offset`. The batches that are gone, as (file, size in bytes)."""
+        """Forget everything; the log begins and ends at `start_offset`. The batches that are gone,
+        as (file, size in bytes)."""
         dropped = self.drop_all()
         self.log_start = self.high_watermark = self.written_end = self.log_end = start_offset
         self.epochs, self.producers, self.passes = LeaderEpochs(), ProducerStates(), ()
         return dropped
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """(epoch, end offset) of the greatest leader epoch in this log that is <= `epoch`, as OffsetForLeaderEpoch answers.
+        """(epoch, end offset) of the greatest leader epoch in this log that is <= `epoch`, as
+        OffsetForLeaderEpoch answers.
 
         (-1, -1) if the log knows no epoch, or `epoch` is newer than all it knows.
         """
-        return self.epochs.end_offset(epoch, self.epochs.latest, self.log_end) if self.epochs.latest >= 0 else (-1, -1)
+        return (
+            self.epochs.end_offset(epoch, self.epochs.latest, self.log_end)
+            if self.epochs.latest >= 0
+            else (-1, -1)
+        )
 
     def check_producer(self, header: BatchHeader) -> KnownBatch | None:
-        """None if a batch with a producer id may be appended; the batch written before if this one is its duplicate.
+        """None if a batch with a producer id may be appended; the batch written before if this one
+        is its duplicate.
 
-        Raises BrokerError: see `ProducerStates.admit`; INVALID_TXN_STATE for a batch outside the transaction that its producer has open.
+        Raises BrokerError: see `ProducerStates.admit`; INVALID_TXN_STATE for a batch outside the
+        transaction that its producer has open.
         """
         duplicate = self.producers.admit(header)
         if duplicate is None and not header.transactional and self.in_transaction(header.producer_id):
-            raise BrokerError(ErrorCode.INVALID_TXN_STATE, f"{self}: producer {header.producer_id} has a transaction open here")
+            raise BrokerError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"{self}: producer {header.producer_id} has a transaction open here",
+            )
         return duplicate
 
     @property
@@ -228,12 +249,14 @@ class Partition:
         return True
 
     def select(self, offset: int, limit_offset: int, max_bytes: int, at_least_one: bool) -> list[Location]:
-        """The batches that hold `offset` and what follows below `limit_offset`, within `max_bytes` (one in any case if asked)."""
+        """The batches that hold `offset` and what follows below `limit_offset`, within `max_bytes`
+        (one in any case if asked)."""
         index = self.index
         return index.select(index.first_reaching(offset), index.below(limit_offset), max_bytes, at_least_one)
 
     def available_bytes(self, offset: int, limit_offset: int, enough_bytes: int) -> int:
-        """Bytes of batches from `offset` to `limit_offset`; counting ends once `enough_bytes` are there."""
+        """Bytes of batches from `offset` to `limit_offset`; counting ends once `enough_bytes` are
+        there."""
         if offset >= limit_offset:
             return 0
         index = self.index
@@ -245,7 +268,8 @@ class Partition:
         return total_bytes
 
     def move_start(self, offset: int) -> list[tuple[int, int]]:
-        """Raise the log's start to `offset`; the batches wholly below it, as (file, size in bytes), are forgotten."""
+        """Raise the log's start to `offset`; the batches wholly below it, as (file, size in bytes),
+        are forgotten."""
         self.log_start = max(self.log_start, offset)
         self.high_watermark = max(self.high_watermark, self.log_start)
         if offset > self.log_end:
@@ -262,12 +286,18 @@ class Partition:
         """Location of the batch at exactly these offsets; None if there is none."""
         index = self.index
         number = index.first_reaching(last_offset)
-        if number == len(index) or (index.base_offset(number), index.last_offset(number)) != (base_offset, last_offset):
+        if number == len(index) or (index.base_offset(number), index.last_offset(number)) != (
+            base_offset,
+            last_offset,
+        ):
             return None
         return index.location(number)
 
-    def move(self, base_offset: int, last_offset: int, to: Location, max_timestamp_ms: int) -> tuple[int, int] | None:
-        """The batch at these offsets lies elsewhere now, perhaps with fewer records; where it was as (file, size in bytes).
+    def move(
+        self, base_offset: int, last_offset: int, to: Location, max_timestamp_ms: int
+    ) -> tuple[int, int] | None:
+        """The batch at these offsets lies elsewhere now, perhaps with fewer records; where it was
+        as (file, size in bytes).
 
         None if there is no such batch any more, which leaves the new place dead.
         """
@@ -279,7 +309,8 @@ class Partition:
         return was
 
     def remove(self, base_offset: int, last_offset: int) -> list[tuple[int, int]]:
-        """The batches within these offsets hold nothing any more; what is forgotten as (file, size in bytes)."""
+        """The batches within these offsets hold nothing any more; what is forgotten as (file, size
+        in bytes)."""
         first, stop = self.index.below(base_offset), self.index.below(last_offset + 1)
         if first == stop:
             return []
@@ -299,8 +330,9 @@ class Partition:
         """Log start offset by `retention.ms` and `retention.bytes`; only whole batches below the
         high watermark go.
 
-        As Kafka's `UnifiedLog.deleteOldSegments`, with batches in place of segments: from the front, as long as the oldest
-        one is past its time, or the rest without it still has `retention.bytes`.
+        As Kafka's `UnifiedLog.deleteOldSegments`, with batches in place of segments: from the
+        front, as long as the oldest one is past its time, or the rest without it still has
+        `retention.bytes`.
         """
         index, limits = self.index, self.limits
         if not limits.delete:
@@ -320,14 +352,21 @@ class Partition:
         return max(self.log_start, index.last_offset(number - 1) + 1)
 
     def check(self) -> None:
-        """CheckFailed unless offsets are in order and all that is kept beside the index is what the index says."""
+        """CheckFailed unless offsets are in order and all that is kept beside the index is what the
+        index says."""
         index, offsets = self.index, (self.log_start, self.high_watermark, self.written_end, self.log_end)
-        holds(f"{self}: start, high watermark, written end and end {offsets} are in order", list(offsets) == sorted(offsets))
+        holds(
+            f"{self}: start, high watermark, written end and end {offsets} are in order",
+            list(offsets) == sorted(offsets),
+        )
         same("the index that all empty partitions share", len(EMPTY_INDEX), 0)
         index.check()
         if len(index):
             holds(f"{self}: the first batch reaches the log's start", index.last_offset(0) >= self.log_start)
-            holds(f"{self}: the last batch lies before the log's end", index.last_offset(len(index) - 1) < self.log_end)
+            holds(
+                f"{self}: the last batch lies before the log's end",
+                index.last_offset(len(index) - 1) < self.log_end,
+            )
         same(f"{self}: bytes", self.size_bytes, int(index.column(SIZE).sum()))
         same(f"{self}: passes of compaction", list(self.passes), sorted(self.passes))
         self.epochs.check(self.log_end)

@@ -1,8 +1,9 @@
 """State of idempotent and transactional producers in a partition: their last five batches, to tell
 duplicates from gaps (KIP-98).
 
-Rules and their order are those of Kafka's `ProducerStateManager` and `ProducerAppendInfo`. At recovery the state comes from the
-checkpoint and the batches behind it; after a truncation, from the index, which knows who wrote each batch.
+Rules and their order are those of Kafka's `ProducerStateManager` and `ProducerAppendInfo`. At
+recovery the state comes from the checkpoint and the batches behind it; after a truncation, from the
+index, which knows who wrote each batch.
 """
 
 from __future__ import annotations
@@ -80,7 +81,9 @@ class ProducerStates:
                 epoch, coordinator_epoch, last_offset, touched_ms, count = islice(words, _ENTRY_WORDS - 1)
                 entry = self._entries[producer_id] = ProducerEntry(epoch, coordinator_epoch)
                 entry.last_offset, entry.touched_ms = last_offset, touched_ms
-                entry.batches.extend(KnownBatch(*islice(words, len(KnownBatch._fields))) for _ in range(count))
+                entry.batches.extend(
+                    KnownBatch(*islice(words, len(KnownBatch._fields))) for _ in range(count)
+                )
         return self._entries
 
     def packed(self) -> bytes:
@@ -89,7 +92,16 @@ class ProducerStates:
             return self._packed
         words = array("q")
         for producer_id, entry in self._entries.items():
-            words.extend((producer_id, entry.epoch, entry.coordinator_epoch, entry.last_offset, entry.touched_ms, len(entry.batches)))
+            words.extend(
+                (
+                    producer_id,
+                    entry.epoch,
+                    entry.coordinator_epoch,
+                    entry.last_offset,
+                    entry.touched_ms,
+                    len(entry.batches),
+                )
+            )
             for batch in entry.batches:
                 words.extend(batch)
         return words.tobytes()
@@ -107,7 +119,8 @@ class ProducerStates:
         return list(self._all().items())
 
     def check_epoch(self, producer_id: int, epoch: int) -> ProducerEntry | None:
-        """The producer's entry, None if it is new. BrokerError INVALID_PRODUCER_EPOCH for an older epoch than one seen."""
+        """The producer's entry, None if it is new. BrokerError INVALID_PRODUCER_EPOCH for an older
+        epoch than one seen."""
         entry = self._all().get(producer_id)
         if entry is not None and epoch < entry.epoch:
             raise BrokerError(
@@ -117,7 +130,8 @@ class ProducerStates:
         return entry
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
-        """BrokerError for a marker of the past: INVALID_PRODUCER_EPOCH, or TRANSACTION_COORDINATOR_FENCED for an old coordinator's."""
+        """BrokerError for a marker of the past: INVALID_PRODUCER_EPOCH, or
+        TRANSACTION_COORDINATOR_FENCED for an old coordinator's."""
         entry = self.check_epoch(producer_id, epoch)
         if entry is not None and coordinator_epoch < entry.coordinator_epoch:
             raise BrokerError(
@@ -129,7 +143,8 @@ class ProducerStates:
     def admit(self, header: BatchHeader) -> KnownBatch | None:
         """None if the batch may be appended; the batch written before if this one is its duplicate.
 
-        Raises BrokerError: INVALID_PRODUCER_EPOCH (an older epoch than one seen) or OUT_OF_ORDER_SEQUENCE_NUMBER.
+        Raises BrokerError: INVALID_PRODUCER_EPOCH (an older epoch than one seen) or
+        OUT_OF_ORDER_SEQUENCE_NUMBER.
         """
         entry = self.check_epoch(header.producer_id, header.producer_epoch)
         if entry is None:
@@ -138,7 +153,8 @@ class ProducerStates:
             if header.base_sequence != 0:
                 raise BrokerError(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                    f"producer {header.producer_id} began epoch {header.producer_epoch} with sequence {header.base_sequence}, not 0",
+                    f"producer {header.producer_id} began epoch {header.producer_epoch} with sequence "
+                    f"{header.base_sequence}, not 0",
                 )
             return None
         last_sequence = header.last_sequence
@@ -150,7 +166,8 @@ class ProducerStates:
         if header.base_sequence != expected:
             raise BrokerError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {header.producer_id}, epoch {entry.epoch}: sequence {header.base_sequence} came where {expected} was expected",
+                f"producer {header.producer_id}, epoch {entry.epoch}: sequence {header.base_sequence} came "
+                f"where {expected} was expected",
             )
         return None
 
@@ -158,22 +175,29 @@ class ProducerStates:
     def record(self, header: BatchHeader, base_offset: int, log_append_time_ms: int, touched_ms: int) -> None:
         """Remember a batch that was appended at `base_offset`."""
         last_offset = base_offset + header.last_offset_delta
-        known = KnownBatch(header.base_sequence, header.last_sequence, base_offset, last_offset, log_append_time_ms)
+        known = KnownBatch(
+            header.base_sequence, header.last_sequence, base_offset, last_offset, log_append_time_ms
+        )
         self.remember(header.producer_id, header.producer_epoch, known, touched_ms)
 
     def remember(self, producer_id: int, epoch: int, batch: KnownBatch, touched_ms: int) -> None:
         """Remember a batch: the newest of its producer."""
         entry = self._all().get(producer_id)
         if entry is None or entry.epoch != epoch:
-            entry = self._enter(producer_id, ProducerEntry(epoch, -1 if entry is None else entry.coordinator_epoch))
+            entry = self._enter(
+                producer_id, ProducerEntry(epoch, -1 if entry is None else entry.coordinator_epoch)
+            )
         entry.batches.append(batch)
         if len(entry.batches) > BROKER_BATCH_WINDOW:
             del entry.batches[0]
         entry.last_offset = batch.last_offset
         entry.touched_ms = touched_ms
 
-    def record_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, touched_ms: int) -> None:
-        """Remember a marker that was appended; one of a new epoch fences what the producer wrote before."""
+    def record_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, touched_ms: int
+    ) -> None:
+        """Remember a marker that was appended; one of a new epoch fences what the producer wrote
+        before."""
         entry = self._all().get(producer_id)
         if entry is None or entry.epoch != epoch:
             entry = self._enter(producer_id, ProducerEntry(epoch))
@@ -188,20 +212,29 @@ class ProducerStates:
         return entry
 
     def forget_from(self, offset: int) -> list[tuple[int, int]]:
-        """Forget producers that wrote at `offset` or later, whose batches there are gone: (producer id, when it last wrote in ms)."""
-        past = [(producer_id, entry.touched_ms) for producer_id, entry in self._all().items() if entry.last_offset >= offset]
+        """Forget producers that wrote at `offset` or later, whose batches there are gone: (producer
+        id, when it last wrote in ms)."""
+        past = [
+            (producer_id, entry.touched_ms)
+            for producer_id, entry in self._all().items()
+            if entry.last_offset >= offset
+        ]
         for producer_id, _touched_ms in past:
             del self._all()[producer_id]
         return past
 
     def expire(self, before_ms: int, open_ids: Container[int] = ()) -> None:
-        """Forget producers that wrote nothing since `before_ms` (`producer.id.expiration.ms`), save those with an open transaction."""
-        past = [key for key, entry in self._all().items() if entry.touched_ms < before_ms and key not in open_ids]
+        """Forget producers that wrote nothing since `before_ms` (`producer.id.expiration.ms`), save
+        those with an open transaction."""
+        past = [
+            key for key, entry in self._all().items() if entry.touched_ms < before_ms and key not in open_ids
+        ]
         for producer_id in past:
             del self._all()[producer_id]
 
     def check(self, index: BatchIndex, log_end: int) -> None:
-        """CheckFailed unless what is remembered of each producer is what `index` has of it, as far as that goes back."""
+        """CheckFailed unless what is remembered of each producer is what `index` has of it, as far
+        as that goes back."""
         if self._packed:  # a copy is looked at: this one stays packed until somebody asks
             other = ProducerStates()
             other.restore(self._packed)
@@ -212,9 +245,18 @@ class ProducerStates:
         for producer_id, entry in self._all().items():
             what = f"producer {producer_id}"
             ends = [batch.last_offset for batch in entry.batches]
-            holds(f"{what}: its batches are in order, {BROKER_BATCH_WINDOW} at most", ends == sorted(set(ends))[-BROKER_BATCH_WINDOW:])
-            holds(f"{what}: its last offset {entry.last_offset} is its last batch's or later", entry.last_offset >= max(ends, default=0))
-            holds(f"{what}: its last offset {entry.last_offset} lies before the log's end {log_end}", entry.last_offset < log_end)
+            holds(
+                f"{what}: its batches are in order, {BROKER_BATCH_WINDOW} at most",
+                ends == sorted(set(ends))[-BROKER_BATCH_WINDOW:],
+            )
+            holds(
+                f"{what}: its last offset {entry.last_offset} is its last batch's or later",
+                entry.last_offset >= max(ends, default=0),
+            )
+            holds(
+                f"{what}: its last offset {entry.last_offset} lies before the log's end {log_end}",
+                entry.last_offset < log_end,
+            )
             known = {batch.last_offset: batch for batch in entry.batches}
             newest = -1
             for number in np.flatnonzero(producers == producer_id).tolist():
@@ -225,6 +267,10 @@ class ProducerStates:
                 batch = known.get(newest)
                 if batch is not None:
                     kept = batch.base_offset, batch.base_sequence
-                    same(f"{what}: base offset and sequence of the batch to {newest}", kept, (int(bases[number]), mark.sequence))
+                    same(
+                        f"{what}: base offset and sequence of the batch to {newest}",
+                        kept,
+                        (int(bases[number]), mark.sequence),
+                    )
             if newest >= 0:
                 same(f"{what}: where its newest batch ends", max(ends, default=-1), newest)

@@ -1,9 +1,11 @@
 """Reads batches: from the tail cache, and what is not there in few reads of the files.
 
-In a shared log the batches of a partition have strangers between them. Batches that lie near each other, of whichever
-partition, are read in one go with what is between; a batch alone costs one read. What comes from a file is checked against the CRCs of
-its entry and its batch: a start from a checkpoint looks through nothing, and damage must not go out to readers and replicas. Each batch
-has a result of its own, so that one that is damaged is the matter of who asked for that one; it is logged once, not at every try.
+In a shared log the batches of a partition have strangers between them. Batches that lie near each
+other, of whichever partition, are read in one go with what is between; a batch alone costs one
+read. What comes from a file is checked against the CRCs of its entry and its batch: a start from a
+checkpoint looks through nothing, and damage must not go out to readers and replicas. Each batch has
+a result of its own, so that one that is damaged is the matter of who asked for that one; it is
+logged once, not at every try.
 """
 
 from __future__ import annotations
@@ -26,14 +28,16 @@ from fairlead_kafka.broker.log.scan import sound_entry
 from fairlead_kafka.core.effects import Buffer
 
 GAP_MAX_BYTES = 64 * KIB
-"""Strangers' bytes read along rather than begin another read: about what a disk or the page cache gives in the time of a call."""
+"""Strangers' bytes read along rather than begin another read: about what a disk or the page cache
+gives in the time of a call."""
 SPAN_MAX_BYTES = 8 * MIB
 """Longest read, so that one fetch does not hold the disk's queue for long."""
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
 ReadBatch = Buffer | int
-"""A batch, or the error code for which there is none: CORRUPT_MESSAGE, it is damaged; KAFKA_STORAGE_ERROR, its file cannot be read."""
+"""A batch, or the error code for which there is none: CORRUPT_MESSAGE, it is damaged;
+KAFKA_STORAGE_ERROR, its file cannot be read."""
 ReadDone = Callable[[list[ReadBatch]], None]
 _CODES = frozenset({int, ErrorCode})
 """The types of a result that is an error code."""
@@ -60,7 +64,9 @@ class Reader:
     def read(self, locations: Sequence[Location], done: ReadDone) -> None:
         """Fetch batches: done(one result per location), at once if all are cached."""
         found: list[ReadBatch | None] = [self._cache.get(location) for location in locations]
-        missing = sorted((location, number) for number, location in enumerate(locations) if found[number] is None)
+        missing = sorted(
+            (location, number) for number, location in enumerate(locations) if found[number] is None
+        )
         if not missing:
             done(found)  # type: ignore[arg-type]
             return
@@ -75,14 +81,23 @@ class Reader:
                 self._finish(found, done)  # type: ignore[arg-type]
 
         for span in spans:
-            begin, end = span[0][0].position - ENTRY_HEADER_BYTES, max(location.position + location.size_bytes for location, _ in span)
+            begin, end = (
+                span[0][0].position - ENTRY_HEADER_BYTES,
+                max(location.position + location.size_bytes for location, _ in span),
+            )
             self._files.read(self._path_of(span[0][0].file), begin, end - begin, partial(taken, span))
 
     @hook("reader: one damaged batch fails itself alone")
     def _finish(self, found: list[ReadBatch], done: ReadDone) -> None:
         done(found)
 
-    def _take(self, span: list[tuple[Location, int]], data: bytes | None, error: OSError | None, found: list[ReadBatch | None]) -> None:
+    def _take(
+        self,
+        span: list[tuple[Location, int]],
+        data: bytes | None,
+        error: OSError | None,
+        found: list[ReadBatch | None],
+    ) -> None:
         """Take what a read gave, each batch with the header of its entry before it."""
         if error is not None or data is None:
             for location, number in span:
@@ -109,7 +124,9 @@ class Reader:
         if len(self._told) > DAMAGE_TOLD_MAX:
             del self._told[next(iter(self._told))]
         path = self._path_of(location.file)
-        _logger.error("%s: the batch at byte %d %s; restore the file from a copy", path, location.position, what)
+        _logger.error(
+            "%s: the batch at byte %d %s; restore the file from a copy", path, location.position, what
+        )
 
 
 def _coalesce(missing: list[tuple[Location, int]]) -> list[list[tuple[Location, int]]]:
@@ -119,7 +136,11 @@ def _coalesce(missing: list[tuple[Location, int]]) -> list[list[tuple[Location, 
     file = -1
     for location, number in missing:
         stop = location.position + location.size_bytes
-        near = location.file == file and location.position - end <= GAP_MAX_BYTES and stop - begin <= SPAN_MAX_BYTES
+        near = (
+            location.file == file
+            and location.position - end <= GAP_MAX_BYTES
+            and stop - begin <= SPAN_MAX_BYTES
+        )
         if near:
             spans[-1].append((location, number))
             end = max(end, stop)

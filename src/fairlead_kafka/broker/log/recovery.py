@@ -1,16 +1,20 @@
-"""Rebuilds what is known of the partitions: from the checkpoint, and from a scan of what was written behind it.
+"""Rebuilds what is known of the partitions: from the checkpoint, and from a scan of what was
+written behind it.
 
     listing -> checkpoints -> scanning (file after file, chunk after chunk) -> [cutting a torn tail] -> done | refused
 
-There are two checkpoint files, written in turn; the newer sound one counts. Without one everything is scanned, which tells all only if no
-file was ever deleted: else recovery refuses, for records that were deleted would come back.
+There are two checkpoint files, written in turn; the newer sound one counts. Without one everything
+is scanned, which tells all only if no file was ever deleted: else recovery refuses, for records
+that were deleted would come back.
 
-What was synced was promised, and is never given up. A checkpoint tells of it (all before its place), so does a later file (each is begun
-once the one before is synced), and so do notes that the writer leaves after a sync. What was not synced a power cut may take in any order
-of pages: a torn entry at the end, or a hole with sound entries behind it, of which nobody was promised anything. There the log is cut, with
-a warning. Damage in what was synced is something else, and so is a file that is shorter than the checkpoint saw it synced: guessing would
-lose acknowledged records. Recovery then refuses, and says where, what is lost, and what can be done.
-"""
+What was synced was promised, and is never given up. A checkpoint tells of it (all before its
+place), so does a later file (each is begun once the one before is synced), and so do notes that the
+writer leaves after a sync. What was not synced a power cut may take in any order of pages: a torn
+entry at the end, or a hole with sound entries behind it, of which nobody was promised anything.
+There the log is cut, with a warning. Damage in what was synced is something else, and so is a file
+that is shorter than the checkpoint saw it synced: guessing would lose acknowledged records.
+Recovery then refuses, and says where, what is lost, and what can be done.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -34,7 +38,8 @@ _logger = logging.getLogger("fairlead_kafka.broker")
 
 @dataclass
 class RecoveryResult:
-    """How recovery ended: `refused` says what is wrong, or is None. `place` is where the checkpoint stood, all that follows was scanned."""
+    """How recovery ended: `refused` says what is wrong, or is None. `place` is where the checkpoint
+    stood, all that follows was scanned."""
 
     place: Place
     entry_count: int = 0
@@ -111,7 +116,9 @@ class Recovery:
 
     def _choose(self) -> None:
         checkpoint = max(self._checkpoints, key=lambda one: one.place.sequence, default=None)
-        wrong = self._missing_without_checkpoint() if checkpoint is None else self._missing_for(checkpoint.place)
+        wrong = (
+            self._missing_without_checkpoint() if checkpoint is None else self._missing_for(checkpoint.place)
+        )
         if wrong is not None:
             self._refuse(wrong)
             return
@@ -132,10 +139,13 @@ class Recovery:
         if self._numbers == list(range(1, len(self._numbers) + 1)):
             return None
         missing = next(number for number in range(1, self._numbers[-1]) if number not in self._sizes)
-        damaged = f" ({', '.join(self._damaged_checkpoints)} cannot be used)" if self._damaged_checkpoints else ""
+        damaged = (
+            f" ({', '.join(self._damaged_checkpoints)} cannot be used)" if self._damaged_checkpoints else ""
+        )
         return (
             f"{self._segments.path(missing)}: missing, and no checkpoint says that it was deleted{damaged}; "
-            f"restore it, or a checkpoint file, from a copy. To go on with what is left, number the log files from 1 without a gap: "
+            "restore it, or a checkpoint file, from a copy. To go on with what is left, number the log "
+            "files from 1 without a gap: "
             f"deleted records will come back, and partitions whose records are gone begin at offset 0"
         )
 
@@ -149,8 +159,10 @@ class Recovery:
             if found < size_bytes:
                 state = "missing" if number not in self._sizes else f"ends at byte {found}"
                 return (
-                    f"{self._segments.path(number)}: {state}, but {size_bytes} bytes of it were synced when the checkpoint was written, "
-                    f"so {size_bytes - found} bytes of acknowledged records are lost; restore the file from a copy, "
+                    f"{self._segments.path(number)}: {state}, but {size_bytes} bytes of it were synced when "
+                    "the checkpoint was written, "
+                    f"so {size_bytes - found} bytes of acknowledged records are lost; restore the file from "
+                    "a copy, "
                     f"or delete {' and '.join(CHECKPOINT_NAMES)} beside it to go on with what is left"
                 )
         return None
@@ -170,14 +182,23 @@ class Recovery:
         if position >= self._sizes[number]:
             self._file_ended(place)
             return
-        # A batch longer than a chunk: read at least as much again as is held, so that the copying stays linear.
+        # A batch longer than a chunk: read at least as much again as is held, so that the copying
+        # stays linear.
         size_bytes = max(CHUNK_BYTES, len(self._rest))
-        self._files.read(self._segments.path(number), position, size_bytes, lambda data, error: self._chunk_read(place, data, error))
+        self._files.read(
+            self._segments.path(number),
+            position,
+            size_bytes,
+            lambda data, error: self._chunk_read(place, data, error),
+        )
 
     def _chunk_read(self, place: int, data: bytes | None, error: OSError | None) -> None:
         path = self._segments.path(self._numbers[place])
         if error is not None or not data:
-            self._refuse(f"{path}: cannot be read at byte {self._rest_position + len(self._rest)}: {error or 'the file ends early'}")
+            self._refuse(
+                f"{path}: cannot be read at byte {self._rest_position + len(self._rest)}: "
+                f"{error or 'the file ends early'}"
+            )
             return
         chunk = self._rest + data if self._rest else data
         scanned = scan_entries(chunk, self._numbers[place], self._rest_position, self._batch, self._note)
@@ -199,9 +220,15 @@ class Recovery:
     # --- Damage
 
     def _damaged(self, place: int) -> None:
-        """The entry at `_rest_position` is not sound: read all that follows it, to see whether it was synced."""
+        """The entry at `_rest_position` is not sound: read all that follows it, to see whether it
+        was synced."""
         position = self._rest_position
-        self._files.read(self._segments.path(self._numbers[place]), position, -1, lambda data, error: self._tail_read(place, data, error))
+        self._files.read(
+            self._segments.path(self._numbers[place]),
+            position,
+            -1,
+            lambda data, error: self._tail_read(place, data, error),
+        )
 
     def _tail_read(self, place: int, data: bytes | None, error: OSError | None) -> None:
         number = self._numbers[place]
@@ -215,11 +242,18 @@ class Recovery:
             return
         self._result.cut_bytes = len(data)
         if behind.sound is None:
-            _logger.warning("%s: the last write was cut short; the %d bytes from byte %d on are dropped", path, len(data), position)
+            _logger.warning(
+                "%s: the last write was cut short; the %d bytes from byte %d on are dropped",
+                path,
+                len(data),
+                position,
+            )
         else:
             _logger.warning(
-                "%s: a hole at byte %d, with sound records behind it from byte %d on, as a power cut leaves where nothing is synced "
-                "(flush.messages); the %d bytes from byte %d on, which were never known to be synced, are dropped",
+                "%s: a hole at byte %d, with sound records behind it from byte %d on, as a power cut leaves "
+                "where nothing is synced "
+                "(flush.messages); the %d bytes from byte %d on, which were never known to be synced, are "
+                "dropped",
                 path,
                 position,
                 position + behind.sound,
@@ -241,13 +275,17 @@ class Recovery:
         number, position = self._numbers[place], self._rest_position
         path = self._segments.path(number)
         if sound is None:
-            extent = f"up to its end, {left_bytes} bytes, and {self._segments.path(self._numbers[place + 1])} follows"
+            extent = (
+                f"up to its end, {left_bytes} bytes, and "
+                f"{self._segments.path(self._numbers[place + 1])} follows"
+            )
         else:
             extent = f"for {sound} bytes, with sound records behind them from byte {position + sound} on"
         return (
             f"{path}: damaged at byte {position} {extent}, and it was synced, so this is no write cut short: "
             f"records that were acknowledged are lost there. "
-            f"Restore the file from a copy; or, to give up all that was written to this broker since, cut it to {position} bytes and "
+            "Restore the file from a copy; or, to give up all that was written to this broker since, cut it "
+            f"to {position} bytes and "
             f"delete the log files with higher numbers"
         )
 

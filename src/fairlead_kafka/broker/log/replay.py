@@ -20,7 +20,9 @@ _KEY = Struct(">16si")
 class Replay:
     """Fills partitions. `partition_of` gives each, None if its topic is gone."""
 
-    def __init__(self, partition_of: Callable[[uuid.UUID, int], Partition | None], segments: SegmentFiles, wall_ms: int) -> None:
+    def __init__(
+        self, partition_of: Callable[[uuid.UUID, int], Partition | None], segments: SegmentFiles, wall_ms: int
+    ) -> None:
         self._partition_of = partition_of
         self._segments = segments
         self._wall_ms = wall_ms
@@ -31,7 +33,9 @@ class Replay:
         for file, live_bytes in checkpoint.restore(self._partition_of).items():
             self._segments.add_live(file, live_bytes)
 
-    def batch(self, key: bytes, moved: bool, header: BatchHeader, batch: memoryview, file: int, position: int) -> None:
+    def batch(
+        self, key: bytes, moved: bool, header: BatchHeader, batch: memoryview, file: int, position: int
+    ) -> None:
         """Take a batch (see `scan.Found`)."""
         try:
             partition = self._found[key]
@@ -49,7 +53,15 @@ class Replay:
                 self._segments.add_live(file, header.size_bytes)
             return
         marker = end_marker(batch, header) if header.control else None
-        partition.record(header, header.base_offset, header.partition_leader_epoch, location, timestamp_ms, marker, self._wall_ms)
+        partition.record(
+            header,
+            header.base_offset,
+            header.partition_leader_epoch,
+            location,
+            timestamp_ms,
+            marker,
+            self._wall_ms,
+        )
         self._segments.add_live(file, header.size_bytes)
 
     def note(self, note: Note) -> None:

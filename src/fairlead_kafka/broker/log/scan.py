@@ -1,4 +1,5 @@
-"""Walks over the entries of a log file and checks every byte of them: the part of recovery that touches each batch."""
+"""Walks over the entries of a log file and checks every byte of them: the part of recovery that
+touches each batch."""
 
 from __future__ import annotations
 
@@ -36,12 +37,14 @@ KEY = slice(HEAD.size, HEAD.size + 20)
 _BATCHES = (APPENDED, MOVED)
 
 Found = Callable[[bytes, bool, BatchHeader, memoryview, int, int], None]
-"""found(key, moved, header, batch, file, position) is called for each sound batch in order: the 20 bytes that say whose it is, whether it
-takes the place of others, its header (`position` 0), its bytes, its file's number and its position there."""
+"""found(key, moved, header, batch, file, position) is called for each sound batch in order: the 20
+bytes that say whose it is, whether it takes the place of others, its header (`position` 0), its
+bytes, its file's number and its position there."""
 
 
 class Scanned(NamedTuple):
-    """How far a scan came: the bytes taken, the entries in them, and whether what follows is the beginning of an entry (or nothing)."""
+    """How far a scan came: the bytes taken, the entries in them, and whether what follows is the
+    beginning of an entry (or nothing)."""
 
     taken_bytes: int
     entry_count: int
@@ -75,14 +78,22 @@ def scan_entries(chunk: bytes, file: int, origin: int, found: Found, note: Calla
         header = sound_batch(chunk, array, start, stop)
         if header is None:
             return Scanned(position, count, False)
-        found(chunk[position + KEY.start : position + KEY.stop], magic == MOVED, header, view[start:stop], file, origin + start)
+        found(
+            chunk[position + KEY.start : position + KEY.stop],
+            magic == MOVED,
+            header,
+            view[start:stop],
+            file,
+            origin + start,
+        )
         count += 1
         position = stop
     return Scanned(position, count, True)
 
 
 def sound_batch(data: bytes, array: npt.NDArray[np.uint8], start: int, stop: int) -> BatchHeader | None:
-    """The header of the one batch at `data[start:stop]`, of which `array` is a view, if it is whole and its CRC holds; None otherwise.
+    """The header of the one batch at `data[start:stop]`, of which `array` is a view, if it is whole
+    and its CRC holds; None otherwise.
 
     What lies here was checked before it was written, so that a CRC that holds says all.
     """
@@ -95,7 +106,8 @@ def sound_batch(data: bytes, array: npt.NDArray[np.uint8], start: int, stop: int
 
 
 def sound_entry(data: bytes, array: npt.NDArray[np.uint8], start: int, stop: int) -> bool:
-    """True if at `data[start:stop]` lies one batch in its entry, whole and as it was written: both CRCs hold."""
+    """True if at `data[start:stop]` lies one batch in its entry, whole and as it was written: both
+    CRCs hold."""
     body = start + HEAD.size
     if stop > len(data) or body + CHECKED.size > stop:
         return False
@@ -114,12 +126,16 @@ class Behind(NamedTuple):
 
 
 def look_behind(data: bytes) -> Behind:
-    """Look for sound entries in `data`, which begins with one that is not; `synced` is (file, position), (0, 0) if nothing is said."""
+    """Look for sound entries in `data`, which begins with one that is not; `synced` is (file,
+    position), (0, 0) if nothing is said."""
     array = np.frombuffer(data, np.uint8)
     sound, synced = None, (0, 0)
     torn = parse_entry(data, 0) if len(data) >= ENTRY_CHECKED_BYTES else None
-    # If its header holds, what looks like entries within its length are records that somebody made of them.
-    position = data.find(MAGIC_PREFIX, ENTRY_HEADER_BYTES + torn.size_bytes if isinstance(torn, EntryHeader) else 1)
+    # If its header holds, what looks like entries within its length are records that somebody made
+    # of them.
+    position = data.find(
+        MAGIC_PREFIX, ENTRY_HEADER_BYTES + torn.size_bytes if isinstance(torn, EntryHeader) else 1
+    )
     while position >= 0:
         size_bytes, entry = _entry_at(data, array, position)
         if size_bytes and sound is None:
@@ -130,7 +146,9 @@ def look_behind(data: bytes) -> Behind:
     return Behind(sound, synced)
 
 
-def _entry_at(data: bytes, array: npt.NDArray[np.uint8], position: int) -> tuple[int, EntryHeader | Note | None]:
+def _entry_at(
+    data: bytes, array: npt.NDArray[np.uint8], position: int
+) -> tuple[int, EntryHeader | Note | None]:
     """The whole and sound entry that begins at `position`, and its size in bytes; 0: there is none."""
     entry = parse_entry(data, position) if position + ENTRY_CHECKED_BYTES <= len(data) else None
     if isinstance(entry, Note):

@@ -10,7 +10,8 @@ _SUFFIX = ".log"
 
 
 class SegmentFiles:
-    """Files numbered upward from 1; the last is the one written to. A file without a live batch may go, except the last."""
+    """Files numbered upward from 1; the last is the one written to. A file without a live batch may
+    go, except the last."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -42,7 +43,8 @@ class SegmentFiles:
         self._closed[number] = size_bytes
 
     def rewind(self, number: int, size_bytes: int) -> list[int]:
-        """A failed write is taken back: file `number` ends at `size_bytes` and is written to; the later ones, which are to go."""
+        """A failed write is taken back: file `number` ends at `size_bytes` and is written to; the
+        later ones, which are to go."""
         later = [one for one in (*self._closed, self.active) if one > number]
         for one in later:
             self._closed.pop(one, None)
@@ -81,12 +83,17 @@ class SegmentFiles:
         return [number for number in self._closed if not self._live_bytes.get(number)]
 
     def sparse(self, live_ratio: float) -> list[int]:
-        """Closed files in which something lives, but less than `live_ratio` of their bytes; the emptiest first."""
-        shares = sorted((self._live_bytes.get(number, 0) / max(1, size_bytes), number) for number, size_bytes in self._closed.items())
+        """Closed files in which something lives, but less than `live_ratio` of their bytes; the
+        emptiest first."""
+        shares = sorted(
+            (self._live_bytes.get(number, 0) / max(1, size_bytes), number)
+            for number, size_bytes in self._closed.items()
+        )
         return [number for share, number in shares if 0 < share < live_ratio]
 
     def stale(self, live_ratio: float, min_bytes: int) -> bool:
-        """True if the active file is `min_bytes` long at least, and less than `live_ratio` of it lives."""
+        """True if the active file is `min_bytes` long at least, and less than `live_ratio` of it
+        lives."""
         size_bytes = self.active_size_bytes
         return size_bytes >= min_bytes and self._live_bytes.get(self.active, 0) < live_ratio * size_bytes
 
@@ -96,8 +103,13 @@ class SegmentFiles:
         self._live_bytes.pop(number, None)
 
     def check(self, live_bytes: Mapping[int, int]) -> None:
-        """CheckFailed unless `live_bytes` (file → bytes that the partitions have there, or are about to) is what is counted here."""
-        same("live bytes by file", {file: size for file, size in self._live_bytes.items() if size}, dict(live_bytes))
+        """CheckFailed unless `live_bytes` (file → bytes that the partitions have there, or are
+        about to) is what is counted here."""
+        same(
+            "live bytes by file",
+            {file: size for file, size in self._live_bytes.items() if size},
+            dict(live_bytes),
+        )
         holds("no closed file is written to", all(number < self.active for number in self._closed))
         for number, size_bytes in (*self._closed.items(), (self.active, self.active_size_bytes)):
             holds(f"file {number} has room for its live bytes", self._live_bytes.get(number, 0) <= size_bytes)

@@ -1,6 +1,7 @@
 """The partitions of one log that were written to or asked for, by topic and number.
 
-Two steps, so that who goes through all partitions of a topic looks it up once: in a large topic that nobody writes to there is nothing.
+Two steps, so that who goes through all partitions of a topic looks it up once: in a large topic
+that nobody writes to there is nothing.
 """
 
 from __future__ import annotations
@@ -53,5 +54,9 @@ class PartitionTable:
         """CheckFailed unless each partition is entered as what it is."""
         for topic_id, partitions in self._topics.items():
             for number, partition in partitions.items():
-                same(f"{partition} is entered as", (topic_id, number), (partition.topic_id, partition.partition))
+                same(
+                    f"{partition} is entered as",
+                    (topic_id, number),
+                    (partition.topic_id, partition.partition),
+                )
                 same(f"{partition}: bytes of its topic's id", partition.topic_id_bytes, topic_id.bytes)

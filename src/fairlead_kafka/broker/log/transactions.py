@@ -23,13 +23,23 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead_kafka.base.checks import same
-from fairlead_kafka.broker.log.index import BASE, COMMITTED, CONTROL, MARK, MARKER, PRODUCER, TRANSACTIONAL, BatchIndex
+from fairlead_kafka.broker.log.index import (
+    BASE,
+    COMMITTED,
+    CONTROL,
+    MARK,
+    MARKER,
+    PRODUCER,
+    TRANSACTIONAL,
+    BatchIndex,
+)
 
 
 class AbortedRange(NamedTuple):
     """One aborted transaction: its batches lie from `first_offset` on, its marker at `last_offset`.
 
-    `stable_offset` is where the oldest transaction open at that moment began: whatever was aborted later begins there or behind.
+    `stable_offset` is where the oldest transaction open at that moment began: whatever was aborted
+    later begins there or behind.
     """
 
     producer_id: int
@@ -45,9 +55,11 @@ class PartitionTransactions:
 
     def __init__(self) -> None:
         self.open: dict[int, int] = {}
-        """Producer id → offset of its transaction's first batch; in order of these offsets, the order of beginning."""
+        """Producer id → offset of its transaction's first batch; in order of these offsets, the
+        order of beginning."""
         self._ending: deque[tuple[int, int]] = deque()
-        """(offset of the marker, first offset) of those whose marker may not be written yet, in order of the markers."""
+        """(offset of the marker, first offset) of those whose marker may not be written yet, in
+        order of the markers."""
         self._aborted: list[AbortedRange] = []
         """Aborted transactions, in order of their markers."""
 
@@ -61,7 +73,9 @@ class PartitionTransactions:
         began = min(open_first.values(), default=1 << 62)
         for producer_id, first_offset, marker_offset, committed in reversed(ended):
             if not committed:
-                made._aborted.append(AbortedRange(producer_id, first_offset, marker_offset, min(began, marker_offset + 1)))
+                made._aborted.append(
+                    AbortedRange(producer_id, first_offset, marker_offset, min(began, marker_offset + 1))
+                )
             if marker_offset >= high_watermark:
                 made._ending.appendleft((marker_offset, first_offset))
             began = min(began, first_offset)
@@ -112,7 +126,11 @@ class PartitionTransactions:
         computed = PartitionTransactions.of(index, high_watermark)
         same("what is open, by producer", list(self.open.items()), list(computed.open.items()))
         same("what was aborted", self._aborted, computed._aborted)
-        same("markers that are not written yet", [one for one in self._ending if one[0] >= high_watermark], list(computed._ending))
+        same(
+            "markers that are not written yet",
+            [one for one in self._ending if one[0] >= high_watermark],
+            list(computed._ending),
+        )
 
 
 class _Ended(NamedTuple):
@@ -125,12 +143,16 @@ class _Ended(NamedTuple):
 
 
 def _transactions_in(index: BatchIndex) -> tuple[dict[int, int], list[_Ended]]:
-    """Open transactions (producer id → first offset, in order of these), and those that ended, in order of their markers.
+    """Open transactions (producer id → first offset, in order of these), and those that ended, in
+    order of their markers.
 
-    A transaction is a producer's batches up to its next marker; a marker without a batch before it ends nothing.
+    A transaction is a producer's batches up to its next marker; a marker without a batch before it
+    ends nothing.
     """
     marks = index.column(MARK)
-    rows = np.flatnonzero(((marks & TRANSACTIONAL) != 0) & (((marks & MARKER) != 0) | ((marks & CONTROL) == 0)))
+    rows = np.flatnonzero(
+        ((marks & TRANSACTIONAL) != 0) & (((marks & MARKER) != 0) | ((marks & CONTROL) == 0))
+    )
     if not len(rows):
         return {}, []
     marks, producers, bases = marks[rows], index.column(PRODUCER)[rows], index.column(BASE)[rows]
@@ -143,7 +165,13 @@ def _transactions_in(index: BatchIndex) -> tuple[dict[int, int], list[_Ended]]:
     ends = np.flatnonzero(is_marker & ~begins)
     ends = ends[np.argsort(bases[ends])]
     committed = (marks[ends] & COMMITTED) != 0
-    ended = map(_Ended, producers[ends].tolist(), bases[first[ends]].tolist(), bases[ends].tolist(), committed.tolist())
+    ended = map(
+        _Ended,
+        producers[ends].tolist(),
+        bases[first[ends]].tolist(),
+        bases[ends].tolist(),
+        committed.tolist(),
+    )
     open_rows = np.flatnonzero(np.concatenate((changes, [True])) & ~is_marker)
     open_first = sorted(zip(bases[first[open_rows]].tolist(), producers[open_rows].tolist(), strict=True))
     return {producer_id: first_offset for first_offset, producer_id in open_first}, list(ended)

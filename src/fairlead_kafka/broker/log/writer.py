@@ -1,20 +1,22 @@
-"""Writes what one step appended, to all partitions together, as one group; and syncs groups together where a sync is asked for.
+"""Writes what one step appended, to all partitions together, as one group; and syncs groups
+together where a sync is asked for.
 
     gathering --flush--> writing --written--> (syncing --synced-->) complete
         │                   │                     │
         └───────────────────┴──── error ──────────┘──> lost, and the log is failed until it is mended
 
-One group is gathered while the one before is being written; several may wait for a sync, and one `fdatasync` serves all that were
-written when it began (group commit). Groups complete in order, so that what a partition calls written never passes a batch that
-still waits for its sync.
+One group is gathered while the one before is being written; several may wait for a sync, and one
+`fdatasync` serves all that were written when it began (group commit). Groups complete in order, so
+that what a partition calls written never passes a batch that still waits for its sync.
 
-After a sync the next group says in a note how far it went: where a power cut loses a page and keeps a later one, recovery then knows
-whether that page was one that somebody had been promised.
+After a sync the next group says in a note how far it went: where a power cut loses a page and keeps
+a later one, recovery then knows whether that page was one that somebody had been promised.
 
-A failed write or sync loses its group and those behind it: nobody is told that they are written, their partitions go back to where
-they ended before, and appends are refused. Every second the log is then mended: what the lost groups left in the files is cut off, and
-once that, a sync and a file of about their size have worked, appends are taken again. So a full disk, a read-only folder or a fault of
-the device costs the writes of its time, and no more.
+A failed write or sync loses its group and those behind it: nobody is told that they are written,
+their partitions go back to where they ended before, and appends are refused. Every second the log
+is then mended: what the lost groups left in the files is cut off, and once that, a sync and a file
+of about their size have worked, appends are taken again. So a full disk, a read-only folder or a
+fault of the device costs the writes of its time, and no more.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ MEND_AFTER_MS = 1000.0
 """How long after a failure the log is mended, and after a failed mending again."""
 PROBE = "probe"
 PROBE_MIN_BYTES, PROBE_MAX_BYTES = 1 << 12, 1 << 20
-"""A file as long as what was lost is written and deleted, to see if there is room again: on a full disk a cut and a sync work as ever."""
+"""A file as long as what was lost is written and deleted, to see if there is room again: on a full
+disk a cut and a sync work as ever."""
 
 NOBODYS_NOTE = pack_note(bytes(16), 0, NoteKind.start_moved, 0)
 """A note about no topic, which recovery ignores; `roll` begins a file with it, so it exists."""
@@ -69,7 +72,8 @@ class _Group:
 class Writer:
     """The one writer of a broker's log.
 
-    `cache` is given all that is appended; `advanced` hears of each partition of which more is written; `later`: to mend after a failure.
+    `cache` is given all that is appended; `advanced` hears of each partition of which more is
+    written; `later`: to mend after a failure.
     """
 
     def __init__(
@@ -96,7 +100,8 @@ class Writer:
         self._last_file = 0
         """The file that was last written to; 0: none yet."""
         self._written_to = self._syncing_to = self._synced_to = _NOWHERE
-        """(file, position): how far the log is written, will be synced by the sync that is under way, and is synced. By this Writer."""
+        """(file, position): how far the log is written, will be synced by the sync that is under
+        way, and is synced. By this Writer."""
         self._told_synced = _NOWHERE
         """(file, position): how far a note in the log says that it is synced."""
         self._idle: list[Callable[[], None]] = []
@@ -108,7 +113,9 @@ class Writer:
 
     @hook("log: a batch is taken for writing")
     @shared("the writer of the log")
-    def append(self, entry: bytes, partition: Partition, end_offset: int, wants_sync: bool, file_limit_bytes: int) -> tuple[int, int]:
+    def append(
+        self, entry: bytes, partition: Partition, end_offset: int, wants_sync: bool, file_limit_bytes: int
+    ) -> tuple[int, int]:
         """Take an entry into the group being gathered; (file, position) where it will lie."""
         group = self._open
         group.starts.setdefault(partition, partition.log_end)
@@ -117,19 +124,22 @@ class Writer:
         return self._take(entry, file_limit_bytes)
 
     def append_moved(self, entry: bytes, file_limit_bytes: int) -> tuple[int, int]:
-        """Take an entry, or a note that counts only with such entries, into a group that will be synced; (file, position)."""
+        """Take an entry, or a note that counts only with such entries, into a group that will be
+        synced; (file, position)."""
         self._open.wants_sync = True
         return self._take(entry, file_limit_bytes)
 
     @shared("the writer of the log")
     def note(self, note: bytes, file_limit_bytes: int) -> None:
-        """Take a note of what was done in memory; it is written in its place, or, should that fail, once the log is mended."""
+        """Take a note of what was done in memory; it is written in its place, or, should that fail,
+        once the log is mended."""
         if self.error is None:
             self._take(note, file_limit_bytes)
         self._open.notes.append(note)
 
     def roll(self) -> None:
-        """Go on in a new file though this one has room, so that it can be emptied. Nothing while the disk fails."""
+        """Go on in a new file though this one has room, so that it can be emptied. Nothing while
+        the disk fails."""
         if self.error is None:
             self._segments.opened(self._segments.active + 1, 0)
             self._take(NOBODYS_NOTE, _NO_LIMIT)
@@ -177,7 +187,8 @@ class Writer:
             done(True)
 
     def when_synced(self, done: Written) -> None:
-        """Call `done` once everything appended so far is written and synced, whether it was asked for or not."""
+        """Call `done` once everything appended so far is written and synced, whether it was asked
+        for or not."""
         if self.error is not None:
             done(False)
             return
@@ -194,7 +205,8 @@ class Writer:
             self._complete_or_sync()
 
     def sync_within(self, milliseconds: float) -> None:
-        """See to it that what is appended now is synced before so much time has passed (`flush.ms`); nobody waits for it."""
+        """See to it that what is appended now is synced before so much time has passed
+        (`flush.ms`); nobody waits for it."""
         self._unsynced_since = True
         if milliseconds not in self._sync_timers:
             self._sync_timers.add(milliseconds)
@@ -213,7 +225,8 @@ class Writer:
 
     @shared("the writer of the log")
     def flush(self) -> None:
-        """Begin to write the gathered group, unless another is being written. Called at the end of each step."""
+        """Begin to write the gathered group, unless another is being written. Called at the end of
+        each step."""
         if self._writing is not None or not self._open.parts or self.error is not None:
             return
         if self._told_synced != self._synced_to:
@@ -223,7 +236,8 @@ class Writer:
         self._write_part(0)
 
     def _write_part(self, number: int) -> None:
-        """Write part `number` of the group; a new file is begun only after the one before it was synced."""
+        """Write part `number` of the group; a new file is begun only after the one before it was
+        synced."""
         group, failures = self._writing, self._failures
         assert group is not None
         if number == len(group.parts):
@@ -235,7 +249,10 @@ class Writer:
             if failures != self._failures:
                 return  # a sync failed meanwhile, and the group is lost
             if error is None and value != position:
-                error = OSError(f"{self._segments.path(file)}: written at byte {value}, not {position}; something else writes to this file")
+                error = OSError(
+                    f"{self._segments.path(file)}: written at byte {value}, not {position}; something else "
+                    "writes to this file"
+                )
             if error is not None:
                 self._fail(error, ())
             else:
@@ -295,13 +312,16 @@ class Writer:
     # --- Failures
 
     def _fail(self, error: OSError, lost: Iterable[_Group]) -> None:
-        """Groups that are not complete are lost: those given, the one being written, the one being gathered."""
+        """Groups that are not complete are lost: those given, the one being written, the one being
+        gathered."""
         lost = [*lost, *([self._writing] if self._writing is not None else []), self._open]
         self._writing, self._open = None, _Group()
         self._told_synced = _NOWHERE  # the note may be among what is lost
         self._failures += 1
         failing, self.error = self.error is not None, error
-        lost_bytes = sum(len(buffer) for group in lost for _file, buffers, _position in group.parts for buffer in buffers)
+        lost_bytes = sum(
+            len(buffer) for group in lost for _file, buffers, _position in group.parts for buffer in buffers
+        )
         self._probe_bytes = min(max(lost_bytes, PROBE_MIN_BYTES), PROBE_MAX_BYTES)
         self._take_back(lost)
         if not failing:
@@ -327,7 +347,8 @@ class Writer:
             self._cache.rewind(*begun)
 
     def _mend(self) -> None:
-        """Cut off what lost groups left in the files, and see whether the disk takes a sync, and some bytes."""
+        """Cut off what lost groups left in the files, and see whether the disk takes a sync, and
+        some bytes."""
         segments = self._segments
         path, size_bytes = segments.path(segments.active), segments.active_size_bytes
         doomed, self._doomed = self._doomed, []
@@ -366,7 +387,12 @@ class Writer:
             self._take(note, _NO_LIMIT)
 
     def _check_idle(self) -> None:
-        if not self._idle or self._writing is not None or self._unsynced or (self._open.parts and self.error is None):
+        if (
+            not self._idle
+            or self._writing is not None
+            or self._unsynced
+            or (self._open.parts and self.error is None)
+        ):
             return
         waiting, self._idle = self._idle, []
 
@@ -380,21 +406,33 @@ class Writer:
             synced(None, None)
 
     def check(self, partitions: Iterable[Partition]) -> None:
-        """CheckFailed unless what is on its way lies in the files without a gap, and a partition of which nothing is has all written."""
+        """CheckFailed unless what is on its way lies in the files without a gap, and a partition of
+        which nothing is has all written."""
         groups, on_its_way = self._groups(), set[Partition]()
         end: tuple[int, int] | None = None
         for group in groups:
             on_its_way.update(group.ends)
             same("partitions of a group that begin and end", group.starts.keys(), group.ends.keys())
             for partition, start in group.starts.items():
-                holds(f"{partition}: a group's part is within the log", start <= group.ends[partition] <= partition.log_end)
+                holds(
+                    f"{partition}: a group's part is within the log",
+                    start <= group.ends[partition] <= partition.log_end,
+                )
             for file, buffers, position in group.parts:
                 if end is not None:
-                    same("where a part of a group begins", (file, position), end if file == end[0] else (end[0] + 1, 0))
+                    same(
+                        "where a part of a group begins",
+                        (file, position),
+                        end if file == end[0] else (end[0] + 1, 0),
+                    )
                 end = file, position + sum(map(len, buffers))
         if end is not None:
             same("where the last group ends", (self._segments.active, self._segments.active_size_bytes), end)
         holds("no more groups are being synced than wait for it", self._syncing <= len(self._unsynced))
         for partition in partitions:
             if partition not in on_its_way:
-                same(f"{partition}: written end, with nothing on its way", partition.written_end, partition.log_end)
+                same(
+                    f"{partition}: written end, with nothing on its way",
+                    partition.written_end,
+                    partition.log_end,
+                )

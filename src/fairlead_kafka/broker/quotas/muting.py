@@ -1,6 +1,8 @@
-"""A connection that must be still for a while (KIP-219): nothing is read from it and nothing begun, and what was begun goes on.
+"""A connection that must be still for a while (KIP-219): nothing is read from it and nothing begun,
+and what was begun goes on.
 
-What had been read when it began waits with the session's other requests, under the session's bounds.
+What had been read when it began waits with the session's other requests, under the session's
+bounds.
 """
 
 from __future__ import annotations

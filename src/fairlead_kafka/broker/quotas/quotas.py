@@ -1,4 +1,5 @@
-"""The client quotas of one broker: what applies, what was used, and who has to be still for how long. See the package for the theory."""
+"""The client quotas of one broker: what applies, what was used, and who has to be still for how
+long. See the package for the theory."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ _OF_BROKERS: dict[int, int] = {
     ApiKey.SASL_HANDSHAKE: 0,
     ApiKey.SASL_AUTHENTICATE: 0,
 }
-"""APIs that are charged to nobody, each from which version on: brokers use them among themselves, or to log in."""
+"""APIs that are charged to nobody, each from which version on: brokers use them among themselves,
+or to log in."""
 
 
 class Toll:
@@ -62,7 +64,9 @@ def no_time() -> int:
 
 def is_exempt(header: RequestHeader) -> bool:
     """True for requests that are charged to no client's quota."""
-    return header.api_key >= PRIVATE_FIRST or header.version >= _OF_BROKERS.get(header.api_key, header.version + 1)
+    return header.api_key >= PRIVATE_FIRST or header.version >= _OF_BROKERS.get(
+        header.api_key, header.version + 1
+    )
 
 
 class Quotas:
@@ -107,15 +111,21 @@ class Quotas:
         self.timed = bool(tables[REQUEST_PERCENTAGE])
         self.limits_mutations = bool(tables[CONTROLLER_MUTATION_RATE])
         self.limits_connections = bool(tables[CONNECTION_CREATION_RATE])
-        self.enabled = self.timed or self.limits_mutations or bool(tables[PRODUCER_BYTE_RATE]) or bool(tables[CONSUMER_BYTE_RATE])
+        self.enabled = (
+            self.timed
+            or self.limits_mutations
+            or bool(tables[PRODUCER_BYTE_RATE])
+            or bool(tables[CONSUMER_BYTE_RATE])
+        )
 
     # --- What is used
 
     def begun(self, session: Session, header: RequestHeader, size_bytes: int) -> Toll | None:
-        """A request is about to be served: charge it for its bytes if it is a Produce. None: it is exempt.
+        """A request is about to be served: charge it for its bytes if it is a Produce. None: it is
+        exempt.
 
-        That early, because requests that follow it on the connection may be begun before it is answered: from now on none is, if this
-        one was too much.
+        That early, because requests that follow it on the connection may be begun before it is
+        answered: from now on none is, if this one was too much.
         """
         if is_exempt(header) or (session.login is not None and session.login.state is not LoginState.DONE):
             return None
@@ -129,8 +139,8 @@ class Quotas:
         return toll
 
     def answered(self, toll: Toll, answer: ApiMessage | None) -> None:
-        """A request is about to be answered (None: not to be, acks=0): charge it for its time, say in the answer for how long its client
-        must be still, and see to it that it is.
+        """A request is about to be answered (None: not to be, acks=0): charge it for its time, say
+        in the answer for how long its client must be still, and see to it that it is.
 
         An answer that says so already (a handler's own decision) is taken at its word.
         """
@@ -141,23 +151,29 @@ class Quotas:
         wait_ms: int = fields.get("throttle_time_ms", 0)
         if toll.until_ns:
             wait_ms = max(wait_ms, -(-(toll.until_ns - self._broker.now_ns) // NS_PER_MS))
-        if toll.api_key != ApiKey.FETCH or fields["error_code"] != ErrorCode.NONE:  # else `fetch_wait_ms` has judged
+        if (
+            toll.api_key != ApiKey.FETCH or fields["error_code"] != ErrorCode.NONE
+        ):  # else `fetch_wait_ms` has judged
             wait_ms = max(wait_ms, self._time_wait_ms(toll))
         if wait_ms > 0:
             fields["throttle_time_ms"] = wait_ms
             toll.session.muting.begin(wait_ms)
 
     def spent(self, toll: Toll) -> None:
-        """The handler has returned: what it took and was not charged yet counts when its client's next request is."""
+        """The handler has returned: what it took and was not charged yet counts when its client's
+        next request is."""
         began_ns, toll.began_ns = toll.began_ns, 0
         if began_ns:
             applied = self._tables[REQUEST_PERCENTAGE].of_client(toll.session.principal.name, toll.client_id)
             if applied is not None:
                 spent_ns = self._broker.handler_clock() - began_ns
-                self._rate((REQUEST_PERCENTAGE, applied.sharers)).record(spent_ns * _PERCENT_PER_NS, self._now_ms)
+                self._rate((REQUEST_PERCENTAGE, applied.sharers)).record(
+                    spent_ns * _PERCENT_PER_NS, self._now_ms
+                )
 
     def fetch_wait_ms(self, toll: Toll, size_bytes: int) -> int:
-        """How long a consumer that would be given so many bytes of record batches has to wait instead; 0: it is given them.
+        """How long a consumer that would be given so many bytes of record batches has to wait
+        instead; 0: it is given them.
 
         What is not given is not charged.
         """
@@ -168,13 +184,19 @@ class Quotas:
         return wait_ms
 
     def fetch_max_bytes(self, toll: Toll) -> int | None:
-        """More than this a consumer could never be given, however long it had been still; None: it has no quota."""
+        """More than this a consumer could never be given, however long it had been still; None: it
+        has no quota."""
         applied = self._tables[CONSUMER_BYTE_RATE].of_client(toll.session.principal.name, toll.client_id)
         settings = self._broker.settings
-        return None if applied is None else int(applied.limit * max(settings[SAMPLES] - 1, 0) * settings[WINDOW_S])
+        return (
+            None
+            if applied is None
+            else int(applied.limit * max(settings[SAMPLES] - 1, 0) * settings[WINDOW_S])
+        )
 
     def connection_wait_ms(self, address: str) -> int:
-        """For how long a new connection has to be kept waiting before it is closed, for there are too many; 0: it may stay."""
+        """For how long a new connection has to be kept waiting before it is closed, for there are
+        too many; 0: it may stay."""
         address = plain_address(address)
         limit = self._tables[CONNECTION_CREATION_RATE].of_address(address)
         if limit is None:
@@ -186,8 +208,11 @@ class Quotas:
             rate.record(-1, now_ms)
         return wait_ms
 
-    def _charge(self, name: str, session: Session, client_id: str | None, value: float) -> tuple[int, Rate | None]:
-        """Record what a client has used, if it has this quota; how long it must be still, and its rate."""
+    def _charge(
+        self, name: str, session: Session, client_id: str | None, value: float
+    ) -> tuple[int, Rate | None]:
+        """Record what a client has used, if it has this quota; how long it must be still, and its
+        rate."""
         applied = self._tables[name].of_client(session.principal.name, client_id)
         if applied is None:
             return 0, None
@@ -203,7 +228,9 @@ class Quotas:
         if toll.began_ns:
             now_ns = self._broker.handler_clock()
             spent_ns, toll.began_ns = now_ns - toll.began_ns, now_ns
-        wait_ms = self._charge(REQUEST_PERCENTAGE, toll.session, toll.client_id, spent_ns * _PERCENT_PER_NS)[0]
+        wait_ms = self._charge(REQUEST_PERCENTAGE, toll.session, toll.client_id, spent_ns * _PERCENT_PER_NS)[
+            0
+        ]
         return min(wait_ms, self._window_ms)
 
     @property

@@ -1,4 +1,5 @@
-"""Measuring against a quota, and how long to be still: Kafka's `Rate` over a `SampledStat`, `TokenBucket`, and `QuotaUtils`.
+"""Measuring against a quota, and how long to be still: Kafka's `Rate` over a `SampledStat`,
+`TokenBucket`, and `QuotaUtils`.
 
 Times are integers of milliseconds on any clock that does not go back.
 """
@@ -27,8 +28,8 @@ class _Sample:
 class Rate:
     """A rate per second, over the last `samples` windows of `window_ms` each.
 
-    A window begins with what is recorded first in it. One more sample than `samples` is kept: a window that overlaps the time looked
-    back on counts whole.
+    A window begins with what is recorded first in it. One more sample than `samples` is kept: a
+    window that overlaps the time looked back on counts whole.
     """
 
     __slots__ = ("_current", "_samples", "_window_ms", "samples")
@@ -69,8 +70,8 @@ class Rate:
         return sum(sample.value for sample in self._samples) * _MS_PER_S / elapsed_ms
 
     def elapsed_ms(self, now_ms: int) -> int:
-        """The time it is measured over: since the oldest sample began, and never less than all windows but one, or the first moments
-        of a client would look like a flood.
+        """The time it is measured over: since the oldest sample began, and never less than all
+        windows but one, or the first moments of a client would look like a flood.
         """
         self._purge(now_ms)
         elapsed_ms = now_ms - min((sample.start_ms for sample in self._samples), default=now_ms)
@@ -86,7 +87,8 @@ class TokenBucket:
     """Tokens that may be spent: `limit` more each second, saved up for `samples` windows of
     `window_ms` at most; and at first all of that.
 
-    A single request may spend more than there is, and then there is less than nothing until enough has come (KIP-599).
+    A single request may spend more than there is, and then there is less than nothing until enough
+    has come (KIP-599).
     """
 
     __slots__ = ("_saved_s", "_tokens", "_updated_ms")
@@ -116,7 +118,8 @@ class TokenBucket:
 
 
 def throttle_ms(rate: float, limit: float, elapsed_ms: int) -> int:
-    """By how much `elapsed_ms` must grow, with nothing more coming, for `rate` to come down to `limit`; 0 if it is not above it.
+    """By how much `elapsed_ms` must grow, with nothing more coming, for `rate` to come down to
+    `limit`; 0 if it is not above it.
 
     rate * elapsed / (elapsed + wait) = limit.
     """

@@ -1,4 +1,5 @@
-"""A request that creates or deletes partitions, and the controller_mutation_rate of its client (KIP-599)."""
+"""A request that creates or deletes partitions, and the controller_mutation_rate of its client
+(KIP-599)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ class Spending:
     """Charge of one request against controller_mutation_rate. Decisions are made in the name of
     `spender`; `throttle_ms` says in the end how long its client must be still.
 
-    `strict`: partitions beyond the quota are refused (THROTTLING_QUOTA_EXCEEDED); else they are made, and the client is throttled.
+    `strict`: partitions beyond the quota are refused (THROTTLING_QUOTA_EXCEEDED); else they are
+    made, and the client is throttled.
     """
 
     def __init__(self, broker: Broker, session: Session, *, strict: bool) -> None:

@@ -37,11 +37,13 @@ PRECEDENCE: tuple[tuple[By, By], ...] = (
     (By.NOTHING, By.NAME),
     (By.NOTHING, By.DEFAULT),
 )
-"""(user, client id): the first of these entities that has a quota counts, and no other (Kafka's `ClientQuotaManager`)."""
+"""(user, client id): the first of these entities that has a quota counts, and no other (Kafka's
+`ClientQuotaManager`)."""
 
 
 class Applied(NamedTuple):
-    """The quota of a client. Who has the same `sharers` shares it: (user, client id), either None where it makes no difference."""
+    """The quota of a client. Who has the same `sharers` shares it: (user, client id), either None
+    where it makes no difference."""
 
     sharers: tuple[str | None, str | None]
     limit: float
@@ -76,7 +78,10 @@ class QuotaTable:
                 continue
             value = values.get(tuple(_parts(of_user, user, of_client, client_id)))
             if value is not None:
-                sharers = (None if of_user is By.NOTHING else user, None if of_client is By.NOTHING else client_id)
+                sharers = (
+                    None if of_user is By.NOTHING else user,
+                    None if of_client is By.NOTHING else client_id,
+                )
                 return Applied(sharers, value)
         return None
 
@@ -93,7 +98,8 @@ def _parts(of_user: By, user: str, of_client: By, client_id: str | None) -> Iter
 
 
 def plain_address(text: str) -> str:
-    """An address as it is compared: one text for each, whatever way it is written; what is none stays as it is."""
+    """An address as it is compared: one text for each, whatever way it is written; what is none
+    stays as it is."""
     try:
         return str(ip_address(text.strip("[]")))
     except ValueError:

@@ -1,16 +1,20 @@
-"""The leader's end of a replication stream: one follower broker, all the partitions it follows here.
+"""The leader's end of a replication stream: one follower broker, all the partitions it follows
+here.
 
     pull ──▶ dropped ──▶ meetings: verdicts ──▶ what the last answer brought is written there: ends, high watermarks
                                                     │
          answer ◀── batches not sent yet, marks that moved ◀── at once if there are any, else when there are, or the wait is over
 
-The stream is the connection: a new connection begins with nothing met. One answer is on its way at a time, and the next pull says that
-it is written, so no position is kept for any partition but where it was sent to. What is new is found by partition (`_fresh`), in order
-of arrival, and read from the index: a partition in which nothing happens costs nothing, and one that is far behind is no special case.
+The stream is the connection: a new connection begins with nothing met. One answer is on its way at
+a time, and the next pull says that it is written, so no position is kept for any partition but
+where it was sent to. What is new is found by partition (`_fresh`), in order of arrival, and read
+from the index: a partition in which nothing happens costs nothing, and one that is far behind is no
+special case.
 
-A batch that cannot be read here is given to nobody. What lies before it is, all other partitions go on, and after
-`replica.fetch.backoff.ms` it is tried again, as Kafka's followers do with a partition that they cannot fetch.
-"""
+A batch that cannot be read here is given to nobody. What lies before it is, all other partitions go
+on, and after `replica.fetch.backoff.ms` it is tried again, as Kafka's followers do with a partition
+that they cannot fetch.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -37,7 +41,8 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.replication.replication import Replication
 
 MARK_DELAY_MS = 5
-"""High watermarks that moved wait so long for records to travel with. Nobody who produces waits for them, only readers from followers."""
+"""High watermarks that moved wait so long for records to travel with. Nobody who produces waits for
+them, only readers from followers."""
 
 
 LONG_AGO_NS = -(1 << 62)
@@ -49,7 +54,8 @@ NOT_THIS_STREAM = Message(body=encode_answer(ErrorCode.FETCH_SESSION_ID_NOT_FOUN
 
 
 class _Sent(NamedTuple):
-    """One partition's part of an answer. `end` is the follower's once it is written; `whole`: there was no more at that time.
+    """One partition's part of an answer. `end` is the follower's once it is written; `whole`: there
+    was no more at that time.
 
     `start` is where the follower was before.
     """
@@ -69,7 +75,8 @@ class Feed:
         self.node_id = node_id
         self.broker_epoch = -1
         self.met: dict[Key, Follower | None] = {}
-        """Every partition that is followed on this stream; None: nothing was ever written to it, and nobody has looked at it."""
+        """Every partition that is followed on this stream; None: nothing was ever written to it,
+        and nobody has looked at it."""
         self._broker = broker
         self._replication = replication
         self._number = 0
@@ -104,7 +111,8 @@ class Feed:
             self._broker.call_at(self._broker.now_ns + ms_to_ns(MARK_DELAY_MS), self._marks_due)
 
     def touched(self, key: Key, led: Led) -> None:
-        """Somebody looks at a partition for the first time in this epoch: who follows it here has as little as its leader."""
+        """Somebody looks at a partition for the first time in this epoch: who follows it here has
+        as little as its leader."""
         if self.met.pop(key, self) is None:  # one that was more than this was met in an epoch before
             self._meet(led, key, 0)
 
@@ -118,7 +126,8 @@ class Feed:
             self._replication.awake[self] = None
 
     def end(self) -> None:
-        """The connection or its broker is gone. What was written there counts on, as Kafka's leader keeps what it knows of a replica.
+        """The connection or its broker is gone. What was written there counts on, as Kafka's leader
+        keeps what it knows of a replica.
 
         A broker that lives, and was only thought to be gone, is told to begin another stream.
         """
@@ -146,7 +155,8 @@ class Feed:
             reply(NOT_THIS_STREAM)
             return
         if self.broker_epoch not in (-1, pull.broker_epoch):
-            # It lost the controller and was let in again: whatever it follows must be met in its new life, or it never joins again.
+            # It lost the controller and was let in again: whatever it follows must be met in its
+            # new life, or it never joins again.
             reply(NOT_THIS_STREAM)
             return
         if pull.broker_epoch != self.broker_epoch:
@@ -164,7 +174,8 @@ class Feed:
             self._wait()
 
     def _renewed(self, broker_epoch: int) -> None:
-        """The follower was counted as gone for a while, and is the same all the same: it speaks on the same stream."""
+        """The follower was counted as gone for a while, and is the same all the same: it speaks on
+        the same stream."""
         self.broker_epoch = broker_epoch
         for follower in self.met.values():
             if follower is not None:
@@ -197,7 +208,8 @@ class Feed:
     # --- Meetings
 
     def _meet_all(self, meetings: Iterable[tuple[Key, int, int, int]]) -> None:
-        """Most partitions of a large cluster hold nothing, so that what is the same for a topic's partitions is looked up once."""
+        """Most partitions of a large cluster hold nothing, so that what is the same for a topic's
+        partitions is looked up once."""
         met, node_id = self.met, self.node_id
         looked_up: dict[bytes, tuple[TopicImage | None, Mapping[int, Partition]]] = {}
         for key, leader_epoch, log_end, last_epoch in meetings:
@@ -234,9 +246,14 @@ class Feed:
             self._told.append(Told(meeting.key, ErrorCode.NONE, verdict))
 
     def _misled(self, image: PartitionImage, claimed_epoch: int) -> int:
-        """The error for a follower that takes this broker for a leader, or in an epoch, that it is not."""
+        """The error for a follower that takes this broker for a leader, or in an epoch, that it is
+        not."""
         if claimed_epoch != image.leader_epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH if claimed_epoch < image.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+            return (
+                ErrorCode.FENCED_LEADER_EPOCH
+                if claimed_epoch < image.leader_epoch
+                else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
         if image.leader != self._broker.node_id or self.node_id not in image.replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE
@@ -247,7 +264,11 @@ class Feed:
         epoch, epoch_end = partition.epochs.end_offset(meeting.last_epoch, led.epoch, partition.log_end)
         index = partition.index
         first = min(index.base_offset(0), partition.log_start) if len(index) else partition.log_start
-        return judge(LeaderLog(partition.log_start, first, partition.log_end, epoch, epoch_end), meeting.log_end, meeting.last_epoch)
+        return judge(
+            LeaderLog(partition.log_start, first, partition.log_end, epoch, epoch_end),
+            meeting.log_end,
+            meeting.last_epoch,
+        )
 
     def _meet(self, led: Led, key: Key, log_end: int) -> None:
         partition, before = led.partition, led.followers.get(self.node_id)
@@ -261,7 +282,8 @@ class Feed:
         self._replication.follower_moved(led, follower)
 
     def _behind_since(self, led: Led, before: Follower | None) -> int:
-        """Since when a follower is behind that comes (again) with less than there is: coming again and again is not catching up."""
+        """Since when a follower is behind that comes (again) with less than there is: coming again
+        and again is not catching up."""
         if self.node_id not in led.image.isr:
             return LONG_AGO_NS
         if before is None:
@@ -278,7 +300,8 @@ class Feed:
             self._broker.call_at(self._deadline_ns, self._waited)
 
     def _waited(self) -> None:
-        """The one timer of a stream: it looks whether the pull it was set for is still the one that waits."""
+        """The one timer of a stream: it looks whether the pull it was set for is still the one that
+        waits."""
         self._timer_set = False
         if self._reply is None or self._ended:
             return
@@ -325,17 +348,23 @@ class Feed:
                 continue
             partition, index = led.partition, led.partition.index
             first, stop = index.first_reaching(follower.sent), index.below(partition.written_end)
-            found = index.select(first, stop, min(room_bytes, partition_max_bytes), at_least_one=not locations)
+            found = index.select(
+                first, stop, min(room_bytes, partition_max_bytes), at_least_one=not locations
+            )
             whole = first + len(found) >= stop
             if not whole:
                 self._fresh[led] = None
             if not found:
                 if follower.sent < partition.log_start:  # all that was still to come is deleted
                     del self.met[led.key]
-                    self._told.append(Told(led.key, ErrorCode.NONE, Verdict(Step.RESTART, offset=partition.log_start)))
+                    self._told.append(
+                        Told(led.key, ErrorCode.NONE, Verdict(Step.RESTART, offset=partition.log_start))
+                    )
                 continue
             if index.base_offset(first) > follower.sent:
-                self._marks[led] = None  # what was between is gone here, and its log should not begin before that either
+                self._marks[led] = (
+                    None  # what was between is gone here, and its log should not begin before that either
+                )
             start, follower.sent = follower.sent, index.last_offset(first + len(found) - 1) + 1
             chosen.append(_Sent(led, follower, len(found), start, follower.sent, whole))
             locations += found
@@ -372,7 +401,8 @@ class Feed:
         reply(Message(body=encode_answer(ErrorCode.NONE, self._number, told, marks, runs, kept)))
 
     def _set_aside(self, sent: _Sent, own: list[Buffer]) -> _Sent:
-        """Behind `own` comes a batch that cannot be read: try it again later. What is sent all the same."""
+        """Behind `own` comes a batch that cannot be read: try it again later. What is sent all the
+        same."""
         led, follower = sent.led, sent.follower
         follower.sent = scan(own[-1])[0].last_offset + 1 if own else sent.start
         self._fresh.pop(led, None)
@@ -387,12 +417,20 @@ class Feed:
             self.grown(led)
 
     def check(self, led_by_key: Mapping[Key, Led]) -> None:
-        """CheckFailed unless each partition that is followed here is led, and in line if there is more of it than was sent."""
+        """CheckFailed unless each partition that is followed here is led, and in line if there is
+        more of it than was sent."""
         for key, follower in self.met.items():
             if follower is None:
                 continue
             led = led_by_key[key]
-            same(f"{led.partition}: its follower on broker {self.node_id}", led.followers.get(self.node_id), follower)
+            same(
+                f"{led.partition}: its follower on broker {self.node_id}",
+                led.followers.get(self.node_id),
+                follower,
+            )
             index = led.partition.index
             more = index.first_reaching(follower.sent) < index.below(led.partition.written_end)
-            holds(f"{led.partition}: what broker {self.node_id} lacks is in line", not more or led in self._fresh or led in self._aside)
+            holds(
+                f"{led.partition}: what broker {self.node_id} lacks is in line",
+                not more or led in self._fresh or led in self._aside,
+            )

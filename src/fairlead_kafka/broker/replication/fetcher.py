@@ -1,16 +1,18 @@
-"""The follower's end of a replication stream: one leader broker, all the partitions that are followed there.
+"""The follower's end of a replication stream: one leader broker, all the partitions that are
+followed there.
 
     resting ──a partition to follow──▶ asking ──answer──▶ writing ──written──▶ asking ...
                                          └──refused, or the connection was lost──▶ pausing ──▶ asking, with everything to be met again
 
-A partition is first met: the pull says where its log ends and in which leader epoch it is followed, and the answer says nothing (it may
-be followed), or how to cut it. Until then, and again from the moment its leader epoch changes, batches that come for it are let fall,
-and the next pull names it again, so that its leader does not take them for written. An answer is asked for only when the one before
-is written, and synced where the topic asks for it: asking is acknowledging.
+A partition is first met: the pull says where its log ends and in which leader epoch it is followed,
+and the answer says nothing (it may be followed), or how to cut it. Until then, and again from the
+moment its leader epoch changes, batches that come for it are let fall, and the next pull names it
+again, so that its leader does not take them for written. An answer is asked for only when the one
+before is written, and synced where the topic asks for it: asking is acknowledging.
 
-Batches that are damaged, or do not fit, are their partition's matter: it is dropped, and met again after `replica.fetch.backoff.ms`; all
-others go on. A disk that fails is everybody's.
-"""
+Batches that are damaged, or do not fit, are their partition's matter: it is dropped, and met again
+after `replica.fetch.backoff.ms`; all others go on. A disk that fails is everybody's.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -27,7 +29,16 @@ from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.links import Done, Lane
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.broker.replication.rules import UNKNOWN_EPOCH, Step, Verdict, truncation_point
-from fairlead_kafka.broker.replication.stream import Answer, Key, Mark, Pull, Told, decode_answer, encode_nudge, encode_pull
+from fairlead_kafka.broker.replication.stream import (
+    Answer,
+    Key,
+    Mark,
+    Pull,
+    Told,
+    decode_answer,
+    encode_nudge,
+    encode_pull,
+)
 from fairlead_kafka.records import scan
 from fairlead_kafka.wire import Message, PrivateApi
 
@@ -39,7 +50,8 @@ _logger = logging.getLogger("fairlead_kafka.broker")
 SILENCE_MIN_MS = 1_000
 """A leader may be busy for so long, whatever the configs say."""
 MEET_AGAIN_MS = 10
-"""Brokers in processes of their own hear of a new epoch some milliseconds apart: who came too early comes again soon."""
+"""Brokers in processes of their own hear of a new epoch some milliseconds apart: who came too early
+comes again soon."""
 
 
 class FetcherState(Enum):
@@ -56,7 +68,9 @@ class Followed:
 
     __slots__ = ("complaint", "epoch", "key", "number", "partition", "topic")
 
-    def __init__(self, topic: TopicImage, number: int, key: Key, epoch: int, partition: Partition | None) -> None:
+    def __init__(
+        self, topic: TopicImage, number: int, key: Key, epoch: int, partition: Partition | None
+    ) -> None:
         self.topic = topic
         self.number = number
         self.key = key
@@ -128,11 +142,14 @@ class Fetcher:
             self._send(Message(body=encode_nudge(self._broker.node_id)), nudged)
 
     def _send(self, message: Message, done: Done[Message]) -> None:
-        self._broker.links.ask(self._leader, PrivateApi.REPLICATE, 0, message, done, Lane.REPLICATION, self._patience_ms())
+        self._broker.links.ask(
+            self._leader, PrivateApi.REPLICATE, 0, message, done, Lane.REPLICATION, self._patience_ms()
+        )
 
     def _patience_ms(self) -> float:
-        """How long an answer may take. A leader that has nothing to say says so after replica.fetch.wait.max.ms: that is the stream's
-        heartbeat, and silence well beyond it means a dead connection. A new one is tried while this replica still counts as in sync."""
+        """How long an answer may take. A leader that has nothing to say says so after
+        replica.fetch.wait.max.ms: that is the stream's heartbeat, and silence well beyond it means
+        a dead connection. A new one is tried while this replica still counts as in sync."""
         settings = self._broker.settings
         silence_ms = min(settings["replica.lag.time.max.ms"] / 2, settings["broker.session.timeout.ms"])
         return float(settings["replica.fetch.wait.max.ms"] + max(SILENCE_MIN_MS, silence_ms))
@@ -172,7 +189,12 @@ class Fetcher:
     def _answered(self, response: Message | None, error: Exception | None) -> None:
         if response is None:
             if self._written:
-                _logger.info("broker %d follows broker %d no more for now: %s", self._broker.node_id, self._leader, error)
+                _logger.info(
+                    "broker %d follows broker %d no more for now: %s",
+                    self._broker.node_id,
+                    self._leader,
+                    error,
+                )
             self._pause()
             return
         try:
@@ -252,13 +274,16 @@ class Fetcher:
     # --- Meetings
 
     def _told(self, followed: Followed, told: Told) -> None:
-        """A partition cannot be followed as it is: cut it and meet again, or meet again a little later."""
+        """A partition cannot be followed as it is: cut it and meet again, or meet again a little
+        later."""
         if told.error:
             self._meet_later(followed)
             return
         partition = followed.partition
         if partition is None:
-            partition = followed.partition = self._broker.logs.partition(followed.topic.topic_id, followed.number)
+            partition = followed.partition = self._broker.logs.partition(
+                followed.topic.topic_id, followed.number
+            )
         self._cut(partition, told.verdict)
         self._unmet[followed.key] = followed
 
@@ -271,13 +296,22 @@ class Fetcher:
             return
         own_epoch, own_end = partition.epoch_end(verdict.epoch)
         offset = truncation_point(verdict, own_epoch, own_end, partition.log_end)
-        _logger.info("%s: broker %d cuts its log from offset %d to %d", partition, broker.node_id, partition.log_end, offset)
+        _logger.info(
+            "%s: broker %d cuts its log from offset %d to %d",
+            partition,
+            broker.node_id,
+            partition.log_end,
+            offset,
+        )
         broker.logs.truncate(partition, offset)
 
     def _meet_later(self, followed: Followed) -> None:
-        """Leader and follower do not agree on who leads in which epoch; one of them will hear of it, mostly very soon."""
+        """Leader and follower do not agree on who leads in which epoch; one of them will hear of
+        it, mostly very soon."""
         if not self._later:
-            wait_ms = min(MEET_AGAIN_MS << self._disagreements, self._broker.settings["replica.fetch.backoff.ms"])
+            wait_ms = min(
+                MEET_AGAIN_MS << self._disagreements, self._broker.settings["replica.fetch.backoff.ms"]
+            )
             self._disagreements = min(self._disagreements + 1, 16)
             self._broker.call_later(wait_ms, self._meet_again)
         self._later[followed.key] = followed
@@ -304,7 +338,9 @@ class Fetcher:
         if str(error) != followed.complaint:
             followed.complaint = str(error)
             text = "broker %d cannot follow %s-%d at broker %d: %s"
-            _logger.warning(text, self._broker.node_id, followed.topic.name, followed.number, self._leader, error)
+            _logger.warning(
+                text, self._broker.node_id, followed.topic.name, followed.number, self._leader, error
+            )
         key = followed.key
         self._dropped[key] = None
 
@@ -320,7 +356,9 @@ class Fetcher:
         """Once for each reason, not at every try."""
         if str(error) != self._complaint:
             self._complaint = str(error)
-            _logger.warning("broker %d cannot follow broker %d: %s", self._broker.node_id, self._leader, error)
+            _logger.warning(
+                "broker %d cannot follow broker %d: %s", self._broker.node_id, self._leader, error
+            )
 
     def _restart(self, state: FetcherState) -> None:
         self._round += 1
@@ -337,11 +375,20 @@ class Fetcher:
             if number == self._round:
                 self._ask()
 
-        self._broker.call_at(self._broker.now_ns + ms_to_ns(self._broker.settings["replica.fetch.backoff.ms"]), again)
+        self._broker.call_at(
+            self._broker.now_ns + ms_to_ns(self._broker.settings["replica.fetch.backoff.ms"]), again
+        )
 
     def check(self, following: Sequence[Key]) -> None:
         """CheckFailed unless what is followed is `following`, and what is to be met is among it."""
-        same(f"what broker {self._broker.node_id} follows at broker {self._leader}", set(self._followed), set(following))
+        same(
+            f"what broker {self._broker.node_id} follows at broker {self._leader}",
+            set(self._followed),
+            set(following),
+        )
         for key, followed in (*self._unmet.items(), *self._meeting.items()):
-            holds("what is to be met is followed, or was until now", self._followed.get(key, followed) is followed)
+            holds(
+                "what is to be met is followed, or was until now",
+                self._followed.get(key, followed) is followed,
+            )
         holds("what is to be met is not to be dropped", not (self._unmet.keys() & self._dropped.keys()))

@@ -4,8 +4,9 @@
        ▲                                                                                 │
        └──controller── proposed to join ◀──in time, with all up to the high watermark ───┘
 
-One proposal per partition is under way. While a replica is proposed to join, it counts as in sync (the maximal set), so that nothing is
-acknowledged that it lacks should the controller have agreed already; one that is proposed to leave counts until it has left.
+One proposal per partition is under way. While a replica is proposed to join, it counts as in sync
+(the maximal set), so that nothing is acknowledged that it lacks should the controller have agreed
+already; one that is proposed to leave counts until it has left.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.replication.replication import Replication
 
 RETRY_MS = 200
-"""Wait before a change that the controller did not take is proposed again, if there is still reason to."""
+"""Wait before a change that the controller did not take is proposed again, if there is still reason
+to."""
 
 
 class Change(NamedTuple):
@@ -55,7 +57,9 @@ class InSyncReplicas:
             return
         now_ns, lag_max_ns = self._broker.now_ns, ms_to_ns(self._broker.settings["replica.lag.time.max.ms"])
         if follower.feed is None or not in_time(follower.behind_since_ns, now_ns, lag_max_ns):
-            return  # the high watermark may stand still, with too few in sync: a replica that is not heard of must not join for that
+            # The high watermark may stand still, with too few in sync: a replica that is not heard
+            # of must not join for that.
+            return
         if may_join(follower.end, led.partition.high_watermark, led.epoch_start):
             self._propose(led, (*image.isr, node_id))
 
@@ -94,7 +98,9 @@ class InSyncReplicas:
             else:
                 self._decided(changes, codes)
 
-        broker.controller.decide(AlterPartitions(broker.node_id, -1 if own is None else own.epoch, proposed), decided)
+        broker.controller.decide(
+            AlterPartitions(broker.node_id, -1 if own is None else own.epoch, proposed), decided
+        )
 
     def _decided(self, changes: list[Change], codes: list[int]) -> None:
         for change, code in zip(changes, codes, strict=True):
@@ -110,10 +116,15 @@ class InSyncReplicas:
                 self._look_again(led)
 
     def _ask_again_later(self, changes: list[Change]) -> None:
-        """Nobody knows whether the controller has agreed, so they stand: what they would let in must not be left behind (KIP-497)."""
+        """Nobody knows whether the controller has agreed, so they stand: what they would let in
+        must not be left behind (KIP-497)."""
 
         def ask_again() -> None:
-            self.changes += [change for change in changes if change.led.proposal is change and self._replication.holds(change.led)]
+            self.changes += [
+                change
+                for change in changes
+                if change.led.proposal is change and self._replication.holds(change.led)
+            ]
 
         self._broker.call_at(self._broker.now_ns + ms_to_ns(RETRY_MS), ask_again)
 
@@ -136,4 +147,6 @@ class InSyncReplicas:
 
 def _proposed(change: Change) -> ProposedIsr:
     led = change.led
-    return ProposedIsr(led.topic.topic_id.hex, led.number, led.epoch, change.partition_epoch, change.isr, change.isr_epochs)
+    return ProposedIsr(
+        led.topic.topic_id.hex, led.number, led.epoch, change.partition_epoch, change.isr, change.isr_epochs
+    )

@@ -1,4 +1,5 @@
-"""A partition as its leader keeps it for one leader epoch: who follows, how far, and who waits for them."""
+"""A partition as its leader keeps it for one leader epoch: who follows, how far, and who waits for
+them."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ class Follower:
 
 
 class Led:
-    """One partition led here, in one leader epoch. `image` is the controller's and changes under it."""
+    """One partition led here, in one leader epoch. `image` is the controller's and changes under
+    it."""
 
     __slots__ = (
         "deleting",
@@ -104,12 +106,16 @@ class Led:
     def check_in_sync(self) -> None:
         """BrokerError NOT_ENOUGH_REPLICAS if acks=all cannot be given."""
         if self.below_min_isr:
-            text = f"{self.partition}: {len(self.image.isr)} replicas are in sync, and min.insync.replicas asks for {self.min_isr}"
+            text = (
+                f"{self.partition}: {len(self.image.isr)} replicas are in sync, and min.insync.replicas "
+                f"asks for {self.min_isr}"
+            )
             raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS, text)
 
     @property
     def end_known(self) -> bool:
-        """True once the high watermark has come to this epoch's start: until then records that were acknowledged may lie above it."""
+        """True once the high watermark has come to this epoch's start: until then records that were
+        acknowledged may lie above it."""
         return self.partition.high_watermark >= self.former_end
 
     @property
@@ -118,32 +124,45 @@ class Led:
         return min(self.epoch_start, self.partition.log_end)
 
     def maximal_isr(self) -> tuple[int, ...]:
-        """The replicas in sync, and those that will be if the controller agrees (KIP-497): none of them may be left behind."""
+        """The replicas in sync, and those that will be if the controller agrees (KIP-497): none of
+        them may be left behind."""
         isr = self.image.isr
-        return isr if self.proposal is None else (*isr, *(node_id for node_id in self.proposal.isr if node_id not in isr))
+        return (
+            isr
+            if self.proposal is None
+            else (*isr, *(node_id for node_id in self.proposal.isr if node_id not in isr))
+        )
 
     @hook("replication: how far the high watermark may go")
     def reachable_mark(self, now_ns: int, lag_max_ns: int) -> int:
-        """The high watermark by the replicas' ends (Kafka's `Partition.maybeIncrementLeaderHW`); it never goes back.
+        """The high watermark by the replicas' ends (Kafka's `Partition.maybeIncrementLeaderHW`); it
+        never goes back.
 
-        It stays while fewer than `min.insync.replicas` are in sync (KIP-966), and waits for those that are catching up in time: else they
-        might run after it for ever.
+        It stays while fewer than `min.insync.replicas` are in sync (KIP-966), and waits for those
+        that are catching up in time: else they might run after it for ever.
         """
         partition, followers, leader = self.partition, self.followers, self.image.leader
         if self.below_min_isr:
             return partition.high_watermark
         required = self.maximal_isr()
-        ends = [followers[node_id].end if node_id in followers else UNKNOWN_END for node_id in required if node_id != leader]
+        ends = [
+            followers[node_id].end if node_id in followers else UNKNOWN_END
+            for node_id in required
+            if node_id != leader
+        ]
         if len(followers) >= len(required):  # at least one of them is out of sync
             ends += [
                 follower.end
                 for node_id, follower in followers.items()
-                if node_id not in required and follower.feed is not None and in_time(follower.behind_since_ns, now_ns, lag_max_ns)
+                if node_id not in required
+                and follower.feed is not None
+                and in_time(follower.behind_since_ns, now_ns, lag_max_ns)
             ]
         return max(partition.high_watermark, replicated_end(partition.written_end, ends))
 
     def laggards(self, now_ns: int, lag_max_ns: int) -> list[int]:
-        """The replicas in sync that have been behind for too long (Kafka's `Partition.getOutOfSyncReplicas`)."""
+        """The replicas in sync that have been behind for too long (Kafka's
+        `Partition.getOutOfSyncReplicas`)."""
         found = []
         for node_id in self.image.isr:
             if node_id == self.image.leader:
@@ -155,7 +174,8 @@ class Led:
         return found
 
     def when_replicated(self, offset: int, done: Replicated) -> None:
-        """Call done(0) once the high watermark has reached `offset`, perhaps at once; done(error) if this broker leads no more."""
+        """Call done(0) once the high watermark has reached `offset`, perhaps at once; done(error)
+        if this broker leads no more."""
         if self.partition.high_watermark >= offset:
             done(self.replicated_code())
         else:
@@ -177,15 +197,22 @@ class Led:
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self.below_min_isr else ErrorCode.NONE
 
     def check(self, now_ns: int) -> None:
-        """CheckFailed unless the high watermark is where the replicas' ends allow it to be, and all whom it passed were told."""
+        """CheckFailed unless the high watermark is where the replicas' ends allow it to be, and all
+        whom it passed were told."""
         partition, offsets = self.partition, [offset for offset, _done in self.waiting]
         same(f"{partition}: who waits for the high watermark", offsets, sorted(offsets))
-        holds(f"{partition}: nobody waits for what is replicated", all(offset > partition.high_watermark for offset in offsets))
+        holds(
+            f"{partition}: nobody waits for what is replicated",
+            all(offset > partition.high_watermark for offset in offsets),
+        )
         # Whom it waited for too long is for the next look to say, so nobody is too late here.
         same(f"{partition}: high watermark", partition.high_watermark, self.reachable_mark(now_ns, 1 << 62))
         for node_id, follower in self.followers.items():
             same(f"{partition}: a follower is entered as", node_id, follower.node_id)
-            holds(f"{partition}: broker {node_id} has written no more than was sent to it", follower.end <= follower.sent)
+            holds(
+                f"{partition}: broker {node_id} has written no more than was sent to it",
+                follower.end <= follower.sent,
+            )
 
 
 def _offset(waiting: tuple[int, Replicated]) -> int:

@@ -1,4 +1,5 @@
-"""Replication in one broker: what it leads, what it follows, and the streams between it and the others."""
+"""Replication in one broker: what it leads, what it follows, and the streams between it and the
+others."""
 
 from __future__ import annotations
 
@@ -59,10 +60,13 @@ class Replication:
         for topic in self._broker.controller.image.topics.values():
             self._assign_all(topic, range(len(topic.partitions)))
         # Twice within the time that a replica may be behind, as Kafka's `ReplicaManager.startup`.
-        self._broker.repeat("looking for replicas that are behind", self._half_the_lag_ms, self._look_for_laggards)
+        self._broker.repeat(
+            "looking for replicas that are behind", self._half_the_lag_ms, self._look_for_laggards
+        )
 
     def stop(self) -> None:
-        """Take no part any more. Nobody is told: of a good end the controller told before, and of another one nobody can be."""
+        """Take no part any more. Nobody is told: of a good end the controller told before, and of
+        another one nobody can be."""
         self._running = False
         self._led.clear()
         self._feeds.clear()
@@ -104,7 +108,9 @@ class Replication:
         """The `Led` of a partition led here; BrokerError NOT_LEADER_OR_FOLLOWER if it is not."""
         led = self._led.get(partition)
         if led is None:
-            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} is not led by broker {self._broker.node_id}")
+            raise BrokerError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} is not led by broker {self._broker.node_id}"
+            )
         return led
 
     def led(self, partition: Partition) -> Led | None:
@@ -126,7 +132,9 @@ class Replication:
                 follower.behind_since_ns = self._broker.now_ns
             if follower.feed is not None:
                 follower.feed.grown(led)
-            due = due or follower.end > partition.high_watermark  # a leader of late may be writing what a follower has
+            due = (
+                due or follower.end > partition.high_watermark
+            )  # a leader of late may be writing what a follower has
         if due:
             self.advance_mark(led)
 
@@ -136,13 +144,19 @@ class Replication:
             self._tell_followers(led)
 
     def low_watermark(self, led: Led) -> int:
-        """Below it everything is deleted on all replicas whose broker is alive (Kafka's `Partition.lowWatermarkIfLeader`)."""
+        """Below it everything is deleted on all replicas whose broker is alive (Kafka's
+        `Partition.lowWatermarkIfLeader`)."""
         image, starts = self._broker.controller.image, [led.partition.log_start]
-        others = [node_id for node_id in led.image.replicas if node_id != self._broker.node_id and image.is_alive(node_id)]
+        others = [
+            node_id
+            for node_id in led.image.replicas
+            if node_id != self._broker.node_id and image.is_alive(node_id)
+        ]
         return min([*starts, *(led.followers[one].start if one in led.followers else 0 for one in others)])
 
     def when_deleted(self, led: Led, offset: int, done: Replicated) -> None:
-        """Call done(0) once the low watermark has reached `offset`, perhaps at once; done(error) if this broker leads no more."""
+        """Call done(0) once the low watermark has reached `offset`, perhaps at once; done(error) if
+        this broker leads no more."""
         led.deleting.append((offset, self._broker.guard.bind(done)))
         self.starts_moved(led)
 
@@ -174,7 +188,9 @@ class Replication:
         partition = led.partition
         if partition.high_watermark >= partition.written_end:
             return
-        mark = led.reachable_mark(self._broker.now_ns, ms_to_ns(self._broker.settings["replica.lag.time.max.ms"]))
+        mark = led.reachable_mark(
+            self._broker.now_ns, ms_to_ns(self._broker.settings["replica.lag.time.max.ms"])
+        )
         if mark <= partition.high_watermark:
             return
         partition.high_watermark = mark
@@ -224,7 +240,9 @@ class Replication:
             if len(led.image.isr) > 1:
                 self._in_sync.consider_leaving(led, lag_max_ns)
             if len(led.image.isr) < len(led.image.replicas):
-                for node_id in list(led.followers):  # it may have come up before this image knew of its new life
+                for node_id in list(
+                    led.followers
+                ):  # it may have come up before this image knew of its new life
                     self._in_sync.consider_joining(led, node_id)
         self._advance_all()  # somebody who was catching up may take too long for it
 
@@ -386,7 +404,8 @@ class Replication:
                 feed.forget(key)
 
     def check(self) -> None:
-        """CheckFailed unless what is kept of leading and following is the same on both sides: see the `check` of each part."""
+        """CheckFailed unless what is kept of leading and following is the same on both sides: see
+        the `check` of each part."""
         for led in self._led.values():
             led.check(self._broker.now_ns)
         led_by_key = {led.key: led for led in self._led.values()}

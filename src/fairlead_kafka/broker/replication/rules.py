@@ -1,7 +1,8 @@
 """Rules of replication, as pure functions: where a follower's log parts from its leader's, and how
 far a partition is replicated.
 
-Sources: KIP-101, KIP-279 and KIP-320 (truncation by epoch), Kafka's `Partition.maybeIncrementLeaderHW`, `Partition.isFollowerInSync`,
+Sources: KIP-101, KIP-279 and KIP-320 (truncation by epoch), Kafka's
+`Partition.maybeIncrementLeaderHW`, `Partition.isFollowerInSync`,
 `AbstractFetcherThread.getOffsetTruncationState`.
 """
 
@@ -22,11 +23,13 @@ class Step(IntEnum):
     TRUNCATE = 1
     """Cut its log by the epoch and end offset given, and come again."""
     RESTART = 2
-    """Drop everything, begin at the offset given, and come again: the leader's log starts behind its end."""
+    """Drop everything, begin at the offset given, and come again: the leader's log starts behind
+    its end."""
 
 
 class Verdict(NamedTuple):
-    """A leader's word on a follower's log. `epoch` and `offset` belong to `TRUNCATE`; `offset` to `RESTART`."""
+    """A leader's word on a follower's log. `epoch` and `offset` belong to `TRUNCATE`; `offset` to
+    `RESTART`."""
 
     step: Step
     epoch: int = UNKNOWN_EPOCH
@@ -39,8 +42,9 @@ FOLLOW = Verdict(Step.FOLLOW)
 class LeaderLog(NamedTuple):
     """The leader's log as far as a follower must fit it.
 
-    `first_offset` is where its first batch begins, at most `log_start`; `epoch`, `epoch_end` are what the leader knows of the
-    follower's last epoch: the greatest of its own that is not greater, and where that one ends; (-1, -1) if it knows none.
+    `first_offset` is where its first batch begins, at most `log_start`; `epoch`, `epoch_end` are
+    what the leader knows of the follower's last epoch: the greatest of its own that is not greater,
+    and where that one ends; (-1, -1) if it knows none.
     """
 
     log_start: int
@@ -51,12 +55,16 @@ class LeaderLog(NamedTuple):
 
 
 def judge(leader: LeaderLog, log_end: int, last_epoch: int) -> Verdict:
-    """How a follower whose log ends at `log_end` with a batch of `last_epoch` (-1: it has none) fits `leader`."""
-    restarted = log_end == leader.first_offset and last_epoch == UNKNOWN_EPOCH  # where the leader's log starts within a batch
+    """How a follower whose log ends at `log_end` with a batch of `last_epoch` (-1: it has none)
+    fits `leader`."""
+    restarted = (
+        log_end == leader.first_offset and last_epoch == UNKNOWN_EPOCH
+    )  # where the leader's log starts within a batch
     if log_end < leader.log_start and not restarted:
         return Verdict(Step.RESTART, offset=leader.first_offset)
     if last_epoch == UNKNOWN_EPOCH or leader.epoch == UNKNOWN_EPOCH:
-        # Nothing to compare: as Kafka after OFFSET_OUT_OF_RANGE, a log that is too long ends where the leader's does.
+        # Nothing to compare: as Kafka after OFFSET_OUT_OF_RANGE, a log that is too long ends where
+        # the leader's does.
         return Verdict(Step.TRUNCATE, offset=leader.log_end) if log_end > leader.log_end else FOLLOW
     if leader.epoch < last_epoch or leader.epoch_end < log_end:
         return Verdict(Step.TRUNCATE, leader.epoch, leader.epoch_end)
@@ -68,7 +76,8 @@ def truncation_point(told: Verdict, own_epoch: int, own_end: int, log_end: int) 
 
     (`own_epoch`, `own_end`) is what it knows of the epoch it was told, as in `LeaderLog`.
 
-    If it knows only an older epoch it cuts at the end of that one, and its next meeting with the leader is about that one.
+    If it knows only an older epoch it cuts at the end of that one, and its next meeting with the
+    leader is about that one.
     """
     if told.epoch == UNKNOWN_EPOCH or own_epoch == UNKNOWN_EPOCH:
         return min(told.offset, log_end)
@@ -83,12 +92,14 @@ def replicated_end(leader_end: int, follower_ends: Iterable[int]) -> int:
 
 
 def may_join(follower_end: int, high_watermark: int, epoch_start: int) -> bool:
-    """True if a follower may come into sync: it has all that may be read, and all that was there when this leader's epoch began."""
+    """True if a follower may come into sync: it has all that may be read, and all that was there
+    when this leader's epoch began."""
     return follower_end >= high_watermark and follower_end >= epoch_start
 
 
 def in_time(behind_since_ns: int | None, now_ns: int, lag_max_ns: int) -> bool:
-    """True if a follower has been behind for no longer than `replica.lag.time.max.ms`; None: it is not behind."""
+    """True if a follower has been behind for no longer than `replica.lag.time.max.ms`; None: it is
+    not behind."""
     return behind_since_ns is None or now_ns - behind_since_ns <= lag_max_ns
 
 

@@ -1,4 +1,5 @@
-"""The bytes of a replication stream: what a follower asks on it, and what its leader answers. All integers are big-endian.
+"""The bytes of a replication stream: what a follower asks on it, and what its leader answers. All
+integers are big-endian.
 
     pull    kind 1 · node id 4 · broker epoch 8 · answer written 8 · wait in ms 4 · most bytes 4 · counts of the two lists 4, 4
             dropped: topic id 16 · partition 4
@@ -9,8 +10,9 @@
             runs: topic id 16 · partition 4 · size in bytes 4
             the batches of all runs, one after another
 
-A partition is named by its key: topic id and number, 20 bytes. A nudge is a pull with a kind of its own, and nothing else in it.
-"""
+A partition is named by its key: topic id and number, 20 bytes. A nudge is a pull with a kind of its
+own, and nothing else in it.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -46,9 +48,11 @@ class Meeting(NamedTuple):
 
 
 class Pull(NamedTuple):
-    """A follower's request. `written` is the number of the last answer that it has written; 0: there was none on this connection.
+    """A follower's request. `written` is the number of the last answer that it has written; 0:
+    there was none on this connection.
 
-    `meetings` are like `Meeting`, and where there are very many of them plain tuples, which the garbage collector need not walk over.
+    `meetings` are like `Meeting`, and where there are very many of them plain tuples, which the
+    garbage collector need not walk over.
     """
 
     node_id: int
@@ -100,7 +104,14 @@ def number_of(key: Key) -> int:
 def encode_pull(pull: Pull) -> list[Buffer]:
     """The body of a pull."""
     head = _PULL.pack(
-        PULL, pull.node_id, pull.broker_epoch, pull.written, pull.wait_ms, pull.max_bytes, len(pull.dropped), len(pull.meetings)
+        PULL,
+        pull.node_id,
+        pull.broker_epoch,
+        pull.written,
+        pull.wait_ms,
+        pull.max_bytes,
+        len(pull.dropped),
+        len(pull.meetings),
     )
     pack = _MEETING.pack
     return [b"".join((head, *pull.dropped, *[pack(*meeting) for meeting in pull.meetings]))]
@@ -114,7 +125,9 @@ def encode_nudge(node_id: int) -> list[Buffer]:
 def decode_pull(body: memoryview) -> Pull | None:
     """A pull; None for a nudge. DecodeError for anything else."""
     try:
-        kind, node_id, broker_epoch, written, wait_ms, max_bytes, dropped_count, meeting_count = _PULL.unpack_from(body)
+        kind, node_id, broker_epoch, written, wait_ms, max_bytes, dropped_count, meeting_count = (
+            _PULL.unpack_from(body)
+        )
         if kind == NUDGE:
             return None
         position = _PULL.size
@@ -130,9 +143,15 @@ def decode_pull(body: memoryview) -> Pull | None:
 
 
 def encode_answer(
-    error: int, number: int, told: Sequence[Told], marks: Sequence[Mark], runs: Sequence[tuple[Key, int]], batches: Sequence[Buffer]
+    error: int,
+    number: int,
+    told: Sequence[Told],
+    marks: Sequence[Mark],
+    runs: Sequence[tuple[Key, int]],
+    batches: Sequence[Buffer],
 ) -> list[Buffer]:
-    """The body of an answer; `runs` say how many bytes of `batches` belong to which partition. The batches are not copied."""
+    """The body of an answer; `runs` say how many bytes of `batches` belong to which partition. The
+    batches are not copied."""
     head = b"".join(
         (
             _ANSWER.pack(error, number, len(told), len(marks), len(runs)),

@@ -1,4 +1,5 @@
-"""The transaction coordinator: which transactional id has which producer, and how its transactions end.
+"""The transaction coordinator: which transactional id has which producer, and how its transactions
+end.
 
 Theory of operation (KIP-98, KIP-360, the verification of KIP-890). A transactional id lives in one
 partition of the internal topic `__transaction_state`, found as a group's home is found; the leader
@@ -20,13 +21,15 @@ finished the id takes nothing new: partitions of the next transaction wait for t
 then are answered CONCURRENT_TRANSACTIONS. A coordinator that finds such a state when it reads its
 log goes on from there.
 
-On the other side, a partition takes the first batch of a transaction only after its coordinator has said that the partition is in it
-(`verifier`), keeps the last stable offset until the marker comes (`broker.log.transactions`), and the group coordinator keeps the offsets
-committed in a transaction aside until then.
+On the other side, a partition takes the first batch of a transaction only after its coordinator has
+said that the partition is in it (`verifier`), keeps the last stable offset until the marker comes
+(`broker.log.transactions`), and the group coordinator keeps the offsets committed in a transaction
+aside until then.
 
-Everything runs in the broker's step: no clock, no rng, no thread of its own. What is not served: versions of the requests that need
-`transaction.version` 2 (an epoch per transaction, partitions added by producing), and two-phase commit.
-"""
+Everything runs in the broker's step: no clock, no rng, no thread of its own. What is not served:
+versions of the requests that need `transaction.version` 2 (an epoch per transaction, partitions
+added by producing), and two-phase commit.
+"""  # noqa: E501
 
 from fairlead_kafka.broker.transactions.coordinator import TransactionCoordinator
 from fairlead_kafka.broker.transactions.image import EPOCH_MAX, TransactionImage
@@ -34,4 +37,12 @@ from fairlead_kafka.broker.transactions.log import Transaction
 from fairlead_kafka.broker.transactions.states import TRANSITIONS, TransactionState
 from fairlead_kafka.broker.transactions.verifier import Verifier
 
-__all__ = ["EPOCH_MAX", "TRANSITIONS", "Transaction", "TransactionCoordinator", "TransactionImage", "TransactionState", "Verifier"]
+__all__ = [
+    "EPOCH_MAX",
+    "TRANSITIONS",
+    "Transaction",
+    "TransactionCoordinator",
+    "TransactionImage",
+    "TransactionState",
+    "Verifier",
+]

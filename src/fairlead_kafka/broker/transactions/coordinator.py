@@ -17,7 +17,14 @@ from fairlead_kafka.broker.timers import Repeating
 from fairlead_kafka.broker.transactions.image import TransactionImage
 from fairlead_kafka.broker.transactions.log import Transaction, TransactionLog, TransactionShard, replay
 from fairlead_kafka.broker.transactions.markers import RETRY_MS, Ending, Markers
-from fairlead_kafka.broker.transactions.states import ADD_ERRORS, END_ERRORS, ENDING, EXPIRING, INIT_ERRORS, TransactionState
+from fairlead_kafka.broker.transactions.states import (
+    ADD_ERRORS,
+    END_ERRORS,
+    ENDING,
+    EXPIRING,
+    INIT_ERRORS,
+    TransactionState,
+)
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -33,7 +40,8 @@ Done = Callable[[int], None]
 
 
 class TransactionCoordinator:
-    """Transactional ids whose partition of `__transaction_state` is led here. Methods raise `BrokerError` with what the client is told."""
+    """Transactional ids whose partition of `__transaction_state` is led here. Methods raise
+    `BrokerError` with what the client is told."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -49,8 +57,12 @@ class TransactionCoordinator:
         self._shards.start()
         broker = self._broker
         self._tasks = [
-            broker.repeat("aborting overdue transactions", lambda: broker.settings[ABORT_INTERVAL], self._abort_overdue),
-            broker.repeat("forgetting unused transactional ids", lambda: broker.settings[EXPIRY_INTERVAL], self._expire),
+            broker.repeat(
+                "aborting overdue transactions", lambda: broker.settings[ABORT_INTERVAL], self._abort_overdue
+            ),
+            broker.repeat(
+                "forgetting unused transactional ids", lambda: broker.settings[EXPIRY_INTERVAL], self._expire
+            ),
         ]
 
     def stop(self) -> None:
@@ -83,28 +95,39 @@ class TransactionCoordinator:
         return shard, shard.transactions.get(transactional_id)
 
     @hook("transactions: who may end one")
-    def _of_producer(self, transactional_id: str, producer: ProducerIdentity) -> tuple[TransactionShard, Transaction]:
+    def _of_producer(
+        self, transactional_id: str, producer: ProducerIdentity
+    ) -> tuple[TransactionShard, Transaction]:
         """The producer's transaction. BrokerError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED."""
         shard, transaction = self._find(transactional_id)
         if transaction is None or transaction.image.producer_id != producer.producer_id:
             raise BrokerError(
-                ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id!r} does not have producer id {producer.producer_id}"
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                f"{transactional_id!r} does not have producer id {producer.producer_id}",
             )
         if transaction.image.epoch != producer.epoch:
-            text = f"{transactional_id!r} is at epoch {transaction.image.epoch}, the producer at {producer.epoch}"
+            text = (
+                f"{transactional_id!r} is at epoch {transaction.image.epoch}, the producer at "
+                f"{producer.epoch}"
+            )
             raise BrokerError(ErrorCode.PRODUCER_FENCED, text)
         return shard, transaction
 
     # --- InitProducerId
 
-    def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None, done: Initialized) -> None:
+    def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None, done: Initialized
+    ) -> None:
         """A producer begins, or goes on after an error with what it `expected` to have (KIP-360);
         the producer that had the id before is fenced."""
         if not transactional_id:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
         longest_ms = self._broker.settings["transaction.max.timeout.ms"]
         if not 0 < timeout_ms <= longest_ms:
-            text = f"transaction.timeout.ms is {timeout_ms}; the brokers' transaction.max.timeout.ms allows 1 to {longest_ms}"
+            text = (
+                f"transaction.timeout.ms is {timeout_ms}; the brokers' transaction.max.timeout.ms allows "
+                f"1 to {longest_ms}"
+            )
             raise BrokerError(ErrorCode.INVALID_TRANSACTION_TIMEOUT, text)
 
         def at_hand(error: BrokerError | None) -> None:
@@ -118,10 +141,14 @@ class TransactionCoordinator:
 
         self._broker.producer_ids.when_at_hand(at_hand)
 
-    def _initialize(self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None, done: Initialized) -> None:
+    def _initialize(
+        self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None, done: Initialized
+    ) -> None:
         shard, transaction = self._find(transactional_id)
         if transaction is None:
-            image = TransactionImage(self._broker.producer_ids.take(), NO_PRODUCER_EPOCH, timeout_ms, TransactionState.EMPTY)
+            image = TransactionImage(
+                self._broker.producer_ids.take(), NO_PRODUCER_EPOCH, timeout_ms, TransactionState.EMPTY
+            )
             transaction = shard.transactions[transactional_id] = Transaction(transactional_id, image)
         image = transaction.image
         if transaction.pending is not None:
@@ -143,11 +170,18 @@ class TransactionCoordinator:
 
     # --- The transaction's life
 
-    def add_partitions(self, transactional_id: str, producer: ProducerIdentity, partitions: Collection[TopicPartition], done: Done) -> None:
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        partitions: Collection[TopicPartition],
+        done: Done,
+    ) -> None:
         """Partitions the producer is going to write to; the first ones begin a transaction.
 
-        One that comes while the markers of the transaction before are being brought waits for them a little: they are not far, and
-        a client that is told CONCURRENT_TRANSACTIONS comes back only after its back-off.
+        One that comes while the markers of the transaction before are being brought waits for them
+        a little: they are not far, and a client that is told CONCURRENT_TRANSACTIONS comes back
+        only after its back-off.
         """
         _, transaction = self._of_producer(transactional_id, producer)
         if transaction.image.state not in ENDING:
@@ -165,10 +199,18 @@ class TransactionCoordinator:
         transaction.on_complete.append(go_on)
         timer = self._broker.call_at(self._broker.now_ns + ms_to_ns(ADD_WAIT_MS), go_on)
 
-    def _add(self, transactional_id: str, producer: ProducerIdentity, partitions: Collection[TopicPartition], done: Done) -> None:
+    def _add(
+        self,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        partitions: Collection[TopicPartition],
+        done: Done,
+    ) -> None:
         shard, transaction = self._of_producer(transactional_id, producer)
         image = transaction.image
-        error = ErrorCode.CONCURRENT_TRANSACTIONS if transaction.pending is not None else ADD_ERRORS[image.state]
+        error = (
+            ErrorCode.CONCURRENT_TRANSACTIONS if transaction.pending is not None else ADD_ERRORS[image.state]
+        )
         if error:
             raise BrokerError(error, _being_changed(transaction))
         if image.state is TransactionState.ONGOING and image.partitions.issuperset(partitions):
@@ -176,8 +218,11 @@ class TransactionCoordinator:
             return
         self._write(shard, transaction, image.with_partitions(partitions, self._broker.wall_ms), done)
 
-    def verify(self, transactional_id: str, producer: ProducerIdentity, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Whether partitions are in the producer's open transaction: error codes, TRANSACTION_ABORTABLE for one that is not (KIP-890)."""
+    def verify(
+        self, transactional_id: str, producer: ProducerIdentity, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """Whether partitions are in the producer's open transaction: error codes,
+        TRANSACTION_ABORTABLE for one that is not (KIP-890)."""
         try:
             _, transaction = self._of_producer(transactional_id, producer)
             if transaction.image.state in ENDING:
@@ -191,9 +236,16 @@ class TransactionCoordinator:
         """Commit or abort: done(0) once that is decided and in the log; the markers follow."""
         shard, transaction = self._of_producer(transactional_id, producer)
         image = transaction.image
-        error = ErrorCode.CONCURRENT_TRANSACTIONS if transaction.pending is not None else END_ERRORS[image.state, committed]
+        error = (
+            ErrorCode.CONCURRENT_TRANSACTIONS
+            if transaction.pending is not None
+            else END_ERRORS[image.state, committed]
+        )
         if error:
-            text = f"{transactional_id!r} is {image.state.value}: it cannot be {'committed' if committed else 'aborted'} now"
+            text = (
+                f"{transactional_id!r} is {image.state.value}: it cannot be "
+                f"{'committed' if committed else 'aborted'} now"
+            )
             raise BrokerError(error, text)
         if image.state is not TransactionState.ONGOING:
             done(ErrorCode.NONE)
@@ -227,7 +279,8 @@ class TransactionCoordinator:
 
         def completed(error: int) -> None:
             if error:
-                # All markers are there; only the note of it is not, as when too few replicas are in sync for a while.
+                # All markers are there; only the note of it is not, as when too few replicas are in
+                # sync for a while.
                 self._broker.call_at(self._broker.now_ns + ms_to_ns(RETRY_MS), complete)
                 return
             for go_on in list(transaction.on_complete):
@@ -237,7 +290,9 @@ class TransactionCoordinator:
             if self._shards.holds(shard) and transaction.image is image and transaction.pending is None:
                 self._write(shard, transaction, image.completed(self._broker.wall_ms), completed)
 
-        self._markers.bring(Ending(marker, set(image.partitions), lambda: self._shards.holds(shard), complete))
+        self._markers.bring(
+            Ending(marker, set(image.partitions), lambda: self._shards.holds(shard), complete)
+        )
 
     def _write(
         self,
@@ -258,7 +313,9 @@ class TransactionCoordinator:
         """The transaction of a transactional id. BrokerError: TRANSACTIONAL_ID_NOT_FOUND."""
         _, transaction = self._find(transactional_id)
         if transaction is None or transaction.pending is TransactionState.DEAD:
-            raise BrokerError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"there is no transactional id {transactional_id!r}")
+            raise BrokerError(
+                ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"there is no transactional id {transactional_id!r}"
+            )
         return transaction
 
     def transactions(self) -> tuple[list[Transaction], bool]:
@@ -280,9 +337,14 @@ class TransactionCoordinator:
         for shard in self._shards.loaded():
             for transaction in list(shard.transactions.values()):
                 image = transaction.image
-                overdue = image.state is TransactionState.ONGOING and image.start_ms + image.timeout_ms < self._broker.wall_ms
+                overdue = (
+                    image.state is TransactionState.ONGOING
+                    and image.start_ms + image.timeout_ms < self._broker.wall_ms
+                )
                 if overdue and transaction.pending is None:
-                    self._broker.guard.call(self._shards.owner(shard), self._fence, shard, transaction, lambda _error: None)
+                    self._broker.guard.call(
+                        self._shards.owner(shard), self._fence, shard, transaction, lambda _error: None
+                    )
 
     def _expire(self) -> None:
         """Forget transactional ids that nobody used for `transactional.id.expiration.ms`."""
@@ -291,7 +353,10 @@ class TransactionCoordinator:
             past = [
                 one
                 for one in shard.transactions.values()
-                if one.pending is None and one.position >= 0 and one.image.state in EXPIRING and one.image.updated_ms <= before_ms
+                if one.pending is None
+                and one.position >= 0
+                and one.image.state in EXPIRING
+                and one.image.updated_ms <= before_ms
             ]
             if past:
                 self._broker.guard.call(self._shards.owner(shard), self._log.forget, shard, past)
@@ -299,4 +364,7 @@ class TransactionCoordinator:
 
 def _being_changed(transaction: Transaction) -> str:
     state = transaction.pending or transaction.image.state
-    return f"the transaction of {transaction.transactional_id!r} is going to {state.value}; ask again a little later"
+    return (
+        f"the transaction of {transaction.transactional_id!r} is going to {state.value}; ask again a "
+        "little later"
+    )

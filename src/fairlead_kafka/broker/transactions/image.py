@@ -1,7 +1,8 @@
-"""A transactional id as the coordinator's log has it: an immutable value, and what may become of it.
+"""A transactional id as the coordinator's log has it: an immutable value, and what may become of
+it.
 
-Every change is a function from one image to the next; the next one counts once its record is written. The rules of ids and epochs
-are those of Kafka's `TransactionMetadata` (KIP-98, KIP-360).
+Every change is a function from one image to the next; the next one counts once its record is
+written. The rules of ids and epochs are those of Kafka's `TransactionMetadata` (KIP-98, KIP-360).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ EPOCH_MAX = 2**15 - 1
 
 @dataclass(frozen=True, slots=True)
 class TransactionImage:
-    """One transactional id. Epoch -1: made just now, nobody has an epoch yet; `start_ms` -1: no transaction so far."""
+    """One transactional id. Epoch -1: made just now, nobody has an epoch yet; `start_ms` -1: no
+    transaction so far."""
 
     producer_id: int
     epoch: int
@@ -31,7 +33,8 @@ class TransactionImage:
     start_ms: int = -1
     updated_ms: int = -1
     last_epoch: int = NO_PRODUCER_EPOCH
-    """The epoch that was raised at its own producer's wish: asked for again, the answer is the same (KIP-360). Not in the log."""
+    """The epoch that was raised at its own producer's wish: asked for again, the answer is the same
+    (KIP-360). Not in the log."""
     previous_producer_id: int = NO_PRODUCER_ID
     """The id before the last change of ids; likewise."""
 
@@ -41,12 +44,16 @@ class TransactionImage:
         return self.epoch >= EPOCH_MAX - 1
 
     def check_expected(self, expected: ProducerIdentity | None) -> None:
-        """BrokerError PRODUCER_FENCED if `expected`, who wants to go on with what it has (KIP-360), is not the producer any more."""
+        """BrokerError PRODUCER_FENCED if `expected`, who wants to go on with what it has (KIP-360),
+        is not the producer any more."""
         if expected is None or self.epoch == NO_PRODUCER_EPOCH or expected.producer_id == self.producer_id:
             return
         if expected.producer_id == self.previous_producer_id and expected.epoch >= EPOCH_MAX - 1:
             return  # asked again for the id it was given when its epochs were used up
-        raise BrokerError(ErrorCode.PRODUCER_FENCED, f"producer id {expected.producer_id} was replaced by {self.producer_id}")
+        raise BrokerError(
+            ErrorCode.PRODUCER_FENCED,
+            f"producer id {expected.producer_id} was replaced by {self.producer_id}",
+        )
 
     def wants_new_id(self, expected: ProducerIdentity | None) -> bool:
         """True if the next producer must have another producer id."""
@@ -60,19 +67,35 @@ class TransactionImage:
             if self.epoch in (NO_PRODUCER_EPOCH, expected.epoch):
                 last_epoch = self.epoch
             elif expected.epoch == self.last_epoch:
-                epoch, last_epoch = self.epoch, self.last_epoch  # its first question was heard, the answer was lost
+                epoch, last_epoch = (
+                    self.epoch,
+                    self.last_epoch,
+                )  # its first question was heard, the answer was lost
             else:
-                raise BrokerError(ErrorCode.PRODUCER_FENCED, f"epoch {expected.epoch} was followed by {self.epoch}")
+                raise BrokerError(
+                    ErrorCode.PRODUCER_FENCED, f"epoch {expected.epoch} was followed by {self.epoch}"
+                )
         return self._fresh(self.producer_id, epoch, last_epoch, timeout_ms, now_ms)
 
-    def rotated(self, producer_id: int, timeout_ms: int, expected: ProducerIdentity | None, now_ms: int) -> TransactionImage:
+    def rotated(
+        self, producer_id: int, timeout_ms: int, expected: ProducerIdentity | None, now_ms: int
+    ) -> TransactionImage:
         """The image with another producer id, whose epochs begin at 0."""
-        fresh = self._fresh(producer_id, 0, NO_PRODUCER_EPOCH if expected is None else self.epoch, timeout_ms, now_ms)
+        fresh = self._fresh(
+            producer_id, 0, NO_PRODUCER_EPOCH if expected is None else self.epoch, timeout_ms, now_ms
+        )
         return replace(fresh, previous_producer_id=self.producer_id)
 
-    def _fresh(self, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: int) -> TransactionImage:
+    def _fresh(
+        self, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: int
+    ) -> TransactionImage:
         fresh = self._to(
-            TransactionState.EMPTY, producer_id=producer_id, epoch=epoch, timeout_ms=timeout_ms, start_ms=-1, updated_ms=now_ms
+            TransactionState.EMPTY,
+            producer_id=producer_id,
+            epoch=epoch,
+            timeout_ms=timeout_ms,
+            start_ms=-1,
+            updated_ms=now_ms,
         )
         return replace(fresh, partitions=frozenset(), last_epoch=last_epoch)
 
@@ -93,7 +116,9 @@ class TransactionImage:
 
     def fenced(self, now_ms: int) -> TransactionImage:
         """The image with its abort decided, and an epoch that its producer does not have."""
-        raised = self._to(TransactionState.PREPARE_EPOCH_FENCE, epoch=self.epoch + 1, last_epoch=NO_PRODUCER_EPOCH)
+        raised = self._to(
+            TransactionState.PREPARE_EPOCH_FENCE, epoch=self.epoch + 1, last_epoch=NO_PRODUCER_EPOCH
+        )
         return raised.prepared(False, now_ms)
 
     def completed(self, now_ms: int) -> TransactionImage:

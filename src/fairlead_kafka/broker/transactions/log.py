@@ -23,12 +23,14 @@ from fairlead_kafka.broker.transactions.states import ENDING, TRANSITIONS, Trans
 from fairlead_kafka.records import RecordColumns, columns_from_lists, decode
 
 Append = Callable[[str, int, RecordColumns, Callable[[int, int], None]], None]
-"""append(topic, partition, columns, done) appends records, then calls done(error code, base offset)."""
+"""append(topic, partition, columns, done) appends records, then calls done(error code, base
+offset)."""
 
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """One transactional id at its coordinator. `position` is the offset of the record that `image` comes from; -1: not written yet."""
+    """One transactional id at its coordinator. `position` is the offset of the record that `image`
+    comes from; -1: not written yet."""
 
     transactional_id: str
     image: TransactionImage
@@ -49,7 +51,11 @@ class TransactionShard:
 
     def check(self) -> None:
         """Each transaction has what its state calls for; CheckFailed if not."""
-        same("transactional ids", list(self.transactions), [one.transactional_id for one in self.transactions.values()])
+        same(
+            "transactional ids",
+            list(self.transactions),
+            [one.transactional_id for one in self.transactions.values()],
+        )
         for one in self.transactions.values():
             what = f"{one.transactional_id!r} ({one.image.state.value})"
             is_open = one.image.state is TransactionState.ONGOING
@@ -75,7 +81,8 @@ class TransactionLog:
         done: Callable[[int], None],
         through: TransactionState | None = None,
     ) -> None:
-        """Make `image` the transaction's; done(error code for a client, 0 if it stands). `through`: the state shown as pending."""
+        """Make `image` the transaction's; done(error code for a client, 0 if it stands). `through`:
+        the state shown as pending."""
         columns = _columns([(transaction.transactional_id, image)])
         transaction.pending = through or image.state
 
@@ -89,7 +96,9 @@ class TransactionLog:
 
     def forget(self, shard: TransactionShard, transactions: Sequence[Transaction]) -> None:
         """Take transactional ids back; they are gone once that is written."""
-        for chunk in _chunks([(transaction.transactional_id, transaction.image) for transaction in transactions]):
+        for chunk in _chunks(
+            [(transaction.transactional_id, transaction.image) for transaction in transactions]
+        ):
             columns = _columns([(transactional_id, None) for transactional_id, _image in chunk])
             doomed = [shard.transactions[transactional_id] for transactional_id, _image in chunk]
             for transaction in doomed:
@@ -105,17 +114,21 @@ class TransactionLog:
 
 
 def _columns(rows: Sequence[tuple[str, TransactionImage | None]]) -> RecordColumns:
-    """The records of transactional ids. Made before anything is marked as pending: what cannot be packed leaves nothing behind."""
+    """The records of transactional ids. Made before anything is marked as pending: what cannot be
+    packed leaves nothing behind."""
     keys: list[bytes | None] = [encode_key(transactional_id) for transactional_id, _ in rows]
     values = [None if image is None else encode_value(image) for _, image in rows]
     return columns_from_lists(keys, values)
 
 
 def replay(shard: TransactionShard, batches: bytes, from_offset: int) -> None:
-    """Take batches of the log into memory. Records that are not Kafka's transactions are passed over: they are not ours."""
+    """Take batches of the log into memory. Records that are not Kafka's transactions are passed
+    over: they are not ours."""
     records = decode(batches, from_offset=from_offset, want_headers=False)
     keys = records.keys.to_list() if records.keys is not None else [None] * records.count
-    for key_bytes, value, position in zip(keys, records.values.to_list(), records.offsets.tolist(), strict=True):
+    for key_bytes, value, position in zip(
+        keys, records.values.to_list(), records.offsets.tolist(), strict=True
+    ):
         try:
             transactional_id = None if key_bytes is None else decode_key(key_bytes)
             image = None if value is None else decode_value(value)

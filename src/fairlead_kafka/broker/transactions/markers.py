@@ -1,4 +1,5 @@
-"""Brings the markers of an ended transaction to all its partitions, wherever they are led (Kafka's `TransactionMarkerChannelManager`).
+"""Brings the markers of an ended transaction to all its partitions, wherever they are led (Kafka's
+`TransactionMarkerChannelManager`).
 
     due ──leader is this broker──▶ appended here ──────────┐
      │  └─leader is another──▶ WriteTxnMarkers to it ──────┤
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
@@ -37,7 +39,8 @@ _FENCED = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 @dataclass(slots=True, eq=False)
 class Ending:
-    """One transaction whose markers are being brought. `wanted` says whether that is still this broker's affair."""
+    """One transaction whose markers are being brought. `wanted` says whether that is still this
+    broker's affair."""
 
     marker: Marker
     unmarked: set[TopicPartition]
@@ -81,7 +84,10 @@ class Markers:
 
     def _append(self, ending: Ending, partitions: Iterable[TopicPartition]) -> None:
         for of in partitions:
-            append_marker(self._broker, of, ending.marker, lambda error, of=of: self._answered(ending, {of: error}))  # type: ignore[misc]
+            append_marker(self._broker, of, ending.marker, partial(self._appended, ending, of))
+
+    def _appended(self, ending: Ending, of: TopicPartition, error: int) -> None:
+        self._answered(ending, {of: error})
 
     def _ask(self, ending: Ending, leader: int, partitions: list[TopicPartition]) -> None:
         def answered(response: WriteTxnMarkersResponse | None, _error: Exception | None) -> None:
@@ -89,7 +95,10 @@ class Markers:
             if response is not None:
                 for result in response.markers:
                     for topic in result.topics:
-                        errors |= {TopicPartition(topic.name, one.partition_index): one.error_code for one in topic.partitions}
+                        errors |= {
+                            TopicPartition(topic.name, one.partition_index): one.error_code
+                            for one in topic.partitions
+                        }
             self._answered(ending, errors)
 
         request = marker_request(ending.marker, partitions)
@@ -107,7 +116,9 @@ class Markers:
             ending.settled()
 
     def _bring_later(self, ending: Ending, partitions: set[TopicPartition]) -> None:
-        self._broker.call_at(self._broker.now_ns + ms_to_ns(RETRY_MS), lambda: self._bring(ending, partitions))
+        self._broker.call_at(
+            self._broker.now_ns + ms_to_ns(RETRY_MS), lambda: self._bring(ending, partitions)
+        )
 
 
 def marker_request(marker: Marker, partitions: Iterable[TopicPartition]) -> WriteTxnMarkersRequest:
@@ -122,7 +133,8 @@ def marker_request(marker: Marker, partitions: Iterable[TopicPartition]) -> Writ
                 producer_epoch=marker.producer_epoch,
                 transaction_result=marker.committed,
                 topics=[
-                    WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=name, partition_indexes=numbers) for name, numbers in topics.items()
+                    WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=name, partition_indexes=numbers)
+                    for name, numbers in topics.items()
                 ],
                 coordinator_epoch=marker.coordinator_epoch,
             )

@@ -1,13 +1,14 @@
-"""Transactions as records of `__transaction_state`, in Kafka's own format, so that Kafka's tools can read them.
+"""Transactions as records of `__transaction_state`, in Kafka's own format, so that Kafka's tools
+can read them.
 
-| | version | fields |
-|---|---|---|
-| key (`TransactionLogKey`) | 0 | transactional id: string with an int16 length |
-| value (`TransactionLogValue`) | 0 | producer id: int64, epoch: int16, time-out: int32, state: int8, partitions, updated, started: int64 |
-| | 1 | as 0 with compact lengths, then tagged fields |
+| | version | fields | |---|---|---| | key (`TransactionLogKey`) | 0 | transactional id: string with
+an int16 length | | value (`TransactionLogValue`) | 0 | producer id: int64, epoch: int16, time-out:
+int32, state: int8, partitions, updated, started: int64 | | | 1 | as 0 with compact lengths, then
+tagged fields |
 
-Partitions are an array of topic: string and numbers: array of int32; null in the state Empty. Times are in ms.
-Value 0 is written, as Kafka does below `transaction.version` 1; both are read, tagged fields passed over. A null value: forgotten.
+Partitions are an array of topic: string and numbers: array of int32; null in the state Empty. Times
+are in ms. Value 0 is written, as Kafka does below `transaction.version` 1; both are read, tagged
+fields passed over. A null value: forgotten.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ def decode_value(data: bytes) -> TransactionImage:
     reader = _Reader(data)
     version = reader.number("h")
     if version not in (_VALUE_VERSION, _COMPACT_VERSION):
-        raise DecodeError(f"a transaction of version {version}; this release reads up to {_COMPACT_VERSION}", 0)
+        raise DecodeError(
+            f"a transaction of version {version}; this release reads up to {_COMPACT_VERSION}", 0
+        )
     reader.compact = version == _COMPACT_VERSION
     producer_id, epoch, timeout_ms = reader.number("q"), reader.number("h"), reader.number("i")
     state = STATES.get(reader.number("b"))
@@ -77,11 +80,14 @@ def decode_value(data: bytes) -> TransactionImage:
         partitions += [TopicPartition(topic, reader.number("i")) for _ in range(reader.count())]
         reader.skip_tags()
     updated_ms, start_ms = reader.number("q"), reader.number("q")
-    return TransactionImage(producer_id, epoch, timeout_ms, state, frozenset(partitions), start_ms, updated_ms)
+    return TransactionImage(
+        producer_id, epoch, timeout_ms, state, frozenset(partitions), start_ms, updated_ms
+    )
 
 
 class _Reader:
-    """Reads fields one after another; `compact`: lengths are varints of one more, and structures end with tagged fields."""
+    """Reads fields one after another; `compact`: lengths are varints of one more, and structures
+    end with tagged fields."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

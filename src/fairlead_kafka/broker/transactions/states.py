@@ -1,4 +1,5 @@
-"""The states of a transaction as tables (Kafka's `TransactionState`, `TransactionCoordinator`), from which every answer comes."""
+"""The states of a transaction as tables (Kafka's `TransactionState`, `TransactionCoordinator`),
+from which every answer comes."""
 
 from __future__ import annotations
 
@@ -25,10 +26,13 @@ class TransactionState(Enum):
     DEAD = "Dead"
     """Nobody used the id for `transactional.id.expiration.ms`: it is being forgotten."""
     PREPARE_EPOCH_FENCE = "PrepareEpochFence"
-    """The epoch is being raised, so that the producer cannot go on, and the abort written with it; never in the log itself."""
+    """The epoch is being raised, so that the producer cannot go on, and the abort written with it;
+    never in the log itself."""
 
 
-_EMPTY, _ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT, _COMPLETE_COMMIT, _COMPLETE_ABORT, _DEAD, _FENCE = TransactionState
+_EMPTY, _ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT, _COMPLETE_COMMIT, _COMPLETE_ABORT, _DEAD, _FENCE = (
+    TransactionState
+)
 
 NUMBERS: dict[TransactionState, int] = {state: number for number, state in enumerate(TransactionState)}
 """State → its number in Kafka's log."""

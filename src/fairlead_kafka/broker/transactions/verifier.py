@@ -1,12 +1,14 @@
-"""Asks the coordinator whether a partition belongs to a producer's open transaction before the first batch of it is taken (KIP-890).
+"""Asks the coordinator whether a partition belongs to a producer's open transaction before the
+first batch of it is taken (KIP-890).
 
-Without that question a batch that was late on its way could arrive after its transaction's end, and open one that nobody will ever
-close. Once a batch was taken the partition itself knows the transaction, and nobody is asked any more.
+Without that question a batch that was late on its way could arrive after its transaction's end, and
+open one that nobody will ever close. Once a batch was taken the partition itself knows the
+transaction, and nobody is asked any more.
 
     first batch ─▶ waiting ──coordinator: yes──▶ taken, with all that came for the partition meanwhile, in order
                       ├──coordinator: no, or not there──▶ refused
                       └──a marker came first──▶ refused: what was asked about is over
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -41,8 +43,14 @@ class Verifier:
         self._broker = broker
         self._waiting: dict[_Key, list[Verified]] = {}
 
-    def verify(self, transactional_id: str, producer: ProducerIdentity, wanted: Sequence[tuple[TopicPartition, Verified]]) -> None:
-        """Have each function of `wanted` called once it is known whether its partition is in the transaction, perhaps at once."""
+    def verify(
+        self,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        wanted: Sequence[tuple[TopicPartition, Verified]],
+    ) -> None:
+        """Have each function of `wanted` called once it is known whether its partition is in the
+        transaction, perhaps at once."""
         asked: list[TopicPartition] = []
         for of, verified in wanted:
             waiting = self._waiting.setdefault((of, producer), [])
@@ -58,7 +66,9 @@ class Verifier:
             for verified in self._waiting.pop(key):
                 verified(ErrorCode.CONCURRENT_TRANSACTIONS)
 
-    def _ask(self, transactional_id: str, producer: ProducerIdentity, partitions: list[TopicPartition]) -> None:
+    def _ask(
+        self, transactional_id: str, producer: ProducerIdentity, partitions: list[TopicPartition]
+    ) -> None:
         asked = {of: self._waiting[of, producer] for of in partitions}
 
         def answered(errors: dict[TopicPartition, int]) -> None:
@@ -66,7 +76,8 @@ class Verifier:
                 if self._waiting.get((of, producer)) is waiting:
                     del self._waiting[of, producer]
                     error = errors.get(of, ErrorCode.NETWORK_EXCEPTION)
-                    # Who produces or commits offsets is told of a fence in the older word, as in Kafka.
+                    # Who produces or commits offsets is told of a fence in the older word, as in
+                    # Kafka.
                     error = ErrorCode.INVALID_PRODUCER_EPOCH if error == ErrorCode.PRODUCER_FENCED else error
                     for verified in waiting:
                         verified(error)
@@ -107,7 +118,8 @@ class Verifier:
                     producer_epoch=producer.epoch,
                     verify_only=True,
                     topics=[
-                        AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=numbers) for name, numbers in topics.items()
+                        AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=numbers)
+                        for name, numbers in topics.items()
                     ],
                 )
             ]
@@ -116,9 +128,13 @@ class Verifier:
         def done(response: AddPartitionsToTxnResponse | None, _error: Exception | None) -> None:
             errors: dict[TopicPartition, int] = {}
             if response is not None and response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-                # This broker may not ask, which is no affair of its clients; told as Kafka's `AddPartitionsToTxnManager` does.
+                # This broker may not ask, which is no affair of its clients; told as Kafka's
+                # `AddPartitionsToTxnManager` does.
                 _logger.error(
-                    "broker %d refuses to verify transactions for broker %d: it has no CLUSTER_ACTION on the cluster", leader, node
+                    "broker %d refuses to verify transactions for broker %d: it has no CLUSTER_ACTION on the "
+                    "cluster",
+                    leader,
+                    node,
                 )
                 errors = dict.fromkeys(partitions, ErrorCode.INVALID_TXN_STATE)
             for result in response.results_by_transaction if response is not None else ():

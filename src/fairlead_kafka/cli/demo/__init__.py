@@ -4,6 +4,7 @@
       │                                                        └──▶ access.quarantine (what does not meet expectations)
       └────send_table──▶ access.unkeyed (the same, spread evenly)
 
-`access_log` makes or reads the lines. The pipeline is the project that `fairlead pipeline init` writes, streaming, and runs unchanged
-against Apache Kafka and a Spark cluster. `run` goes through the steps and counts what goes in and comes out of each, `report` prints it.
-"""
+`access_log` makes or reads the lines. The pipeline is the project that `fairlead pipeline init`
+writes, streaming, and runs unchanged against Apache Kafka and a Spark cluster. `run` goes through
+the steps and counts what goes in and comes out of each, `report` prints it.
+"""  # noqa: E501

@@ -1,4 +1,5 @@
-"""The formats of access logs that the demo knows: common, combined, and JSON lines, which are written as common lines."""
+"""The formats of access logs that the demo knows: common, combined, and JSON lines, which are
+written as common lines."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _MILLISECONDS_FROM = 1e11
 
 
 JSON_FIELDS = (
-    f"host ({', '.join(HOSTS)}), time ({', '.join(TIMES)}) and status ({', '.join(STATUSES)}); if there are any, also size "
+    f"host ({', '.join(HOSTS)}), time ({', '.join(TIMES)}) and status ({', '.join(STATUSES)}); if there are "
+    "any, also size "
     f"({', '.join(SIZES)}), request, or method and path ({', '.join(PATHS)})"
 )
 """Text on the fields of a JSON line: for each meaning the first of its fields that is there."""
@@ -42,7 +44,8 @@ class NotAnAccessLog(InputOfNoUse):
 
 
 def common_line(line: bytes) -> bytes:
-    """A JSON line as a line of the common log format; any other line, and one that lacks something, as it is."""
+    """A JSON line as a line of the common log format; any other line, and one that lacks something,
+    as it is."""
     text = line.lstrip(b"\xef\xbb\xbf \t")
     if not text.startswith(b"{"):
         return line
@@ -50,7 +53,10 @@ def common_line(line: bytes) -> bytes:
         entry = json.loads(text)
         host, status = _of(entry, HOSTS), int(_of(entry, STATUSES))
         when = _time(_of(entry, TIMES)).strftime(TIME_FORMAT)
-        request = _of(entry, ("request",), "") or f"{_of(entry, ('method',), 'GET')} {_of(entry, PATHS, '/')} HTTP/1.1"
+        request = (
+            _of(entry, ("request",), "")
+            or f"{_of(entry, ('method',), 'GET')} {_of(entry, PATHS, '/')} HTTP/1.1"
+        )
         quoted = str(request).replace("\\", "\\\\").replace('"', '\\"')
         return f'{host} - - [{when}] "{quoted}" {status:03} {_of(entry, SIZES, "-")}'.encode()
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
@@ -58,14 +64,19 @@ def common_line(line: bytes) -> bytes:
 
 
 def judge(lines: Iterable[bytes], named: str) -> None:
-    """NotAnAccessLog if none of the first lines, as `common_line` has them, is one of an access log."""
+    """NotAnAccessLog if none of the first lines, as `common_line` has them, is one of an access
+    log."""
     judged = list(islice(lines, JUDGED_LINES_MAX))
     if any(map(is_access_line, judged)):
         return
-    count = f"{'the first ' if len(judged) == JUDGED_LINES_MAX else ''}{len(judged):,} line{'' if len(judged) == 1 else 's'}"
+    count = (
+        f"{'the first ' if len(judged) == JUDGED_LINES_MAX else ''}{len(judged):,} "
+        f"line{'' if len(judged) == 1 else 's'}"
+    )
     first = repr(next((line for line in judged if line.strip()), b"")[:SHOWN_MAX_LENGTH])[1:]
     raise NotAnAccessLog(
-        f"{named}: 0 of {count} parse as an access log: known are the common and the combined log format, and JSON lines with host, time "
+        f"{named}: 0 of {count} parse as an access log: known are the common and the combined log format, "
+        "and JSON lines with host, time "
         f"and status (`fairlead demo --help` names their fields); the first line is {first}"
     )
 
@@ -93,7 +104,8 @@ def _of(entry: Mapping[str, Any], names: Iterable[str], default: Any = None) -> 
 
 
 def _time(value: Any) -> datetime:
-    """A time of ISO 8601, of the common log format, or a number of seconds or milliseconds since 1970; UTC where none is said."""
+    """A time of ISO 8601, of the common log format, or a number of seconds or milliseconds since
+    1970; UTC where none is said."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return datetime.fromtimestamp(value / 1000 if value >= _MILLISECONDS_FROM else value, UTC)
     try:

@@ -12,7 +12,8 @@ BAR_WIDTH = 14
 
 
 def print_report(console: Console, result: DemoResult) -> None:
-    """Top hosts, statuses, bytes per partition, the hops, the seconds, and the line everyone looks for: `lost: 0`."""
+    """Top hosts, statuses, bytes per partition, the hops, the seconds, and the line everyone looks
+    for: `lost: 0`."""
     _print_hosts(console, result)
     _print_statuses(console, result)
     _print_partitions(console, result)
@@ -20,7 +21,9 @@ def print_report(console: Console, result: DemoResult) -> None:
     seconds = "  ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in result.seconds.items())
     console.print(f"[bold]seconds[/]  {seconds}")
     if result.quarantined:
-        console.print(f"{result.quarantined:,} lines did not parse as access-log lines; they are in access.quarantine")
+        console.print(
+            f"{result.quarantined:,} lines did not parse as access-log lines; they are in access.quarantine"
+        )
     console.print(f"[bold]lost: {result.lost}[/]")
 
 
@@ -34,7 +37,12 @@ def _table(title: str, *columns: str) -> FittingTable:
 def _print_hosts(console: Console, result: DemoResult) -> None:
     table = _table("Top hosts, their hours in access.by-host added up", "host", "requests", "bytes", "errors")
     for host in result.top_hosts:
-        table.add_row(host["host"], f"{host['requests']:,}", f"{host['bytes']:,}", f"{host['errors'] / host['requests']:.1%}")
+        table.add_row(
+            host["host"],
+            f"{host['requests']:,}",
+            f"{host['bytes']:,}",
+            f"{host['errors'] / host['requests']:.1%}",
+        )
     console.print(table, "")
 
 
@@ -46,13 +54,21 @@ def _print_statuses(console: Console, result: DemoResult) -> None:
 
 
 def _print_partitions(console: Console, result: DemoResult) -> None:
-    table = _table("Bytes in each partition: keyed by host, and without keys", "partition", *result.partitions)
+    table = _table(
+        "Bytes in each partition: keyed by host, and without keys", "partition", *result.partitions
+    )
     for column in table.columns[1:]:
         column.justify = "left"
     largest = max((size for sizes in result.partitions.values() for size in sizes), default=1) or 1
     for number, sizes in enumerate(zip(*result.partitions.values(), strict=True)):
-        table.add_row(str(number), *(f"{size:>12,} {'█' * round(BAR_WIDTH * size / largest):<{BAR_WIDTH}}" for size in sizes))
-    spread = [f"largest / mean {max(sizes) * len(sizes) / max(1, sum(sizes)):>5.2f}" for sizes in result.partitions.values()]
+        table.add_row(
+            str(number),
+            *(f"{size:>12,} {'█' * round(BAR_WIDTH * size / largest):<{BAR_WIDTH}}" for size in sizes),
+        )
+    spread = [
+        f"largest / mean {max(sizes) * len(sizes) / max(1, sum(sizes)):>5.2f}"
+        for sizes in result.partitions.values()
+    ]
     table.add_row("", *spread, style="dim")
     console.print(table, "")
 
@@ -60,5 +76,10 @@ def _print_partitions(console: Console, result: DemoResult) -> None:
 def _print_hops(console: Console, result: DemoResult) -> None:
     table = _table("Every hop, counted", "hop", "in", "out", "")
     for name, entered, left in result.hops:
-        table.add_row(name, f"{entered:,}", f"{left:,}", "[green]✓[/]" if entered == left else f"[red]{left - entered:+,}[/]")
+        table.add_row(
+            name,
+            f"{entered:,}",
+            f"{left:,}",
+            "[green]✓[/]" if entered == left else f"[red]{left - entered:+,}[/]",
+        )
     console.print(table, "")

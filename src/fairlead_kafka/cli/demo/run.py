@@ -29,7 +29,8 @@ ACCESS, UNKEYED, QUARANTINE, BY_HOST = "access", "access.unkeyed", "access.quara
 PARSED = "parsed"
 """The pipeline's table."""
 SPARK_CONFIG = {
-    # A pipeline this short is over before the JVM's second compiler has paid for itself; without it the demo is a fifth faster.
+    # A pipeline this short is over before the JVM's second compiler has paid for itself; without it
+    # the demo is a fifth faster.
     "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.memory": "1g",
     # Nobody runs it twice.
@@ -37,10 +38,11 @@ SPARK_CONFIG = {
     "spark.sql.shuffle.partitions": "2",
 }
 BATCH_SIZE_BYTES = 2_048
-"""Below the default of 16 KiB: a partition gets its turns in batches, and a log of a few megabytes has too few of the default size to
-spread evenly over twelve partitions."""
+"""Below the default of 16 KiB: a partition gets its turns in batches, and a log of a few megabytes
+has too few of the default size to spread evenly over twelve partitions."""
 ENDINGS = 1
-"""Lines that only say that the log is over, so that the last hours are summed up too (`access_log.ending`)."""
+"""Lines that only say that the log is over, so that the last hours are summed up too
+(`access_log.ending`)."""
 
 
 @dataclass
@@ -65,7 +67,8 @@ class DemoResult:
 
     @property
     def lost(self) -> int:
-        """Records that went into a hop and did not come out of it, over all hops; doubled ones count too."""
+        """Records that went into a hop and did not come out of it, over all hops; doubled ones
+        count too."""
         return sum(abs(entered - left) for _, entered, left in self.hops)
 
     def as_json(self) -> dict[str, Any]:
@@ -94,7 +97,8 @@ Status = Callable[[str], None]
 def run_demo(input_path: Path | None, rows: int, status: Status) -> DemoResult:
     """Runs every step on an embedded cluster of three brokers.
 
-    Raises InputOfNoUse for an input that cannot be read, is empty or has other lines, PipelineFailed if Spark fails.
+    Raises InputOfNoUse for an input that cannot be read, is empty or has other lines,
+    PipelineFailed if Spark fails.
     """
     result = DemoResult()
 
@@ -109,7 +113,10 @@ def run_demo(input_path: Path | None, rows: int, status: Status) -> DemoResult:
         _create_topics(servers)
         with _timed(result, "produce", status, "producing the lines, keyed and unkeyed"):
             result.lines, result.produced, unkeyed = _produce(servers, tables())
-        result.hops += [("lines → access", result.lines, result.produced), ("lines → access.unkeyed", result.lines, unkeyed)]
+        result.hops += [
+            ("lines → access", result.lines, result.produced),
+            ("lines → access.unkeyed", result.lines, unkeyed),
+        ]
         project = Path(folder) / "access-log"
         flows = _run_pipeline(project, servers, result, status)
         with _timed(result, "read_back", status, "reading everything back"):
@@ -121,7 +128,8 @@ def run_demo(input_path: Path | None, rows: int, status: Status) -> DemoResult:
 
 
 def _without_ending(flow: dict[str, Any]) -> dict[str, Any]:
-    """The counters of a flow but for the line that only says that the log is over: every flow reads it once."""
+    """The counters of a flow but for the line that only says that the log is over: every flow reads
+    it once."""
     return {**flow, "rows_in": max(0, flow["rows_in"] - ENDINGS)}
 
 
@@ -135,7 +143,9 @@ def _timed(result: DemoResult, name: str, status: Status, text: str) -> Iterator
 
 def _create_topics(servers: str) -> None:
     with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
-        admin.create_topics([fairlead_kafka.NewTopic(name, partitions=PARTITIONS) for name in (ACCESS, UNKEYED)])
+        admin.create_topics(
+            [fairlead_kafka.NewTopic(name, partitions=PARTITIONS) for name in (ACCESS, UNKEYED)]
+        )
         admin.create_topics([fairlead_kafka.NewTopic(name, partitions=1) for name in (QUARANTINE, BY_HOST)])
 
 
@@ -181,10 +191,14 @@ def _run_pipeline(project: Path, servers: str, result: DemoResult, status: Statu
 
 def _read_table(folder: Path, result: DemoResult) -> None:
     """Counts the pipeline's table, and sums it up by status."""
-    table = ds.dataset(folder, format="parquet", exclude_invalid_files=True).to_table(["host", "status", "bytes"])
+    table = ds.dataset(folder, format="parquet", exclude_invalid_files=True).to_table(
+        ["host", "status", "bytes"]
+    )
     lines = table.filter(pc.not_equal(table["host"], access_log.ENDING_HOST))
     sums = lines.group_by("status").aggregate([([], "count_all"), ("bytes", "sum")]).sort_by("status")
-    result.by_status = list(zip(*(sums[name].to_pylist() for name in ("status", "count_all", "bytes_sum")), strict=True))
+    result.by_status = list(
+        zip(*(sums[name].to_pylist() for name in ("status", "count_all", "bytes_sum")), strict=True)
+    )
     result.hops.append(("pipeline → parsed + quarantined", result.read, lines.num_rows + result.quarantined))
 
 
@@ -224,7 +238,9 @@ def _add_hours(table: pa.Table, hosts: dict[str, dict[str, Any]]) -> None:
 
 
 def _whole_topic(consumer: fairlead_kafka.Consumer, topic: str) -> Iterator[pa.Table]:
-    partitions = [fairlead_kafka.TopicPartition(topic, each.partition) for each in consumer.partitions_for(topic)]
+    partitions = [
+        fairlead_kafka.TopicPartition(topic, each.partition) for each in consumer.partitions_for(topic)
+    ]
     starts, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
     for partition in partitions:
         yield from consumer.read_range(partition, starts[partition], ends[partition])
@@ -232,7 +248,13 @@ def _whole_topic(consumer: fairlead_kafka.Consumer, topic: str) -> Iterator[pa.T
 
 def _add_sizes(table: pa.Table, sizes_bytes: list[int]) -> None:
     table = table.filter(pc.not_equal(pc.fill_null(table["key"], b""), access_log.ENDING_HOST.encode()))
-    lengths = pc.add(pc.fill_null(pc.binary_length(table["key"]), 0), pc.fill_null(pc.binary_length(table["value"]), 0))
-    sums = pa.table({"partition": table["partition"], "bytes": lengths}).group_by("partition").aggregate([("bytes", "sum")])
+    lengths = pc.add(
+        pc.fill_null(pc.binary_length(table["key"]), 0), pc.fill_null(pc.binary_length(table["value"]), 0)
+    )
+    sums = (
+        pa.table({"partition": table["partition"], "bytes": lengths})
+        .group_by("partition")
+        .aggregate([("bytes", "sum")])
+    )
     for partition, total in zip(sums["partition"].to_pylist(), sums["bytes_sum"].to_pylist(), strict=True):
         sizes_bytes[partition] += total

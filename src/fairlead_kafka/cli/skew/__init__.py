@@ -1,4 +1,5 @@
-"""`fairlead skew`: how a topic's records are spread over partitions and batches, which keys do it, and what other settings would have done.
+"""`fairlead skew`: how a topic's records are spread over partitions and batches, which keys do it,
+and what other settings would have done.
 
 Theory of operation. `window` chooses what is looked at: the whole topic, or of each partition its
 newest share, so that all cover about the same range of time. `tally` reads that once as headers of
@@ -9,5 +10,6 @@ and `linger.ms`, to our real producer in virtual time. `report` puts all of it i
 `--json`; `screen` and `picture` show that document and know nothing else. `filling` makes a topic
 of a file of lines, in an embedded cluster, for users who have a log and no topic yet.
 
-`spread` says what even means: the largest partition by the mean, which is what KIP-794 sets out to bring down to 1.
+`spread` says what even means: the largest partition by the mean, which is what KIP-794 sets out to
+bring down to 1.
 """

@@ -1,4 +1,5 @@
-"""A topic made of a file of lines, in an embedded cluster: each line is a record, its first field the key."""
+"""A topic made of a file of lines, in an embedded cluster: each line is a record, its first field
+the key."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def filled_cluster(path: Path, topic: str, partitions: int, records_per_s: float
 
 
 def paced(tables: Iterator[pa.Table], records_per_s: float | None) -> Iterator[pa.Table]:
-    """The rows of the tables at their time: those of a millisecond together. None: the tables as they are."""
+    """The rows of the tables at their time: those of a millisecond together. None: the tables as
+    they are."""
     if records_per_s is None:
         yield from tables
         return

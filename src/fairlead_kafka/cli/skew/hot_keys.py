@@ -1,4 +1,5 @@
-"""The hottest keys of any number of records, in bounded memory: a Misra-Gries summary, updated a column at a time.
+"""The hottest keys of any number of records, in bounded memory: a Misra-Gries summary, updated a
+column at a time.
 
 Each column is counted by Arrow and added to the counts held. If these are more than the summary has
 room for, the count of the first one that does not fit is subtracted from all of them, and keys with
@@ -24,7 +25,8 @@ _NAMES = ["key", "records", "size_bytes", "partition_min", "partition_max"]
 
 
 class HotKey(NamedTuple):
-    """One key; `records` and `size_bytes` (of keys and values) are at least what it has. `partition` None: it is in several."""
+    """One key; `records` and `size_bytes` (of keys and values) are at least what it has.
+    `partition` None: it is in several."""
 
     key: bytes
     records: int
@@ -49,16 +51,26 @@ class HotKeys:
         return 0 if self._held is None else int(self._held.num_rows)
 
     def add(self, partition: int, keys: pa.ChunkedArray, sizes_bytes: pa.ChunkedArray) -> None:
-        """Records of one partition: `keys` binary, null for none; `sizes_bytes` int64, of each record's key and value."""
+        """Records of one partition: `keys` binary, null for none; `sizes_bytes` int64, of each
+        record's key and value."""
         self.records += len(keys)
         self.unkeyed += keys.null_count
-        keyed = pa.table({"key": pc.binary_slice(keys, 0, KEY_MAX_BYTES), "size_bytes": sizes_bytes}).filter(keys.is_valid())
+        keyed = pa.table({"key": pc.binary_slice(keys, 0, KEY_MAX_BYTES), "size_bytes": sizes_bytes}).filter(
+            keys.is_valid()
+        )
         if not keyed.num_rows:
             return
         counted = keyed.group_by("key").aggregate([("size_bytes", "count"), ("size_bytes", "sum")])
         placed = pa.repeat(pa.scalar(partition, pa.int32()), counted.num_rows)
-        new = pa.table([counted["key"], counted["size_bytes_count"], counted["size_bytes_sum"], placed, placed], names=_NAMES)
-        merged = new if self._held is None else pa.concat_tables([self._held, new]).group_by("key").aggregate(_SUMS).rename_columns(_NAMES)
+        new = pa.table(
+            [counted["key"], counted["size_bytes_count"], counted["size_bytes_sum"], placed, placed],
+            names=_NAMES,
+        )
+        merged = (
+            new
+            if self._held is None
+            else pa.concat_tables([self._held, new]).group_by("key").aggregate(_SUMS).rename_columns(_NAMES)
+        )
         self._held = self._fitting(merged)
 
     def _fitting(self, counted: pa.Table) -> pa.Table:
@@ -75,7 +87,9 @@ class HotKeys:
         """Those with most records; of equal ones the lesser key first."""
         if self._held is None:
             return []
-        rows = self._held.sort_by([("records", "descending"), ("key", "ascending")]).slice(0, count).to_pylist()
+        rows = (
+            self._held.sort_by([("records", "descending"), ("key", "ascending")]).slice(0, count).to_pylist()
+        )
         return [
             HotKey(
                 row["key"],

@@ -1,4 +1,5 @@
-"""The report as a picture: bytes per partition beside what policies would have made of it, batches, hot keys, linger and batch size."""
+"""The report as a picture: bytes per partition beside what policies would have made of it, batches,
+hot keys, linger and batch size."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def draw(report: Mapping[str, Any], path: Path) -> None:
     figure(
         path,
         panels,
-        title=f"{report['topic']}: {report['looked_at']['records']:,} records over {len(report['partitions'])} partitions",
+        title=f"{report['topic']}: {report['looked_at']['records']:,} records over "
+        f"{len(report['partitions'])} partitions",
         columns=2,
     )
 
@@ -32,10 +34,21 @@ def draw(report: Mapping[str, Any], path: Path) -> None:
 def _partitions(report: Mapping[str, Any], by_policy: Sequence[Mapping[str, Any]]) -> Bars | Lines:
     columns = {"the topic": [row["size_bytes"] for row in report["partitions"]]}
     records = report["looked_at"]["records"]
-    if report["replay"] is not None and report["replay"]["records"] == records:  # of a part, bytes would not compare
-        columns |= {f"replayed {row['policy']}": row["partition_bytes"] for row in by_policy if row["policy"] in COMPARED}
+    if (
+        report["replay"] is not None and report["replay"]["records"] == records
+    ):  # of a part, bytes would not compare
+        columns |= {
+            f"replayed {row['policy']}": row["partition_bytes"]
+            for row in by_policy
+            if row["policy"] in COMPARED
+        }
     if len(report["partitions"]) <= PARTITIONS_AS_BARS_MAX:
-        return Bars("Bytes per partition", [str(row["partition"]) for row in report["partitions"]], columns, "bytes of batches")
+        return Bars(
+            "Bytes per partition",
+            [str(row["partition"]) for row in report["partitions"]],
+            columns,
+            "bytes of batches",
+        )
     ranks = list(range(1, len(report["partitions"]) + 1))
     series = {name: (ranks, sorted(sizes, reverse=True)) for name, sizes in columns.items()}
     return Lines("Bytes per partition, largest first", series, "rank of the partition", "bytes of batches")
@@ -44,12 +57,20 @@ def _partitions(report: Mapping[str, Any], by_policy: Sequence[Mapping[str, Any]
 def _batches(report: Mapping[str, Any]) -> Iterator[Bars]:
     steps = report["batches"]["records_per_batch"]["histogram"]
     yield Bars(
-        "Records per batch", [_range(step) for step in steps], {"batches": [step["batches"] for step in steps]}, "batches", steps=True
+        "Records per batch",
+        [_range(step) for step in steps],
+        {"batches": [step["batches"] for step in steps]},
+        "batches",
+        steps=True,
     )
     steps = report["batches"]["fill_percent"]["histogram"]
     names = ["100 and more" if step["from"] >= 100 else f"{step['from']}–{step['to']} %" for step in steps]
     yield Bars(
-        f"Batch fill, of {report['batch_size']:,} bytes", names, {"batches": [step["batches"] for step in steps]}, "batches", steps=True
+        f"Batch fill, of {report['batch_size']:,} bytes",
+        names,
+        {"batches": [step["batches"] for step in steps]},
+        "batches",
+        steps=True,
     )
 
 
@@ -60,7 +81,10 @@ def _range(step: Mapping[str, int]) -> str:
 def _keys(report: Mapping[str, Any]) -> Iterator[Bars]:
     hottest = report["keys"]["hottest"]
     if hottest:
-        names = [key if len(key) <= KEY_LETTERS_MAX else key[: KEY_LETTERS_MAX - 1] + "…" for key in (row["key"] for row in hottest)]
+        names = [
+            key if len(key) <= KEY_LETTERS_MAX else key[: KEY_LETTERS_MAX - 1] + "…"
+            for key in (row["key"] for row in hottest)
+        ]
         shares = [100 * row["share"] for row in hottest]
         yield Bars(
             "Hot keys",
@@ -75,7 +99,18 @@ def _settings(rows: Sequence[Mapping[str, Any]], by_policy: Sequence[Mapping[str
     if by_policy:
         policies = [row["policy"] for row in by_policy]
         spread = [row["max_over_mean"] for row in by_policy]
-        yield Bars("Largest partition by the mean, replayed", policies, {"max": spread}, "1: all partitions have the same bytes")
+        yield Bars(
+            "Largest partition by the mean, replayed",
+            policies,
+            {"max": spread},
+            "1: all partitions have the same bytes",
+        )
     if rows:
         named = [f"{row['policy']}, {row['batch_size']:,} B, {row['linger_ms']} ms" for row in rows]
-        yield Bars("Records per batch, replayed", named, {"records": [row["records_per_batch"] for row in rows]}, "records", steps=True)
+        yield Bars(
+            "Records per batch, replayed",
+            named,
+            {"records": [row["records_per_batch"] for row in rows]},
+            "records",
+            steps=True,
+        )

@@ -36,7 +36,8 @@ POLICIES: Mapping[str, Mapping[str, Any]] = {
         for name in ("round_robin", "sticky", "uniform", "adaptive", "late")
     },
 }
-"""`keyed`: by key where there is one, else by the default (late). The others place every record as if it had no key."""
+"""`keyed`: by key where there is one, else by the default (late). The others place every record as
+if it had no key."""
 HAND_OVER_MAX_BYTES = 1 << 20
 """Bytes submitted at once at most, or a single record: a caller's loop gets no further between two
 looks of the machine, and buffer.memory has room for it."""
@@ -72,14 +73,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The topic's `leaders`, one for each partition, by broker ids from 0; and the codec that its producers chose."""
+    """The topic's `leaders`, one for each partition, by broker ids from 0; and the codec that its
+    producers chose."""
 
     leaders: Sequence[int]
     codec: str
 
 
 def replay(records: Records, case: Case, cluster: Cluster, seed: int = 1) -> dict[str, Any]:
-    """A flat row: the case, the batches and bytes it would have made, how even over partitions, and how long records would have waited."""
+    """A flat row: the case, the batches and bytes it would have made, how even over partitions, and
+    how long records would have waited."""
     sizes_bytes = memory_bytes(records.columns)
     run = _Run(case, cluster, max(BUFFER_MEMORY_BYTES, 2 * int(sizes_bytes.max())), seed)
     run.hand_over(records, sizes_bytes)
@@ -155,10 +158,15 @@ class _Run:
         order = np.argsort(self._waited_ns)
         ends = np.cumsum(np.array(self._counts)[order])
         waited_ms = np.array(self._waited_ns)[order] / 1e6
-        at = {share: round(float(waited_ms[np.searchsorted(ends, ends[-1] * share)]), 3) for share in (0.5, 0.99)}
+        at = {
+            share: round(float(waited_ms[np.searchsorted(ends, ends[-1] * share)]), 3)
+            for share in (0.5, 0.99)
+        }
         return {"p50_ms": at[0.5], "p99_ms": at[0.99], "failed": self._failed}
 
-    def _settled(self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None) -> None:
+    def _settled(
+        self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None
+    ) -> None:
         if error is not None:
             self._failed += len(rows)
             return
@@ -166,15 +174,20 @@ class _Run:
         self._counts.append(len(rows))
 
 
-def turns(arrivals_ms: npt.NDArray[np.int64], sizes_bytes: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Records start..stop that come within one millisecond, in pieces of `HAND_OVER_MAX_BYTES` at most, or of one record."""
+def turns(
+    arrivals_ms: npt.NDArray[np.int64], sizes_bytes: npt.NDArray[np.int64]
+) -> Iterator[tuple[int, int]]:
+    """Records start..stop that come within one millisecond, in pieces of `HAND_OVER_MAX_BYTES` at
+    most, or of one record."""
     bounds = [*np.flatnonzero(np.diff(arrivals_ms, prepend=-1)).tolist(), len(arrivals_ms)]
     ends = np.cumsum(sizes_bytes)
     for first, end in pairwise(bounds):
         start = first
         while start < end:
             begun = int(ends[start - 1]) if start else 0
-            stop = max(start + 1, min(end, int(np.searchsorted(ends, begun + HAND_OVER_MAX_BYTES, side="right"))))
+            stop = max(
+                start + 1, min(end, int(np.searchsorted(ends, begun + HAND_OVER_MAX_BYTES, side="right")))
+            )
             yield start, stop
             start = stop
 
@@ -186,7 +199,9 @@ def slice_of(columns: RecordColumns, start: int, stop: int) -> RecordColumns:
         stop - start,
         _slice(columns.keys, start, stop),
         _slice(columns.values, start, stop),
-        None if headers is None else HeaderColumns(headers.offsets[start : stop + 1], headers.keys, headers.values),
+        None
+        if headers is None
+        else HeaderColumns(headers.offsets[start : stop + 1], headers.keys, headers.values),
         None if columns.timestamps_ms is None else columns.timestamps_ms[start:stop],
     )
 
@@ -194,7 +209,11 @@ def slice_of(columns: RecordColumns, start: int, stop: int) -> RecordColumns:
 def _slice(column: BinaryColumn | None, start: int, stop: int) -> BinaryColumn | None:
     if column is None:
         return None
-    return BinaryColumn(column.data, column.offsets[start : stop + 1], None if column.valid is None else column.valid[start:stop])
+    return BinaryColumn(
+        column.data,
+        column.offsets[start : stop + 1],
+        None if column.valid is None else column.valid[start:stop],
+    )
 
 
 def memory_bytes(columns: RecordColumns) -> npt.NDArray[np.int64]:
@@ -208,5 +227,7 @@ def memory_bytes(columns: RecordColumns) -> npt.NDArray[np.int64]:
         ends = headers.offsets
         counts = np.diff(ends)
         sizes += headers.keys.offsets[ends[1:]] - headers.keys.offsets[ends[:-1]]
-        sizes += headers.values.offsets[ends[1:]] - headers.values.offsets[ends[:-1]] + counts * _HEADER_ROW_BYTES
+        sizes += (
+            headers.values.offsets[ends[1:]] - headers.values.offsets[ends[:-1]] + counts * _HEADER_ROW_BYTES
+        )
     return sizes

@@ -1,4 +1,5 @@
-"""The report: one document of plain values, which screen and picture show, and `--json` writes as it is."""
+"""The report: one document of plain values, which screen and picture show, and `--json` writes as
+it is."""
 
 from __future__ import annotations
 
@@ -14,7 +15,15 @@ from fairlead_kafka.base.ids import NO_LEADER, TopicPartition
 from fairlead_kafka.cli.skew.hot_keys import HotKeys, shown
 from fairlead_kafka.cli.skew.replay import Case, Cluster, Records, replay
 from fairlead_kafka.cli.skew.spread import Spread
-from fairlead_kafka.cli.skew.tally import REPLAY_MAX_BYTES, BatchTally, PartitionTally, Said, in_order, tally_batches, tally_records
+from fairlead_kafka.cli.skew.tally import (
+    REPLAY_MAX_BYTES,
+    BatchTally,
+    PartitionTally,
+    Said,
+    in_order,
+    tally_batches,
+    tally_records,
+)
 from fairlead_kafka.cli.skew.window import Window, newest
 from fairlead_kafka.client import Consumer
 from fairlead_kafka.core.metadata import PartitionMetadata
@@ -42,7 +51,8 @@ class Questions:
     seed: int
 
     def cases(self, keyed: bool) -> list[Case]:
-        """Every policy at the first batch size and linger; the others with the policy that the topic's producers have by default."""
+        """Every policy at the first batch size and linger; the others with the policy that the
+        topic's producers have by default."""
         size, linger_ms = self.batch_sizes[0], self.lingers_ms[0]
         policies = [name for name in self.policies if keyed or name != "keyed"]
         usual = "keyed" if keyed else "late"
@@ -59,10 +69,17 @@ def make_report(consumer: Consumer, topic: str, questions: Questions, said: Said
     starts, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
     window = newest(starts, ends, questions.records_max)
     tally = tally_batches(consumer, window, questions.batch_sizes[0], said)
-    kept = newest({of: start for of, (start, _) in window.ranges.items()}, ends, _replayable(window, tally, questions.replay_max))
+    kept = newest(
+        {of: start for of, (start, _) in window.ranges.items()},
+        ends,
+        _replayable(window, tally, questions.replay_max),
+    )
     keys, tables = tally_records(consumer, window, kept, said)
     records = in_order(tables, questions.records_per_s) if questions.replay_max else None
-    cluster = Cluster(_dense([one.leader for one in described]), tally.codecs.most_common(1)[0][0] if tally.codecs else "none")
+    cluster = Cluster(
+        _dense([one.leader for one in described]),
+        tally.codecs.most_common(1)[0][0] if tally.codecs else "none",
+    )
     return {
         "topic": topic,
         "batch_size": questions.batch_sizes[0],
@@ -71,7 +88,10 @@ def make_report(consumer: Consumer, topic: str, questions: Questions, said: Said
             "size_bytes": Spread.of([one.size_bytes for one in tally.partitions.values()]).figures(),
             "records": Spread.of([one.records for one in tally.partitions.values()]).figures(),
         },
-        "partitions": [_partition_row(one, tally.partitions[of], tally.total) for of, one in zip(partitions, described, strict=True)],
+        "partitions": [
+            _partition_row(one, tally.partitions[of], tally.total)
+            for of, one in zip(partitions, described, strict=True)
+        ],
         "batches": _batches(tally, questions.batch_sizes[0]),
         "keys": _keys(keys, questions.top),
         "replay": _replay(records, questions, keys.records > keys.unkeyed, cluster, said),
@@ -92,7 +112,9 @@ def _dense(leaders: Sequence[int]) -> list[int]:
 
 def _looked_at(window: Window, tally: BatchTally) -> dict[str, Any]:
     total = tally.total
-    seconds = None if tally.first_ms is None or tally.last_ms is None else (tally.last_ms - tally.first_ms) / 1000
+    seconds = (
+        None if tally.first_ms is None or tally.last_ms is None else (tally.last_ms - tally.first_ms) / 1000
+    )
     return {
         "whole_topic": window.whole,
         "offsets": window.offsets,
@@ -109,7 +131,9 @@ def _looked_at(window: Window, tally: BatchTally) -> dict[str, Any]:
     }
 
 
-def _partition_row(described: PartitionMetadata, tally: PartitionTally, total: PartitionTally) -> dict[str, Any]:
+def _partition_row(
+    described: PartitionMetadata, tally: PartitionTally, total: PartitionTally
+) -> dict[str, Any]:
     return {
         "partition": described.partition,
         "leader": None if described.leader == NO_LEADER else described.leader,
@@ -149,7 +173,9 @@ def _median(counts: npt.NDArray[np.int64]) -> int | None:
 
 def _histogram(counts: npt.NDArray[np.int64], bounds: Sequence[int]) -> list[dict[str, int]]:
     """{from, to (excluded), batches} of each step between the first and the last that has any."""
-    steps = [{"from": first, "to": end, "batches": int(counts[first:end].sum())} for first, end in pairwise(bounds)]
+    steps = [
+        {"from": first, "to": end, "batches": int(counts[first:end].sum())} for first, end in pairwise(bounds)
+    ]
     filled = [number for number, step in enumerate(steps) if step["batches"]]
     return steps[filled[0] : filled[-1] + 1] if filled else []
 
@@ -173,13 +199,18 @@ def _keys(keys: HotKeys, top: int) -> dict[str, Any]:
     }
 
 
-def _replay(records: Records | None, questions: Questions, keyed: bool, cluster: Cluster, said: Said) -> Mapping[str, Any] | None:
+def _replay(
+    records: Records | None, questions: Questions, keyed: bool, cluster: Cluster, said: Said
+) -> Mapping[str, Any] | None:
     if records is None:
         return None
     rows = []
     cases = questions.cases(keyed)
     for number, case in enumerate(cases, start=1):
-        said(f"replay {number} of {len(cases)}: {case.policy}, batch.size {case.batch_size}, linger.ms {case.linger_ms}")
+        said(
+            f"replay {number} of {len(cases)}: {case.policy}, batch.size {case.batch_size}, linger.ms "
+            f"{case.linger_ms}"
+        )
         rows.append(replay(records, case, cluster, questions.seed))
     seconds = float(records.arrivals_ms[-1]) / 1000
     return {

@@ -22,7 +22,11 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 def renderables(report: Mapping[str, Any]) -> Iterator[RenderableType]:
     """The parts of the report to print, from top to bottom."""
     yield _headline(report)
-    title = "Partitions" if len(report["partitions"]) <= PARTITIONS_SHOWN else f"The {PARTITIONS_SHOWN} largest partitions"
+    title = (
+        "Partitions"
+        if len(report["partitions"]) <= PARTITIONS_SHOWN
+        else f"The {PARTITIONS_SHOWN} largest partitions"
+    )
     yield from _section(title, _partitions(report))
     yield from _section("Records per batch", _histogram(report["batches"]["records_per_batch"], _powers))
     full = f"Batch fill, percent of {report['batch_size']:,} bytes"
@@ -46,12 +50,18 @@ def _section(title: str, *parts: RenderableType | None) -> Iterator[RenderableTy
 
 def _headline(report: Mapping[str, Any]) -> str:
     seen, spread = report["looked_at"], report["balance"]["size_bytes"]
-    part = "all of it" if seen["whole_topic"] else f"the newest {seen['offsets']:,} of {seen['offsets_in_topic']:,} offsets"
+    part = (
+        "all of it"
+        if seen["whole_topic"]
+        else f"the newest {seen['offsets']:,} of {seen['offsets_in_topic']:,} offsets"
+    )
     codecs = ", ".join(name for name in report["batches"]["codecs"]) or "none"
     return escape(
-        f"{report['topic']}: {len(report['partitions'])} partitions, {counted(seen['records'])} in {seen['batches']:,} batches, "
+        f"{report['topic']}: {len(report['partitions'])} partitions, {counted(seen['records'])} in "
+        f"{seen['batches']:,} batches, "
         f"{seen['size_bytes']:,} bytes ({codecs}; ratio {report['batches']['ratio']:g}); {part}.\n"
-        f"The largest partition has {spread['max_over_mean']:.2f} times the mean, the smallest {spread['min_over_mean']:.2f} times; "
+        f"The largest partition has {spread['max_over_mean']:.2f} times the mean, the smallest "
+        f"{spread['min_over_mean']:.2f} times; "
         f"variation {spread['variation']:.1%}."
     )
 
@@ -62,13 +72,20 @@ def _partitions(report: Mapping[str, Any]) -> Table | None:
         rows = sorted(rows, key=lambda row: -row["size_bytes"])[:PARTITIONS_SHOWN]
     largest = max((row["size_bytes"] for row in rows), default=0)
     columns = ("partition", "leader", "records", "batches", "records_per_batch", "size_bytes")
-    return _barred([{name: row[name] for name in columns} for row in rows], [row["size_bytes"] for row in rows], largest)
+    return _barred(
+        [{name: row[name] for name in columns} for row in rows], [row["size_bytes"] for row in rows], largest
+    )
 
 
 def _histogram(figures: Mapping[str, Any], named: Any) -> Table | None:
     steps = figures["histogram"]
-    rows = [{f"mean {figures['mean']:,g}, median {figures['median']:,}": named(step), "batches": step["batches"]} for step in steps]
-    return _barred(rows, [step["batches"] for step in steps], max((step["batches"] for step in steps), default=0))
+    rows = [
+        {f"mean {figures['mean']:,g}, median {figures['median']:,}": named(step), "batches": step["batches"]}
+        for step in steps
+    ]
+    return _barred(
+        rows, [step["batches"] for step in steps], max((step["batches"] for step in steps), default=0)
+    )
 
 
 def _powers(step: Mapping[str, int]) -> str:
@@ -90,12 +107,20 @@ def _keys(keys: Mapping[str, Any]) -> tuple[RenderableType | None, ...]:
     )
     unkeyed = f"{known}; {keys['unkeyed_records']:,} of {counted(keys['records'])} without a key"
     rows = [
-        {**row, "share": f"{row['share']:.2%}", "partition": "several" if row["partition"] is None else str(row["partition"])}
+        {
+            **row,
+            "share": f"{row['share']:.2%}",
+            "partition": "several" if row["partition"] is None else str(row["partition"]),
+        }
         for row in keys["hottest"]
     ]
     return (
         unkeyed,
-        _barred(rows, [row["records"] for row in keys["hottest"]], max((row["records"] for row in keys["hottest"]), default=0)),
+        _barred(
+            rows,
+            [row["records"] for row in keys["hottest"]],
+            max((row["records"] for row in keys["hottest"]), default=0),
+        ),
     )
 
 
@@ -104,7 +129,8 @@ def _replay(replay: Mapping[str, Any] | None) -> tuple[Any, ...]:
         return ("", None)
     speed = f"at {replay['records_per_s']:,g} records/s" if replay["records_per_s"] else "by their timestamps"
     title = (
-        f"What other settings would have done: {counted(replay['records'])} again {speed}, {replay['codec']} compression, in virtual time"
+        f"What other settings would have done: {counted(replay['records'])} again {speed}, "
+        f"{replay['codec']} compression, in virtual time"
     )
     shown = (
         "policy",
@@ -131,6 +157,8 @@ def _barred(rows: Sequence[Mapping[str, Any]], values: Sequence[float], largest:
     for column in table.columns:
         filled.add_column(column.header, justify=column.justify)
     filled.add_column("")
-    for cells, value in zip(zip(*(column.cells for column in table.columns), strict=True), values, strict=True):
+    for cells, value in zip(
+        zip(*(column.cells for column in table.columns), strict=True), values, strict=True
+    ):
         filled.add_row(*cells, bar(value, largest))
     return filled

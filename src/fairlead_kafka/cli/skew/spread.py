@@ -12,7 +12,8 @@ class Spread(NamedTuple):
     """Figures of n parts; with nothing in any of them, or no parts, all are as for equal parts."""
 
     max_over_mean: float
-    """The largest part by the mean: how much sooner its partition is full, and its reader behind. 1.0: all equal."""
+    """The largest part by the mean: how much sooner its partition is full, and its reader behind.
+    1.0: all equal."""
     min_over_mean: float
     variation: float
     """Standard deviation by the mean. 0.0: all equal."""

@@ -1,4 +1,5 @@
-"""One pass over the headers of a window's batches, one over its records: sums and histograms that do not grow with the topic."""
+"""One pass over the headers of a window's batches, one over its records: sums and histograms that
+do not grow with the topic."""
 
 from __future__ import annotations
 
@@ -83,15 +84,22 @@ class BatchTally:
         partition.batches += table.num_rows
         partition.size_bytes += int(sizes.sum())
         partition.uncompressed_bytes += int(pc.sum(table["uncompressed_bytes"]).as_py())
-        self.records_per_batch += np.bincount(np.minimum(records, RECORDS_PER_BATCH_MAX), minlength=RECORDS_PER_BATCH_MAX + 1)
-        self.fill += np.bincount(np.minimum(sizes * 100 // batch_size, FILL_MAX_PERCENT), minlength=FILL_MAX_PERCENT + 1)
+        self.records_per_batch += np.bincount(
+            np.minimum(records, RECORDS_PER_BATCH_MAX), minlength=RECORDS_PER_BATCH_MAX + 1
+        )
+        self.fill += np.bincount(
+            np.minimum(sizes * 100 // batch_size, FILL_MAX_PERCENT), minlength=FILL_MAX_PERCENT + 1
+        )
         for row in table.group_by("codec").aggregate([("size_bytes", "sum")]).to_pylist():
             self.codecs[row["codec"]] += row["size_bytes_sum"]
         self.log_append_batches += pc.sum(table["timestamp_type"]).as_py()
         self._seen(table)
 
     def _seen(self, table: pa.Table) -> None:
-        first, last = (pc.min(table["base_timestamp"]).cast(pa.int64()).as_py(), pc.max(table["max_timestamp"]).cast(pa.int64()).as_py())
+        first, last = (
+            pc.min(table["base_timestamp"]).cast(pa.int64()).as_py(),
+            pc.max(table["max_timestamp"]).cast(pa.int64()).as_py(),
+        )
         if first is not None:
             self.first_ms = first // 1000 if self.first_ms is None else min(self.first_ms, first // 1000)
         if last is not None:
@@ -108,13 +116,17 @@ def tally_batches(consumer: Consumer, window: Window, batch_size: int, said: Sai
     return tally
 
 
-def tally_records(consumer: Consumer, window: Window, kept: Window, said: Said) -> tuple[HotKeys, list[pa.Table]]:
+def tally_records(
+    consumer: Consumer, window: Window, kept: Window, said: Said
+) -> tuple[HotKeys, list[pa.Table]]:
     """The hottest keys, and the records within `kept`, a part of the window, as tables in no order."""
     keys, tables = HotKeys(), []
     for of, (start, end) in tenths(window.ranges, "reading records", said):
         for table in consumer.read_range(of, start, end, columns=_COLUMNS):
             key, value = table["key"], table["value"]
-            sizes = pc.add(pc.fill_null(pc.binary_length(key), 0), pc.fill_null(pc.binary_length(value), 0)).cast(pa.int64())
+            sizes = pc.add(
+                pc.fill_null(pc.binary_length(key), 0), pc.fill_null(pc.binary_length(value), 0)
+            ).cast(pa.int64())
             keys.add(of.partition, key, sizes)
             if table["offset"][-1].as_py() >= kept.ranges[of][0]:
                 tables.append(table.filter(pc.greater_equal(table["offset"], kept.ranges[of][0])))
@@ -122,13 +134,16 @@ def tally_records(consumer: Consumer, window: Window, kept: Window, said: Said) 
 
 
 def in_order(tables: Sequence[pa.Table], records_per_s: float | None) -> Records | None:
-    """The records in the order of `hand_over_order`, at the times that their timestamps say, or at an even rate."""
+    """The records in the order of `hand_over_order`, at the times that their timestamps say, or at
+    an even rate."""
     if not tables:
         return None
     table = pa.concat_tables(tables).combine_chunks()
     times_ms = table["timestamp"].cast(pa.int64()).to_numpy() // 1000
     order = hand_over_order(table["partition"].to_numpy(), times_ms)
-    sets = columns_from_arrow(table.select(["key", "value", "headers", "timestamp"]).take(pa.array(order)).combine_chunks())
+    sets = columns_from_arrow(
+        table.select(["key", "value", "headers", "timestamp"]).take(pa.array(order)).combine_chunks()
+    )
     if len(sets) != 1:  # Arrow breaks what exceeds 2 GiB into chunks; REPLAY_MAX_BYTES is far below
         raise AssertionError("records for the replay in several chunks")
     columns: Any = sets[0][0]
@@ -139,11 +154,15 @@ def in_order(tables: Sequence[pa.Table], records_per_s: float | None) -> Records
     return Records(columns, arrivals_ms)
 
 
-def hand_over_order(partitions: npt.NDArray[np.int32], times_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """int64[n]: the rows by time; `partitions` and `times_ms` int[n], rows of one partition in the order of their offsets.
+def hand_over_order(
+    partitions: npt.NDArray[np.int32], times_ms: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """int64[n]: the rows by time; `partitions` and `times_ms` int[n], rows of one partition in the
+    order of their offsets.
 
-    In which order records of one millisecond came is not written down anywhere, save within a partition. They are dealt out evenly:
-    a partition's k-th of n comes where k / n of the millisecond's records have come, as if every partition had its share all the time.
+    In which order records of one millisecond came is not written down anywhere, save within a
+    partition. They are dealt out evenly: a partition's k-th of n comes where k / n of the
+    millisecond's records have come, as if every partition had its share all the time.
     """
     by_partition = np.lexsort((times_ms, partitions))
     new_run = np.diff(partitions[by_partition], prepend=-1) != 0
@@ -156,7 +175,9 @@ def hand_over_order(partitions: npt.NDArray[np.int32], times_ms: npt.NDArray[np.
     return np.lexsort((partitions, places, times_ms))
 
 
-def tenths(ranges: Mapping[TopicPartition, tuple[int, int]], what: str, said: Said) -> Iterator[tuple[TopicPartition, tuple[int, int]]]:
+def tenths(
+    ranges: Mapping[TopicPartition, tuple[int, int]], what: str, said: Said
+) -> Iterator[tuple[TopicPartition, tuple[int, int]]]:
     """The ranges one by one, with ten words on how far it is, and no more."""
     told = -1
     for number, item in enumerate(ranges.items()):

@@ -13,7 +13,8 @@ class Window(NamedTuple):
 
     ranges: Mapping[TopicPartition, tuple[int, int]]
     offsets: int
-    """Offsets in all ranges together; after compaction, and with transactions, there are fewer records."""
+    """Offsets in all ranges together; after compaction, and with transactions, there are fewer
+    records."""
     offsets_in_topic: int
 
     @property
@@ -22,7 +23,9 @@ class Window(NamedTuple):
         return self.offsets == self.offsets_in_topic
 
 
-def newest(starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], offsets_max: int) -> Window:
+def newest(
+    starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], offsets_max: int
+) -> Window:
     """The newest `offsets_max` offsets (0: all), of each partition in proportion to what it has.
 
     Partitions that are filled at rates of their own then begin at about the same time.

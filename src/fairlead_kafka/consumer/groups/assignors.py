@@ -1,7 +1,7 @@
 """Partition assignors by name, and Kafka's `RangeAssignor` and `RoundRobinAssignor`.
 
-An assignor is asked by the leader of a group, for all members. Ties are broken by instance ids, then member ids, so that the same
-members always get the same.
+An assignor is asked by the leader of a group, for all members. Ties are broken by instance ids,
+then member ids, so that the same members always get the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Assignor(NamedTuple):
     name: str
     assign: Callable[[Mapping[str, int], Members], Assignments]
     cooperative: bool = False
-    """Members keep what they read through a rebalance, and give up single partitions only (KIP-429)."""
+    """Members keep what they read through a rebalance, and give up single partitions only
+    (KIP-429)."""
     remembers: bool = False
     """A member's user data tell which partitions it had: an eager member owns none when it
     joins."""
@@ -38,7 +39,9 @@ class Assignor(NamedTuple):
     def user_data(self, had: Iterable[TopicPartition], generation: int) -> bytes | None:
         """User data of a member's subscription; None if there are none."""
         if self.remembers:
-            return encode_partitions(had) + generation.to_bytes(4, "big", signed=True)  # Kafka's STICKY_ASSIGNOR_USER_DATA_V1
+            return encode_partitions(had) + generation.to_bytes(
+                4, "big", signed=True
+            )  # Kafka's STICKY_ASSIGNOR_USER_DATA_V1
         return generation.to_bytes(4, "big", signed=True) if self.cooperative else None
 
     def understood(self, subscription: Subscription) -> Subscription:
@@ -52,9 +55,15 @@ class Assignor(NamedTuple):
         reader = Reader(data, f"the user data of {self.name}")
         try:
             if not self.remembers:
-                return subscription if subscription.generation != NO_GENERATION else subscription._replace(generation=reader.int32())
+                return (
+                    subscription
+                    if subscription.generation != NO_GENERATION
+                    else subscription._replace(generation=reader.int32())
+                )
             owned = reader.partitions()
-            return subscription._replace(owned=owned, generation=reader.int32() if reader.left else NO_GENERATION)
+            return subscription._replace(
+                owned=owned, generation=reader.int32() if reader.left else NO_GENERATION
+            )
         except DecodeError:  # as Kafka's `StickyAssignor`
             return subscription
 
@@ -88,7 +97,9 @@ def assign_round_robin(counts: Mapping[str, int], members: Members) -> Assignmen
 
 
 def _topics(counts: Mapping[str, int], members: Members) -> list[str]:
-    return sorted({topic for subscription in members.values() for topic in subscription.topics if counts.get(topic)})
+    return sorted(
+        {topic for subscription in members.values() for topic in subscription.topics if counts.get(topic)}
+    )
 
 
 _JAVA = "org.apache.kafka.clients.consumer."

@@ -37,9 +37,16 @@ class Reaction(Enum):
     """The application, or the membership, has to know."""
 
 
-_REFIND = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT})
+_REFIND = frozenset(
+    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT}
+)
 _TOLD = frozenset(
-    {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
+    {
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.MEMBER_ID_REQUIRED,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+    }
 )
 """Codes that the membership reacts to, retriable by the table or not."""
 
@@ -64,7 +71,9 @@ class CoordinatorCalls:
     def find(self) -> Steps[int]:
         """The coordinator's node id, looked for until it is found."""
         while self.node_id is None:
-            found = (yield from find_coordinators(self._metadata, KeyType.GROUP, [self.group_id]))[self.group_id]
+            found = (yield from find_coordinators(self._metadata, KeyType.GROUP, [self.group_id]))[
+                self.group_id
+            ]
             if isinstance(found, int):
                 self.node_id = found
                 break
@@ -108,9 +117,15 @@ class CoordinatorCalls:
     def error(self, api_key: ApiKey, code: int, advice: str = "") -> BrokerError:
         """The error to raise for `code`."""
         text = f"{api_key.name} for group {self.group_id!r}"
-        return BrokerError(code, f"{text}: {advice}") if advice else broker_error(code, f"{text}: {policy(code).meaning}", "Read")
+        return (
+            BrokerError(code, f"{text}: {advice}")
+            if advice
+            else broker_error(code, f"{text}: {policy(code).meaning}", "Read")
+        )
 
-    def commit(self, member: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Steps[None]:
+    def commit(
+        self, member: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> Steps[None]:
         """Commit offsets. BrokerError if the group refuses them."""
         message = OffsetCommitRequest(
             group_id=self.group_id,
@@ -120,13 +135,16 @@ class CoordinatorCalls:
             retention_time_ms=-1,
             topics=offset_rows(offsets),
         )
-        # A topic that is gone does not come back, and commits behind this one wait for it (as in Java, where it fails them at once).
+        # A topic that is gone does not come back, and commits behind this one wait for it (as in
+        # Java, where it fails them at once).
         told = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
         _, code = yield from self.ask(ApiKey.OFFSET_COMMIT, lambda: message, _row_codes, told=told)
         if code:
             raise self.error(ApiKey.OFFSET_COMMIT, code, _COMMIT_ADVICE.get(code, ""))
 
-    def committed(self, partitions: Sequence[TopicPartition]) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
+    def committed(
+        self, partitions: Sequence[TopicPartition]
+    ) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
         """The committed offset of each partition, None where there is none."""
         topics: dict[str, list[int]] = {}
         for topic, number in partitions:
@@ -142,7 +160,9 @@ class CoordinatorCalls:
             member_epoch=-1,
             topics=[row_of_group(name=name, partition_indexes=numbers) for name, numbers in topics.items()],
         )
-        message = OffsetFetchRequest(group_id=self.group_id, topics=rows, groups=[group], require_stable=self._require_stable)
+        message = OffsetFetchRequest(
+            group_id=self.group_id, topics=rows, groups=[group], require_stable=self._require_stable
+        )
         answer, code = yield from self.ask(ApiKey.OFFSET_FETCH, lambda: message, _fetched_codes)
         if code:
             raise self.error(ApiKey.OFFSET_FETCH, code)
@@ -157,7 +177,8 @@ class CoordinatorCalls:
 
 
 _MOVED_ON = (
-    "the group has gone on without this consumer, and its partitions may be others'; poll more often, give fewer records to a poll "
+    "the group has gone on without this consumer, and its partitions may be others'; poll more often, give "
+    "fewer records to a poll "
     "(max.poll.records), or raise max.poll.interval.ms"
 )
 _COMMIT_ADVICE: dict[int, str] = {

@@ -37,7 +37,8 @@ class DeskHost(Assignee, Protocol):
 
 
 class GroupDesk:
-    """Serves the operations of `groups.operations`; without a `membership` (no `group.id`) by UsageError."""
+    """Serves the operations of `groups.operations`; without a `membership` (no `group.id`) by
+    UsageError."""
 
     def __init__(self, host: DeskHost, membership: Membership | None) -> None:
         self._host = host
@@ -50,7 +51,9 @@ class GroupDesk:
             FindCommitted: self._find_committed,
             TellPositions: lambda operation: host.answer(operation, host.positions()),
             TellGroup: lambda operation: host.answer(operation, self._member().who()),
-            TellSubscription: lambda operation: host.answer(operation, () if membership is None else membership.topics()),
+            TellSubscription: lambda operation: host.answer(
+                operation, () if membership is None else membership.topics()
+            ),
         }
 
     def _member(self) -> Membership:
@@ -76,9 +79,15 @@ class GroupDesk:
         self._host.answer(operation, (stands, self._host.generations()))
 
     def _commit(self, operation: Commit) -> None:
-        self._member().commit(operation.offsets, operation.deadline_ns, lambda value, error: self._host.answer(operation, value, error))
+        self._member().commit(
+            operation.offsets,
+            operation.deadline_ns,
+            lambda value, error: self._host.answer(operation, value, error),
+        )
 
     def _find_committed(self, operation: FindCommitted) -> None:
         self._member().committed(
-            operation.partitions, operation.deadline_ns, lambda value, error: self._host.answer(operation, value, error)
+            operation.partitions,
+            operation.deadline_ns,
+            lambda value, error: self._host.answer(operation, value, error),
         )

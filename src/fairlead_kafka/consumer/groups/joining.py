@@ -36,7 +36,8 @@ from fairlead_kafka.wire.messages import (
 
 LOGGER = logging.getLogger("fairlead_kafka.consumer")
 _ANSWER_GRACE_MS = 5_000
-"""How much longer than all members may take the answer to a JoinGroup is waited for (Kafka's `JOIN_GROUP_TIMEOUT_LAPSE`)."""
+"""How much longer than all members may take the answer to a JoinGroup is waited for (Kafka's
+`JOIN_GROUP_TIMEOUT_LAPSE`)."""
 _AT_ONCE = frozenset({ErrorCode.MEMBER_ID_REQUIRED})
 _AS_NEWCOMER = frozenset({ErrorCode.UNKNOWN_MEMBER_ID})
 _AGAIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
@@ -57,7 +58,13 @@ class Joined(NamedTuple):
 class Joining:
     """The join script, and what it keeps of the member from one join to the next."""
 
-    def __init__(self, settings: Settings, calls: CoordinatorCalls, assignors: Sequence[Assignor], instance_id: str | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        calls: CoordinatorCalls,
+        assignors: Sequence[Assignor],
+        instance_id: str | None,
+    ) -> None:
         self._settings = settings
         self._calls = calls
         self._assignors = assignors
@@ -72,7 +79,9 @@ class Joining:
         self.member_id = ""
         self._had, self._generation = (), NO_GENERATION
 
-    def join(self, topics: Sequence[str], owned: Sequence[TopicPartition], wanted: Callable[[], bool]) -> Steps[Joined | None]:
+    def join(
+        self, topics: Sequence[str], owned: Sequence[TopicPartition], wanted: Callable[[], bool]
+    ) -> Steps[Joined | None]:
         """Join until an assignment stands; None once not `wanted`.
 
         BrokerError if the group refuses.
@@ -98,7 +107,9 @@ class Joining:
                 members = _subscriptions(answer.members, assignor)
                 counts = yield from self._count({topic for each in members.values() for topic in each.topics})
                 if not answer.skip_assignment:
-                    shares = assignor.assign({topic: count for topic, count in counts.items() if count}, members)
+                    shares = assignor.assign(
+                        {topic: count for topic, count in counts.items() if count}, members
+                    )
             synced, code = yield from self._sync(self._sync_message(answer, shares))
             if not wanted():
                 return None
@@ -113,11 +124,14 @@ class Joining:
         return self._calls.ask(ApiKey.SYNC_GROUP, lambda: message, lambda answer: [answer.error_code])
 
     def _chosen(self, name: str | None) -> Assignor:
-        """The assignor that the group has in common. BrokerError for one that this member did not offer."""
+        """The assignor that the group has in common. BrokerError for one that this member did not
+        offer."""
         for assignor in self._assignors:
             if assignor.name == name:
                 return assignor
-        problem = f"group {self._calls.group_id!r} is to be shared by {name!r}, which this member did not offer"
+        problem = (
+            f"group {self._calls.group_id!r} is to be shared by {name!r}, which this member did not offer"
+        )
         raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, problem)
 
     def _refused(self, api_key: ApiKey, code: int, member_id: str) -> Steps[None]:
@@ -154,7 +168,9 @@ class Joining:
         protocols = []
         for assignor in self._assignors:
             user_data = assignor.user_data(self._had, self._generation)
-            metadata = encode_subscription(Subscription(tuple(topics), user_data, tuple(owned), self._generation))
+            metadata = encode_subscription(
+                Subscription(tuple(topics), user_data, tuple(owned), self._generation)
+            )
             protocols.append(JoinGroupRequest.JoinGroupRequestProtocol(name=assignor.name, metadata=metadata))
         return JoinGroupRequest(
             group_id=self._calls.group_id,
@@ -167,10 +183,13 @@ class Joining:
             reason=None,
         )
 
-    def _sync_message(self, answer: JoinGroupResponse, shares: Mapping[str, Sequence[TopicPartition]]) -> SyncGroupRequest:
+    def _sync_message(
+        self, answer: JoinGroupResponse, shares: Mapping[str, Sequence[TopicPartition]]
+    ) -> SyncGroupRequest:
         made = SyncGroupRequest.SyncGroupRequestAssignment
         assignments = [
-            made(member_id=member_id, assignment=encode_assignment(Assignment(tuple(share)))) for member_id, share in shares.items()
+            made(member_id=member_id, assignment=encode_assignment(Assignment(tuple(share))))
+            for member_id, share in shares.items()
         ]
         return SyncGroupRequest(
             group_id=self._calls.group_id,
@@ -185,31 +204,40 @@ class Joining:
 
 _ADVICE: dict[int, str] = {
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL: (
-        "no assignor in common with its other members, or it is not one of consumers; check partition.assignment.strategy and group.id"
+        "no assignor in common with its other members, or it is not one of consumers; check "
+        "partition.assignment.strategy and group.id"
     ),
-    ErrorCode.FENCED_INSTANCE_ID: "another consumer has taken this one's group.instance.id; give each its own",
+    ErrorCode.FENCED_INSTANCE_ID: "another consumer has taken this one's group.instance.id; give each its "
+    "own",
     ErrorCode.GROUP_MAX_SIZE_REACHED: "it has as many members as the brokers' group.max.size allows",
     ErrorCode.INVALID_SESSION_TIMEOUT: (
-        "session.timeout.ms is outside of the brokers' group.min.session.timeout.ms and group.max.session.timeout.ms"
+        "session.timeout.ms is outside of the brokers' group.min.session.timeout.ms and "
+        "group.max.session.timeout.ms"
     ),
 }
 
 
-def _subscriptions(members: Sequence[JoinGroupResponse.JoinGroupResponseMember], assignor: Assignor) -> dict[str, Subscription]:
+def _subscriptions(
+    members: Sequence[JoinGroupResponse.JoinGroupResponseMember], assignor: Assignor
+) -> dict[str, Subscription]:
     """Subscriptions of members, in an order that is always the same for the same ones.
 
     Static members come first, by instance id, then the others by member id. A member whose metadata
     are garbled gets nothing, and the others their shares: what one of them sends is not to stop the
     group. (Kafka's leader fails there, and the next one after it.)
     """
-    ordered = sorted(members, key=lambda one: (one.group_instance_id is None, one.group_instance_id or one.member_id))
+    ordered = sorted(
+        members, key=lambda one: (one.group_instance_id is None, one.group_instance_id or one.member_id)
+    )
     found: dict[str, Subscription] = {}
     for one in ordered:
         try:
             found[one.member_id] = assignor.understood(decode_subscription(bytes(one.metadata)))
         except DecodeError as error:
             LOGGER.warning(
-                "member %s of the group gets no partitions: what it says of its subscription is garbled: %s", one.member_id, error
+                "member %s of the group gets no partitions: what it says of its subscription is garbled: %s",
+                one.member_id,
+                error,
             )
             found[one.member_id] = Subscription(())
     return found
@@ -217,4 +245,6 @@ def _subscriptions(members: Sequence[JoinGroupResponse.JoinGroupResponseMember],
 
 def _counts(answer: MetadataResponse) -> dict[str, int]:
     """How many partitions each topic of a Metadata answer has."""
-    return {topic.name: len(topic.partitions) for topic in answer.topics if topic.name and not topic.error_code}
+    return {
+        topic.name: len(topic.partitions) for topic in answer.topics if topic.name and not topic.error_code
+    }

@@ -52,14 +52,18 @@ class Membership:
     `gate` is shared with the client class; `network` is the consumer's other one.
     """
 
-    def __init__(self, settings: Settings, rng: Rng, network: Network, gate: Gate, assignee: Assignee) -> None:
+    def __init__(
+        self, settings: Settings, rng: Rng, network: Network, gate: Gate, assignee: Assignee
+    ) -> None:
         self._settings = settings
         self._assignee = assignee
         self._gate = gate
         self.group_id: str = settings["group.id"]
         self._instance_id: str | None = settings["group.instance.id"]
         self._network = Network(settings, rng, max_in_flight=_IN_FLIGHT_MAX, beside=network)
-        self._scripts = Scripts(self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
+        self._scripts = Scripts(
+            self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
+        )
         self._calls = CoordinatorCalls(settings, self._network.metadata, self.group_id)
         self._assignors = assignors_named(settings["partition.assignment.strategy"])
         self._cooperative = all(assignor.cooperative for assignor in self._assignors)
@@ -134,18 +138,23 @@ class Membership:
             return GroupMetadata(self.group_id)
         return GroupMetadata(self.group_id, self.generation, self._joining.member_id, self._instance_id)
 
-    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline_ns: int, done: Done) -> None:
+    def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline_ns: int, done: Done
+    ) -> None:
         """Commit offsets; done(None, error).
 
-        One commit at a time, in the order of the calls: one that is asked again must not set back what a later one has committed. It
-        is made in the name of the generation that it was asked for in.
+        One commit at a time, in the order of the calls: one that is asked again must not set back
+        what a later one has committed. It is made in the name of the generation that it was asked
+        for in.
         """
         if self.error is not None:
             done(None, self.error)
             return
         if self.subscribed and self.generation == NO_GENERATION:
             error = self._calls.error(
-                ApiKey.OFFSET_COMMIT, ErrorCode.UNKNOWN_MEMBER_ID, "this consumer is not in the group at present; poll"
+                ApiKey.OFFSET_COMMIT,
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                "this consumer is not in the group at present; poll",
             )
             done(None, error)
             return
@@ -156,11 +165,18 @@ class Membership:
             done(value, error)
 
         script = self._calls.commit(self.who(), offsets)
-        self._scripts.start(f"committing offsets of group {self.group_id!r}", script, deadline_ns, told, line="commits")
+        self._scripts.start(
+            f"committing offsets of group {self.group_id!r}", script, deadline_ns, told, line="commits"
+        )
 
     def committed(self, partitions: Sequence[TopicPartition], deadline_ns: int, done: Done) -> None:
         """Look up committed offsets; done({partition: OffsetAndMetadata | None}, error)."""
-        self._scripts.start(f"reading offsets of group {self.group_id!r}", self._calls.committed(partitions), deadline_ns, done)
+        self._scripts.start(
+            f"reading offsets of group {self.group_id!r}",
+            self._calls.committed(partitions),
+            deadline_ns,
+            done,
+        )
 
     # --- The machine's step
 
@@ -212,12 +228,18 @@ class Membership:
         """CheckFailed unless what is kept of the membership fits its state."""
         state, change = self._state, self._gate.change
         member = self.generation != NO_GENERATION
-        holds(f"a member in state {state.name} has generation {self.generation}", not member or self._joining.member_id != "")
+        holds(
+            f"a member in state {state.name} has generation {self.generation}",
+            not member or self._joining.member_id != "",
+        )
         holds(f"a stable member has generation {self.generation}", member or state is not MemberState.STABLE)
         holds(f"an error in state {state.name}", (self.error is not None) == (state is MemberState.FAILED))
         tells = state in (MemberState.ADOPTING, MemberState.GIVING_UP)
         holds(f"the face has {change} to make in state {state.name}", (change is not None) == tells)
-        holds(f"a join is under way in state {state.name}", not self._under_way or state in (MemberState.JOINING, MemberState.FAILED))
+        holds(
+            f"a join is under way in state {state.name}",
+            not self._under_way or state in (MemberState.JOINING, MemberState.FAILED),
+        )
 
     # --- Joining
 
@@ -256,7 +278,12 @@ class Membership:
         self._signal(MemberSignal.ASSIGNED)
         owned = set(self._assignee.assigned())
         target = set(joined.partitions)
-        self._tell(joined.partitions, revoked=tuple(sorted(owned - target)), added=tuple(sorted(target - owned)), complete=True)
+        self._tell(
+            joined.partitions,
+            revoked=tuple(sorted(owned - target)),
+            added=tuple(sorted(target - owned)),
+            complete=True,
+        )
 
     def _tell(
         self,
@@ -280,7 +307,9 @@ class Membership:
     def _taken(self, change: GroupChange) -> None:
         self._assignee.adopt(self._target)
         self._signal(MemberSignal.TAKEN)
-        if change.complete and (change.revoked or self._again):  # what was given up cooperatively is for others: they get it now
+        if change.complete and (
+            change.revoked or self._again
+        ):  # what was given up cooperatively is for others: they get it now
             self._rejoin()
 
     def _rejoin(self) -> None:
@@ -336,7 +365,9 @@ class Membership:
                 self._heard(error.code)
 
         def script() -> Steps[None]:
-            _, code = yield from self._calls.ask(ApiKey.HEARTBEAT, lambda: message, lambda answer: [answer.error_code])
+            _, code = yield from self._calls.ask(
+                ApiKey.HEARTBEAT, lambda: message, lambda answer: [answer.error_code]
+            )
             if code:
                 raise self._calls.error(ApiKey.HEARTBEAT, code)
 
@@ -351,7 +382,10 @@ class Membership:
         elif code in _LOST:
             self._lose()
         elif code == ErrorCode.FENCED_INSTANCE_ID:
-            text = f"group {self.group_id!r}: another consumer has taken group.instance.id {self._instance_id!r}; give each its own"
+            text = (
+                f"group {self.group_id!r}: another consumer has taken group.instance.id "
+                f"{self._instance_id!r}; give each its own"
+            )
             self._fail(BrokerError(code, text))
 
     def _absent_at_ns(self) -> int:
@@ -365,14 +399,21 @@ class Membership:
         member_id, node_id = self._joining.member_id, self._calls.node_id
         self._lose()
         if self._instance_id is None and node_id is not None:
-            self._tell_leaving(node_id, member_id, "the consumer did not poll within max.poll.interval.ms", lambda: None)
+            self._tell_leaving(
+                node_id, member_id, "the consumer did not poll within max.poll.interval.ms", lambda: None
+            )
 
     def _tell_leaving(self, node_id: int, member_id: str, reason: str, done: Callable[[], None]) -> None:
         member = LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None, reason=reason)
         message = LeaveGroupRequest(group_id=self.group_id, member_id=member_id, members=[member])
         deadline_ns = self._now_ns + ms_to_ns(self._settings["request.timeout.ms"])
         self._network.request(
-            ApiKey.LEAVE_GROUP, message, lambda _answer, _error: done(), node_id=node_id, deadline_ns=deadline_ns, fails_fast=True
+            ApiKey.LEAVE_GROUP,
+            message,
+            lambda _answer, _error: done(),
+            node_id=node_id,
+            deadline_ns=deadline_ns,
+            fails_fast=True,
         )
 
     # --- Topics that come and grow
@@ -385,12 +426,18 @@ class Membership:
 
 
 def check_group_settings(settings: Settings) -> None:
-    """ConfigError for configs of a group that contradict each other, or name an assignor that is not there."""
+    """ConfigError for configs of a group that contradict each other, or name an assignor that is
+    not there."""
     if settings["group.id"] is None:
         if settings["enable.auto.commit"] and "enable.auto.commit" in settings.given:
-            raise ConfigError("enable.auto.commit: true needs a group.id, in whose name offsets are committed")
+            raise ConfigError(
+                "enable.auto.commit: true needs a group.id, in whose name offsets are committed"
+            )
         return
     assignors_named(settings["partition.assignment.strategy"])
     beat_ms, session_ms = settings["heartbeat.interval.ms"], settings["session.timeout.ms"]
     if beat_ms >= session_ms:
-        raise ConfigError(f"heartbeat.interval.ms ({beat_ms}) must be less than session.timeout.ms ({session_ms}); a third of it is usual")
+        raise ConfigError(
+            f"heartbeat.interval.ms ({beat_ms}) must be less than session.timeout.ms ({session_ms}); a third "
+            "of it is usual"
+        )

@@ -14,7 +14,8 @@ from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 
 
 class Subscribe(NamedTuple):
-    """Have the group assign partitions of `topics`, or of all topics whose whole name `pattern` matches. Answer: None."""
+    """Have the group assign partitions of `topics`, or of all topics whose whole name `pattern`
+    matches. Answer: None."""
 
     completion: Any
     topics: Sequence[str]
@@ -22,7 +23,8 @@ class Subscribe(NamedTuple):
 
 
 class Unsubscribe(NamedTuple):
-    """Leave the group, and read nothing. Answer: None, once the coordinator knows or cannot be told."""
+    """Leave the group, and read nothing. Answer: None, once the coordinator knows or cannot be
+    told."""
 
     completion: Any
 
@@ -77,4 +79,13 @@ class TellSubscription(NamedTuple):
     completion: Any
 
 
-GroupOperation = Subscribe | Unsubscribe | Acknowledge | Commit | FindCommitted | TellPositions | TellGroup | TellSubscription
+GroupOperation = (
+    Subscribe
+    | Unsubscribe
+    | Acknowledge
+    | Commit
+    | FindCommitted
+    | TellPositions
+    | TellGroup
+    | TellSubscription
+)

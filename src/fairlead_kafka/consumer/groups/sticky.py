@@ -1,10 +1,13 @@
 """Assignment that is even, and moves as few partitions as it can (KIP-54, KIP-429).
 
-1. Each member keeps what it had, as far as it still subscribes to it and nobody had it in a later generation.
-2. If all members subscribe to the same, each gets the same number or one more: who has more than that gives the rest up.
+1. Each member keeps what it had, as far as it still subscribes to it and nobody had it in a later
+   generation.
+2. If all members subscribe to the same, each gets the same number or one more: who has more than
+   that gives the rest up.
 3. What has no owner goes to the member that has least among those that subscribe to it,
    partitions that few can take first.
-4. Where subscriptions differ, single partitions move from a member to one that has two less or fewer, until none can.
+4. Where subscriptions differ, single partitions move from a member to one that has two less or
+   fewer, until none can.
 
 Kafka's `StickyAssignor` and `CooperativeStickyAssignor`. In the latter, a partition that goes from
 one member to another is given to nobody in this round: its old owner has to give it up first.
@@ -86,7 +89,9 @@ def _trim(shares: _Shares, total: int) -> None:
         del share[each + bonus :]
 
 
-def _hand_out(free: list[TopicPartition], shares: _Shares, readers: Mapping[str, list[str]], alike: bool) -> None:
+def _hand_out(
+    free: list[TopicPartition], shares: _Shares, readers: Mapping[str, list[str]], alike: bool
+) -> None:
     if alike:
         order = list(shares)
         line = [(len(shares[member]), place) for place, member in enumerate(order)]
@@ -101,7 +106,8 @@ def _hand_out(free: list[TopicPartition], shares: _Shares, readers: Mapping[str,
 
 
 def _even_out(wanted: list[TopicPartition], shares: _Shares, readers: Mapping[str, list[str]]) -> None:
-    """Move single partitions until no move would help. Each makes the sum of squares of the shares smaller, so there is an end."""
+    """Move single partitions until no move would help. Each makes the sum of squares of the shares
+    smaller, so there is an end."""
     owners = {of: member for member, share in shares.items() for of in share}
     moved = True
     while moved:

@@ -66,11 +66,17 @@ class Watch:
         if generation != self._generation:
             return False
         self._looking = False
-        found = {topic.name: len(topic.partitions) for topic in answer.topics if topic.name and not topic.error_code}
+        found = {
+            topic.name: len(topic.partitions)
+            for topic in answer.topics
+            if topic.name and not topic.error_code
+        }
         changed = False
         if self._pattern is not None:
             internal = {topic.name for topic in answer.topics if topic.is_internal}
-            topics = tuple(sorted(name for name in found if name not in internal and self._pattern.fullmatch(name)))
+            topics = tuple(
+                sorted(name for name in found if name not in internal and self._pattern.fullmatch(name))
+            )
             changed, self.topics = topics != self.topics, topics
         if self._counts is not None:
             counts = {topic: found.get(topic) for topic in self._counts}

@@ -1,4 +1,5 @@
-"""Appointments with `kill -9`: where a process of a job is to die, kept in a folder that all processes of the job know."""
+"""Appointments with `kill -9`: where a process of a job is to die, kept in a folder that all
+processes of the job know."""
 
 from __future__ import annotations
 

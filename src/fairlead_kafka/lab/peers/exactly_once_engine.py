@@ -1,9 +1,11 @@
 """Drives an exactly-once sink as Spark's micro-batch engine does, without Spark: `python
 exactly_once_engine.py JSON`.
 
-A checkpoint of two folders as Spark has them: what a batch consists of is noted before it is written, that it is committed afterwards, and
-a batch that is not noted as committed is written again. Every task and every commit is a process of its own. A task that dies is started
-again; some run twice at once, the first to end counts and the other one is killed. Input is the numbers from 0 on; they are the rows.
+A checkpoint of two folders as Spark has them: what a batch consists of is noted before it is
+written, that it is committed afterwards, and a batch that is not noted as committed is written
+again. Every task and every commit is a process of its own. A task that dies is started again; some
+run twice at once, the first to end counts and the other one is killed. Input is the numbers from 0
+on; they are the rows.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ task = import_module("fairlead_kafka.spark.exactly_once.task")
 
 
 class Engine:
-    """One life of one query. `spec`: client, topic, checkpoint, name, rows, batch_rows, deaths, seed."""
+    """One life of one query. `spec`: client, topic, checkpoint, name, rows, batch_rows, deaths,
+    seed."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self._spec = spec
@@ -58,7 +61,10 @@ class Engine:
             if start >= end:
                 return True
             messages = [self._run_task(batch, range(start + number, end, TASKS)) for number in range(TASKS)]
-            if any(message is None for message in messages) or self._in_process(self._commit, batch, messages) is None:
+            if (
+                any(message is None for message in messages)
+                or self._in_process(self._commit, batch, messages) is None
+            ):
                 return False
             self._note("commits", batch, "done")
 
@@ -71,7 +77,11 @@ class Engine:
         noted = self._checkpoint / "offsets" / str(batch)
         if not noted.exists():
             start = json.loads((noted.parent / str(batch - 1)).read_text())[1] if batch else 0
-            self._note("offsets", batch, json.dumps([start, min(start + self._spec["batch_rows"], self._spec["rows"])]))
+            self._note(
+                "offsets",
+                batch,
+                json.dumps([start, min(start + self._spec["batch_rows"], self._spec["rows"])]),
+            )
         start, end = json.loads(noted.read_text())
         return start, end
 
@@ -88,7 +98,10 @@ class Engine:
     def _run_task(self, batch: int, numbers: range) -> Any:
         """Run a task; the message of the attempt that ended first, None if all died."""
         for _ in range(ATTEMPTS_MAX):
-            attempts = [self._start(self._write, batch, numbers) for _ in range(2 if self._rng.random() < SPECULATIVE else 1)]
+            attempts = [
+                self._start(self._write, batch, numbers)
+                for _ in range(2 if self._rng.random() < SPECULATIVE else 1)
+            ]
             waiting = {channel: process for process, channel in attempts}
             message = None
             while waiting and message is None:
@@ -124,11 +137,15 @@ class Engine:
                 yield pa.record_batch({"key": texts, "value": texts})
 
         writing = parts.Writing(self._spec["name"], batch)
-        return task.prepare(self._spec["client"], self._guarantee, writing, self._spec["topic"], batches(), self.reached)
+        return task.prepare(
+            self._spec["client"], self._guarantee, writing, self._spec["topic"], batches(), self.reached
+        )
 
     def _commit(self, batch: int, messages: list[Any]) -> Any:
         self.reached("TASKS_ENDED")
-        committer = driver.Committer(self._spec["client"], self._guarantee, self._spec["name"], self.reached, at_once=1)
+        committer = driver.Committer(
+            self._spec["client"], self._guarantee, self._spec["name"], self.reached, at_once=1
+        )
         committer.commit(batch, parts.parts_of(messages)[1])
         return "committed"
 

@@ -1,7 +1,9 @@
-"""A streaming query under real Spark, from one topic to another, exactly once, that dies where it is told: `exactly_once_spark.py JSON`.
+"""A streaming query under real Spark, from one topic to another, exactly once, that dies where it
+is told: `exactly_once_spark.py JSON`.
 
-`spec`: client, source, topic, checkpoint, batch_rows (None: all that is there), deaths. The sink is the product's with two differences:
-its processes look after each step whether they are to die there, and the driver ends transactions one by one.
+`spec`: client, source, topic, checkpoint, batch_rows (None: all that is there), deaths. The sink is
+the product's with two differences: its processes look after each step whether they are to die
+there, and the driver ends transactions one by one.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ def dying_source() -> type:
         schemas.check_write_schema(schema, parsed.topic)
         return dying_writer(parsed, deaths_of(json.loads(self.options["deaths"])))
 
-    return type("DyingSource", (source,), {"name": classmethod(lambda cls: FORMAT), "streamWriter": stream_writer})
+    return type(
+        "DyingSource", (source,), {"name": classmethod(lambda cls: FORMAT), "streamWriter": stream_writer}
+    )
 
 
 def dying_writer(options: Any, deaths: Sequence[Death]) -> Any:
@@ -60,15 +64,28 @@ def run(spec: dict[str, Any]) -> None:
     session = import_module("fairlead_kafka.spark").spark_session("exactly-once", "local[2,4]", config)
     session.sparkContext.setLogLevel("OFF")
     session.dataSource.register(dying_source())
-    reader = session.readStream.format("fairlead").option("subscribe", spec["source"]).option("startingOffsets", "earliest")
+    reader = (
+        session.readStream.format("fairlead")
+        .option("subscribe", spec["source"])
+        .option("startingOffsets", "earliest")
+    )
     if spec["batch_rows"] is not None:
         reader = reader.option("maxOffsetsPerTrigger", spec["batch_rows"])
     for name, text in spec["client"].items():
         reader = reader.option(f"kafka.{name}", text)
-    writer = reader.load().select("key", "value").writeStream.format(FORMAT).option("checkpointLocation", spec["checkpoint"])
+    writer = (
+        reader.load()
+        .select("key", "value")
+        .writeStream.format(FORMAT)
+        .option("checkpointLocation", spec["checkpoint"])
+    )
     for name, text in spec["client"].items():
         writer = writer.option(f"kafka.{name}", text)
-    writer = writer.option("topic", spec["topic"]).option("deliveryGuarantee", "exactly-once").option("deaths", json.dumps(spec["deaths"]))
+    writer = (
+        writer.option("topic", spec["topic"])
+        .option("deliveryGuarantee", "exactly-once")
+        .option("deaths", json.dumps(spec["deaths"]))
+    )
     writer.trigger(availableNow=True).start().awaitTermination()
     session.stop()
 

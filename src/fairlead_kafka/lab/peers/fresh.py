@@ -1,13 +1,17 @@
-"""A short program of a user's, once for each client: `python fresh.py JSON`. Run as a file and not as a module of ours.
+"""A short program of a user's, once for each client: `python fresh.py JSON`. Run as a file and not
+as a module of ours.
 
-Nothing is imported before the clock runs but the standard library's least, and nothing is prepared: what is measured is what a script,
-a notebook's cell or a test pays. JSON: {system, task, bootstrap_servers, topic, partitions, records, file, started_s}, the last the
-time of `time.monotonic` right before the process was made. Prints one line of JSON: {counted, import_s, client_s, done_s, rss_mb}, seconds
-since then, and `…_cpu_s`, CPU seconds until then; `rss_mb` is what is resident at the end, the client still open.
+Nothing is imported before the clock runs but the standard library's least, and nothing is prepared:
+what is measured is what a script, a notebook's cell or a test pays. JSON: {system, task,
+bootstrap_servers, topic, partitions, records, file, started_s}, the last the time of
+`time.monotonic` right before the process was made. Prints one line of JSON: {counted, import_s,
+client_s, done_s, rss_mb}, seconds since then, and `…_cpu_s`, CPU seconds until then; `rss_mb` is
+what is resident at the end, the client still open.
 
-Tasks: `idle` makes a producer and waits until it knows the topic; `send` sends so many records of 100 bytes, as a table those of
-`file`, an Arrow file, and waits until all are acknowledged; `read` reads so many from the beginning; `cluster` starts a cluster of so many
-brokers. One record is waited for by itself.
+Tasks: `idle` makes a producer and waits until it knows the topic; `send` sends so many records of
+100 bytes, as a table those of `file`, an Arrow file, and waits until all are acknowledged; `read`
+reads so many from the beginning; `cluster` starts a cluster of so many brokers. One record is
+waited for by itself.
 """
 
 from __future__ import annotations
@@ -165,7 +169,9 @@ def confluent_send(program: Program) -> int:
     from confluent_kafka import Producer
 
     program.mark("import")
-    producer = Producer({"bootstrap.servers": program.bootstrap_servers, "queue.buffering.max.messages": 1_000_000})
+    producer = Producer(
+        {"bootstrap.servers": program.bootstrap_servers, "queue.buffering.max.messages": 1_000_000}
+    )
     program.mark("client")
     for value in program.values():
         while True:
@@ -182,13 +188,20 @@ def confluent_read(program: Program) -> int:
     from confluent_kafka import Consumer, TopicPartition
 
     program.mark("import")
-    config = {"bootstrap.servers": program.bootstrap_servers, "group.id": "fresh", "enable.auto.commit": False}
+    config = {
+        "bootstrap.servers": program.bootstrap_servers,
+        "group.id": "fresh",
+        "enable.auto.commit": False,
+    }
     consumer = Consumer(config)
     program.mark("client")
     consumer.assign([TopicPartition(program.topic, number, 0) for number in range(program.partitions)])
     counted = 0
     while counted < program.records:
-        counted += sum(message.error() is None for message in consumer.consume(min(5_000, program.records - counted), WAIT_S))
+        counted += sum(
+            message.error() is None
+            for message in consumer.consume(min(5_000, program.records - counted), WAIT_S)
+        )
     program.done(counted)
     consumer.close()
     return counted

@@ -1,4 +1,5 @@
-"""Runs one client under a paced load: `python -m fairlead_kafka.lab.peers.paced JSON`, JSON being a `Task`; prints one line of JSON.
+"""Runs one client under a paced load: `python -m fairlead_kafka.lab.peers.paced JSON`, JSON being a
+`Task`; prints one line of JSON.
 
 Garbage that the imports left is collected and set aside before the load starts; the collector then
 runs as in any program. `lab.pacing` defines a record's latency. `requests` is null where a client
@@ -80,7 +81,8 @@ class Run:
         return max(DRAIN_S, self.task.load.limit_s - (time.perf_counter() - self._started_s))
 
     def hand_over(self, send: Callable[[int], None], flush: Callable[[], object]) -> None:
-        """Call `send` with each record's number when it is due, and `flush` after each period if the load says so."""
+        """Call `send` with each record's number when it is due, and `flush` after each period if
+        the load says so."""
         for pause_s, numbers in self.task.load.turns(time.perf_counter_ns):
             if pause_s:
                 time.sleep(pause_s)

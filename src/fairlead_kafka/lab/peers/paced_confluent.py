@@ -33,7 +33,12 @@ def paced_confluent_kafka(run: Run) -> None:
         else:
             journal.failed(number, error)
 
-    config = {"bootstrap.servers": task.bootstrap_servers, "acks": "all", "statistics.interval.ms": STATISTICS_MS, "stats_cb": statistics}
+    config = {
+        "bootstrap.servers": task.bootstrap_servers,
+        "acks": "all",
+        "statistics.interval.ms": STATISTICS_MS,
+        "stats_cb": statistics,
+    }
     producer = Producer({**config, **task.config})
     producer.list_topics(topic, timeout=10)
     stop = threading.Event()

@@ -1,4 +1,5 @@
-"""Runs one client as hard as it goes while a broker fails: `python -m fairlead_kafka.lab.peers.pressed JSON`, JSON being a `Task`.
+"""Runs one client as hard as it goes while a broker fails: `python -m
+fairlead_kafka.lab.peers.pressed JSON`, JSON being a `Task`.
 
 One thread of the application submits records as fast as the client takes them (or at a rate),
 whatever becomes of them. A second thread only watches the clock: warm-up, baseline, then it prints
@@ -85,7 +86,8 @@ class Phase:
         self.latencies_ms: list[float] = []
 
     def figures(self, seconds: float, healthy: list[int]) -> dict[str, Any]:
-        """{healthy_records_per_s, p99_ms, acked, failed}; p99 is None if nothing on a healthy partition was acknowledged."""
+        """{healthy_records_per_s, p99_ms, acked, failed}; p99 is None if nothing on a healthy
+        partition was acknowledged."""
         ordered = sorted(self.latencies_ms)
         p99_ms = round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))], 1) if ordered else None
         return {
@@ -97,7 +99,8 @@ class Phase:
 
 
 class Run:
-    """One run under way. The client calls `begin` when it is connected, then `acked` and `fail` from any thread."""
+    """One run under way. The client calls `begin` when it is connected, then `acked` and `fail`
+    from any thread."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -108,8 +111,11 @@ class Run:
         self._is_healthy = [one not in task.faulty for one in range(task.partitions)]
 
     def endless_keys(self) -> Iterator[bytes | None]:
-        """A key for each record to send, without end: None for all if the load is not keyed; waits as `rate` says."""
-        endless: Iterator[bytes | None] = cycle([b"key-%d" % number for number in range(KEYS)] if self.task.keyed else [None])
+        """A key for each record to send, without end: None for all if the load is not keyed; waits
+        as `rate` says."""
+        endless: Iterator[bytes | None] = cycle(
+            [b"key-%d" % number for number in range(KEYS)] if self.task.keyed else [None]
+        )
         return self._paced(endless) if self.task.rate else endless
 
     def _paced(self, keys: Iterator[bytes | None]) -> Iterator[bytes | None]:

@@ -1,4 +1,5 @@
-"""confluent-kafka (librdkafka), pressed: when its queue is full, poll and try the record again, as its documentation says."""
+"""confluent-kafka (librdkafka), pressed: when its queue is full, poll and try the record again, as
+its documentation says."""
 
 from __future__ import annotations
 

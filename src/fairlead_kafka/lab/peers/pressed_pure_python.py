@@ -1,4 +1,5 @@
-"""kafka-python and aiokafka, pressed: `send` for one record after another, each with a callback; both may make the caller wait."""
+"""kafka-python and aiokafka, pressed: `send` for one record after another, each with a callback;
+both may make the caller wait."""
 
 from __future__ import annotations
 

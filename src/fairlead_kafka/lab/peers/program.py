@@ -25,7 +25,8 @@ def value_of(size: int) -> bytes:
 def peak_memory_mb() -> int:
     """This process's resident memory at its peak, in 2**20 bytes.
 
-    By Linux's own account: what `getrusage` calls the peak begins with that of the process this one was started from.
+    By Linux's own account: what `getrusage` calls the peak begins with that of the process this one
+    was started from.
     """
     try:
         found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
@@ -33,4 +34,6 @@ def peak_memory_mb() -> int:
         found = None
     if found is not None:
         return int(found[1]) // 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (
+        1 << 20 if sys.platform == "darwin" else 1 << 10
+    )

@@ -23,17 +23,31 @@ VERSION = 9
 
 
 class Raw:
-    """One connection, with a thread that reads answers. All batches hold the same records, and are full."""
+    """One connection, with a thread that reads answers. All batches hold the same records, and are
+    full."""
 
-    def __init__(self, bootstrap_servers: str, topic: str, compression: str, pairs: Sequence[tuple[bytes | None, bytes]]) -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        compression: str,
+        pairs: Sequence[tuple[bytes | None, bytes]],
+    ) -> None:
         self._count = max(1, (BATCH_BYTES - 61) // (len(pairs[0][1]) + 10 * (1 + (pairs[0][0] is not None))))
         rows = list(islice(cycle(pairs), self._count))
         keys = None if pairs[0][0] is None else [key for key, _ in rows]
         columns = columns_from_lists(keys, [value for _, value in rows])
         codec = Compression.named(compression)
-        batch = encode([Slice(columns, 0, self._count, None)], create_time_ms=1_700_000_000_000, compression=codec).buffer
+        batch = encode(
+            [Slice(columns, 0, self._count, None)], create_time_ms=1_700_000_000_000, compression=codec
+        ).buffer
         self._batches = max(1, min(PARTITIONS, REQUEST_BYTES // len(batch)))
-        self._requests = cycle([_request(topic, batch, first * self._batches % PARTITIONS, self._batches) for first in range(PARTITIONS)])
+        self._requests = cycle(
+            [
+                _request(topic, batch, first * self._batches % PARTITIONS, self._batches)
+                for first in range(PARTITIONS)
+            ]
+        )
         self._window = threading.Semaphore(IN_FLIGHT)
         self._over = self._failed = 0
         host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
@@ -69,7 +83,9 @@ class Raw:
                 return
             for frame in reader.feed(data):
                 answer = decode_response(ApiKey.PRODUCE, VERSION, frame, ProduceResponse)
-                self._failed += sum(one.error_code != 0 for entry in answer.responses for one in entry.partition_responses)
+                self._failed += sum(
+                    one.error_code != 0 for entry in answer.responses for one in entry.partition_responses
+                )
                 self._over += 1
                 self._window.release()
 

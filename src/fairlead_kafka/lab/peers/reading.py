@@ -1,11 +1,15 @@
-"""Reads a topic from its beginning, once for each client: `python reading.py JSON`. Run as a file: nothing of ours is loaded before.
+"""Reads a topic from its beginning, once for each client: `python reading.py JSON`. Run as a file:
+nothing of ours is loaded before.
 
-A program of a user's that reads: it imports its client, assigns all partitions (or joins a group), and polls until every record has come.
-That is `cold`. Then it goes on, from the beginning again and again, until it has read for `warm_after_s`; the `warm_s` after that are warm.
+A program of a user's that reads: it imports its client, assigns all partitions (or joins a group),
+and polls until every record has come. That is `cold`. Then it goes on, from the beginning again and
+again, until it has read for `warm_after_s`; the `warm_s` after that are warm.
 
-JSON: {system, bootstrap_servers, secured, topic, partitions, records, group, isolation, warm_after_s, warm_s, started_s}, the last the
-time of `time.monotonic` right before the process was made. Prints one line of JSON: {cold_s, first_100000_s} since then, {reading_s,
-cold_cpu_s} of the cold part from the first poll on, {warm_records, warm_s, warm_cpu_s}, and `rss_mb`, what is resident at the end.
+JSON: {system, bootstrap_servers, secured, topic, partitions, records, group, isolation,
+warm_after_s, warm_s, started_s}, the last the time of `time.monotonic` right before the process was
+made. Prints one line of JSON: {cold_s, first_100000_s} since then, {reading_s, cold_cpu_s} of the
+cold part from the first poll on, {warm_records, warm_s, warm_cpu_s}, and `rss_mb`, what is resident
+at the end.
 """
 
 from __future__ import annotations
@@ -35,7 +39,11 @@ class Reading:
         self.group: str | None = f"reading-{os.getpid()}" if job["group"] else None
         self.isolation: str = job["isolation"]
         self.secured: dict[str, Any] = job["secured"]  # settings for TLS, in the client's own words
-        self.config = {"bootstrap.servers": self.bootstrap_servers, "isolation.level": self.isolation, **self.secured}
+        self.config = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "isolation.level": self.isolation,
+            **self.secured,
+        }
         self.marks: dict[str, float] = {}
         self._job = job
         self._read = self._round = self._warm_from = 0
@@ -58,7 +66,11 @@ class Reading:
             self.marks["first_100000_s"] = now_s - started_s
         whole = self._round >= self._job["records"]
         if whole and "cold_s" not in self.marks:
-            self.marks |= {"cold_s": now_s - started_s, "reading_s": now_s - self._begun_s, "cold_cpu_s": time.process_time() - self._cpu_s}
+            self.marks |= {
+                "cold_s": now_s - started_s,
+                "reading_s": now_s - self._begun_s,
+                "cold_cpu_s": time.process_time() - self._cpu_s,
+            }
         if not self._warm_s and "cold_s" in self.marks and now_s - self._begun_s >= self._job["warm_after_s"]:
             self._warm_s, self._warm_from, self._cpu_s = now_s, self._read, time.process_time()
         if self._warm_s and now_s - self._warm_s >= self._job["warm_s"]:
@@ -126,7 +138,11 @@ def _fairlead_async(reading: Reading, table: bool) -> None:
             reading.begin()
             then = GO_ON
             while then != END:
-                count = (await consumer.poll_table(POLL_S)).num_rows if table else len(await consumer.poll(POLL_S))
+                count = (
+                    (await consumer.poll_table(POLL_S)).num_rows
+                    if table
+                    else len(await consumer.poll(POLL_S))
+                )
                 then = reading.took(count)
                 if then == AGAIN:
                     await consumer.seek_to_beginning(partitions)
@@ -168,7 +184,12 @@ def _confluent(reading: Reading, poll_of: Callable[[Any], Callable[[], int]]) ->
 
 
 def confluent_consume(reading: Reading) -> None:
-    _confluent(reading, lambda consumer: lambda: sum(one.error() is None for one in consumer.consume(CONSUMED_AT_ONCE, POLL_S)))
+    _confluent(
+        reading,
+        lambda consumer: (
+            lambda: sum(one.error() is None for one in consumer.consume(CONSUMED_AT_ONCE, POLL_S))
+        ),
+    )
 
 
 def confluent_poll(reading: Reading) -> None:
@@ -205,7 +226,10 @@ def aiokafka(reading: Reading) -> None:
         topics = [reading.topic] if reading.group else []
         secured = {}
         if reading.secured:
-            secured = {"security_protocol": "SSL", "ssl_context": ssl.create_default_context(cafile=reading.secured["cafile"])}
+            secured = {
+                "security_protocol": "SSL",
+                "ssl_context": ssl.create_default_context(cafile=reading.secured["cafile"]),
+            }
         consumer = AIOKafkaConsumer(
             *topics,
             bootstrap_servers=reading.bootstrap_servers,
@@ -222,7 +246,9 @@ def aiokafka(reading: Reading) -> None:
         reading.begin()
         then = GO_ON
         while then != END:
-            then = reading.took(sum(map(len, (await consumer.getmany(timeout_ms=int(POLL_S * 1000))).values())))
+            then = reading.took(
+                sum(map(len, (await consumer.getmany(timeout_ms=int(POLL_S * 1000))).values()))
+            )
             if then == AGAIN:
                 await consumer.seek_to_beginning()
         await consumer.stop()
@@ -248,7 +274,9 @@ def kafka_python(reading: Reading) -> None:
         consumer.seek_to_beginning(*partitions)
 
     def poll() -> int:
-        return sum(map(len, consumer.poll(timeout_ms=int(POLL_S * 1000), max_records=CONSUMED_AT_ONCE).values()))
+        return sum(
+            map(len, consumer.poll(timeout_ms=int(POLL_S * 1000), max_records=CONSUMED_AT_ONCE).values())
+        )
 
     _read(reading, poll, lambda: consumer.seek_to_beginning(*partitions))
     consumer.close()
@@ -285,7 +313,8 @@ def raw(reading: Reading) -> None:
             for each in mine
         ]  # fmt: skip
         message = FetchRequest(
-            replica_id=-1, max_wait_ms=500, min_bytes=1, max_bytes=50 * 2**20, isolation_level=0, session_id=0,
+            replica_id=-1, max_wait_ms=500, min_bytes=1, max_bytes=50 * 2**20, isolation_level=0,
+            session_id=0,
             session_epoch=-1, topics=[FetchRequest.FetchTopic(topic=reading.topic, partitions=partitions)],
             forgotten_topics_data=[], rack_id="",
         )  # fmt: skip

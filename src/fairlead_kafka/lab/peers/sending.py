@@ -1,13 +1,16 @@
-"""Sends records to a topic, once for each client: `python sending.py JSON`. Run as a file: nothing of ours is loaded before.
+"""Sends records to a topic, once for each client: `python sending.py JSON`. Run as a file: nothing
+of ours is loaded before.
 
 It imports its client, submits records as fast as it can, and waits until all are acknowledged. That
 is `cold`; the first 100,000 are waited for by themselves. Then it goes on until `warm_after_s` are
 over; what it sends in the `warm_s` after that, and waits for, is warm.
 
-JSON: {system, bootstrap_servers, secured, topic, records, keyed, compression, file, warm_after_s, warm_s, started_s}: `file` has
-different values, one per line, that go round (a program that sends tables reads them as Arrow from `file`.arrow); the last is the time of
-`time.monotonic` right before the process was made. Prints one line of JSON: {first_100000_s, cold_s} since then, {sending_s, cold_cpu_s,
-cold_acked} of the cold part from the first record on, {warm_acked, warm_s, warm_cpu_s}, and `rss_mb`, the process's peak of memory.
+JSON: {system, bootstrap_servers, secured, topic, records, keyed, compression, file, warm_after_s,
+warm_s, started_s}: `file` has different values, one per line, that go round (a program that sends
+tables reads them as Arrow from `file`.arrow); the last is the time of `time.monotonic` right before
+the process was made. Prints one line of JSON: {first_100000_s, cold_s} since then, {sending_s,
+cold_cpu_s, cold_acked} of the cold part from the first record on, {warm_acked, warm_s, warm_cpu_s},
+and `rss_mb`, the process's peak of memory.
 """
 
 from __future__ import annotations
@@ -47,17 +50,24 @@ class Sending:
         self.compression: str = job["compression"]
         self.file: str = job["file"]
         self.secured: dict[str, Any] = job["secured"]  # settings for TLS, in the client's own words
-        self.config = {"bootstrap.servers": self.bootstrap_servers, "compression.type": self.compression, **self.secured}
+        self.config = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "compression.type": self.compression,
+            **self.secured,
+        }
         self.codec = None if self.compression == "none" else self.compression
         self.marks: dict[str, float] = {}
         self._job = job
         with open(self.file, "rb") as file:
             self._values = file.read().split(b"\n")[:-1]
-        self._keys: list[bytes | None] = [b"key-%d" % number for number in range(KEYS)] if job["keyed"] else [None]
+        self._keys: list[bytes | None] = (
+            [b"key-%d" % number for number in range(KEYS)] if job["keyed"] else [None]
+        )
         self._pairs = zip(cycle(self._keys), cycle(self._values), strict=False)
 
     def pairs(self, count: int) -> Iterator[tuple[bytes | None, bytes]]:
-        """Key and value of the next records; nothing is made or kept while they are taken, so that memory is the client's alone."""
+        """Key and value of the next records; nothing is made or kept while they are taken, so that
+        memory is the client's alone."""
         return islice(self._pairs, count)
 
     def plan(self) -> Plan:
@@ -73,7 +83,11 @@ class Sending:
             yield records - first
         acked = yield SETTLE
         now_s = time.monotonic()
-        self.marks |= {"cold_s": now_s - started_s, "sending_s": now_s - begun_s, "cold_cpu_s": time.process_time() - cpu_s}
+        self.marks |= {
+            "cold_s": now_s - started_s,
+            "sending_s": now_s - begun_s,
+            "cold_cpu_s": time.process_time() - cpu_s,
+        }
         self.marks["cold_acked"] = acked
         while time.monotonic() < begun_s + self._job["warm_after_s"]:
             yield _PIECE
@@ -83,11 +97,17 @@ class Sending:
             yield _PIECE
         acked = (yield SETTLE) - acked
         seconds = time.monotonic() - begun_s
-        self.marks |= {"warm_acked": acked, "warm_s": seconds, "warm_cpu_s": time.process_time() - cpu_s, "rss_mb": peak_memory_mb()}
+        self.marks |= {
+            "warm_acked": acked,
+            "warm_s": seconds,
+            "warm_cpu_s": time.process_time() - cpu_s,
+            "rss_mb": peak_memory_mb(),
+        }
 
 
 def peak_memory_mb() -> int:
-    """This process's resident memory at its peak, in 2**20 bytes; `getrusage` begins with that of the process it was started from."""
+    """This process's resident memory at its peak, in 2**20 bytes; `getrusage` begins with that of
+    the process it was started from."""
     with open("/proc/self/status", encoding="ascii") as status:
         found = re.search(r"VmHWM:\s+(\d+) kB", status.read())
     return int(found[1]) // 1024 if found else 0
@@ -103,7 +123,9 @@ def follow(plan: Plan, send: Callable[[int], object], settle: Callable[[], int])
         return
 
 
-async def follow_async(plan: Plan, send: Callable[[int], Awaitable[object]], settle: Callable[[], Awaitable[int]]) -> None:
+async def follow_async(
+    plan: Plan, send: Callable[[int], Awaitable[object]], settle: Callable[[], Awaitable[int]]
+) -> None:
     """`follow`, in an event loop."""
     count = next(plan)
     try:
@@ -117,7 +139,11 @@ async def follow_async(plan: Plan, send: Callable[[int], Awaitable[object]], set
         return
 
 
-def _fairlead(sending: Sending, send_of: Callable[[Any], Callable[[int], object]], acked: Callable[[Any], int] | None = None) -> None:
+def _fairlead(
+    sending: Sending,
+    send_of: Callable[[Any], Callable[[int], object]],
+    acked: Callable[[Any], int] | None = None,
+) -> None:
     from fairlead_kafka import Producer
 
     with Producer(sending.config) as producer:
@@ -175,7 +201,9 @@ def fairlead_send_handles(sending: Sending) -> None:
 
     def send_of(producer: Any) -> Callable[[int], object]:
         def send(count: int) -> None:
-            handles.extend([producer.send(sending.topic, value, key=key) for key, value in sending.pairs(count)])
+            handles.extend(
+                [producer.send(sending.topic, value, key=key) for key, value in sending.pairs(count)]
+            )
             if len(handles) >= KEPT:
                 looked_at()
 
@@ -220,7 +248,9 @@ def fairlead_async(sending: Sending) -> None:
     asyncio.run(run())
 
 
-async def _with_futures(sending: Sending, send_one: Callable[[bytes, bytes | None], Awaitable[Awaitable[Any]]]) -> None:
+async def _with_futures(
+    sending: Sending, send_one: Callable[[bytes, bytes | None], Awaitable[Awaitable[Any]]]
+) -> None:
     """Await every future, AWAITED of them together."""
     import asyncio
 
@@ -229,7 +259,9 @@ async def _with_futures(sending: Sending, send_one: Callable[[bytes, bytes | Non
     async def send(count: int) -> None:
         nonlocal acked
         for first in range(0, count, AWAITED):
-            futures = [await send_one(value, key) for key, value in sending.pairs(min(count - first, AWAITED))]
+            futures = [
+                await send_one(value, key) for key, value in sending.pairs(min(count - first, AWAITED))
+            ]
             acked += len(await asyncio.gather(*futures))
 
     async def settle() -> int:
@@ -301,7 +333,10 @@ def confluent_produce_batch(sending: Sending) -> None:
     def send(count: int) -> None:
         nonlocal accepted
         for first in range(0, count, BATCH_RECORDS):
-            messages = [{"key": key, "value": value} for key, value in sending.pairs(min(count - first, BATCH_RECORDS))]
+            messages = [
+                {"key": key, "value": value}
+                for key, value in sending.pairs(min(count - first, BATCH_RECORDS))
+            ]
             while len(producer) + len(messages) > QUEUE_RECORDS:
                 producer.poll(0.05)
             accepted += producer.produce_batch(sending.topic, messages)
@@ -356,7 +391,10 @@ def aiokafka(sending: Sending) -> None:
     async def run() -> None:
         config: dict[str, Any] = {"acks": "all", "linger_ms": LINGER_MS, "compression_type": sending.codec}
         if sending.secured:
-            config |= {"security_protocol": "SSL", "ssl_context": ssl.create_default_context(cafile=sending.secured["cafile"])}
+            config |= {
+                "security_protocol": "SSL",
+                "ssl_context": ssl.create_default_context(cafile=sending.secured["cafile"]),
+            }
         async with AIOKafkaProducer(bootstrap_servers=sending.bootstrap_servers, **config) as producer:
             await _with_futures(sending, lambda value, key: producer.send(sending.topic, value, key=key))
 
@@ -367,7 +405,9 @@ def raw(sending: Sending) -> None:
     """Send requests that were built beforehand: shows what a broker lets through."""
     from fairlead_kafka.lab.peers.raw import Raw
 
-    connection = Raw(sending.bootstrap_servers, sending.topic, sending.compression, list(sending.pairs(1_000)))
+    connection = Raw(
+        sending.bootstrap_servers, sending.topic, sending.compression, list(sending.pairs(1_000))
+    )
     follow(sending.plan(), connection.send, connection.settle)
     connection.close()
 

@@ -1,4 +1,5 @@
-"""Milliseconds from `send` until `poll` gives the record, producer and consumer in one program: `python sent_to_polled.py JSON`.
+"""Milliseconds from `send` until `poll` gives the record, producer and consumer in one program:
+`python sent_to_polled.py JSON`.
 
 Run as a file, so that nothing of ours is loaded before. The program sends `RATE` records of 100
 bytes a second, one by one, with `linger.ms=0` and its clients' defaults otherwise, and polls them
@@ -71,7 +72,11 @@ class Latencies:
     def figures(self) -> dict[str, float]:
         """The figures of a row: {p50_ms, p99_ms, records}."""
         late = sorted(self._late_ms)
-        return {"p50_ms": round(late[len(late) // 2], 2), "p99_ms": round(late[len(late) * 99 // 100], 2), "records": len(late)}
+        return {
+            "p50_ms": round(late[len(late) // 2], 2),
+            "p99_ms": round(late[len(late) * 99 // 100], 2),
+            "records": len(late),
+        }
 
 
 def fairlead(latencies: Latencies) -> None:
@@ -82,14 +87,19 @@ def fairlead(latencies: Latencies) -> None:
         partitions = [TopicPartition(latencies.topic, number) for number in latencies.partitions]
         consumer.assign(partitions)
         consumer.seek_to_beginning(partitions)
-        latencies.threads(lambda value: producer.send(latencies.topic, value), lambda: [one.value for one in consumer.poll(_POLL_S)])
+        latencies.threads(
+            lambda value: producer.send(latencies.topic, value),
+            lambda: [one.value for one in consumer.poll(_POLL_S)],
+        )
 
 
 def confluent(latencies: Latencies) -> None:
     from confluent_kafka import Consumer, Producer, TopicPartition
 
     producer = Producer({"bootstrap.servers": latencies.bootstrap_servers, "linger.ms": 0})
-    consumer = Consumer({"bootstrap.servers": latencies.bootstrap_servers, "group.id": "latency", "enable.auto.commit": False})
+    consumer = Consumer(
+        {"bootstrap.servers": latencies.bootstrap_servers, "group.id": "latency", "enable.auto.commit": False}
+    )
     consumer.assign([TopicPartition(latencies.topic, number, 0) for number in latencies.partitions])
 
     def poll() -> list[bytes | None]:
@@ -108,7 +118,9 @@ def kafka_python(latencies: Latencies) -> None:
     consumer.assign([TopicPartition(latencies.topic, number) for number in latencies.partitions])
 
     def poll() -> list[bytes | None]:
-        return [one.value for records in consumer.poll(timeout_ms=int(_POLL_S * 1000)).values() for one in records]
+        return [
+            one.value for records in consumer.poll(timeout_ms=int(_POLL_S * 1000)).values() for one in records
+        ]
 
     latencies.threads(lambda value: producer.send(latencies.topic, value), poll)
     consumer.close()
@@ -122,7 +134,9 @@ def aiokafka(latencies: Latencies) -> None:
 
     async def run() -> None:
         producer = AIOKafkaProducer(bootstrap_servers=latencies.bootstrap_servers, acks="all")
-        consumer = AIOKafkaConsumer(bootstrap_servers=latencies.bootstrap_servers, auto_offset_reset="earliest")
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=latencies.bootstrap_servers, auto_offset_reset="earliest"
+        )
         await producer.start()
         await consumer.start()
         consumer.assign([TopicPartition(latencies.topic, number) for number in latencies.partitions])

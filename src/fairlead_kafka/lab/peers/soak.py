@@ -1,8 +1,10 @@
-"""One client of a soak, in a process of its own: `python -m fairlead_kafka.lab.peers.soak JSON`, JSON being an `Errand`.
+"""One client of a soak, in a process of its own: `python -m fairlead_kafka.lab.peers.soak JSON`,
+JSON being an `Errand`.
 
-Each line on standard input is answered by a line of JSON on standard output: what was done since the last one (`Ledger.report`). When
-standard input ends the client finishes what is under way, checks what is its to check, and says all of it in a last line. What a client
-keeps is bounded, however long it runs.
+Each line on standard input is answered by a line of JSON on standard output: what was done since
+the last one (`Ledger.report`). When standard input ends the client finishes what is under way,
+checks what is its to check, and says all of it in a last line. What a client keeps is bounded,
+however long it runs.
 """
 
 from __future__ import annotations
@@ -34,7 +36,12 @@ ROLES = {
     AUDITOR: "fairlead_kafka.lab.peers.soak_auditor",
 }
 """Role → the module whose function of that name runs it."""
-UNKEYED, KEYED, COMPACTED, TRANSACTIONAL = "soak-unkeyed", "soak-keyed", "soak-compacted", "soak-transactional"
+UNKEYED, KEYED, COMPACTED, TRANSACTIONAL = (
+    "soak-unkeyed",
+    "soak-keyed",
+    "soak-compacted",
+    "soak-transactional",
+)
 PARTITIONS = 6
 KEYS = 2_000
 """Number of different keys of KEYED and COMPACTED."""
@@ -74,7 +81,11 @@ class Errand:
         """
         begun_s, sent = time.monotonic(), 0
         while not stopping.wait(period_s if self.rate else 0):
-            due = int((time.monotonic() - begun_s) * self.rate / share) if self.rate else sent + UNPACED_ROWS // share
+            due = (
+                int((time.monotonic() - begun_s) * self.rate / share)
+                if self.rate
+                else sent + UNPACED_ROWS // share
+            )
             if due > sent:
                 yield range(sent, due)
             sent = due
@@ -147,7 +158,9 @@ def values_of(numbers: Int64, value_bytes: int) -> pa.Array:
     cells = np.full((len(numbers), value_bytes), ord("."), np.uint8)
     cells[:, :NUMBER_BYTES] = numbers.astype("<i8").view(np.uint8).reshape(-1, NUMBER_BYTES)
     offsets = np.arange(len(numbers) + 1, dtype=np.int32) * value_bytes
-    return pa.BinaryArray.from_buffers(pa.binary(), len(numbers), [None, pa.py_buffer(offsets), pa.py_buffer(cells)])
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), len(numbers), [None, pa.py_buffer(offsets), pa.py_buffer(cells)]
+    )
 
 
 def numbers_of(values: pa.Array) -> Int64:

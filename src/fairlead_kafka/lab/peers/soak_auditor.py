@@ -1,6 +1,8 @@
-"""The client of a soak that reads everything: once as it is written, before retention takes it, and in the end all that is left.
+"""The client of a soak that reads everything: once as it is written, before retention takes it, and
+in the end all that is left.
 
-Within a partition the numbers of a producer rise: one that does not was there before, or is out of order.
+Within a partition the numbers of a producer rise: one that does not was there before, or is out of
+order.
 """
 
 from __future__ import annotations
@@ -116,7 +118,11 @@ def auditor(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
     """Read all the time; once nobody writes any more, read to the end, and then once more what is
     there.
     """
-    partitions = [TopicPartition(topic, each) for topic in (UNKEYED, KEYED, COMPACTED, TRANSACTIONAL) for each in range(PARTITIONS)]
+    partitions = [
+        TopicPartition(topic, each)
+        for topic in (UNKEYED, KEYED, COMPACTED, TRANSACTIONAL)
+        for each in range(PARTITIONS)
+    ]
     config = {**errand.config, "isolation.level": "read_committed", "auto.offset.reset": "none"}
     following, again = Reading(ledger), Reading(None)
     with Consumer(config) as consumer:
@@ -136,7 +142,11 @@ def auditor(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
         "aborted_seen": following.transactions.aborted_seen,
         "disorder": following.disorder + again.disorder,
         "read_again": again.records,
-        "ends_differ": sum(following.last[place] != last for place, last in again.last.items() if not place.startswith(COMPACTED)),
+        "ends_differ": sum(
+            following.last[place] != last
+            for place, last in again.last.items()
+            if not place.startswith(COMPACTED)
+        ),
         "newest": again.newest,
     }
 

@@ -1,4 +1,5 @@
-"""The clients of a soak that produce: `send`, `send_table`, tables with keys that are compacted, and transactions."""
+"""The clients of a soak that produce: `send`, `send_table`, tables with keys that are compacted,
+and transactions."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def unkeyed(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
     with Producer(errand.config) as producer:
         for numbers in errand.due(stopping, PERIOD_S):
             for number in numbers:
-                producer.send(UNKEYED, number.to_bytes(8, "little") + padding, on_delivery=_callback(ledger, number))
+                producer.send(
+                    UNKEYED, number.to_bytes(8, "little") + padding, on_delivery=_callback(ledger, number)
+                )
 
 
 def _callback(ledger: Ledger, number: int) -> Callable[[RecordMetadata | None, Exception | None], None]:
@@ -56,14 +59,23 @@ def _callback(ledger: Ledger, number: int) -> Callable[[RecordMetadata | None, E
         if metadata is None:
             ledger.failed(error)
         else:
-            ledger.settled(f"{UNKEYED}-{metadata.partition}", np.array([number]), (time.monotonic() - begun_s) * 1000)
+            ledger.settled(
+                f"{UNKEYED}-{metadata.partition}", np.array([number]), (time.monotonic() - begun_s) * 1000
+            )
 
     return settled
 
 
 def keyed(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
     """Send tables with keys."""
-    _tables(errand, ledger, stopping, KEYED, lambda numbers: values_of(numbers, errand.value_bytes), lambda numbers: None)
+    _tables(
+        errand,
+        ledger,
+        stopping,
+        KEYED,
+        lambda numbers: values_of(numbers, errand.value_bytes),
+        lambda numbers: None,
+    )
 
 
 def compacted(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
@@ -74,14 +86,18 @@ def compacted(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None
     newest: dict[int, int] = {}
 
     def values(numbers: Int64) -> pa.Array:
-        return pc.if_else(pa.array(numbers % TOMBSTONE_EVERY == 0), None, values_of(numbers, errand.value_bytes))
+        return pc.if_else(
+            pa.array(numbers % TOMBSTONE_EVERY == 0), None, values_of(numbers, errand.value_bytes)
+        )
 
     def acknowledged(numbers: Int64) -> None:
         for number in numbers.tolist():
             newest[number % KEYS] = number
 
     _tables(errand, ledger, stopping, COMPACTED, values, acknowledged)
-    ledger.told["newest"] = {key: -1 if number % TOMBSTONE_EVERY == 0 else number for key, number in newest.items()}
+    ledger.told["newest"] = {
+        key: -1 if number % TOMBSTONE_EVERY == 0 else number for key, number in newest.items()
+    }
 
 
 def _tables(
@@ -149,7 +165,10 @@ def _transaction(producer: Producer, number: int, padding: bytes, ledger: Ledger
     records = range(number * TRANSACTION_RECORDS, (number + 1) * TRANSACTION_RECORDS)
     try:
         producer.begin_transaction()
-        acks = [producer.send(TRANSACTIONAL, each.to_bytes(8, "little") + padding, key=b"%d" % (each % KEYS)) for each in records]
+        acks = [
+            producer.send(TRANSACTIONAL, each.to_bytes(8, "little") + padding, key=b"%d" % (each % KEYS))
+            for each in records
+        ]
         if number % OFFSETS_EVERY == 0:
             producer.send_offsets_to_transaction({TopicPartition(UNKEYED, 0): number + 1}, OFFSETS_GROUP)
         _ended(producer.abort_transaction if aborted else producer.commit_transaction)

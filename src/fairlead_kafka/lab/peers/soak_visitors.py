@@ -1,4 +1,5 @@
-"""The clients of a soak that come and go: members of groups, groups, and topics that are created, used and deleted."""
+"""The clients of a soak that come and go: members of groups, groups, and topics that are created,
+used and deleted."""
 
 from __future__ import annotations
 
@@ -59,7 +60,12 @@ def groups(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
 
 
 def _member(errand: Errand, group: str, topic: str) -> Consumer:
-    config = {"group.id": group, "auto.offset.reset": "latest", "enable.auto.commit": False, "max.poll.records": 100_000}
+    config = {
+        "group.id": group,
+        "auto.offset.reset": "latest",
+        "enable.auto.commit": False,
+        "max.poll.records": 100_000,
+    }
     member = Consumer({**errand.config, **config})
     member.subscribe([topic])
     return member
@@ -110,7 +116,10 @@ def _pass(errand: Errand, ledger: Ledger, stopping: threading.Event, admin: Admi
         found = second.committed(mine, TIMEOUT_S)
     ledger.count("groups")
     ledger.count("offsets_checked", len(mine))
-    ledger.count("offsets_wrong", sum(each is None or each.offset != mine[partition] for partition, each in found.items()))
+    ledger.count(
+        "offsets_wrong",
+        sum(each is None or each.offset != mine[partition] for partition, each in found.items()),
+    )
     if number % DELETED_EVERY == 0:
         _tolerating(_NOT_DELETED, partial(admin.delete_groups, [group], TIMEOUT_S))
 
@@ -119,28 +128,44 @@ def topics(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
     """Create topics with a few records, and read them back before the topic is deleted."""
     living: deque[str] = deque()
     number = 0
-    with Admin(errand.config) as admin, Producer(errand.config) as producer, Consumer(errand.config) as consumer:
+    with (
+        Admin(errand.config) as admin,
+        Producer(errand.config) as producer,
+        Consumer(errand.config) as consumer,
+    ):
         while not stopping.wait(EVERY_S):
             name, number = f"soak-passing-{number}", number + 1
             begun_s = time.monotonic()
-            fresh = NewTopic(name, TOPIC_PARTITIONS, configs={"cleanup.policy": "compact" if number % 2 else "delete"})
-            _tolerating({ErrorCode.TOPIC_ALREADY_EXISTS}, partial(admin.create_topics, [fresh], timeout_s=TIMEOUT_S))
+            fresh = NewTopic(
+                name, TOPIC_PARTITIONS, configs={"cleanup.policy": "compact" if number % 2 else "delete"}
+            )
+            _tolerating(
+                {ErrorCode.TOPIC_ALREADY_EXISTS}, partial(admin.create_topics, [fresh], timeout_s=TIMEOUT_S)
+            )
             living.append(name)
             numbers = np.arange(TOPIC_ROWS)
             keys = pa.array([b"%d" % each for each in range(TOPIC_ROWS)])
-            results = producer.send_table(name, pa.table({"key": keys, "value": values_of(numbers, errand.value_bytes)})).result()
+            results = producer.send_table(
+                name, pa.table({"key": keys, "value": values_of(numbers, errand.value_bytes)})
+            ).result()
             found = np.concatenate([_all(consumer, partition) for partition in _ends(name, results)])
             ledger.took((time.monotonic() - begun_s) * 1000, TOPIC_ROWS)
             ledger.count("topics")
             ledger.count("topics_wrong", int(not np.array_equal(np.sort(found), numbers)))
             while len(living) > TOPICS_KEPT:
-                _tolerating({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}, partial(admin.delete_topics, [living.popleft()], TIMEOUT_S))
+                _tolerating(
+                    {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION},
+                    partial(admin.delete_topics, [living.popleft()], TIMEOUT_S),
+                )
 
 
 def _ends(topic: str, results: pa.Table) -> Iterable[tuple[TopicPartition, int]]:
     """Partitions that have records, each with its end offset by the acknowledgements."""
     partitions, offsets = results["partition"].to_numpy(), results["offset"].to_numpy()
-    return [(TopicPartition(topic, each), int(offsets[partitions == each].max()) + 1) for each in np.unique(partitions).tolist()]
+    return [
+        (TopicPartition(topic, each), int(offsets[partitions == each].max()) + 1)
+        for each in np.unique(partitions).tolist()
+    ]
 
 
 def _all(consumer: Consumer, partition_and_end: tuple[TopicPartition, int]) -> Int64:

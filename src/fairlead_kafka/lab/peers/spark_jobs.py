@@ -1,8 +1,10 @@
-"""One Spark session that runs jobs as they come: `python spark_jobs.py JSON`, JSON being what `start` takes.
+"""One Spark session that runs jobs as they come: `python spark_jobs.py JSON`, JSON being what
+`start` takes.
 
-Then a line of JSON for each job on standard input, `{"job": NAME, ...}` with the arguments of that function of `Jobs`, and a line of JSON
-for each answer on standard output: `{"seconds": ...}`, or `{"failed": why}`. Spark's own connector runs in an environment where
-nothing of ours is installed, so this file takes from it the session alone, and only where the system is ours.
+Then a line of JSON for each job on standard input, `{"job": NAME, ...}` with the arguments of that
+function of `Jobs`, and a line of JSON for each answer on standard output: `{"seconds": ...}`, or
+`{"failed": why}`. Spark's own connector runs in an environment where nothing of ours is installed,
+so this file takes from it the session alone, and only where the system is ours.
 """
 
 from __future__ import annotations
@@ -27,7 +29,12 @@ def start(system: str, config: Mapping[str, str], worker_python: str | None = No
     workers, if not this one.
     """
     os.environ["PYSPARK_PYTHON"] = worker_python or sys.executable
-    config = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC", **config}
+    config = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        **config,
+    }
     if system == "fairlead":
         session: SparkSession = import_module("fairlead_kafka.spark").spark_session("lab", "local[2]", config)
     else:
@@ -55,14 +62,22 @@ class Jobs:
         found = self._frame(bootstrap_servers, topic, options).agg(*sums).first()
         return {"rows": found[0], "checksum": found[1]} if found else {}
 
-    def read(self, bootstrap_servers: str, topic: str, options: Mapping[str, str], columns: list[str]) -> dict[str, Any]:
+    def read(
+        self, bootstrap_servers: str, topic: str, options: Mapping[str, str], columns: list[str]
+    ) -> dict[str, Any]:
         """Read `columns`, or all if none are named, and drop them."""
         frame = self._frame(bootstrap_servers, topic, options)
         (frame.select(*columns) if columns else frame).write.format("noop").mode("overwrite").save()
         return {}
 
     def write(
-        self, bootstrap_servers: str, topic: str, options: Mapping[str, str], rows: int, values: str, numbered: bool = False
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        options: Mapping[str, str],
+        rows: int,
+        values: str,
+        numbered: bool = False,
     ) -> dict[str, Any]:
         """Write `rows` rows made on the way, whose values are in turn the lines of the file
         `values`; `numbered`: each ends with its number.
@@ -78,18 +93,39 @@ class Jobs:
         return {}
 
     def copy(
-        self, bootstrap_servers: str, topic: str, options: Mapping[str, str], columns: list[str], sink: str, sink_options: Mapping[str, str]
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        options: Mapping[str, str],
+        columns: list[str],
+        sink: str,
+        sink_options: Mapping[str, str],
     ) -> dict[str, Any]:
         """Read from `topic` and write to the topic `sink`."""
         frame = self._frame(bootstrap_servers, topic, options).select(*columns)
         self._save(frame, bootstrap_servers, sink, sink_options)
         return {}
 
-    def stream_begins(self, bootstrap_servers: str, topic: str, options: Mapping[str, str], sink: str, checkpoint: str) -> dict[str, Any]:
-        """Start a stream from `topic` to `sink` that takes what is there as soon as the batch before is through."""
-        source = self._session.readStream.format(self._format).option("kafka.bootstrap.servers", bootstrap_servers)
-        frame = source.option("subscribe", topic).option("startingOffsets", "earliest").options(**options).load().select("value")
-        to = frame.writeStream.format(self._format).option("kafka.bootstrap.servers", bootstrap_servers).option("topic", sink)
+    def stream_begins(
+        self, bootstrap_servers: str, topic: str, options: Mapping[str, str], sink: str, checkpoint: str
+    ) -> dict[str, Any]:
+        """Start a stream from `topic` to `sink` that takes what is there as soon as the batch
+        before is through."""
+        source = self._session.readStream.format(self._format).option(
+            "kafka.bootstrap.servers", bootstrap_servers
+        )
+        frame = (
+            source.option("subscribe", topic)
+            .option("startingOffsets", "earliest")
+            .options(**options)
+            .load()
+            .select("value")
+        )
+        to = (
+            frame.writeStream.format(self._format)
+            .option("kafka.bootstrap.servers", bootstrap_servers)
+            .option("topic", sink)
+        )
         self._stream = to.option("checkpointLocation", checkpoint).trigger(processingTime="0 seconds").start()
         return {}
 
@@ -110,7 +146,11 @@ class Jobs:
         return reader.option("subscribe", topic).options(**options).load()
 
     def _save(self, frame: DataFrame, bootstrap_servers: str, topic: str, options: Mapping[str, str]) -> None:
-        writer = frame.write.format(self._format).mode("append").option("kafka.bootstrap.servers", bootstrap_servers)
+        writer = (
+            frame.write.format(self._format)
+            .mode("append")
+            .option("kafka.bootstrap.servers", bootstrap_servers)
+        )
         writer.option("topic", topic).options(**options).save()
 
 

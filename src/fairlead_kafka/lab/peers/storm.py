@@ -1,7 +1,9 @@
-"""Produces numbered records until it is told to stop: `python -m fairlead_kafka.lab.peers.storm JSON`, JSON being an `Errand`.
+"""Produces numbered records until it is told to stop: `python -m fairlead_kafka.lab.peers.storm
+JSON`, JSON being an `Errand`.
 
-Stops when its standard input ends, waits for what is under way, and prints for each record that was acknowledged a line with its number
-and when that was, in ms since 1970. Lines that begin with `failed` say what was given up, and why.
+Stops when its standard input ends, waits for what is under way, and prints for each record that was
+acknowledged a line with its number and when that was, in ms since 1970. Lines that begin with
+`failed` say what was given up, and why.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class Told:
 
     def settled(self, number: int, error: object) -> None:
         """Note that one record was acknowledged, or given up."""
-        self._lines.append(f"{number} {time.time_ns() // 1_000_000}" if error is None else f"failed {number} {error}")
+        self._lines.append(
+            f"{number} {time.time_ns() // 1_000_000}" if error is None else f"failed {number} {error}"
+        )
 
     def print(self) -> None:
         """Print all results."""
@@ -96,7 +100,9 @@ def confluent_kafka(errand: Errand, told: Told) -> None:
 def _produce(producer: Any, topic: str, number: int, told: Told) -> None:
     while True:
         try:
-            producer.produce(topic, b"%d" % number, on_delivery=lambda error, _message: told.settled(number, error))
+            producer.produce(
+                topic, b"%d" % number, on_delivery=lambda error, _message: told.settled(number, error)
+            )
         except BufferError:
             producer.poll(PERIOD_S)  # its queue is full: nobody takes anything for a while
         else:

@@ -1,4 +1,5 @@
-"""The transcript: the same requests to Apache Kafka and to our cluster, their answers compared field by field.
+"""The transcript: the same requests to Apache Kafka and to our cluster, their answers compared
+field by field.
 
 Theory of operation. The transcript is data: a list of `Step`s (`steps`), each an API, some versions
 and the fields of a request, in modules of their own (`*_steps`). `talk` takes them one after

@@ -96,7 +96,12 @@ ACLS: list[Step] = [
         "good ones",
         acl(_LITERAL),
         acl(_PREFIX, pattern=AclPatternType.PREFIXED, operation=AclOperation.WRITE),
-        acl("kafka-cluster", kind=AclResourceType.CLUSTER, operation=AclOperation.ALTER, permission=AclPermission.DENY),
+        acl(
+            "kafka-cluster",
+            kind=AclResourceType.CLUSTER,
+            operation=AclOperation.ALTER,
+            permission=AclPermission.DENY,
+        ),
         acl("*", kind=AclResourceType.GROUP, host="10.0.0.1"),
         versions=(1, 2, 3),
     ),
@@ -111,7 +116,10 @@ ACLS: list[Step] = [
     make("of a pattern that is none", acl("x", pattern=9)),
     make("of any operation", acl("x", operation=AclOperation.ANY)),
     make("of an operation that is none", acl("x", operation=99)),
-    make("of an operation that topics have not", acl(_LITERAL, operation=AclOperation.CLUSTER_ACTION, principal="User:odd")),
+    make(
+        "of an operation that topics have not",
+        acl(_LITERAL, operation=AclOperation.CLUSTER_ACTION, principal="User:odd"),
+    ),
     make("of any permission", acl("x", permission=AclPermission.ANY)),
     make("of a permission that is none", acl("x", permission=9)),
     make("of a principal without a type", acl("x", "nobody")),
@@ -123,7 +131,12 @@ ACLS: list[Step] = [
     make("one good, one bad", acl(_LITERAL, "User:good"), acl("", "User:bad")),
     describe("all of one", (1, 2, 3), rows=4),
     describe("by its name", resource=_LITERAL),
-    describe("by a name that it matches", resource=_LITERAL, pattern=AclPatternType.MATCH, kind=AclResourceType.TOPIC),
+    describe(
+        "by a name that it matches",
+        resource=_LITERAL,
+        pattern=AclPatternType.MATCH,
+        kind=AclResourceType.TOPIC,
+    ),
     describe("those of a literal name", pattern=AclPatternType.LITERAL),
     describe("those of a prefix", pattern=AclPatternType.PREFIXED),
     describe("those that deny", permission=AclPermission.DENY),
@@ -143,9 +156,16 @@ ACLS: list[Step] = [
     delete("of a pattern that is none, beside a good one", filtered(pattern=9), filtered("User:never")),
     delete("of an operation that is none", filtered(operation=99)),
     delete("of a permission that is none", filtered(permission=9)),
-    delete("one, by two filters", filtered(resource=_LITERAL), filtered(resource=_LITERAL, kind=AclResourceType.TOPIC)),
+    delete(
+        "one, by two filters",
+        filtered(resource=_LITERAL),
+        filtered(resource=_LITERAL, kind=AclResourceType.TOPIC),
+    ),
     delete("all that are left", filtered(), versions=(1, 2, 3)),
-    *(delete(f"those of {who}", filtered(who)) for who in ("User:odd", "Group:all", "User:far", "User:nowhere", "User:good", "User:")),
+    *(
+        delete(f"those of {who}", filtered(who))
+        for who in ("User:odd", "Group:all", "User:far", "User:nowhere", "User:good", "User:")
+    ),
     describe("all are gone", rows=0),
 ]
 """Steps for a cluster with an authorizer, by a user who may do everything; a cluster without one
@@ -157,7 +177,9 @@ answers SECURITY_DISABLED.
 _USER = PREFIX + "user"
 
 
-def _alter(name: str, *upserted: tuple[str, int, int], deleted: Iterable[tuple[str, int]] = (), **more: Any) -> Step:
+def _alter(
+    name: str, *upserted: tuple[str, int, int], deleted: Iterable[tuple[str, int]] = (), **more: Any
+) -> Step:
     salt, password = more.get("salt", b"some salt"), more.get("password", b"x" * 32)
     made = [
         AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
@@ -165,7 +187,10 @@ def _alter(name: str, *upserted: tuple[str, int, int], deleted: Iterable[tuple[s
         )
         for who, kind, count in upserted
     ]
-    gone = [AlterUserScramCredentialsRequest.ScramCredentialDeletion(name=who, mechanism=kind) for who, kind in deleted]
+    gone = [
+        AlterUserScramCredentialsRequest.ScramCredentialDeletion(name=who, mechanism=kind)
+        for who, kind in deleted
+    ]
     return ask(name, ApiKey.ALTER_USER_SCRAM_CREDENTIALS, (0,), deletions=gone, upsertions=made)
 
 
@@ -186,7 +211,9 @@ def _told(name: str, *users: str, mechanisms: int | None = None, iterations: int
 
     def holds(answer: Message) -> bool:
         infos = [info for row in answer.results for info in row.credential_infos]
-        return len(infos) == mechanisms and (iterations is None or iterations in {info.iterations for info in infos})
+        return len(infos) == mechanisms and (
+            iterations is None or iterations in {info.iterations for info in infos}
+        )
 
     return replace(step, until=holds)
 

@@ -18,7 +18,9 @@ def frame(data: bytes) -> bytes:
 
 def header(api: int, version: int, client_id: bytes | None = b"transcript", correlation_id: int = 7) -> bytes:
     """A request header of version 1."""
-    return _HEADER.pack(api, version, correlation_id, -1 if client_id is None else len(client_id)) + (client_id or b"")
+    return _HEADER.pack(api, version, correlation_id, -1 if client_id is None else len(client_id)) + (
+        client_id or b""
+    )
 
 
 def whole(api: ApiKey, version: int, **fields: object) -> bytes:
@@ -44,9 +46,16 @@ _SERVED = (
 )
 
 STEPS: list[Step] = [
-    raw("a version that is not known is answered in version 0", ApiKey.API_VERSIONS, frame(header(18, 99) + b"\0")),
+    raw(
+        "a version that is not known is answered in version 0",
+        ApiKey.API_VERSIONS,
+        frame(header(18, 99) + b"\0"),
+    ),
     raw("a version below zero", ApiKey.API_VERSIONS, frame(header(18, -1) + b"\0")),
-    *(raw(f"version {version}, which nobody serves", api, frame(header(api, version) + bytes(60))) for api, version in _SERVED),
+    *(
+        raw(f"version {version}, which nobody serves", api, frame(header(api, version) + bytes(60)))
+        for api, version in _SERVED
+    ),
     raw("an API that is not there", ApiKey.METADATA, frame(header(999, 0))),
     raw("an API below zero", ApiKey.METADATA, frame(header(-5, 0))),
     raw("an API of controllers", ApiKey.VOTE, frame(header(ApiKey.VOTE, 0) + bytes(20))),
@@ -60,7 +69,11 @@ STEPS: list[Step] = [
     raw("no body", ApiKey.METADATA, frame(header(3, 1))),
     raw("a list that claims too much", ApiKey.METADATA, frame(header(3, 1) + struct.pack(">i", 2**30))),
     raw("a list of negative length", ApiKey.METADATA, frame(header(3, 1) + struct.pack(">i", -5))),
-    raw("text that is no UTF-8 cut short", ApiKey.METADATA, frame(header(3, 1) + struct.pack(">ih", 1, 9) + b"\xff")),
+    raw(
+        "text that is no UTF-8 cut short",
+        ApiKey.METADATA,
+        frame(header(3, 1) + struct.pack(">ih", 1, 9) + b"\xff"),
+    ),
     raw("text of negative length", ApiKey.METADATA, frame(header(3, 1) + struct.pack(">ih", 1, -1))),
     raw("a flexible body cut short", ApiKey.METADATA, frame(header(3, 9) + b"\0\2")),
     raw("a Produce of nothing but zeros", ApiKey.PRODUCE, frame(header(0, 9) + b"\0\1")),

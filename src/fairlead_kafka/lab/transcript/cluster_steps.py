@@ -29,11 +29,17 @@ _TOPIC, _BROKER = 2, 4
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
-def topic(name: str, partitions: int = 1, replication_factor: int = 1, assignments: Any = (), **configs: str | None) -> _Creatable:
+def topic(
+    name: str, partitions: int = 1, replication_factor: int = 1, assignments: Any = (), **configs: str | None
+) -> _Creatable:
     """A topic of a CreateTopics request; configs with `_` for `.`."""
-    rows = [CreateTopicsRequest.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+    rows = [
+        CreateTopicsRequest.CreatableTopicConfig(name=key.replace("_", "."), value=value)
+        for key, value in configs.items()
+    ]
     placed = [
-        CreateTopicsRequest.CreatableReplicaAssignment(partition_index=number, broker_ids=list(brokers)) for number, brokers in assignments
+        CreateTopicsRequest.CreatableReplicaAssignment(partition_index=number, broker_ids=list(brokers))
+        for number, brokers in assignments
     ]
     return _Creatable(
         name=name,
@@ -50,7 +56,9 @@ def create(name: str, *topics: Any, versions: Any = (7,), validate_only: bool = 
     def rows(seen: Seen) -> list[_Creatable]:
         return [one(seen) if callable(one) else one for one in topics]
 
-    return ask(name, ApiKey.CREATE_TOPICS, versions, topics=rows, timeout_ms=10_000, validate_only=validate_only)
+    return ask(
+        name, ApiKey.CREATE_TOPICS, versions, topics=rows, timeout_ms=10_000, validate_only=validate_only
+    )
 
 
 def appears(*names: str) -> Step:
@@ -80,7 +88,9 @@ _CREATE = [
     create("validated only", topic(PREFIX + "validated", 5), versions=range(2, 8), validate_only=True),
     create("validated, and it is there", topic(MAIN, 5), validate_only=True),
     create("nothing"),
-    create("twice in one request", topic(PREFIX + "twice"), topic(PREFIX + "twice"), topic(PREFIX + "beside")),
+    create(
+        "twice in one request", topic(PREFIX + "twice"), topic(PREFIX + "twice"), topic(PREFIX + "beside")
+    ),
     create("no partitions", topic(PREFIX + "none", 0), versions=(2, 7)),
     create("negative partitions", topic(PREFIX + "none", -2)),
     create("replication factor 0", topic(PREFIX + "none", 1, 0)),
@@ -111,9 +121,13 @@ _CREATE = [
 ]
 
 
-def _grow(name: str, count: int, assignments: Any = None, topic_name: str = MAIN, versions: Any = (3,), **more: Any) -> Step:
+def _grow(
+    name: str, count: int, assignments: Any = None, topic_name: str = MAIN, versions: Any = (3,), **more: Any
+) -> Step:
     placed = (
-        None if assignments is None else [CreatePartitionsRequest.CreatePartitionsAssignment(broker_ids=list(one)) for one in assignments]
+        None
+        if assignments is None
+        else [CreatePartitionsRequest.CreatePartitionsAssignment(broker_ids=list(one)) for one in assignments]
     )
     rows = [_Grown(name=topic_name, count=count, assignments=placed)]
     return ask(name, ApiKey.CREATE_PARTITIONS, versions, topics=rows, timeout_ms=10_000, **more)
@@ -124,7 +138,14 @@ def _grow_by_version(seen: Seen) -> list[_Grown]:
 
 
 _PARTITIONS = [
-    ask("one more in each version", ApiKey.CREATE_PARTITIONS, range(4), topics=_grow_by_version, timeout_ms=10_000, validate_only=False),
+    ask(
+        "one more in each version",
+        ApiKey.CREATE_PARTITIONS,
+        range(4),
+        topics=_grow_by_version,
+        timeout_ms=10_000,
+        validate_only=False,
+    ),
     _grow("validated only", 9, versions=range(4), validate_only=True),
     _grow("as many as there are", 3, versions=(0, 3)),
     _grow("fewer", 1),
@@ -175,15 +196,26 @@ _METADATA = [
         include_topic_authorized_operations=True,
     ),
     ask("the cluster", ApiKey.DESCRIBE_CLUSTER, range(3)),
-    ask("the cluster with operations", ApiKey.DESCRIBE_CLUSTER, (0,), include_cluster_authorized_operations=True),
+    ask(
+        "the cluster with operations",
+        ApiKey.DESCRIBE_CLUSTER,
+        (0,),
+        include_cluster_authorized_operations=True,
+    ),
     ask("with fenced brokers", ApiKey.DESCRIBE_CLUSTER, (2,), include_fenced_brokers=True),
     ask("its controllers", ApiKey.DESCRIBE_CLUSTER, (1, 2), endpoint_type=2),
     ask("endpoints of no known kind", ApiKey.DESCRIBE_CLUSTER, (1,), endpoint_type=9),
 ]
 
 
-def _describe(name: str, kind: int, resource: str, keys: Any, versions: Any = range(1, 5), **more: Any) -> Step:
-    rows = [DescribeConfigsRequest.DescribeConfigsResource(resource_type=kind, resource_name=resource, configuration_keys=keys)]
+def _describe(
+    name: str, kind: int, resource: str, keys: Any, versions: Any = range(1, 5), **more: Any
+) -> Step:
+    rows = [
+        DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=kind, resource_name=resource, configuration_keys=keys
+        )
+    ]
     return ask(name, ApiKey.DESCRIBE_CONFIGS, versions, resources=rows, **more)
 
 
@@ -199,7 +231,11 @@ def _alter(
         IncrementalAlterConfigsRequest.AlterableConfig(name=key, config_operation=operation, value=value)
         for key, operation, value in changes
     ]
-    rows = [IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=configs)]
+    rows = [
+        IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=kind, resource_name=resource, configs=configs
+        )
+    ]
     return ask(
         name,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
@@ -217,15 +253,28 @@ def _replace(
     validate_only: bool = False,
     **configs: Any,
 ) -> Step:
-    rows = [AlterConfigsRequest.AlterableConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
-    resources = [AlterConfigsRequest.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=rows)]
+    rows = [
+        AlterConfigsRequest.AlterableConfig(name=key.replace("_", "."), value=value)
+        for key, value in configs.items()
+    ]
+    resources = [
+        AlterConfigsRequest.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=rows)
+    ]
     return ask(name, ApiKey.ALTER_CONFIGS, versions, resources=resources, validate_only=validate_only)
 
 
 _CHANGED = PREFIX + "created-2"
 _CONFIGS = [
     _describe("all of a topic", _TOPIC, MAIN, None),
-    _describe("all of a topic with synonyms", _TOPIC, MAIN, None, (4,), include_synonyms=True, include_documentation=True),
+    _describe(
+        "all of a topic with synonyms",
+        _TOPIC,
+        MAIN,
+        None,
+        (4,),
+        include_synonyms=True,
+        include_documentation=True,
+    ),
     _describe("two of a topic", _TOPIC, MAIN, ["retention.ms", "cleanup.policy"]),
     _describe("what is not there", _TOPIC, MAIN, ["no.such.config"], (4,)),
     _describe("none", _TOPIC, MAIN, [], (1, 4)),
@@ -262,7 +311,14 @@ _CONFIGS = [
     _replace("a null value", _CHANGED, retention_ms=None),
     _replace("an unknown key", _CHANGED, no_such="1"),
     _replace("of a topic that is not there", PREFIX + "missing", retention_ms="1"),
-    _describe("what is left", _TOPIC, _CHANGED, ["retention.ms", "max.message.bytes", "cleanup.policy"], (4,), include_synonyms=True),
+    _describe(
+        "what is left",
+        _TOPIC,
+        _CHANGED,
+        ["retention.ms", "max.message.bytes", "cleanup.policy"],
+        (4,),
+        include_synonyms=True,
+    ),
 ]
 
 
@@ -320,14 +376,50 @@ _DELETE_TOPICS = [
 ]
 
 _VERSIONS = [
-    ask("what is served", ApiKey.API_VERSIONS, range(5), client_software_name="transcript", client_software_version="1"),
-    ask("a client without a name", ApiKey.API_VERSIONS, (3, 4), client_software_name="", client_software_version="1"),
-    ask("a client with a strange name", ApiKey.API_VERSIONS, (3,), client_software_name="-a b", client_software_version="1"),
-    ask("a client with a strange version", ApiKey.API_VERSIONS, (4,), client_software_name="a", client_software_version="ö"),
+    ask(
+        "what is served",
+        ApiKey.API_VERSIONS,
+        range(5),
+        client_software_name="transcript",
+        client_software_version="1",
+    ),
+    ask(
+        "a client without a name",
+        ApiKey.API_VERSIONS,
+        (3, 4),
+        client_software_name="",
+        client_software_version="1",
+    ),
+    ask(
+        "a client with a strange name",
+        ApiKey.API_VERSIONS,
+        (3,),
+        client_software_name="-a b",
+        client_software_version="1",
+    ),
+    ask(
+        "a client with a strange version",
+        ApiKey.API_VERSIONS,
+        (4,),
+        client_software_name="a",
+        client_software_version="ö",
+    ),
 ]
 
-_ANY_ACL: dict[str, Any] = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
-_ACL: dict[str, Any] = {"resource_type": 2, "resource_name": MAIN, "principal": "User:a", "host": "*", "operation": 3, "permission_type": 3}
+_ANY_ACL: dict[str, Any] = {
+    "resource_type_filter": 1,
+    "pattern_type_filter": 1,
+    "operation": 1,
+    "permission_type": 1,
+}
+_ACL: dict[str, Any] = {
+    "resource_type": 2,
+    "resource_name": MAIN,
+    "principal": "User:a",
+    "host": "*",
+    "operation": 3,
+    "permission_type": 3,
+}
 _RIGHTS = [
     ask("without an authorizer", ApiKey.DESCRIBE_ACLS, range(1, 4), **_ANY_ACL),
     ask(

@@ -1,4 +1,5 @@
-"""Two systems' answers, field by field: what must differ is made alike first, and what still differs is looked up in the data file."""
+"""Two systems' answers, field by field: what must differ is made alike first, and what still
+differs is looked up in the data file."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class Symbols:
 
     def numbered(self, kind: str, value: Any) -> str:
         """A name made of `kind` and a number, the same for the same value."""
-        return f"{kind} {self._numbers.setdefault((kind, value), 1 + sum(1 for other, _ in self._numbers if other == kind))}"
+        next_number = 1 + sum(1 for other, _ in self._numbers if other == kind)
+        return f"{kind} {self._numbers.setdefault((kind, value), next_number)}"
 
     def topic(self, topic_id: UUID) -> str:
         """A topic id by the topic's name."""
@@ -107,7 +109,9 @@ def _plain(value: Any, name: str, symbols: Symbols) -> Any:
         return _batches(value, symbols)
     if name in ("isr_nodes", "mechanisms"):
         return sorted(value)  # a set, in no order
-    if name in ("acls", "matching_acls") or (name == "resources" and any("acls" in vars(one) for one in value)):
+    if name in ("acls", "matching_acls") or (
+        name == "resources" and any("acls" in vars(one) for one in value)
+    ):
         rows = [_plain(inner, "", symbols) for inner in value]
         return dict(enumerate(sorted(rows, key=repr)))  # a set, of which no field tells one from the others
     if isinstance(value, (list, tuple)):
@@ -130,7 +134,12 @@ def _batches(records: Any, symbols: Symbols) -> Any:
     data = b"".join(records) if isinstance(records, list) else bytes(records)
     batches = []
     for header in scan(data):
-        row = {**header._asdict(), "producer_id": symbols.numbered("producer", header.producer_id) if header.producer_id >= 0 else -1}
+        row = {
+            **header._asdict(),
+            "producer_id": symbols.numbered("producer", header.producer_id)
+            if header.producer_id >= 0
+            else -1,
+        }
         for field in ("position", "crc", "base_timestamp_ms", "max_timestamp_ms"):
             del row[field]
         records = data[header.position + HEADER_SIZE_BYTES : header.stop]
@@ -155,7 +164,14 @@ def _mine(value: Any) -> Any:
 
 def _named_by_us(row: Message) -> bool:
     fields = vars(row)
-    name = next((fields[field] for field in ("name", "group_id", "transactional_id", "resource_name") if field in fields), PREFIX)
+    name = next(
+        (
+            fields[field]
+            for field in ("name", "group_id", "transactional_id", "resource_name")
+            if field in fields
+        ),
+        PREFIX,
+    )
     return str(name).startswith(PREFIX)
 
 
@@ -167,7 +183,9 @@ def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, A
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in {**ours, **theirs}:
             step = f"[{name}]" if isinstance(name, int) else f".{name}"
-            yield from differences(ours.get(name, ABSENT), theirs.get(name, ABSENT), f"{path}{step}".lstrip("."))
+            yield from differences(
+                ours.get(name, ABSENT), theirs.get(name, ABSENT), f"{path}{step}".lstrip(".")
+            )
     elif isinstance(ours, list) and isinstance(theirs, list):
         mine, others = _by_identity(ours), _by_identity(theirs)
         for name in {**mine, **others}:
@@ -179,7 +197,10 @@ def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, A
 def _by_identity(elements: list[Any]) -> dict[Any, Any]:
     if not all(isinstance(one, dict) for one in elements):
         return dict(enumerate(elements))
-    names = [next((str(one[field]) for field in _IDENTITIES if one.get(field) not in (None, "", "no id")), "") for one in elements]
+    names = [
+        next((str(one[field]) for field in _IDENTITIES if one.get(field) not in (None, "", "no id")), "")
+        for one in elements
+    ]
     count: Counter[str] = Counter()
     keyed = {}
     for name, one in zip(names, elements, strict=True):
@@ -193,7 +214,8 @@ class Explanation:
     """One entry of the data file: differences at paths like `where` in answers of `api` (in steps
     like `step`), with the reason.
 
-    `among` names a table of refusals (`_TABLES`): the last name in brackets of the path must be in it, where the reason is told.
+    `among` names a table of refusals (`_TABLES`): the last name in brackets of the path must be in
+    it, where the reason is told.
     """
 
     api: str

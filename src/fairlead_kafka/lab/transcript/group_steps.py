@@ -1,4 +1,5 @@
-"""Groups of the classic protocol: members that join, share, fall silent and leave; offsets that are committed, read and deleted."""
+"""Groups of the classic protocol: members that join, share, fall silent and leave; offsets that are
+committed, read and deleted."""
 
 from __future__ import annotations
 
@@ -7,7 +8,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
-from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, NO_ID, PREFIX, UNKNOWN_ID, WARMING_UP, Seen, Step, answer, ask, send
+from fairlead_kafka.lab.transcript.steps import (
+    JUST_CHANGED,
+    NO_ID,
+    PREFIX,
+    UNKNOWN_ID,
+    WARMING_UP,
+    Seen,
+    Step,
+    answer,
+    ask,
+    send,
+)
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import (
     JoinGroupRequest,
@@ -47,7 +59,9 @@ def generation_of(kept: str) -> Callable[[Seen], int]:
     return lambda seen: int(seen[kept].generation_id)
 
 
-def _join_fields(group: Any, member: Any, protocols: Any = (("range", b"meta"),), **more: Any) -> dict[str, Any]:
+def _join_fields(
+    group: Any, member: Any, protocols: Any = (("range", b"meta"),), **more: Any
+) -> dict[str, Any]:
     return {
         "group_id": group,
         "session_timeout_ms": more.get("session_timeout_ms", 30_000),
@@ -55,15 +69,33 @@ def _join_fields(group: Any, member: Any, protocols: Any = (("range", b"meta"),)
         "member_id": member,
         "group_instance_id": more.get("instance"),
         "protocol_type": more.get("protocol_type", "consumer"),
-        "protocols": [JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in protocols],
+        "protocols": [
+            JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata)
+            for name, metadata in protocols
+        ],
         "reason": None,
     }
 
 
-def join(name: str, group: Any, member: Any = "", versions: Iterable[int] = (9,), keep: str | None = None, **more: Any) -> Step:
+def join(
+    name: str,
+    group: Any,
+    member: Any = "",
+    versions: Iterable[int] = (9,),
+    keep: str | None = None,
+    **more: Any,
+) -> Step:
     """A JoinGroup step."""
     on, again_on = more.pop("on", "a"), more.pop("again_on", ())
-    return ask(name, ApiKey.JOIN_GROUP, versions, on=on, keep=keep, again_on=again_on, **_join_fields(group, member, **more))
+    return ask(
+        name,
+        ApiKey.JOIN_GROUP,
+        versions,
+        on=on,
+        keep=keep,
+        again_on=again_on,
+        **_join_fields(group, member, **more),
+    )
 
 
 def sync(
@@ -76,11 +108,20 @@ def sync(
     generation: Any = None,
     **more: Any,
 ) -> Step:
-    """A SyncGroup step of the member that JoinGroup answer `kept` made; `shares`: (kept or member id, assignment)."""
-    return ask(name, ApiKey.SYNC_GROUP, versions, on=more.pop("on", "a"), **_sync_fields(group, kept, shares, member, generation, **more))
+    """A SyncGroup step of the member that JoinGroup answer `kept` made; `shares`: (kept or member
+    id, assignment)."""
+    return ask(
+        name,
+        ApiKey.SYNC_GROUP,
+        versions,
+        on=more.pop("on", "a"),
+        **_sync_fields(group, kept, shares, member, generation, **more),
+    )
 
 
-def _sync_fields(group: Any, kept: str, shares: Any, member: Any = None, generation: Any = None, **more: Any) -> dict[str, Any]:
+def _sync_fields(
+    group: Any, kept: str, shares: Any, member: Any = None, generation: Any = None, **more: Any
+) -> dict[str, Any]:
     def assignments(seen: Seen) -> list[_Share]:
         return [_Share(member_id=seen[one].member_id, assignment=share) for one, share in shares]
 
@@ -96,7 +137,13 @@ def _sync_fields(group: Any, kept: str, shares: Any, member: Any = None, generat
 
 
 def heartbeat(
-    name: str, group: Any, kept: str, versions: Iterable[int] = (4,), member: Any = None, generation: Any = None, **more: Any
+    name: str,
+    group: Any,
+    kept: str,
+    versions: Iterable[int] = (4,),
+    member: Any = None,
+    generation: Any = None,
+    **more: Any,
 ) -> Step:
     """A Heartbeat step."""
     return ask(
@@ -112,7 +159,9 @@ def heartbeat(
     )
 
 
-def leave(name: str, group: Any, member: Any, versions: Iterable[int] = (5,), instance: str | None = None) -> Step:
+def leave(
+    name: str, group: Any, member: Any, versions: Iterable[int] = (5,), instance: str | None = None
+) -> Step:
     """A LeaveGroup step."""
 
     def members(seen: Seen) -> list[_MemberIdentity]:
@@ -123,12 +172,22 @@ def leave(name: str, group: Any, member: Any, versions: Iterable[int] = (5,), in
 
 def find(name: str, *keys: str, kind: int = 0, versions: Iterable[int] = range(7)) -> Step:
     """A FindCoordinator step."""
-    return ask(name, ApiKey.FIND_COORDINATOR, versions, key=keys[0], key_type=kind, coordinator_keys=list(keys), again_on=WARMING_UP)
+    return ask(
+        name,
+        ApiKey.FIND_COORDINATOR,
+        versions,
+        key=keys[0],
+        key_type=kind,
+        coordinator_keys=list(keys),
+        again_on=WARMING_UP,
+    )
 
 
 def describe(name: str, *groups: str, versions: Iterable[int] = range(7)) -> Step:
     """A DescribeGroups step."""
-    return ask(name, ApiKey.DESCRIBE_GROUPS, versions, groups=list(groups), include_authorized_operations=False)
+    return ask(
+        name, ApiKey.DESCRIBE_GROUPS, versions, groups=list(groups), include_authorized_operations=False
+    )
 
 
 _FOUND = [
@@ -150,7 +209,15 @@ def _flow(version: int) -> list[Step]:
     member: Any = ""
     if version >= _ASKS_FOR_ID:
         first, member = (
-            [join("a newcomer is given an id", group, versions=(version,), keep=f"{kept}-id", again_on=WARMING_UP)],
+            [
+                join(
+                    "a newcomer is given an id",
+                    group,
+                    versions=(version,),
+                    keep=f"{kept}-id",
+                    again_on=WARMING_UP,
+                )
+            ],
             member_of(f"{kept}-id"),
         )
     return [
@@ -174,14 +241,32 @@ _LIVES = [step for version in range(10) for step in _flow(version)]
 _PAIR = PREFIX + "pair"
 _TWO = [
     join("first: an id", _PAIR, keep="first", again_on=WARMING_UP),
-    join("first alone", _PAIR, member_of("first"), keep="first", protocols=(("range", b"r1"), ("sticky", b"s1"))),
+    join(
+        "first alone",
+        _PAIR,
+        member_of("first"),
+        keep="first",
+        protocols=(("range", b"r1"), ("sticky", b"s1")),
+    ),
     sync("first has all", _PAIR, "first", shares=[("first", b"all")]),
     describe("one member", _PAIR),
     join("second: an id", _PAIR, keep="second", on="b"),
-    send("second joins", ApiKey.JOIN_GROUP, 9, on="b", **_join_fields(_PAIR, member_of("second"), (("range", b"r2"), ("sticky", b"s2")))),
+    send(
+        "second joins",
+        ApiKey.JOIN_GROUP,
+        9,
+        on="b",
+        **_join_fields(_PAIR, member_of("second"), (("range", b"r2"), ("sticky", b"s2"))),
+    ),
     heartbeat("first is told", _PAIR, "first", again_on=(0,)),
     describe("while they join", _PAIR, versions=(5,)),
-    join("first joins too", _PAIR, member_of("first"), keep="first", protocols=(("range", b"r1"), ("sticky", b"s1"))),
+    join(
+        "first joins too",
+        _PAIR,
+        member_of("first"),
+        keep="first",
+        protocols=(("range", b"r1"), ("sticky", b"s1")),
+    ),
     answer("second is in", ApiKey.JOIN_GROUP, 9, on="b", keep="second"),
     describe("while they wait for shares", _PAIR, versions=(5,)),
     send("second waits for its share", ApiKey.SYNC_GROUP, 5, on="b", **_sync_fields(_PAIR, "second", ())),
@@ -190,7 +275,14 @@ _TWO = [
     describe("two members", _PAIR, versions=(0, 3, 4, 5, 6)),
     ask("all groups", ApiKey.LIST_GROUPS, range(6), mine=True),
     ask("stable groups", ApiKey.LIST_GROUPS, (4, 5), states_filter=["Stable"], mine=True),
-    ask("stable groups, in capitals", ApiKey.LIST_GROUPS, (5,), states_filter=["STABLE"], types_filter=["Classic"], mine=True),
+    ask(
+        "stable groups, in capitals",
+        ApiKey.LIST_GROUPS,
+        (5,),
+        states_filter=["STABLE"],
+        types_filter=["Classic"],
+        mine=True,
+    ),
     ask("groups in no known state", ApiKey.LIST_GROUPS, (4,), states_filter=["Tired"], mine=True),
     ask("groups of no known type", ApiKey.LIST_GROUPS, (5,), types_filter=["tired"], mine=True),
     ask("consumer groups of the new kind", ApiKey.LIST_GROUPS, (5,), types_filter=["consumer"], mine=True),
@@ -218,8 +310,22 @@ _BAD = [
     join("no protocol type", PREFIX + "bad", protocol_type="", versions=(3, 9)),
     join("a member of a group that is not there", PREFIX + "bad", "nobody", versions=(3, 9)),
     ask("heartbeat of no group", ApiKey.HEARTBEAT, (0, 4), group_id="", generation_id=1, member_id="x"),
-    ask("heartbeat of a group that is not there", ApiKey.HEARTBEAT, (0, 4), group_id=PREFIX + "bad", generation_id=1, member_id="x"),
-    ask("sync of a group that is not there", ApiKey.SYNC_GROUP, (0, 5), group_id=PREFIX + "bad", generation_id=1, member_id="x"),
+    ask(
+        "heartbeat of a group that is not there",
+        ApiKey.HEARTBEAT,
+        (0, 4),
+        group_id=PREFIX + "bad",
+        generation_id=1,
+        member_id="x",
+    ),
+    ask(
+        "sync of a group that is not there",
+        ApiKey.SYNC_GROUP,
+        (0, 5),
+        group_id=PREFIX + "bad",
+        generation_id=1,
+        member_id="x",
+    ),
     ask("sync of no group", ApiKey.SYNC_GROUP, (0, 5), group_id="", generation_id=1, member_id="x"),
     leave("a group that is not there", PREFIX + "bad", "x", (0, 3, 5)),
     leave("no group", "", "x", (0, 3, 5)),
@@ -251,7 +357,13 @@ _STATICS = [
 
 
 def commit(
-    name: str, group: str, versions: Iterable[int] = (9,), to: str = TOPIC, partition: int = 0, offset: int = 7, **more: Any
+    name: str,
+    group: str,
+    versions: Iterable[int] = (9,),
+    to: str = TOPIC,
+    partition: int = 0,
+    offset: int = 7,
+    **more: Any,
 ) -> Step:
     """An OffsetCommit step of one partition."""
 
@@ -278,22 +390,41 @@ def commit(
     )
 
 
-def committed(name: str, group: str, versions: Iterable[int] = (9,), topics: Any = ((TOPIC, (0, 1)),), **more: Any) -> Step:
+def committed(
+    name: str, group: str, versions: Iterable[int] = (9,), topics: Any = ((TOPIC, (0, 1)),), **more: Any
+) -> Step:
     """An OffsetFetch step; `topics` None: all of them."""
 
-    made, made_with_id = OffsetFetchRequest.OffsetFetchRequestTopic, OffsetFetchRequest.OffsetFetchRequestTopics
+    made, made_with_id = (
+        OffsetFetchRequest.OffsetFetchRequestTopic,
+        OffsetFetchRequest.OffsetFetchRequestTopics,
+    )
     named = [(one, list(numbers)) for one, numbers in topics or ()]
     rows = None if topics is None else [made(name=one, partition_indexes=numbers) for one, numbers in named]
 
     def groups(seen: Seen) -> list[_FetchGroup]:
         with_ids = [
-            made_with_id(name=one, topic_id=more.get("topic_id", seen.id(one)), partition_indexes=numbers) for one, numbers in named
+            made_with_id(name=one, topic_id=more.get("topic_id", seen.id(one)), partition_indexes=numbers)
+            for one, numbers in named
         ]
-        member, epoch, wanted = more.get("member"), more.get("epoch", -1), None if topics is None else with_ids
+        member, epoch, wanted = (
+            more.get("member"),
+            more.get("epoch", -1),
+            None if topics is None else with_ids,
+        )
         return [_FetchGroup(group_id=group, member_id=member, member_epoch=epoch, topics=wanted)]
 
     stable, again_on = more.get("require_stable", False), {*WARMING_UP, *more.get("again_on", ())}
-    return ask(name, ApiKey.OFFSET_FETCH, versions, group_id=group, topics=rows, groups=groups, require_stable=stable, again_on=again_on)
+    return ask(
+        name,
+        ApiKey.OFFSET_FETCH,
+        versions,
+        group_id=group,
+        topics=rows,
+        groups=groups,
+        require_stable=stable,
+        again_on=again_on,
+    )
 
 
 _OFFSETS = [
@@ -304,7 +435,9 @@ _OFFSETS = [
     committed("none", SIMPLE, (1, 7, 8, 9), topics=()),
     committed("of a partition that is not there", SIMPLE, (1, 9), topics=((TOPIC, (9,)),)),
     committed("of a topic that is not there", SIMPLE, (1, 8, 9), topics=((PREFIX + "missing", (0,)),)),
-    committed("of an id that is not there", SIMPLE, (10,), topics=((PREFIX + "missing", (0,)),), topic_id=UNKNOWN_ID),
+    committed(
+        "of an id that is not there", SIMPLE, (10,), topics=((PREFIX + "missing", (0,)),), topic_id=UNKNOWN_ID
+    ),
     committed("of a group that is not there", ABSENT, (1, 5, 8, 9, 10)),
     committed("all of a group that is not there", ABSENT, (5, 8), topics=None),
     committed("of no group", "", (1, 8)),
@@ -320,7 +453,15 @@ _OFFSETS = [
     commit("of no group", "", (2, 9)),
     commit("of a group that is not there, as a member", ABSENT, (2, 9), member="nobody", generation=3),
     commit("into a group with members, by hand", _PAIR, (2, 9)),
-    ask("nothing", ApiKey.OFFSET_COMMIT, (2, 9), group_id=SIMPLE, generation_id_or_member_epoch=-1, retention_time_ms=-1, topics=[]),
+    ask(
+        "nothing",
+        ApiKey.OFFSET_COMMIT,
+        (2, 9),
+        group_id=SIMPLE,
+        generation_id_or_member_epoch=-1,
+        retention_time_ms=-1,
+        topics=[],
+    ),
     ask(
         "a retention of its own",
         ApiKey.OFFSET_COMMIT,

@@ -1,6 +1,7 @@
 """Users of the secured transcript, each with things of its own and with one set of rights on them.
 
-Every user has topics, groups and transactional ids that are named after it, so that what one of them does is never seen by the next.
+Every user has topics, groups and transactional ids that are named after it, so that what one of
+them does is never seen by the next.
 """
 
 from __future__ import annotations
@@ -81,7 +82,9 @@ class Holder:
             names = (self.prefix,) if right.prefixed else tuple(map(self.own, OWN_THINGS[right.kind]))
         pattern = AclPatternType.PREFIXED if right.prefixed else AclPatternType.LITERAL
         for name in names:
-            yield AclBinding(right.kind, name, pattern, f"User:{self.user}", right.host, right.operation, right.permission)
+            yield AclBinding(
+                right.kind, name, pattern, f"User:{self.user}", right.host, right.operation, right.permission
+            )
 
 
 OWN_THINGS: dict[AclResourceType, tuple[str, ...]] = {
@@ -127,10 +130,18 @@ PAIRS: tuple[Holder, ...] = (
 )
 """Users for requests that need several rights."""
 SPECIALS: tuple[Holder, ...] = (
-    Holder("blindfolded", rights(*_ALL) + _denied("topic DESCRIBE", "group DESCRIBE", "tx DESCRIBE", "cluster DESCRIBE")),
+    Holder(
+        "blindfolded",
+        rights(*_ALL) + _denied("topic DESCRIBE", "group DESCRIBE", "tx DESCRIBE", "cluster DESCRIBE"),
+    ),
     Holder("reads-blindly", rights("topic READ") + _denied("topic DESCRIBE")),
-    Holder("denied-by-prefix", rights("topic READ", "topic WRITE") + _denied("topic READ", "topic WRITE", prefixed=True)),
-    Holder("allowed-by-prefix-but", rights("topic READ", "topic WRITE", prefixed=True) + _denied("topic WRITE")),
+    Holder(
+        "denied-by-prefix",
+        rights("topic READ", "topic WRITE") + _denied("topic READ", "topic WRITE", prefixed=True),
+    ),
+    Holder(
+        "allowed-by-prefix-but", rights("topic READ", "topic WRITE", prefixed=True) + _denied("topic WRITE")
+    ),
     Holder("from-elsewhere", rights(*_ALL, host="10.1.2.3")),
     Holder("from-here", rights("topic READ", "group READ", host="127.0.0.1")),
     Holder("not-from-here", rights(*_ALL) + _denied(*_ALL, host="127.0.0.1")),
@@ -149,7 +160,13 @@ def _variants(holder: Holder) -> Iterable[Holder]:
 
 HOLDERS: dict[str, Holder] = {
     one.user: one
-    for one in (Holder(NOBODY), *SINGLES, *PAIRS, *SPECIALS, *(variant for holder in (*SINGLES, *PAIRS) for variant in _variants(holder)))
+    for one in (
+        Holder(NOBODY),
+        *SINGLES,
+        *PAIRS,
+        *SPECIALS,
+        *(variant for holder in (*SINGLES, *PAIRS) for variant in _variants(holder)),
+    )
 }
 """All users, by name."""
 USERS = {ADMIN: PASSWORD, **dict.fromkeys(HOLDERS, PASSWORD)}

@@ -15,7 +15,9 @@ from fairlead_kafka.wire.messages import MetadataRequest
 _GOOD = plain_token(NOBODY, PASSWORD)
 
 
-def _shake(on: str, mechanism: str = "PLAIN", versions: Iterable[int] = (1,), name: str = "a mechanism named") -> Step:
+def _shake(
+    on: str, mechanism: str = "PLAIN", versions: Iterable[int] = (1,), name: str = "a mechanism named"
+) -> Step:
     return ask(f"{name}, {mechanism or 'none'}", ApiKey.SASL_HANDSHAKE, versions, on=on, mechanism=mechanism)
 
 
@@ -24,7 +26,14 @@ def _token(on: str, name: str, token: bytes, versions: Iterable[int] = (2,)) -> 
 
 
 def _versions(on: str, name: str, versions: Iterable[int] = (3,)) -> Step:
-    return ask(name, ApiKey.API_VERSIONS, versions, on=on, client_software_name="transcript", client_software_version="1")
+    return ask(
+        name,
+        ApiKey.API_VERSIONS,
+        versions,
+        on=on,
+        client_software_name="transcript",
+        client_software_version="1",
+    )
 
 
 def _asks(on: str, name: str) -> Step:
@@ -74,7 +83,10 @@ STEPS: list[Step] = [
     *(
         step
         for name, (mechanism, token) in _REFUSED_TOKENS.items()
-        for step in (_shake(f"refused: {name}", mechanism, name=f"for {name}"), _token(f"refused: {name}", name, token))
+        for step in (
+            _shake(f"refused: {name}", mechanism, name=f"for {name}"),
+            _token(f"refused: {name}", name, token),
+        )
     ),
     _shake("after", name="for a wrong password that is not the end"),
     _token("after", "wrong, and then", plain_token(NOBODY, "wrong")),
@@ -82,7 +94,10 @@ STEPS: list[Step] = [
     *(
         step
         for version in range(3)
-        for step in (_shake(f"good {version}"), _token(f"good {version}", f"a good one in version {version}", _GOOD, (version,)))
+        for step in (
+            _shake(f"good {version}"),
+            _token(f"good {version}", f"a good one in version {version}", _GOOD, (version,)),
+        )
     ),
     _asks("good 2", "after the log-in"),
     _token("good 2", "once more", _GOOD, (0, 1, 2)),

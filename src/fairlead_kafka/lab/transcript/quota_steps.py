@@ -13,9 +13,14 @@ _EXACT, _DEFAULT = 0, 1
 _WHO = PREFIX + "quotas"
 
 
-def told(name: str, *components: tuple[str, int, str | None], versions: Iterable[int] = (0, 1), strict: bool = True) -> Step:
+def told(
+    name: str, *components: tuple[str, int, str | None], versions: Iterable[int] = (0, 1), strict: bool = True
+) -> Step:
     """A DescribeClientQuotas step."""
-    rows = [DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=how, match=match) for kind, how, match in components]
+    rows = [
+        DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=how, match=match)
+        for kind, how, match in components
+    ]
     return ask(name, ApiKey.DESCRIBE_CLIENT_QUOTAS, versions, components=rows, strict=strict)
 
 
@@ -28,7 +33,10 @@ def altered(
 ) -> Step:
     """An AlterClientQuotas step of one entity; None removes a quota."""
     parts = [AlterClientQuotasRequest.EntityData(entity_type=kind, entity_name=who) for kind, who in entity]
-    changes = [AlterClientQuotasRequest.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in ops]
+    changes = [
+        AlterClientQuotasRequest.OpData(key=key, value=value or 0.0, remove=value is None)
+        for key, value in ops
+    ]
     fields = {
         "entries": [AlterClientQuotasRequest.EntryData(entity=parts, ops=changes)],
         "validate_only": more.get("validate_only", False),

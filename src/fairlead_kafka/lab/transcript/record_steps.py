@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
-from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, PREFIX, UNKNOWN_ID, WARMING_UP, Seen, Step, ask, batch, silent
+from fairlead_kafka.lab.transcript.steps import (
+    JUST_CHANGED,
+    PREFIX,
+    UNKNOWN_ID,
+    WARMING_UP,
+    Seen,
+    Step,
+    ask,
+    batch,
+    silent,
+)
 from fairlead_kafka.records import crc32c
 from fairlead_kafka.records.layout import (
     ATTRIBUTES,
@@ -51,7 +61,13 @@ Made = Callable[[Seen], bytes]
 
 
 def produce(
-    name: str, records: Any, versions: Iterable[int] = (9,), to: str = MAIN, partition: int = 0, acks: int = -1, **more: Any
+    name: str,
+    records: Any,
+    versions: Iterable[int] = (9,),
+    to: str = MAIN,
+    partition: int = 0,
+    acks: int = -1,
+    **more: Any,
 ) -> Step:
     """A Produce step of one batch; `records` is a function of `Seen`, or bytes."""
     transactional_id = more.pop("transactional_id", None)
@@ -72,7 +88,8 @@ def produce(
 
 
 def changed(made: Made, *changes: tuple[int, struct.Struct, int], stamp: bool = True) -> Made:
-    """A batch with other numbers in its header: (position, format, value); with its checksum put right."""
+    """A batch with other numbers in its header: (position, format, value); with its checksum put
+    right."""
 
     def make(seen: Seen) -> bytes:
         data = bytearray(made(seen))
@@ -116,7 +133,10 @@ _PRODUCED = [
     produce("by none", _ONE, (3, 9), acks=0),
     produce("seen after those by none", batch(b"after"), (9,)),
     produce("by two", _ONE, (3, 9), acks=2),
-    *(produce(codec, batch(b"x" * 100, b"x" * 100, codec=codec), (9,), partition=1) for codec in ("gzip", "snappy", "lz4", "zstd")),
+    *(
+        produce(codec, batch(b"x" * 100, b"x" * 100, codec=codec), (9,), partition=1)
+        for codec in ("gzip", "snappy", "lz4", "zstd")
+    ),
     produce("zstd before it was", batch(b"x" * 100, codec="zstd"), (6, 7), partition=1),
     produce("nulls", batch(None, None), (9,), partition=1),
     produce("to a topic that is not there", _ONE, (3, 7, 9, 12), to=PREFIX + "missing"),
@@ -146,7 +166,12 @@ _PRODUCED = [
     produce("a record without key to a compacted topic", batch(b"v"), (3, 7, 8, 9), to=COMPACT),
     produce("one with a key", batch(b"v", key=b"k"), (9,), to=COMPACT),
     produce("too large", batch(b"x" * 300), (3, 9), to=SMALL),
-    produce("too large, and its checksum wrong", changed(batch(b"x" * 300), (CRC, _INT32, 1), stamp=False), (9,), to=SMALL),
+    produce(
+        "too large, and its checksum wrong",
+        changed(batch(b"x" * 300), (CRC, _INT32, 1), stamp=False),
+        (9,),
+        to=SMALL,
+    ),
     produce("small enough when zipped", batch(b"x" * 300, codec="gzip"), (9,), to=SMALL),
     produce("to where gzip is wanted", batch(b"x" * 300), (9,), to=ZIPPED),
     ask("nothing at all", ApiKey.PRODUCE, (3, 9), acks=-1, timeout_ms=1000, topic_data=[]),
@@ -164,7 +189,9 @@ _PRODUCED = [
                     _PartitionProduceData(index=9, records=_ONE(seen)),
                 ],
             ),
-            _TopicProduceData(name=PREFIX + "missing", partition_data=[_PartitionProduceData(index=0, records=_ONE(seen))]),
+            _TopicProduceData(
+                name=PREFIX + "missing", partition_data=[_PartitionProduceData(index=0, records=_ONE(seen))]
+            ),
         ],
     ),
 ]
@@ -175,7 +202,10 @@ def _numbered(producer: str, sequence: int, *values: bytes, epoch: int | None = 
 
     def make(seen: Seen) -> bytes:
         told = seen[producer]
-        options = {"producer_id": told.producer_id, "producer_epoch": told.producer_epoch if epoch is None else epoch}
+        options = {
+            "producer_id": told.producer_id,
+            "producer_epoch": told.producer_epoch if epoch is None else epoch,
+        }
         return batch(*values, base_sequence=sequence, **options)(seen)
 
     return make
@@ -185,11 +215,21 @@ IDEMPOTENT = PREFIX + "idempotent"
 _IDEMPOTENT = [
     create("a topic for producers", topic(IDEMPOTENT, 2, retention_ms="-1")),
     appears(IDEMPOTENT),
-    ask("a producer id", ApiKey.INIT_PRODUCER_ID, range(6), transaction_timeout_ms=60_000, keep="producer", again_on=WARMING_UP),
+    ask(
+        "a producer id",
+        ApiKey.INIT_PRODUCER_ID,
+        range(6),
+        transaction_timeout_ms=60_000,
+        keep="producer",
+        again_on=WARMING_UP,
+    ),
     produce("sequence 0", _numbered("producer", 0, b"a", b"b"), to=IDEMPOTENT, again_on=JUST_CHANGED),
     produce("again: a duplicate", _numbered("producer", 0, b"a", b"b"), to=IDEMPOTENT),
     produce("the next", _numbered("producer", 2, b"c"), to=IDEMPOTENT),
-    *(produce(f"and {sequence}", _numbered("producer", sequence, b"x"), to=IDEMPOTENT) for sequence in range(3, 9)),
+    *(
+        produce(f"and {sequence}", _numbered("producer", sequence, b"x"), to=IDEMPOTENT)
+        for sequence in range(3, 9)
+    ),
     produce("a duplicate of the fifth last", _numbered("producer", 4, b"x"), to=IDEMPOTENT),
     produce("a duplicate that is forgotten", _numbered("producer", 0, b"a", b"b"), to=IDEMPOTENT),
     produce("a gap", _numbered("producer", 12, b"x"), (3, 9), to=IDEMPOTENT),
@@ -215,7 +255,9 @@ _IDEMPOTENT = [
 ]
 
 
-def fetch(name: str, offset: int, versions: Iterable[int] = (12,), to: str = MAIN, partition: int = 0, **limits: Any) -> Step:
+def fetch(
+    name: str, offset: int, versions: Iterable[int] = (12,), to: str = MAIN, partition: int = 0, **limits: Any
+) -> Step:
     """A sessionless Fetch of one partition that does not wait."""
 
     def rows(seen: Seen) -> list[_FetchTopic]:
@@ -268,21 +310,53 @@ _FETCHED = [
     fetch("an epoch to come", 0, (9, 12, 17), epoch=5),
     fetch("the last epoch right", 2, (12, 17), last_fetched_epoch=0, partition_max_bytes=1),
     fetch("a last epoch to come", 2, (12, 17), last_fetched_epoch=4),
-    ask("nothing", ApiKey.FETCH, (4, 12, 17), replica_id=-1, max_wait_ms=0, min_bytes=1, session_epoch=-1, topics=[], rack_id=""),
-    ask("nothing, with patience", ApiKey.FETCH, (12,), replica_id=-1, max_wait_ms=50, min_bytes=1, session_epoch=-1, topics=[], rack_id=""),
+    ask(
+        "nothing",
+        ApiKey.FETCH,
+        (4, 12, 17),
+        replica_id=-1,
+        max_wait_ms=0,
+        min_bytes=1,
+        session_epoch=-1,
+        topics=[],
+        rack_id="",
+    ),
+    ask(
+        "nothing, with patience",
+        ApiKey.FETCH,
+        (12,),
+        replica_id=-1,
+        max_wait_ms=50,
+        min_bytes=1,
+        session_epoch=-1,
+        topics=[],
+        rack_id="",
+    ),
 ]
 
 
-def list_offsets(name: str, timestamp: Any, versions: Iterable[int] = (8,), to: str = MAIN, partition: int = 0, **more: Any) -> Step:
+def list_offsets(
+    name: str, timestamp: Any, versions: Iterable[int] = (8,), to: str = MAIN, partition: int = 0, **more: Any
+) -> Step:
     """A ListOffsets step of one partition."""
 
     def rows(seen: Seen) -> list[_ListOffsetsTopic]:
         at = timestamp(seen) if callable(timestamp) else timestamp
-        row = _ListOffsetsPartition(partition_index=partition, current_leader_epoch=more.get("epoch", -1), timestamp=at)
+        row = _ListOffsetsPartition(
+            partition_index=partition, current_leader_epoch=more.get("epoch", -1), timestamp=at
+        )
         return [_ListOffsetsTopic(name=to, partitions=[row])]
 
     level = more.get("isolation_level", 0)
-    return ask(name, ApiKey.LIST_OFFSETS, versions, replica_id=-1, isolation_level=level, topics=rows, timeout_ms=1000)
+    return ask(
+        name,
+        ApiKey.LIST_OFFSETS,
+        versions,
+        replica_id=-1,
+        isolation_level=level,
+        topics=rows,
+        timeout_ms=1000,
+    )
 
 
 _LISTED = [
@@ -321,9 +395,18 @@ _LISTED = [
 ]
 
 
-def epochs(name: str, leader_epoch: int, versions: Iterable[int] = (2, 3, 4), to: str = MAIN, partition: int = 0, epoch: int = -1) -> Step:
+def epochs(
+    name: str,
+    leader_epoch: int,
+    versions: Iterable[int] = (2, 3, 4),
+    to: str = MAIN,
+    partition: int = 0,
+    epoch: int = -1,
+) -> Step:
     """An OffsetForLeaderEpoch step of one partition, from a client that is in `epoch`."""
-    row = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(partition=partition, current_leader_epoch=epoch, leader_epoch=leader_epoch)
+    row = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
+        partition=partition, current_leader_epoch=epoch, leader_epoch=leader_epoch
+    )
     return ask(
         name,
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
@@ -345,12 +428,16 @@ _EPOCHS = [
 ]
 
 
-def cut_records(name: str, offset: int, versions: Iterable[int] = (2,), to: str = MAIN, partition: int = 0) -> Step:
+def cut_records(
+    name: str, offset: int, versions: Iterable[int] = (2,), to: str = MAIN, partition: int = 0
+) -> Step:
     """A DeleteRecords step of one partition."""
     rows = [
         DeleteRecordsRequest.DeleteRecordsTopic(
             name=to,
-            partitions=[DeleteRecordsRequest.DeleteRecordsPartition(partition_index=partition, offset=offset)],
+            partitions=[
+                DeleteRecordsRequest.DeleteRecordsPartition(partition_index=partition, offset=offset)
+            ],
         )
     ]
     return ask(name, ApiKey.DELETE_RECORDS, versions, topics=rows, timeout_ms=5_000)

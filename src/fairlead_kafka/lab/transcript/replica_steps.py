@@ -21,16 +21,34 @@ _PREFERRED, _UNCLEAN = 0, 1
 
 def elect(name: str, kind: int, partitions: Any, versions: Iterable[int] = (2,), to: str = TOPIC) -> Step:
     """An ElectLeaders step; `partitions` None: all."""
-    rows = None if partitions is None else [ElectLeadersRequest.TopicPartitions(topic=to, partitions=list(partitions))]
-    return ask(name, ApiKey.ELECT_LEADERS, versions, election_type=kind, topic_partitions=rows, timeout_ms=5_000)
+    rows = (
+        None
+        if partitions is None
+        else [ElectLeadersRequest.TopicPartitions(topic=to, partitions=list(partitions))]
+    )
+    return ask(
+        name, ApiKey.ELECT_LEADERS, versions, election_type=kind, topic_partitions=rows, timeout_ms=5_000
+    )
 
 
-def reassign(name: str, partition: int, replicas: list[int] | None, versions: Iterable[int] = (0, 1), to: str = TOPIC, **more: Any) -> Step:
-    """An AlterPartitionReassignments step of one partition; `replicas` None: take a reassignment back."""
+def reassign(
+    name: str,
+    partition: int,
+    replicas: list[int] | None,
+    versions: Iterable[int] = (0, 1),
+    to: str = TOPIC,
+    **more: Any,
+) -> Step:
+    """An AlterPartitionReassignments step of one partition; `replicas` None: take a reassignment
+    back."""
     rows = [
         AlterPartitionReassignmentsRequest.ReassignableTopic(
             name=to,
-            partitions=[AlterPartitionReassignmentsRequest.ReassignablePartition(partition_index=partition, replicas=replicas)],
+            partitions=[
+                AlterPartitionReassignmentsRequest.ReassignablePartition(
+                    partition_index=partition, replicas=replicas
+                )
+            ],
         )
     ]
     return ask(name, ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions, topics=rows, timeout_ms=5_000, **more)
@@ -41,7 +59,11 @@ def reassignments(name: str, partitions: Any, to: str = TOPIC) -> Step:
     rows = (
         None
         if partitions is None
-        else [ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics(name=to, partition_indexes=list(partitions))]
+        else [
+            ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics(
+                name=to, partition_indexes=list(partitions)
+            )
+        ]
     )
     return ask(name, ApiKey.LIST_PARTITION_REASSIGNMENTS, (0,), topics=rows, timeout_ms=5_000)
 

@@ -95,7 +95,8 @@ class Transcript:
 
 
 def run_replicated(status: Status = lambda _: None) -> Transcript:
-    """The transcript of three brokers (`three_steps`), some of which are killed: an embedded cluster's, and an Apache Kafka's started here.
+    """The transcript of three brokers (`three_steps`), some of which are killed: an embedded
+    cluster's, and an Apache Kafka's started here.
 
     Raises `lab.apache_kafka.Unavailable` where Apache Kafka cannot be had.
     """
@@ -103,18 +104,28 @@ def run_replicated(status: Status = lambda _: None) -> Transcript:
     config = CONFIG | {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "500"}
     status("three brokers of Apache Kafka start")
     properties: dict[str, Any] = {key.replace(".", "_"): value for key, value in config.items()}
-    with ApacheKafka(heap="400m", brokers=3, **properties) as kafka, Talk(kafka.bootstrap_servers, base_ms, kafka.kill) as talk:
+    with (
+        ApacheKafka(heap="400m", brokers=3, **properties) as kafka,
+        Talk(kafka.bootstrap_servers, base_ms, kafka.kill) as talk,
+    ):
         status("Apache Kafka is asked")
         theirs, their_symbols = talk.run(steps), Symbols(talk.seen)
     ours, our_symbols = ask_ours(steps, base_ms, config, status)
     own = explanations("differences_replicated.toml")
-    result = judge([(one, plain(one, our_symbols)) for one in ours], [plain(one, their_symbols) for one in theirs], [*own, *explanations()])
-    result.unused = [one for one in own if not one.used]  # those of one broker's transcript are its own affair
+    result = judge(
+        [(one, plain(one, our_symbols)) for one in ours],
+        [plain(one, their_symbols) for one in theirs],
+        [*own, *explanations()],
+    )
+    result.unused = [
+        one for one in own if not one.used
+    ]  # those of one broker's transcript are its own affair
     return result
 
 
 def run_secured(status: Status = lambda _: None, steps: tuple[Step, ...] = secured_steps.STEPS) -> Transcript:
-    """The transcript of one broker with users, log-ins and an authorizer (`secured_steps`): an embedded one's, and an Apache Kafka's.
+    """The transcript of one broker with users, log-ins and an authorizer (`secured_steps`): an
+    embedded one's, and an Apache Kafka's.
 
     Raises `lab.apache_kafka.Unavailable` where Apache Kafka cannot be had.
     """
@@ -127,7 +138,9 @@ def run_secured(status: Status = lambda _: None, steps: tuple[Step, ...] = secur
         "listener.name.sasl.sasl.enabled.mechanisms": ",".join(MECHANISMS),
         **config,
     }
-    with ApacheKafka(heap="512m", listeners={"SASL": "SASL_PLAINTEXT"}, users={NOBODY: USERS[NOBODY]}, **properties) as kafka:
+    with ApacheKafka(
+        heap="512m", listeners={"SASL": "SASL_PLAINTEXT"}, users={NOBODY: USERS[NOBODY]}, **properties
+    ) as kafka:
         status("Apache Kafka is asked")
         with Talk(kafka.servers("SASL"), base_ms, users=USERS) as talk:
             theirs, their_symbols = talk.run(steps), Symbols(talk.seen)
@@ -140,7 +153,11 @@ def run_secured(status: Status = lambda _: None, steps: tuple[Step, ...] = secur
     ):
         ours, our_symbols = talk.run(steps), Symbols(talk.seen)
     own = explanations("differences_secured.toml")
-    result = judge([(one, plain(one, our_symbols)) for one in ours], [plain(one, their_symbols) for one in theirs], [*own, *explanations()])
+    result = judge(
+        [(one, plain(one, our_symbols)) for one in ours],
+        [plain(one, their_symbols) for one in theirs],
+        [*own, *explanations()],
+    )
     result.unused = [one for one in own if not one.used]
     return result
 
@@ -158,8 +175,11 @@ def ask_ours(
         return talk.run(steps), Symbols(talk.seen)
 
 
-def run_transcript(status: Status = lambda _: None, kafka: str | None = None, steps: tuple[Step, ...] = STEPS) -> Transcript:
-    """Run it on an embedded cluster of one broker and on Apache Kafka: the one at `kafka` (host:port), else one that is started here.
+def run_transcript(
+    status: Status = lambda _: None, kafka: str | None = None, steps: tuple[Step, ...] = STEPS
+) -> Transcript:
+    """Run it on an embedded cluster of one broker and on Apache Kafka: the one at `kafka`
+    (host:port), else one that is started here.
 
     Raises `lab.apache_kafka.Unavailable` where Apache Kafka cannot be had.
     """
@@ -173,9 +193,17 @@ def run_transcript(status: Status = lambda _: None, kafka: str | None = None, st
     with Talk(kafka, base_ms) as talk:
         theirs, their_symbols = talk.run(steps), Symbols(talk.seen)
     status("our cluster is asked")
-    with _quietly(), Cluster(brokers=1, config=CONFIG) as cluster, Talk(cluster.bootstrap_servers, base_ms) as talk:
+    with (
+        _quietly(),
+        Cluster(brokers=1, config=CONFIG) as cluster,
+        Talk(cluster.bootstrap_servers, base_ms) as talk,
+    ):
         ours, our_symbols = talk.run(steps), Symbols(talk.seen)
-    return judge([(one, plain(one, our_symbols)) for one in ours], [plain(one, their_symbols) for one in theirs], explanations())
+    return judge(
+        [(one, plain(one, our_symbols)) for one in ours],
+        [plain(one, their_symbols) for one in theirs],
+        explanations(),
+    )
 
 
 @contextmanager
@@ -201,7 +229,9 @@ def judge(ours: list[tuple[Outcome, Any]], theirs: list[Any], known: list[Explan
             for one in covering[:1]:
                 one.used += 1
             if not covering:
-                lines.append(f"{outcome.name}: {path or 'the whole'}: ours {our_value!r}, Apache Kafka {their_value!r}")
+                lines.append(
+                    f"{outcome.name}: {path or 'the whole'}: ours {our_value!r}, Apache Kafka {their_value!r}"
+                )
         result.unexplained += lines
         result.same += not found
         result.explained += bool(found and not lines)
@@ -214,4 +244,6 @@ def _jaas(users: Mapping[str, str]) -> dict[str, str]:
     words = " ".join(f'user_{name}="{password}"' for name, password in users.items())
     scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
     plain_module = f"org.apache.kafka.common.security.plain.PlainLoginModule required {words};"
-    return {f"{name.lower()}.sasl.jaas.config": plain_module if name == "PLAIN" else scram for name in MECHANISMS}
+    return {
+        f"{name.lower()}.sasl.jaas.config": plain_module if name == "PLAIN" else scram for name in MECHANISMS
+    }

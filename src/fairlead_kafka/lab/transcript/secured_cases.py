@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from fairlead_kafka.lab.transcript.holders import DENIED, HOLDERS, NOBODY, PAIRS, PREFIXED, SECRET, SINGLES, SPECIALS, Holder
+from fairlead_kafka.lab.transcript.holders import (
+    DENIED,
+    HOLDERS,
+    NOBODY,
+    PAIRS,
+    PREFIXED,
+    SECRET,
+    SINGLES,
+    SPECIALS,
+    Holder,
+)
 from fairlead_kafka.lab.transcript.steps import Seen, Step, ask
 from fairlead_kafka.wire import ApiKey, Message
 
@@ -48,14 +58,24 @@ class Case(NamedTuple):
 Rows = Callable[[list[str], Seen], Any]
 
 
-def about(name: str, api: ApiKey, versions: Iterable[int], field: str, rows: Rows, things: Iterable[str], **fields: Any) -> Any:
+def about(
+    name: str,
+    api: ApiKey,
+    versions: Iterable[int],
+    field: str,
+    rows: Rows,
+    things: Iterable[str],
+    **fields: Any,
+) -> Any:
     """A function that makes a step whose `field` lists `things`: the user's own, by short names, or
     SECRET.
     """
 
     def make(holder: Holder) -> Step:
         names = [one if one == SECRET else holder.own(one) for one in things]
-        filled: dict[str, Any] = {key: value(holder) if callable(value) else value for key, value in fields.items()}
+        filled: dict[str, Any] = {
+            key: value(holder) if callable(value) else value for key, value in fields.items()
+        }
         filled[field] = lambda seen: rows(names, seen)
         return ask(name, api, versions, **filled)
 
@@ -68,7 +88,8 @@ def of(thing: str = "own") -> Callable[[Holder], str]:
 
 
 def partitions(list_name: str, topic_field: str = "name", ids: bool = False, **row: Any) -> Rows:
-    """One row of partition 0 for each topic, with its id if `ids`; without `row` the partition is a bare number."""
+    """One row of partition 0 for each topic, with its id if `ids`; without `row` the partition is a
+    bare number."""
 
     def rows(names: list[str], seen: Seen) -> list[Message]:
         parts = [0] if not row else [Message(**row)]

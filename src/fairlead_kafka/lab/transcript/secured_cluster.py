@@ -40,12 +40,18 @@ def _replace(name: str, rows: Rows, **more: Any) -> Any:
     return about(name, ApiKey.ALTER_CONFIGS, (2,), "resources", rows, TRIO, **more)
 
 
-_TOPICS_OWN, _BROKERS_OWN = ({"name": name, "value": "86400000"} for name in ("retention.ms", "log.retention.ms"))
+_TOPICS_OWN, _BROKERS_OWN = (
+    {"name": name, "value": "86400000"} for name in ("retention.ms", "log.retention.ms")
+)
 _RETENTION, _BROKERS = ([Message(**one, config_operation=_SET)] for one in (_TOPICS_OWN, _BROKERS_OWN))
 _RETENTION_ALONE, _BROKERS_ALONE = ([Message(**one)] for one in (_TOPICS_OWN, _BROKERS_OWN))
 
 CONFIGS: list[Case] = [
-    Case(_describe("topics' configs", _resources(configuration_keys=["retention.ms"])), "topic cluster", "topic-describe-configs"),
+    Case(
+        _describe("topics' configs", _resources(configuration_keys=["retention.ms"])),
+        "topic cluster",
+        "topic-describe-configs",
+    ),
     Case(
         _describe("brokers' configs", _resources(_BROKER, "0", "", configuration_keys=["log.retention.ms"])),
         "topic cluster",
@@ -62,7 +68,9 @@ CONFIGS: list[Case] = [
         "topic-alter-configs",
     ),
     Case(
-        _alter("brokers' configs changed", _resources(_BROKER, "0", "", configs=_BROKERS), validate_only=True),
+        _alter(
+            "brokers' configs changed", _resources(_BROKER, "0", "", configs=_BROKERS), validate_only=True
+        ),
         "topic cluster",
         "cluster-alter-configs",
     ),
@@ -72,7 +80,9 @@ CONFIGS: list[Case] = [
         "topic-alter-configs",
     ),
     Case(
-        _replace("brokers' configs replaced", _resources(_BROKER, "0", configs=_BROKERS_ALONE), validate_only=True),
+        _replace(
+            "brokers' configs replaced", _resources(_BROKER, "0", configs=_BROKERS_ALONE), validate_only=True
+        ),
         "topic cluster",
         "cluster-alter-configs",
     ),
@@ -103,7 +113,13 @@ def _acl_deleted(holder: Holder) -> Step:
 
 
 def _versions(_holder: Holder) -> Step:
-    return ask("what is served", ApiKey.API_VERSIONS, (3,), client_software_name="transcript", client_software_version="1")
+    return ask(
+        "what is served",
+        ApiKey.API_VERSIONS,
+        (3,),
+        client_software_name="transcript",
+        client_software_version="1",
+    )
 
 
 def _cluster(_holder: Holder) -> Step:
@@ -128,7 +144,9 @@ def _password_made(holder: Holder) -> Step:
         name=f"guest of {holder.user}", mechanism=2, iterations=4096, salt=b"salt", salted_password=b"x" * 64
     )
     unmade = AlterUserScramCredentialsRequest.ScramCredentialDeletion(name="nobody at all", mechanism=1)
-    return ask("passwords altered", ApiKey.ALTER_USER_SCRAM_CREDENTIALS, (0,), deletions=[unmade], upsertions=[made])
+    return ask(
+        "passwords altered", ApiKey.ALTER_USER_SCRAM_CREDENTIALS, (0,), deletions=[unmade], upsertions=[made]
+    )
 
 
 def _token(_holder: Holder) -> Step:
@@ -140,7 +158,9 @@ def _quotas_told(_holder: Holder) -> Step:
 
 
 def _quotas_altered(holder: Holder) -> Step:
-    return quota_steps.altered("quotas altered", ("request_percentage", 1000.0), entity=(("user", f"guest of {holder.user}"),))
+    return quota_steps.altered(
+        "quotas altered", ("request_percentage", 1000.0), entity=(("user", f"guest of {holder.user}"),)
+    )
 
 
 CLUSTER: list[Case] = [

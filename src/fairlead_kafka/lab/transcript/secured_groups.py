@@ -64,7 +64,10 @@ def _in_groups(rows: Rows | None) -> Rows:
     def groups(names: list[str], seen: Seen) -> list[_OffsetFetchRequestGroup]:
         mine = names[0].rpartition(".")[0] + ".own"
         topics = None if rows is None else rows(names, seen)
-        return [_OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=topics) for group in (mine, SECRET)]
+        return [
+            _OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=topics)
+            for group in (mine, SECRET)
+        ]
 
     return groups
 
@@ -72,7 +75,15 @@ def _in_groups(rows: Rows | None) -> Rows:
 def _find(name: str, kind: int) -> Any:
     def make(holder: Holder) -> Step:
         keys = [holder.own(), SECRET]
-        return ask(name, ApiKey.FIND_COORDINATOR, (1, 4), key=keys[0], key_type=kind, coordinator_keys=keys, again_on=WARMING_UP)
+        return ask(
+            name,
+            ApiKey.FIND_COORDINATOR,
+            (1, 4),
+            key=keys[0],
+            key_type=kind,
+            coordinator_keys=keys,
+            again_on=WARMING_UP,
+        )
 
     return make
 
@@ -121,7 +132,15 @@ GROUPS: list[Case] = [
         "looks-up",
     ),
     Case(
-        about("all its offsets", ApiKey.OFFSET_FETCH, (7,), "topics", lambda _names, _seen: None, (), group_id=of()),
+        about(
+            "all its offsets",
+            ApiKey.OFFSET_FETCH,
+            (7,),
+            "topics",
+            lambda _names, _seen: None,
+            (),
+            group_id=of(),
+        ),
         "topic group",
         "looks-up",
     ),
@@ -198,7 +217,11 @@ ENDED: list[Case] = [
         "topic group",
         "drops-offsets",
     ),
-    Case(about("groups deleted", ApiKey.DELETE_GROUPS, (0, 2), "groups_names", bare, TRIO), "group", "group-delete"),
+    Case(
+        about("groups deleted", ApiKey.DELETE_GROUPS, (0, 2), "groups_names", bare, TRIO),
+        "group",
+        "group-delete",
+    ),
 ]
 """Cases that end groups, and hence come late."""
 
@@ -213,13 +236,21 @@ def told(holder: Holder) -> str:
 
 
 def _identity(holder: Holder) -> dict[str, Any]:
-    return {"producer_id": lambda seen: seen[told(holder)].producer_id, "producer_epoch": lambda seen: seen[told(holder)].producer_epoch}
+    return {
+        "producer_id": lambda seen: seen[told(holder)].producer_id,
+        "producer_epoch": lambda seen: seen[told(holder)].producer_epoch,
+    }
 
 
 def _init(name: str, thing: str | None, versions: Any) -> Any:
     def make(holder: Holder) -> Step:
         mine = None if thing is None else holder.own(thing)
-        fields: dict[str, Any] = {"transactional_id": mine, "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1}
+        fields: dict[str, Any] = {
+            "transactional_id": mine,
+            "transaction_timeout_ms": 60_000,
+            "producer_id": -1,
+            "producer_epoch": -1,
+        }
         return ask(name, ApiKey.INIT_PRODUCER_ID, versions, again_on=WARMING_UP, **fields)
 
     return make
@@ -229,13 +260,19 @@ def _add(name: str, things: Any, versions: Any) -> Any:
     def make(holder: Holder) -> Step:
         identity = _identity(holder)
         rows = [
-            AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=one if one == SECRET else holder.own(one), partitions=[0])
+            AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
+                name=one if one == SECRET else holder.own(one), partitions=[0]
+            )
             for one in things
         ]
 
         def transactions(seen: Seen) -> list[_AddPartitionsToTxnTransaction]:
             numbers = {key: value(seen) for key, value in identity.items()}
-            return [_AddPartitionsToTxnTransaction(transactional_id=holder.own(), verify_only=True, topics=rows, **numbers)]
+            return [
+                _AddPartitionsToTxnTransaction(
+                    transactional_id=holder.own(), verify_only=True, topics=rows, **numbers
+                )
+            ]
 
         return ask(
             name,
@@ -269,7 +306,12 @@ def _write(holder: Holder) -> Step:
             )
         ]
 
-    fields: dict[str, Any] = {"transactional_id": holder.own(), "acks": -1, "timeout_ms": 5_000, "topic_data": rows}
+    fields: dict[str, Any] = {
+        "transactional_id": holder.own(),
+        "acks": -1,
+        "timeout_ms": 5_000,
+        "topic_data": rows,
+    }
     return ask("produced in a transaction", ApiKey.PRODUCE, (11,), again_on=WARMING_UP, **fields)
 
 
@@ -287,16 +329,33 @@ def _offsets(holder: Holder) -> Step:
         "member_id": "",
         "topics": topics,
     }
-    return ask("committed in a transaction", ApiKey.TXN_OFFSET_COMMIT, (0, 3), again_on=WARMING_UP, **fields, **_identity(holder))
+    return ask(
+        "committed in a transaction",
+        ApiKey.TXN_OFFSET_COMMIT,
+        (0, 3),
+        again_on=WARMING_UP,
+        **fields,
+        **_identity(holder),
+    )
 
 
 def _add_offsets(holder: Holder) -> Step:
     fields: dict[str, Any] = {"transactional_id": holder.own(), "group_id": holder.own()}
-    return ask("a group added", ApiKey.ADD_OFFSETS_TO_TXN, (3,), again_on=WARMING_UP, **fields, **_identity(holder))
+    return ask(
+        "a group added", ApiKey.ADD_OFFSETS_TO_TXN, (3,), again_on=WARMING_UP, **fields, **_identity(holder)
+    )
 
 
 def _end(holder: Holder) -> Step:
-    return ask("ended", ApiKey.END_TXN, (3,), transactional_id=holder.own(), committed=True, again_on=WARMING_UP, **_identity(holder))
+    return ask(
+        "ended",
+        ApiKey.END_TXN,
+        (3,),
+        transactional_id=holder.own(),
+        committed=True,
+        again_on=WARMING_UP,
+        **_identity(holder),
+    )
 
 
 def _markers(holder: Holder) -> Step:

@@ -23,7 +23,15 @@ CASES: tuple[Case, ...] = (*CLUSTER, *TOPICS, *RECORDS, *CONFIGS, *GROUPS, *TRAN
 """Rows of the matrix; its columns are `Case.users`."""
 ASKED: dict[str, Holder] = {user: HOLDERS[user] for case in CASES for user in case.users()}
 """Users that are asked, by name."""
-_FOR_ALL = AclBinding(AclResourceType.TOPIC, PUBLIC, AclPatternType.LITERAL, "User:*", "*", AclOperation.DESCRIBE, AclPermission.ALLOW)
+_FOR_ALL = AclBinding(
+    AclResourceType.TOPIC,
+    PUBLIC,
+    AclPatternType.LITERAL,
+    "User:*",
+    "*",
+    AclOperation.DESCRIBE,
+    AclPermission.ALLOW,
+)
 
 
 def _as_admin(step: Step) -> Step:
@@ -34,7 +42,15 @@ def _given() -> Iterator[Step]:
     """Steps that give all users their rights; the broker has heard of them when it lists them."""
     acls = [_FOR_ALL, *(acl for holder in ASKED.values() for acl in holder.acls())]
     rows = [
-        acl_steps.acl(one.resource_name, one.principal, one.resource_type, one.pattern_type, one.operation, one.permission, one.host)
+        acl_steps.acl(
+            one.resource_name,
+            one.principal,
+            one.resource_type,
+            one.pattern_type,
+            one.operation,
+            one.permission,
+            one.host,
+        )
         for one in acls
     ]
     yield acl_steps.make("everybody's rights", *rows)

@@ -27,15 +27,28 @@ _MS = 5_000
 
 
 def _batches(names: list[str], seen: Seen) -> list[_TopicProduceData]:
-    return [_TopicProduceData(name=name, partition_data=[_PartitionProduceData(index=0, records=_ONE(seen))]) for name in names]
+    return [
+        _TopicProduceData(name=name, partition_data=[_PartitionProduceData(index=0, records=_ONE(seen))])
+        for name in names
+    ]
 
 
 def _produce(name: str, things: Any, versions: Any = (9,), **more: Any) -> Any:
-    return about(name, ApiKey.PRODUCE, versions, "topic_data", _batches, things, **{"acks": 1, "timeout_ms": _MS, **more})
+    return about(
+        name,
+        ApiKey.PRODUCE,
+        versions,
+        "topic_data",
+        _batches,
+        things,
+        **{"acks": 1, "timeout_ms": _MS, **more},
+    )
 
 
 def _unanswered(holder: Holder) -> Step:
-    rows = [_TopicProduceData(name=holder.own(), partition_data=[_PartitionProduceData(index=0, records=b"")])]
+    rows = [
+        _TopicProduceData(name=holder.own(), partition_data=[_PartitionProduceData(index=0, records=b"")])
+    ]
     return silent("produced without an answer", ApiKey.PRODUCE, (9,), acks=0, timeout_ms=_MS, topic_data=rows)
 
 
@@ -43,21 +56,46 @@ def _still_there(_holder: Holder) -> Step:
     return ask("what comes next on that connection", ApiKey.API_VERSIONS, (0,))
 
 
-_READ = {"replica_id": -1, "max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 20, "session_epoch": -1, "rack_id": ""}
-_FROM = {"partition": 0, "current_leader_epoch": -1, "fetch_offset": 0, "last_fetched_epoch": -1, "partition_max_bytes": 1 << 20}
+_READ = {
+    "replica_id": -1,
+    "max_wait_ms": 0,
+    "min_bytes": 0,
+    "max_bytes": 1 << 20,
+    "session_epoch": -1,
+    "rack_id": "",
+}
+_FROM = {
+    "partition": 0,
+    "current_leader_epoch": -1,
+    "fetch_offset": 0,
+    "last_fetched_epoch": -1,
+    "partition_max_bytes": 1 << 20,
+}
 
 
 def _fetch(name: str, things: Any, versions: Any) -> Any:
-    return about(name, ApiKey.FETCH, versions, "topics", partitions("partitions", "topic", ids=True, **_FROM), things, **_READ)
+    return about(
+        name,
+        ApiKey.FETCH,
+        versions,
+        "topics",
+        partitions("partitions", "topic", ids=True, **_FROM),
+        things,
+        **_READ,
+    )
 
 
-def _metadata(name: str, versions: Any, rows: Rows, things: Any = TRIO, auto: bool = False, **more: Any) -> Any:
+def _metadata(
+    name: str, versions: Any, rows: Rows, things: Any = TRIO, auto: bool = False, **more: Any
+) -> Any:
     fields = {"allow_auto_topic_creation": auto, "include_topic_authorized_operations": True, **more}
     return about(name, ApiKey.METADATA, versions, "topics", rows, things, **fields)
 
 
 def _by_id(names: list[str], seen: Seen) -> list[Message]:
-    return [Message(name=None, topic_id=seen.id(name)) for name in names] + [Message(name=None, topic_id=UNKNOWN_ID)]
+    return [Message(name=None, topic_id=seen.id(name)) for name in names] + [
+        Message(name=None, topic_id=UNKNOWN_ID)
+    ]
 
 
 def _and_public(names: list[str], _seen: Seen) -> list[_Topic]:
@@ -132,7 +170,9 @@ def _reassigned(names: list[str], _seen: Seen) -> list[_ReassignableTopic]:
     return [
         _ReassignableTopic(
             name=name,
-            partitions=[AlterPartitionReassignmentsRequest.ReassignablePartition(partition_index=0, replicas=[0])],
+            partitions=[
+                AlterPartitionReassignmentsRequest.ReassignablePartition(partition_index=0, replicas=[0])
+            ],
         )
         for name in names
     ]
@@ -156,7 +196,9 @@ TOPICS: list[Case] = [
         "cluster",
         "cluster-describe",
     ),
-    Case(_metadata("made by asking", (12,), named(), ("auto",), auto=True), "topic cluster", "makes-on-demand"),
+    Case(
+        _metadata("made by asking", (12,), named(), ("auto",), auto=True), "topic cluster", "makes-on-demand"
+    ),
     Case(
         about(
             "made, validated only",

@@ -28,7 +28,8 @@ def fetch(
     keep: str | None = None,
     **more: Any,
 ) -> Step:
-    """A Fetch step in a session: `session` is the name under which the answer that began it was kept, or a number."""
+    """A Fetch step in a session: `session` is the name under which the answer that began it was
+    kept, or a number."""
 
     def named(made: type[Named], seen: Seen, rows: list[Any]) -> list[Named]:
         return [made(topic=TOPIC, topic_id=seen.id(TOPIC), partitions=rows)] if rows else []
@@ -64,7 +65,9 @@ def fetch(
         session_id=_id_of(session),
         session_epoch=epoch,
         topics=topics,
-        forgotten_topics_data=lambda seen: named(FetchRequest.ForgottenTopic, seen, list(more.get("forgotten", ()))),
+        forgotten_topics_data=lambda seen: named(
+            FetchRequest.ForgottenTopic, seen, list(more.get("forgotten", ()))
+        ),
         rack_id=more.get("rack", ""),
     )
 

@@ -108,7 +108,9 @@ class Step:
     """Condition on the answer; while it does not hold the request is sent again, for a while."""
 
 
-def ask(name: str, api: ApiKey, versions: Iterable[int], *, on: str = "a", keep: str | None = None, **fields: Body) -> Step:
+def ask(
+    name: str, api: ApiKey, versions: Iterable[int], *, on: str = "a", keep: str | None = None, **fields: Body
+) -> Step:
     """A step that sends and compares; `again_on` and `mine` may be among the keywords."""
     again_on, mine = fields.pop("again_on", frozenset()), fields.pop("mine", False)
     return Step(name, api, tuple(versions), fields, Kind.ASK, on, keep, frozenset(map(int, again_on)), mine)
@@ -139,17 +141,24 @@ def raw(name: str, api: ApiKey, data: bytes, *, on: str = "raw") -> Step:
 
 def build(fields: dict[str, Body], seen: Seen) -> Message:
     """The request's message."""
-    return Message(**{name: value(seen) if isinstance(value, Callable) else value for name, value in fields.items()})  # type: ignore[arg-type]
+    return Message(**{name: value(seen) if callable(value) else value for name, value in fields.items()})
 
 
-def batch(*values: bytes | None, key: bytes | None = None, codec: str = "none", **options: Any) -> Callable[[Seen], bytes]:
+def batch(
+    *values: bytes | None, key: bytes | None = None, codec: str = "none", **options: Any
+) -> Callable[[Seen], bytes]:
     """One record batch as a producer sends it, its records a millisecond apart from `base_ms` on."""
 
     def made(seen: Seen) -> bytes:
         keys: list[bytes | None] | None = None if key is None else [key] * len(values)
-        columns = columns_from_lists(keys, list(values), None, [seen.base_ms + number for number in range(len(values))])
+        columns = columns_from_lists(
+            keys, list(values), None, [seen.base_ms + number for number in range(len(values))]
+        )
         encoded = encode(
-            [Slice(columns, 0, len(values), None)], create_time_ms=seen.base_ms, compression=Compression.named(codec), **options
+            [Slice(columns, 0, len(values), None)],
+            create_time_ms=seen.base_ms,
+            compression=Compression.named(codec),
+            **options,
         )
         return bytes(encoded.buffer)
 

@@ -107,13 +107,19 @@ class _Connection:
 
 
 class Talk:
-    """One run of the transcript against the brokers at `addresses` (host:port, by node id); a context manager.
+    """One run of the transcript against the brokers at `addresses` (host:port, by node id); a
+    context manager.
 
-    `kill(node id)` ends a broker. `users`: name → password; a connection that is named as one of them logs in.
+    `kill(node id)` ends a broker. `users`: name → password; a connection that is named as one of
+    them logs in.
     """
 
     def __init__(
-        self, addresses: str, base_ms: int, kill: Callable[[int], None] | None = None, users: Mapping[str, str] | None = None
+        self,
+        addresses: str,
+        base_ms: int,
+        kill: Callable[[int], None] | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         self._addresses = addresses.split(",")
         self._kill = kill
@@ -122,13 +128,16 @@ class Talk:
         self.seen = Seen(base_ms)
 
     def run(self, steps: Iterable[Step]) -> list[Outcome]:
-        """Take every step; an outcome for each request that was answered, or should have been. OSError if the broker is gone."""
+        """Take every step; an outcome for each request that was answered, or should have been.
+        OSError if the broker is gone."""
         outcomes = []
         for step in steps:
             for version in step.versions:
                 started_s = time.monotonic()
                 answer = self._take(step, version)
-                _logger.debug("%s: %s %d took %.3f s", step.name, step.api.name, version, time.monotonic() - started_s)
+                _logger.debug(
+                    "%s: %s %d took %.3f s", step.name, step.api.name, version, time.monotonic() - started_s
+                )
                 if answer is not None:
                     outcomes.append(Outcome(step, version, answer))
         return outcomes
@@ -184,7 +193,9 @@ class Talk:
 
     def _connection(self, name: str) -> _Connection:
         if name not in self._connections:
-            self._connections[name] = connection = _Connection(self._addresses[int(name) if name.isdecimal() else 0])
+            self._connections[name] = connection = _Connection(
+                self._addresses[int(name) if name.isdecimal() else 0]
+            )
             if name in self._users:
                 connection.log_in(name, self._users[name])
         return self._connections[name]
@@ -204,7 +215,9 @@ def _errors_of(answer: object) -> set[int]:
     """All error codes in an answer."""
     if isinstance(answer, Message):
         own = {value for name, value in vars(answer).items() if name.endswith("error_code")}
-        return own.union(*(_errors_of(value) for value in vars(answer).values() if isinstance(value, (Message, list))))
+        return own.union(
+            *(_errors_of(value) for value in vars(answer).values() if isinstance(value, (Message, list)))
+        )
     if isinstance(answer, list):
         return set().union(*map(_errors_of, answer))
     return set()

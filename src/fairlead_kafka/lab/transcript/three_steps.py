@@ -30,16 +30,22 @@ def _rows(answer: Message) -> dict[int, Message]:
     return {row.partition_index: row for one in answer.topics for row in one.partitions}
 
 
-def sees(name: str, node: int, holds: Callable[[dict[int, Message]], object], versions: Iterable[int] = (12,)) -> Step:
+def sees(
+    name: str, node: int, holds: Callable[[dict[int, Message]], object], versions: Iterable[int] = (12,)
+) -> Step:
     """A Metadata step, sent again until the broker has heard of its controller's decision; then the
     answer is compared.
     """
     rows = [MetadataRequest.MetadataRequestTopic(name=TOPIC)]
-    step = ask(name, ApiKey.METADATA, versions, topics=rows, allow_auto_topic_creation=False, again_on=JUST_CHANGED)
+    step = ask(
+        name, ApiKey.METADATA, versions, topics=rows, allow_auto_topic_creation=False, again_on=JUST_CHANGED
+    )
     return at(node, step, until=lambda answer: bool(_rows(answer)) and bool(holds(_rows(answer))))
 
 
-def _in_sync(*, leaders: tuple[int, ...], alive: Iterable[int] = NODES) -> Callable[[dict[int, Message]], object]:
+def _in_sync(
+    *, leaders: tuple[int, ...], alive: Iterable[int] = NODES
+) -> Callable[[dict[int, Message]], object]:
     """Condition: `leaders` lead the partitions, in order, and exactly the living replicas are in
     sync.
     """
@@ -47,7 +53,9 @@ def _in_sync(*, leaders: tuple[int, ...], alive: Iterable[int] = NODES) -> Calla
 
     def holds(rows: dict[int, Message]) -> bool:
         leading = tuple(rows[number].leader_id for number in sorted(rows))
-        return leading == leaders and all(set(row.isr_nodes) == living & set(row.replica_nodes) for row in rows.values())
+        return leading == leaders and all(
+            set(row.isr_nodes) == living & set(row.replica_nodes) for row in rows.values()
+        )
 
     return holds
 
@@ -58,8 +66,16 @@ def kill(node: int) -> Step:
 
 
 def _isr_config(value: str) -> Step:
-    configs = [IncrementalAlterConfigsRequest.AlterableConfig(name="min.insync.replicas", config_operation=0, value=value)]
-    rows = [IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=2, resource_name=TOPIC, configs=configs)]
+    configs = [
+        IncrementalAlterConfigsRequest.AlterableConfig(
+            name="min.insync.replicas", config_operation=0, value=value
+        )
+    ]
+    rows = [
+        IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=2, resource_name=TOPIC, configs=configs
+        )
+    ]
     return ask(
         f"min.insync.replicas {value}",
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
@@ -118,13 +134,24 @@ _MOVED = [
         sees(
             "moved",
             node,
-            lambda rows: rows[2].replica_nodes == [2, 0] and set(rows[2].isr_nodes) == {0, 2} and rows[2].leader_id == 2,
+            lambda rows: (
+                rows[2].replica_nodes == [2, 0]
+                and set(rows[2].isr_nodes) == {0, 2}
+                and rows[2].leader_id == 2
+            ),
         )
         for node in NODES
     ),
     reassignments("none is under way", (2,), TOPIC),
     reassign("back to three", 2, [2, 0, 1], (1,), to=TOPIC),
-    *(sees("moved back", node, lambda rows: rows[2].replica_nodes == [2, 0, 1] and len(rows[2].isr_nodes) == 3) for node in NODES),
+    *(
+        sees(
+            "moved back",
+            node,
+            lambda rows: rows[2].replica_nodes == [2, 0, 1] and len(rows[2].isr_nodes) == 3,
+        )
+        for node in NODES
+    ),
     reassign("to other brokers than there are", 2, [2, 9], (1,), to=TOPIC),
 ]
 

@@ -29,7 +29,9 @@ _OLD_END = range(5)
 """Versions of EndTxn; version 5 is of another version of transactions."""
 
 
-def init(name: str, transactional_id: Any, keep: str | None = None, versions: Iterable[int] = (5,), **more: Any) -> Step:
+def init(
+    name: str, transactional_id: Any, keep: str | None = None, versions: Iterable[int] = (5,), **more: Any
+) -> Step:
     """An InitProducerId step of a transactional producer."""
     return ask(
         name,
@@ -46,10 +48,20 @@ def init(name: str, transactional_id: Any, keep: str | None = None, versions: It
 
 def _identity(kept: str, epoch: int = 0) -> dict[str, Any]:
     """Producer id and epoch from a kept InitProducerId answer, the epoch changed by `epoch`."""
-    return {"producer_id": lambda seen: seen[kept].producer_id, "producer_epoch": lambda seen: seen[kept].producer_epoch + epoch}
+    return {
+        "producer_id": lambda seen: seen[kept].producer_id,
+        "producer_epoch": lambda seen: seen[kept].producer_epoch + epoch,
+    }
 
 
-def add(name: str, kept: str, versions: Iterable[int] = (3,), to: str = TOPIC, partitions: Iterable[int] = (0,), **more: Any) -> Step:
+def add(
+    name: str,
+    kept: str,
+    versions: Iterable[int] = (3,),
+    to: str = TOPIC,
+    partitions: Iterable[int] = (0,),
+    **more: Any,
+) -> Step:
     """An AddPartitionsToTxn step as clients send it."""
     identity = _identity(kept, more.get("epoch", 0))
     return ask(
@@ -64,7 +76,14 @@ def add(name: str, kept: str, versions: Iterable[int] = (3,), to: str = TOPIC, p
     )
 
 
-def verify(name: str, kept: str, versions: Iterable[int] = (4, 5), to: str = TOPIC, partition: int = 0, epoch: int = 0) -> Step:
+def verify(
+    name: str,
+    kept: str,
+    versions: Iterable[int] = (4, 5),
+    to: str = TOPIC,
+    partition: int = 0,
+    epoch: int = 0,
+) -> Step:
     """An AddPartitionsToTxn step as brokers send it, which only verifies."""
 
     def rows(seen: Seen) -> list[_AddPartitionsToTxnTransaction]:
@@ -81,29 +100,60 @@ def verify(name: str, kept: str, versions: Iterable[int] = (4, 5), to: str = TOP
     return ask(name, ApiKey.ADD_PARTITIONS_TO_TXN, versions, transactions=rows)
 
 
-def end(name: str, kept: str, commit: bool, versions: Iterable[int] = (3,), epoch: int = 0, transactional_id: str = ID) -> Step:
+def end(
+    name: str,
+    kept: str,
+    commit: bool,
+    versions: Iterable[int] = (3,),
+    epoch: int = 0,
+    transactional_id: str = ID,
+) -> Step:
     """An EndTxn step."""
     identity = _identity(kept, epoch)
-    return ask(name, ApiKey.END_TXN, versions, transactional_id=transactional_id, committed=commit, again_on=WARMING_UP, **identity)
+    return ask(
+        name,
+        ApiKey.END_TXN,
+        versions,
+        transactional_id=transactional_id,
+        committed=commit,
+        again_on=WARMING_UP,
+        **identity,
+    )
 
 
 def _written(kept: str, sequence: int, *values: bytes, epoch: int = 0) -> Made:
     def make(seen: Seen) -> bytes:
         told = seen[kept]
-        options = {"producer_id": told.producer_id, "producer_epoch": told.producer_epoch + epoch, "transactional": True}
+        options = {
+            "producer_id": told.producer_id,
+            "producer_epoch": told.producer_epoch + epoch,
+            "transactional": True,
+        }
         return batch(*values, base_sequence=sequence, **options)(seen)
 
     return make
 
 
-def write(name: str, kept: str, sequence: int, versions: Iterable[int] = (11,), partition: int = 0, **more: Any) -> Step:
+def write(
+    name: str, kept: str, sequence: int, versions: Iterable[int] = (11,), partition: int = 0, **more: Any
+) -> Step:
     """A Produce step of one record in a transaction."""
     named = more.get("transactional_id", ID)
     made = _written(kept, sequence, b"%d" % sequence, epoch=more.get("epoch", 0))
-    return produce(name, made, versions, TOPIC, partition, transactional_id=named, again_on=more.get("again_on", WARMING_UP))
+    return produce(
+        name,
+        made,
+        versions,
+        TOPIC,
+        partition,
+        transactional_id=named,
+        again_on=more.get("again_on", WARMING_UP),
+    )
 
 
-def offsets(name: str, kept: str, versions: Iterable[int] = (3,), to: str = TOPIC, partition: int = 0, **more: Any) -> Step:
+def offsets(
+    name: str, kept: str, versions: Iterable[int] = (3,), to: str = TOPIC, partition: int = 0, **more: Any
+) -> Step:
     """A TxnOffsetCommit step of one partition."""
     rows = [
         TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
@@ -213,12 +263,27 @@ _ABORTED = [
     write("kept", "tx", 3),
     end("and committed", "tx", True),
     init("settled", ID + "-other", "other"),
-    fetch("committed, with what was aborted", 0, (4, 12, 17), to=TOPIC, isolation_level=_COMMITTED, min_bytes=500, max_wait_ms=2000),
+    fetch(
+        "committed, with what was aborted",
+        0,
+        (4, 12, 17),
+        to=TOPIC,
+        isolation_level=_COMMITTED,
+        min_bytes=500,
+        max_wait_ms=2000,
+    ),
 ]
 
 _REFUSED = [
     produce("to an internal topic", batch(b"x"), (9,), "__consumer_offsets"),
-    write("a partition that was not added", "tx", 0, (9, 10, 11), partition=1, again_on=(ErrorCode.NOT_ENOUGH_REPLICAS,)),
+    write(
+        "a partition that was not added",
+        "tx",
+        0,
+        (9, 10, 11),
+        partition=1,
+        again_on=(ErrorCode.NOT_ENOUGH_REPLICAS,),
+    ),
     produce("without saying whose it is", _written("tx", 4, b"x"), (9, 11), TOPIC),
     produce("as somebody else", _written("tx", 4, b"x"), (11,), TOPIC, transactional_id=ID + "-other"),
     add("as a stranger", "tx", range(4), transactional_id=PREFIX + "nobody"),

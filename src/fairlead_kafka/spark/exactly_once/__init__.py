@@ -1,10 +1,11 @@
-"""Exactly-once writes: a transaction for each task, one decision for all of them, in a log that only one driver can write.
+"""Exactly-once writes: a transaction for each task, one decision for all of them, in a log that
+only one driver can write.
 
-Theory of operation
--------------------
-Kafka commits one transaction atomically, not several, and a batch needs several: tasks write at the same time, one that fails must leave no
-row behind, and sequence numbers are counted by partition and producer. So the batch is committed as any set of transactions is, by two
-phases, with the decision in a log (`docs/exactly-once.md` argues it, and why not otherwise).
+Theory of operation ------------------- Kafka commits one transaction atomically, not several, and a
+batch needs several: tasks write at the same time, one that fails must leave no row behind, and
+sequence numbers are counted by partition and producer. So the batch is committed as any set of
+transactions is, by two phases, with the decision in a log (`docs/exactly-once.md` argues it, and
+why not otherwise).
 
     driver    `check_ready`, before the tasks: a write that could not be committed is refused while no transaction is open
     task      `prepare`: writes its rows in a transaction under an id that no other process uses,
@@ -32,6 +33,6 @@ is answered as done, also on Kafka 4 with transaction.version=2. The second (KIP
 and protect from late messages of an earlier transaction under the same epoch; here every
 transaction has an epoch of its own from the start.
 
-Nothing here knows of Spark but `writers` and the base class of `parts.TaskPrepared`; the lab drives `task` and `driver` in processes of its
-own, and kills them at each `TaskStep` and `Step`.
-"""
+Nothing here knows of Spark but `writers` and the base class of `parts.TaskPrepared`; the lab drives
+`task` and `driver` in processes of its own, and kills them at each `TaskStep` and `Step`.
+"""  # noqa: E501

@@ -1,4 +1,5 @@
-"""The driver's side: the steps from tasks that have ended to a batch that is committed, or back. See the theory of operation above."""
+"""The driver's side: the steps from tasks that have ended to a batch that is committed, or back.
+See the theory of operation above."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from typing import TypeVar
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, FairleadError, ItemsFailed
 from fairlead_kafka.client import Admin, PreparedTransaction, TransactionDescription
-from fairlead_kafka.spark.exactly_once.errors import TIMES, CheckpointBehind, NotCommitted, RowsLost, still_open
+from fairlead_kafka.spark.exactly_once.errors import (
+    TIMES,
+    CheckpointBehind,
+    NotCommitted,
+    RowsLost,
+    still_open,
+)
 from fairlead_kafka.spark.exactly_once.log import CommitLog
 from fairlead_kafka.spark.exactly_once.parts import Decision, Part, Writing
 from fairlead_kafka.spark.exactly_once.settings import Guarantee, settings_for, transaction_timeout_ms
@@ -26,7 +33,9 @@ AT_ONCE = 256
 AGE_MAX_RATIO = 0.9
 """Share of transaction.timeout.ms. A transaction that is open for longer is not committed any more:
 it might time out first."""
-_ABORTED = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
+_ABORTED = frozenset(
+    {ErrorCode.INVALID_TXN_STATE, ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH}
+)
 """Errors of a coordinator asked to commit a transaction that has been aborted, mostly by
 time-out."""
 _ENDED = _ABORTED | {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
@@ -49,10 +58,11 @@ class Step(Enum):
 
 
 class Committer:
-    """Commits and aborts what tasks of `name` have prepared. Every call raises what the client raises, and may be repeated.
+    """Commits and aborts what tasks of `name` have prepared. Every call raises what the client
+    raises, and may be repeated.
 
-    `reached` is told of each step, `at_once` is how many transactions a call ends. `remembers` False: nobody will come back to the name, so
-    what is done is taken out of the log.
+    `reached` is told of each step, `at_once` is how many transactions a call ends. `remembers`
+    False: nobody will come back to the name, so what is done is taken out of the log.
     """
 
     def __init__(
@@ -71,13 +81,16 @@ class Committer:
         self._at_once = at_once
         self._remembers = remembers
         self._may_count = False
-        """Whether the decision about the batch at hand may count by now: from then on nothing of it is aborted without reading the log."""
+        """Whether the decision about the batch at hand may count by now: from then on nothing of it
+        is aborted without reading the log."""
 
     def commit(self, batch: int, parts: Sequence[Part], *, repeats_older: bool = False) -> bool:
-        """Commit a batch, all its parts or none. False: it had been committed before, so what is prepared now is aborted.
+        """Commit a batch, all its parts or none. False: it had been committed before, so what is
+        prepared now is aborted.
 
-        A batch that is older than the last one is an error, CheckpointBehind, unless `repeats_older`: then it too has been committed.
-        NotCommitted: nothing of it is visible, write it again. RowsLost: see there. Whatever it raises before a decision can count, the
+        A batch that is older than the last one is an error, CheckpointBehind, unless
+        `repeats_older`: then it too has been committed. NotCommitted: nothing of it is visible,
+        write it again. RowsLost: see there. Whatever it raises before a decision can count, the
         parts are aborted by then; if they cannot be, that is what it says, as NotCommitted.
         """
         writing = Writing(self._name, batch)
@@ -98,7 +111,9 @@ class Committer:
         """
         with self._work() as (admin, log):
             if not everything and not self._any_open(admin, parts):
-                return  # a commit that failed has aborted them itself; to take over would shut out a driver that has replaced this one
+                # A commit that failed has aborted them itself; to take over would shut out a driver
+                # that has replaced this one.
+                return
             try:
                 last = log.take_over(to_write=False)
             except FairleadError as error:
@@ -113,17 +128,22 @@ class Committer:
             if everything:
                 left += self._abort(admin, self._left_over(admin, decided))
             if left:
-                raise NotCommitted(f"{self._name}: {still_open(len(left), transaction_timeout_ms(self._client))}")
+                raise NotCommitted(
+                    f"{self._name}: {still_open(len(left), transaction_timeout_ms(self._client))}"
+                )
 
     # Steps
 
-    def _commit(self, admin: Admin, log: CommitLog, writing: Writing, parts: Sequence[Part], repeats_older: bool) -> bool:
+    def _commit(
+        self, admin: Admin, log: CommitLog, writing: Writing, parts: Sequence[Part], repeats_older: bool
+    ) -> bool:
         batch = writing.batch
         last = log.take_over()
         self._reached(Step.TAKEN_OVER)
         if last is not None and last.writing.batch > batch and not repeats_older:
             raise CheckpointBehind(
-                f"{writing} is to be committed, and batch {last.writing.batch} was committed before: the checkpoint is older than what "
+                f"{writing} is to be committed, and batch {last.writing.batch} was committed before: the "
+                "checkpoint is older than what "
                 "was written. Use the newest checkpoint; to write the rows again, start with a new one"
             )
         lost = [] if last is None or last.done else self._carry_out(admin, last)
@@ -136,17 +156,27 @@ class Committer:
             chosen = list(parts) if new else []
         if chosen or parts:
             self._vote(admin, writing, chosen)
-            # What is already committed stays the last word: of a batch that is repeated everything is left over.
-            of, earlier = (writing, 0) if new or last is None else (last.writing, last.earlier + len(last.commit) - len(lost))
-            self._decide(admin, log, Decision(of, tuple(chosen), self._left_over(admin, chosen), earlier=earlier))
+            # What is already committed stays the last word: of a batch that is repeated everything
+            # is left over.
+            of, earlier = (
+                (writing, 0)
+                if new or last is None
+                else (last.writing, last.earlier + len(last.commit) - len(lost))
+            )
+            self._decide(
+                admin, log, Decision(of, tuple(chosen), self._left_over(admin, chosen), earlier=earlier)
+            )
         return new or bool(chosen)
 
     def _take_back(self, admin: Admin, writing: Writing, parts: Sequence[Part], why: FairleadError) -> None:
-        """Abort what nobody can have decided to commit: only this driver knows the parts. NotCommitted if some stay open."""
+        """Abort what nobody can have decided to commit: only this driver knows the parts.
+        NotCommitted if some stay open."""
         left = self._abort(admin, [part.transaction for part in parts], TAKE_BACK_TIMEOUT_S)
         if left:
             waits = still_open(len(left), transaction_timeout_ms(self._client))
-            raise NotCommitted(f"{writing} is not committed: {why}. It could not be aborted either: {waits}") from why
+            raise NotCommitted(
+                f"{writing} is not committed: {why}. It could not be aborted either: {waits}"
+            ) from why
 
     def _decide(self, admin: Admin, log: CommitLog, decision: Decision) -> None:
         self._reached(Step.VOTED)
@@ -170,7 +200,8 @@ class Committer:
             yield admin, stack.enter_context(CommitLog(self._client, self._guarantee, self._name, admin))
 
     def _vote(self, admin: Admin, writing: Writing, parts: Sequence[Part]) -> None:
-        """NotCommitted unless every part's transaction is open, as its task left it, and will be for a while."""
+        """NotCommitted unless every part's transaction is open, as its task left it, and will be
+        for a while."""
         now_ms, limit_ms = time.time() * 1000, AGE_MAX_RATIO * transaction_timeout_ms(self._client)
         gone, old_ms = [], 0.0
         for some in self._in_turn(parts):
@@ -182,17 +213,25 @@ class Committer:
                 else:
                     old_ms = max(old_ms, now_ms - found.started_ms)
         if gone or old_ms > limit_ms:
-            why = f"{len(gone)} of {len(parts)} transactions were aborted" if gone else f"a transaction is open for {old_ms / 1000:.0f} s"
+            why = (
+                f"{len(gone)} of {len(parts)} transactions were aborted"
+                if gone
+                else f"a transaction is open for {old_ms / 1000:.0f} s"
+            )
             raise NotCommitted(
                 f"{writing}: {why} before the batch could be committed; kafka.transaction.timeout.ms is "
-                f"{transaction_timeout_ms(self._client)}. Nothing of the batch is visible; it will be written again. {TIMES}"
+                f"{transaction_timeout_ms(self._client)}. Nothing of the batch is visible; it will be "
+                f"written again. {TIMES}"
             )
 
     def _left_over(self, admin: Admin, chosen: Sequence[Part]) -> tuple[PreparedTransaction, ...]:
-        """Transactions of the query that are open and not wanted: of attempts that lost, of tasks and drivers that died."""
+        """Transactions of the query that are open and not wanted: of attempts that lost, of tasks
+        and drivers that died."""
         wanted = {part.transaction.transactional_id for part in chosen}
         ongoing = admin.list_transactions(["Ongoing"])
-        listed = [each for each in ongoing if is_task_of(self._guarantee, self._name, each) and each not in wanted]
+        listed = [
+            each for each in ongoing if is_task_of(self._guarantee, self._name, each) and each not in wanted
+        ]
         found = []
         for some in self._in_turn(listed):
             found += [_named(one) for one in _described(admin, some).values() if one.is_open]
@@ -211,7 +250,8 @@ class Committer:
         return False
 
     def _carry_out(self, admin: Admin, decision: Decision) -> list[Part]:
-        """Commit and abort what was decided, as often as it takes; the parts that brokers had aborted before."""
+        """Commit and abort what was decided, as often as it takes; the parts that brokers had
+        aborted before."""
         lost = []
         for some in self._in_turn(decision.commit):
             try:
@@ -228,16 +268,26 @@ class Committer:
     def _abort(
         self, admin: Admin, transactions: Sequence[PreparedTransaction], timeout_s: float | None = None
     ) -> list[PreparedTransaction]:
-        """Abort; those that cannot be now, which stay open until they time out. One that has ended before is none of them."""
+        """Abort; those that cannot be now, which stay open until they time out. One that has ended
+        before is none of them."""
         left: list[PreparedTransaction] = []
         for some in self._in_turn(transactions):
             try:
                 admin.end_transactions(some, commit=False, timeout_s=timeout_s)
             except FairleadError as error:
                 errors = error.errors if isinstance(error, ItemsFailed) else dict.fromkeys(some, error)
-                stay = [of for of, one in errors.items() if not isinstance(one, BrokerError) or one.code not in _ENDED]
+                stay = [
+                    of
+                    for of, one in errors.items()
+                    if not isinstance(one, BrokerError) or one.code not in _ENDED
+                ]
                 if stay:
-                    LOGGER.warning("%s: %d transactions that are not wanted could not be aborted: %s", self._name, len(stay), error)
+                    LOGGER.warning(
+                        "%s: %d transactions that are not wanted could not be aborted: %s",
+                        self._name,
+                        len(stay),
+                        error,
+                    )
                 left += stay
         return left
 
@@ -259,7 +309,8 @@ def _named(found: TransactionDescription) -> PreparedTransaction:
 
 
 def _instead_of(lost: Sequence[Part], last: Decision | None, parts: Sequence[Part]) -> list[Part]:
-    """Which parts of a repeated batch take the place of lost ones: those with the same rows, or all if nothing was committed. RowsLost."""
+    """Which parts of a repeated batch take the place of lost ones: those with the same rows, or all
+    if nothing was committed. RowsLost."""
     if not lost or last is None:
         return []
     if len(lost) == len(last.commit) and not last.earlier:
@@ -276,10 +327,18 @@ def _instead_of(lost: Sequence[Part], last: Decision | None, parts: Sequence[Par
 
 def _rows_lost(decision: Decision, lost: Sequence[Part], *, repeated: bool = False) -> RowsLost:
     rows = sum(part.rows for part in lost)
-    said = f"{decision.writing}: it was decided to commit it, and brokers had aborted {len(lost)} of its transactions, with {rows} rows"
+    said = (
+        f"{decision.writing}: it was decided to commit it, and brokers had aborted {len(lost)} of its "
+        f"transactions, with {rows} rows"
+    )
     if repeated:
         return RowsLost(
-            f"{said}; the batch was written again, and its tasks do not hold the same rows as the first time, so these rows cannot be told "
-            f"from those that are committed. Start with a new checkpoint at the offsets that you choose. {TIMES}"
+            f"{said}; the batch was written again, and its tasks do not hold the same rows as the first "
+            "time, so these rows cannot be told "
+            "from those that are committed. Start with a new checkpoint at the offsets that you choose. "
+            f"{TIMES}"
         )
-    return RowsLost(f"{said}. Start the query again: it writes the batch again, and these rows are committed then. {TIMES}")
+    return RowsLost(
+        f"{said}. Start the query again: it writes the batch again, and these rows are committed then. "
+        f"{TIMES}"
+    )

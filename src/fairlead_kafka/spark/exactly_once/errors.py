@@ -5,7 +5,8 @@ from __future__ import annotations
 from fairlead_kafka.base.errors import FairleadError
 
 TIMES = (
-    "Set kafka.transaction.timeout.ms longer than a batch takes (the brokers' transaction.max.timeout.ms is the most they allow), "
+    "Set kafka.transaction.timeout.ms longer than a batch takes (the brokers' transaction.max.timeout.ms is "
+    "the most they allow), "
     "or make batches smaller (maxOffsetsPerTrigger, maxBytesPerTrigger)"
 )
 
@@ -17,8 +18,10 @@ def still_open(count: int, timeout_ms: int) -> str:
     """
     which = "a transaction of it stays" if count == 1 else f"{count} transactions of it stay"
     return (
-        f"{which} open until kafka.transaction.timeout.ms ({timeout_ms} ms) is over, and readers of committed data see nothing of what is "
-        "written behind; Admin.list_transactions(['Ongoing']) and kafka-transactions.sh show such transactions"
+        f"{which} open until kafka.transaction.timeout.ms ({timeout_ms} ms) is over, and readers of "
+        "committed data see nothing of what is "
+        "written behind; Admin.list_transactions(['Ongoing']) and kafka-transactions.sh show such "
+        "transactions"
     )
 
 
@@ -29,13 +32,16 @@ def too_long(timeout_ms: int, allowed_ms: int | None = None) -> str:
     """
     allowed = "less" if allowed_ms is None else f"{allowed_ms} at most"
     return (
-        f"kafka.transaction.timeout.ms: a task's transaction may be open for {timeout_ms} ms, and the brokers allow {allowed} (their "
-        "setting transaction.max.timeout.ms); lower kafka.transaction.timeout.ms, or raise the brokers' setting"
+        f"kafka.transaction.timeout.ms: a task's transaction may be open for {timeout_ms} ms, and the "
+        f"brokers allow {allowed} (their "
+        "setting transaction.max.timeout.ms); lower kafka.transaction.timeout.ms, or raise the brokers' "
+        "setting"
     )
 
 
 class NotCommitted(FairleadError):
-    """Nothing of the batch is visible, and nothing is lost: it has to be written again, which a restarted query does by itself."""
+    """Nothing of the batch is visible, and nothing is lost: it has to be written again, which a
+    restarted query does by itself."""
 
 
 class RowsLost(FairleadError):

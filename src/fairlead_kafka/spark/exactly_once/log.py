@@ -1,11 +1,13 @@
-"""The commit log: a compacted topic that keeps the last decision about each query, and lets one driver of a query write at a time.
+"""The commit log: a compacted topic that keeps the last decision about each query, and lets one
+driver of a query write at a time.
 
-`take_over` asks for the producer id of the driver's transactional id, which ends a transaction that an older driver has under way, one way
-or the other, and shuts that driver out. What is in the log then is all there will be until this driver writes. A decision is written in a
-transaction, so either it counts, for everybody, or it was never made.
+`take_over` asks for the producer id of the driver's transactional id, which ends a transaction that
+an older driver has under way, one way or the other, and shuts that driver out. What is in the log
+then is all there will be until this driver writes. A decision is written in a transaction, so
+either it counts, for everybody, or it was never made.
 
-All names share partition 0. Another one of them could break by its number: a topic may grow, and a name would then be looked for
-where it never was.
+All names share partition 0. Another one of them could break by its number: a topic may grow, and a
+name would then be looked for where it never was.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ coordinator has noticed."""
 
 
 class CommitLog:
-    """The log, open for one name; a context manager. Calls raise what the client raises, ProducerFenced once a newer driver took over."""
+    """The log, open for one name; a context manager. Calls raise what the client raises,
+    ProducerFenced once a newer driver took over."""
 
     def __init__(self, client: Mapping[str, str], guarantee: Guarantee, name: str, admin: Admin) -> None:
         self._client = client
@@ -56,13 +59,17 @@ class CommitLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._open.__exit__(kind, error, trace)
 
     def take_over(self, *, to_write: bool = True) -> Decision | None:
-        """Shut out every other driver of this name, and read the last decision about it; None if there is none.
+        """Shut out every other driver of this name, and read the last decision about it; None if
+        there is none.
 
-        `to_write` False: what was decided is all that is wanted, so any topic will do, and one that is not there has nothing to tell.
+        `to_write` False: what was decided is all that is wanted, so any topic will do, and one that
+        is not there has nothing to tell.
         """
         if to_write:
             see_to_log_topic(self._admin, self._topic)
@@ -81,9 +88,11 @@ class CommitLog:
         return self._last()
 
     def write(self, decision: Decision | None, sent: Callable[[], None] = lambda: None) -> None:
-        """Make a decision; None has the log forget the name. If this raises TimedOut, only the next `take_over` tells whether it counts.
+        """Make a decision; None has the log forget the name. If this raises TimedOut, only the next
+        `take_over` tells whether it counts.
 
-        `sent` is called when its record is in the log and does not count yet: if this raises before that, the decision was never made.
+        `sent` is called when its record is in the log and does not count yet: if this raises before
+        that, the decision was never made.
         """
         assert self._producer is not None, "take_over comes first"
         self._producer.begin_transaction()
@@ -94,7 +103,8 @@ class CommitLog:
         self._producer.commit_transaction()
 
     def _last(self) -> Decision | None:
-        """The last decision about the name; reads the end of the log first, and all of it only if that has none."""
+        """The last decision about the name; reads the end of the log first, and all of it only if
+        that has none."""
         partition = TopicPartition(self._topic, 0)
         found = self._admin.list_offsets({partition: LATEST})[partition]
         end = 0 if found is None else found.offset
@@ -107,10 +117,15 @@ class CommitLog:
                     return Decision.decode(self._name, value)
         return None
 
-    def _last_between(self, consumer: Consumer, partition: TopicPartition, start: int, end: int) -> bytes | None:
-        # Read to where the log ends, not to where committed data ends: there may be another query's open transaction before ours.
+    def _last_between(
+        self, consumer: Consumer, partition: TopicPartition, start: int, end: int
+    ) -> bytes | None:
+        # Read to where the log ends, not to where committed data ends: there may be another query's
+        # open transaction before ours.
         key, value = self._name.encode(), None
-        for table in consumer.read_range(partition, start, end, columns=["key", "value"], timeout_s=READ_TIMEOUT_S):
+        for table in consumer.read_range(
+            partition, start, end, columns=["key", "value"], timeout_s=READ_TIMEOUT_S
+        ):
             for row_key, row_value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True):
                 if row_key == key:
                     value = row_value
@@ -118,7 +133,8 @@ class CommitLog:
 
 
 def see_to_log_topic(admin: Admin, topic: str) -> None:
-    """Make the topic of the commit log if it is not there. BrokerError if that cannot be, ConfigError for a topic that forgets."""
+    """Make the topic of the commit log if it is not there. BrokerError if that cannot be,
+    ConfigError for a topic that forgets."""
     if topic not in admin.list_topics(include_internal=True):
         _make(admin, topic)
     resource = ConfigResource.topic(topic)
@@ -127,12 +143,14 @@ def see_to_log_topic(admin: Admin, topic: str) -> None:
     except ItemsFailed as failed:
         raise BrokerError(
             failed.code,
-            f"exactly-once writes have to look at cleanup.policy of the topic {topic}, and the brokers do not show it; allow Describe and "
+            f"exactly-once writes have to look at cleanup.policy of the topic {topic}, and the brokers do "
+            "not show it; allow Describe and "
             "DescribeConfigs on it, or name another topic with commitLogTopic",
         ) from failed
     if policy != TOPIC_CONFIGS["cleanup.policy"]:
         raise ConfigError(
-            f"commitLogTopic: the topic {topic} has cleanup.policy={policy}, so it would forget which batches are committed and they could "
+            f"commitLogTopic: the topic {topic} has cleanup.policy={policy}, so it would forget which "
+            "batches are committed and they could "
             "be written twice; set cleanup.policy=compact, or name another topic with commitLogTopic"
         )
 
@@ -145,6 +163,7 @@ def _make(admin: Admin, topic: str) -> None:
         if failed.code != ErrorCode.TOPIC_ALREADY_EXISTS:  # another query's driver was quicker
             raise BrokerError(
                 failed.code,
-                f"exactly-once writes need the topic {topic}, and it could not be made; make it with 1 partition, "
+                f"exactly-once writes need the topic {topic}, and it could not be made; make it with 1 "
+                "partition, "
                 f"{', '.join(f'{key}={value}' for key, value in TOPIC_CONFIGS.items())}",
             ) from failed

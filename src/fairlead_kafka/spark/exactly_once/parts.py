@@ -34,7 +34,8 @@ class Writing(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A task's share: its rows, all of them in one transaction that is prepared. `digest` does not depend on their order."""
+    """A task's share: its rows, all of them in one transaction that is prepared. `digest` does not
+    depend on their order."""
 
     transaction: PreparedTransaction
     rows: int
@@ -51,10 +52,12 @@ class TaskPrepared(WriterCommitMessage):
 
 @dataclass(frozen=True)
 class Decision:
-    """A record of the commit log: these transactions are to be committed and these aborted, whatever happens from now on.
+    """A record of the commit log: these transactions are to be committed and these aborted,
+    whatever happens from now on.
 
-    The token of a batch, too: a batch that is decided is not committed again. `done`: it has been carried out. `earlier`: how many
-    transactions of the same batch decisions before this one have committed.
+    The token of a batch, too: a batch that is decided is not committed again. `done`: it has been
+    carried out. `earlier`: how many transactions of the same batch decisions before this one have
+    committed.
     """
 
     writing: Writing
@@ -90,22 +93,33 @@ class Decision:
         try:
             fields: dict[str, Any] = json.loads(value)
             if fields["version"] != FORMAT_VERSION:
-                raise DecodeError(f"the commit log has a record of format {fields['version']}, written by a newer release; use that", 0)
+                raise DecodeError(
+                    f"the commit log has a record of format {fields['version']}, written by a newer release; "
+                    "use that",
+                    0,
+                )
             return cls(
                 Writing(name, int(fields["batch"])),
-                tuple(Part(PreparedTransaction(*row[:-2]), int(row[-2]), int(row[-1])) for row in fields["commit"]),
+                tuple(
+                    Part(PreparedTransaction(*row[:-2]), int(row[-2]), int(row[-1]))
+                    for row in fields["commit"]
+                ),
                 tuple(PreparedTransaction(*row) for row in fields["abort"]),
                 bool(fields["done"]),
                 int(fields["earlier"]),
             )
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise DecodeError(f"the commit log has a record about {name} that is none of its own: {error!r}", 0) from None
+            raise DecodeError(
+                f"the commit log has a record about {name} that is none of its own: {error!r}", 0
+            ) from None
 
 
 class Digest:
-    """A number that two sets of rows share if they are the same rows, in whatever order and batches: sums of hashes, 64 bits.
+    """A number that two sets of rows share if they are the same rows, in whatever order and
+    batches: sums of hashes, 64 bits.
 
-    It tells whether a repeated task has written what the first one wrote: topic, partition asked for, key and value.
+    It tells whether a repeated task has written what the first one wrote: topic, partition asked
+    for, key and value.
     """
 
     def __init__(self) -> None:
@@ -114,7 +128,9 @@ class Digest:
     def add(self, topic: str, rows: pa.RecordBatch) -> None:
         """Take in rows for a topic, columns as `Producer.send_table` takes them."""
         for columns, partitions in columns_from_arrow(rows):
-            hashes = _mixed(_hashes(columns.keys, columns.count) + np.uint64(murmur2(topic.encode()) & 0xFFFFFFFF))
+            hashes = _mixed(
+                _hashes(columns.keys, columns.count) + np.uint64(murmur2(topic.encode()) & 0xFFFFFFFF)
+            )
             hashes = _mixed(hashes + _hashes(columns.values, columns.count))
             if partitions is not None:
                 hashes = _mixed(hashes + partitions.astype(np.uint64))
@@ -132,7 +148,8 @@ def _hashes(column: BinaryColumn | None, count: int) -> Any:
 
 
 def _mixed(numbers: Any) -> Any:
-    """Numbers whose every bit depends on every bit (the finish of splitmix64), so that sums of them do not cancel out."""
+    """Numbers whose every bit depends on every bit (the finish of splitmix64), so that sums of them
+    do not cancel out."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return numbers ^ (numbers >> np.uint64(31))
@@ -141,4 +158,6 @@ def _mixed(numbers: Any) -> Any:
 def parts_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[Writing | None, list[Part]]:
     """The write, None if no task names it, and the parts that have rows."""
     prepared = [message for message in messages if isinstance(message, TaskPrepared)]
-    return (prepared[0].writing if prepared else None), [message.part for message in prepared if message.part is not None]
+    return (prepared[0].writing if prepared else None), [
+        message.part for message in prepared if message.part is not None
+    ]

@@ -1,7 +1,8 @@
 """Checks before a task writes a row: whether what the tasks will write can be committed at all.
 
-Asked on the driver. A task leaves its transaction open, and while one is open readers of committed data wait; so a commit that is bound to
-fail costs them minutes, and is to fail before the first row. Rights to write to the log show only when a decision is written.
+Asked on the driver. A task leaves its transaction open, and while one is open readers of committed
+data wait; so a commit that is bound to fail costs them minutes, and is to fail before the first
+row. Rights to write to the log show only when a decision is written.
 """
 
 from __future__ import annotations
@@ -19,20 +20,23 @@ ALLOWED = "transaction.max.timeout.ms"
 
 
 def check_ready(admin: Admin, client: Mapping[str, str], guarantee: Guarantee) -> None:
-    """ConfigError or BrokerError if a commit could not work; makes the topic of the commit log if it is not there."""
+    """ConfigError or BrokerError if a commit could not work; makes the topic of the commit log if
+    it is not there."""
     see_to_log_topic(admin, guarantee.log_topic)
     _check_transactions(admin, guarantee)
     _check_timeout(admin, client)
 
 
 def _check_transactions(admin: Admin, guarantee: Guarantee) -> None:
-    """The vote and the search for left-overs have to see transactions: since Kafka 3.0, and with the right to."""
+    """The vote and the search for left-overs have to see transactions: since Kafka 3.0, and with
+    the right to."""
     driver = f"{guarantee.id_prefix}-{guarantee.app_id or ''}-driver"
     try:
         admin.describe_transactions([driver])
     except UnsupportedVersion as error:
         raise ConfigError(
-            "deliveryGuarantee: exactly-once writes ask brokers about open transactions, which Apache Kafka can tell since 3.0, and these "
+            "deliveryGuarantee: exactly-once writes ask brokers about open transactions, which Apache Kafka "
+            "can tell since 3.0, and these "
             "brokers cannot; write with deliveryGuarantee=at-least-once"
         ) from error
     except ItemsFailed as failed:
@@ -40,13 +44,16 @@ def _check_transactions(admin: Admin, guarantee: Guarantee) -> None:
         if failed.code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED and guarantee.app_id is not None:
             raise BrokerError(
                 failed.code,
-                f"exactly-once writes of txnAppId={guarantee.app_id} need Write and Describe on transactional ids that begin with "
-                f"{driver.removesuffix('driver')}; allow them, or choose names that are allowed with transactionalIdPrefix",
+                f"exactly-once writes of txnAppId={guarantee.app_id} need Write and Describe on "
+                "transactional ids that begin with "
+                f"{driver.removesuffix('driver')}; allow them, or choose names that are allowed with "
+                "transactionalIdPrefix",
             ) from failed
 
 
 def _check_timeout(admin: Admin, client: Mapping[str, str]) -> None:
-    """ConfigError if brokers do not allow transactions of that length. One of them is asked, for all are set alike."""
+    """ConfigError if brokers do not allow transactions of that length. One of them is asked, for
+    all are set alike."""
     resource = ConfigResource.broker(admin.describe_cluster().nodes[0].node_id)
     try:
         entry = admin.describe_configs([resource])[resource].get(ALLOWED)

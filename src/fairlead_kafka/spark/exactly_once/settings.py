@@ -36,7 +36,8 @@ EXACTLY_ONCE_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool
         "deliveryGuarantee",
         "write",
         AT_LEAST_ONCE,
-        "at-least-once, or exactly-once: each row is in Kafka once for readers of committed data (kafka.isolation.level=read_committed), "
+        "at-least-once, or exactly-once: each row is in Kafka once for readers of committed data "
+        "(kafka.isolation.level=read_committed), "
         "whatever fails and is repeated. See exactly-once.md.",
         one_of(AT_LEAST_ONCE, EXACTLY_ONCE),
         True,
@@ -45,7 +46,8 @@ EXACTLY_ONCE_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool
         "transactionalIdPrefix",
         "write",
         ID_PREFIX,
-        "Exactly-once: what the names of all transactions begin with; brokers may ask for permission by prefix.",
+        "Exactly-once: what the names of all transactions begin with; brokers may ask for permission by "
+        "prefix.",
         not_empty,
         True,
     ),
@@ -53,7 +55,8 @@ EXACTLY_ONCE_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool
         "commitLogTopic",
         "write",
         LOG_TOPIC,
-        "Exactly-once: the compacted topic that keeps which batch of which query is committed. It is made if it is not there; keep it.",
+        "Exactly-once: the compacted topic that keeps which batch of which query is committed. It is made if "
+        "it is not there; keep it.",
         topic_name,
         True,
     ),
@@ -61,7 +64,8 @@ EXACTLY_ONCE_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool
         "txnAppId",
         "write",
         "",
-        "Exactly-once batch writes: with txnVersion, the name of this write. The same again, or a lower version, writes nothing.",
+        "Exactly-once batch writes: with txnVersion, the name of this write. The same again, or a lower "
+        "version, writes nothing.",
         not_empty,
         True,
     ),
@@ -78,7 +82,8 @@ EXACTLY_ONCE_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool
 
 @dataclass(frozen=True)
 class Guarantee:
-    """How an exactly-once write is to be kept. `app_id` and `version` name a batch write; a streaming query has names of its own."""
+    """How an exactly-once write is to be kept. `app_id` and `version` name a batch write; a
+    streaming query has names of its own."""
 
     id_prefix: str = ID_PREFIX
     log_topic: str = LOG_TOPIC
@@ -89,7 +94,8 @@ class Guarantee:
 def parse_guarantee(
     values: Mapping[str, Any], client: Mapping[str, str], known: Sequence[str], *, streaming: bool
 ) -> tuple[Guarantee | None, list[str]]:
-    """The guarantee among parsed options (None: at least once), and what else is wrong, with the client's settings too.
+    """The guarantee among parsed options (None: at least once), and what else is wrong, with the
+    client's settings too.
 
     `known` is what is wrong already: an option whose value makes no sense is given all the same.
     """
@@ -99,18 +105,28 @@ def parse_guarantee(
     if guarantee_option in senseless:
         return None, []
     if values.get(guarantee_option, AT_LEAST_ONCE) != EXACTLY_ONCE:
-        return None, [f"{name}: says how exactly-once writes are kept; set deliveryGuarantee=exactly-once" for name in names]
+        return None, [
+            f"{name}: says how exactly-once writes are kept; set deliveryGuarantee=exactly-once"
+            for name in names
+        ]
     wrong = [
         f"kafka.{name}: must be {' or '.join(allowed)} for exactly-once writes, not {client[name]}"
         for name, allowed in _NEEDED.items()
         if client.get(name, allowed[0]).strip().lower() not in allowed
     ]
     if streaming:
-        wrong += [f"{name}: is for batch writes; a streaming query is known by its checkpoint" for name in names if name.startswith("txn")]
+        wrong += [
+            f"{name}: is for batch writes; a streaming query is known by its checkpoint"
+            for name in names
+            if name.startswith("txn")
+        ]
     elif ("txnAppId" in names) != ("txnVersion" in names):
         wrong.append("txnAppId and txnVersion: one needs the other")
     if values.get("topic", "") == values.get("commitLogTopic", LOG_TOPIC):
-        wrong.append(f"topic: {values['topic']} is the topic of the commit log; write to another one, or name another with commitLogTopic")
+        wrong.append(
+            f"topic: {values['topic']} is the topic of the commit log; write to another one, or name another "
+            "with commitLogTopic"
+        )
     guarantee = Guarantee(
         values.get("transactionalIdPrefix", ID_PREFIX),
         values.get("commitLogTopic", LOG_TOPIC),

@@ -1,4 +1,5 @@
-"""A task's side: write all rows in a transaction of its own, leave it open, and tell the driver its name.
+"""A task's side: write all rows in a transaction of its own, leave it open, and tell the driver its
+name.
 
 Names. A transaction must not be touched by anybody but the driver once its task has ended, and any
 process that calls InitProducerId with its transactional id aborts it. So no two processes ever
@@ -20,7 +21,13 @@ from itertools import chain
 import pyarrow as pa
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError, ConfigError, ItemsFailed, ProducerFenced, TransactionFailed
+from fairlead_kafka.base.errors import (
+    BrokerError,
+    ConfigError,
+    ItemsFailed,
+    ProducerFenced,
+    TransactionFailed,
+)
 from fairlead_kafka.client import Admin
 from fairlead_kafka.spark.clients import task_producer
 from fairlead_kafka.spark.exactly_once.errors import TIMES, NotCommitted, too_long
@@ -32,7 +39,8 @@ _ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort"})
 _DRAWN = re.compile("[0-9a-f]{32}")
 """Random part of a task's transactional id: `uuid.uuid4().hex`."""
 _used: dict[tuple[int, str], dict[str, int]] = {}
-"""(This process, prefix of ids) → id → the batch that it was used for last. Spark's workers live on from task to task."""
+"""(This process, prefix of ids) → id → the batch that it was used for last. Spark's workers live on
+from task to task."""
 
 
 class TaskStep(Enum):
@@ -54,7 +62,8 @@ def prefix_of(guarantee: Guarantee, name: str) -> str:
 def is_task_of(guarantee: Guarantee, name: str, transactional_id: str) -> bool:
     """True if a task of `name` made up this id: nothing but what it drew follows the prefix.
 
-    What it draws has one length and no dash, so no id is one of two names, not even of `a` and `a-task-b`.
+    What it draws has one length and no dash, so no id is one of two names, not even of `a` and
+    `a-task-b`.
     """
     prefix = prefix_of(guarantee, name)
     return transactional_id.startswith(prefix) and _DRAWN.fullmatch(transactional_id, len(prefix)) is not None
@@ -70,8 +79,8 @@ def prepare(
 ) -> TaskPrepared:
     """Write a task's rows in a transaction that is left open; without rows there is none.
 
-    Raises ConfigError if brokers do not allow so long a transaction, NotCommitted if it failed or took too long. A task that fails aborts
-    its transaction.
+    Raises ConfigError if brokers do not allow so long a transaction, NotCommitted if it failed or
+    took too long. A task that fails aborts its transaction.
     """
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:
@@ -94,7 +103,8 @@ def prepare(
             prepared = producer.prepare_transaction()
         except (ProducerFenced, TransactionFailed) as error:
             raise NotCommitted(
-                f"{writing}: a task's transaction failed or was open for longer than {timeout_ms} ms. {TIMES}. ({error})"
+                f"{writing}: a task's transaction failed or was open for longer than {timeout_ms} ms. "
+                f"{TIMES}. ({error})"
             ) from error
         except BrokerError as error:
             if error.code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
@@ -113,8 +123,11 @@ def _transactional_id(client: Mapping[str, str], guarantee: Guarantee, writing: 
     """
     prefix = prefix_of(guarantee, writing.name)
     used = _used.get((os.getpid(), prefix), {})
-    # The batch of a batch write is a number of the user's, who may leave one out that was not committed.
-    earlier = [each for each, batch in used.items() if batch < writing.batch] if guarantee.app_id is None else []
+    # The batch of a batch write is a number of the user's, who may leave one out that was not
+    # committed.
+    earlier = (
+        [each for each, batch in used.items() if batch < writing.batch] if guarantee.app_id is None else []
+    )
     if earlier:
         with Admin(settings_for("admin", client)) as admin:
             try:

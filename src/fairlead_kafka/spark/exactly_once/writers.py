@@ -33,7 +33,9 @@ class _Writer:
         self._guarantee = guarantee
 
     def _prepare(self, writing: Writing, batches: Iterator[pa.RecordBatch]) -> TaskPrepared:
-        return prepare(self._options.client, self._guarantee, writing, self._options.topic, batches, self.task_reached)
+        return prepare(
+            self._options.client, self._guarantee, writing, self._options.topic, batches, self.task_reached
+        )
 
     def committer(self, name: str) -> Committer:
         """The committer of batches of `name`; the lab replaces it, to kill it at each step."""
@@ -46,13 +48,15 @@ class _Writer:
         try:
             self.committer(writing.name).abort(parts, everything=everything)
         except FairleadError as error:
-            # Why the batch failed is what has to be told; these transactions are aborted by the next batch, or time out.
+            # Why the batch failed is what has to be told; these transactions are aborted by the
+            # next batch, or time out.
             LOGGER.warning("%s failed, and could not be aborted now: %s", writing, error)
 
 
 @tells_errors_first
 class ExactlyOnceStreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Writes each micro-batch in transactions, one for each task, which the driver commits together."""
+    """Writes each micro-batch in transactions, one for each task, which the driver commits
+    together."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskPrepared:
         """Writes a task's rows; they are visible once the batch is committed."""
@@ -79,20 +83,26 @@ class ExactlyOnceWriter(_Writer, DataSourceArrowWriter):
         super().__init__(options, guarantee)
         name, version = guarantee.app_id, guarantee.version
         self._comes_back = name is not None
-        self._writing = Writing(uuid.uuid4().hex, 0) if name is None or version is None else Writing(name, version)
+        self._writing = (
+            Writing(uuid.uuid4().hex, 0) if name is None or version is None else Writing(name, version)
+        )
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskPrepared:
         """Writes a task's rows; they are visible once all tasks have ended."""
         return self._prepare(self._writing, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Commits the rows, or finds that this version of this application had been committed before."""
+        """Commits the rows, or finds that this version of this application had been committed
+        before."""
         _, parts = parts_of(messages)
         if not self.committer(self._writing.name).commit(self._writing.batch, parts, repeats_older=True):
-            LOGGER.warning("%s had been committed before (txnAppId, txnVersion): nothing is written", self._writing)
+            LOGGER.warning(
+                "%s had been committed before (txnAppId, txnVersion): nothing is written", self._writing
+            )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Aborts what tasks have prepared, and what those had open that Spark has stopped: no later write would find it."""
+        """Aborts what tasks have prepared, and what those had open that Spark has stopped: no later
+        write would find it."""
         self._abort(self._writing, parts_of(messages)[1], everything=True)
 
 
@@ -101,5 +111,8 @@ def _micro_batch() -> Writing:
     query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
     batch_id = context.getLocalProperty(_BATCH_ID) if context is not None else None
     if query_id is None or batch_id is None:
-        raise UsageError("exactly-once streaming writes need Spark's micro-batch engine, which names the query and the batch to every task")
+        raise UsageError(
+            "exactly-once streaming writes need Spark's micro-batch engine, which names the query and the "
+            "batch to every task"
+        )
     return Writing(query_id, int(batch_id))

@@ -2,19 +2,22 @@
 
 Theory of operation. Two halves, as everything in `spark`: planning and work.
 
-**Planning** (`layout`). The options become a `Layout`: the columns asked for, and a `FieldFormat` each for keys and values. All
-that can be wrong is found then: a schema that cannot be read (`ddl` for json, `avro_types` for avro), a type that the format cannot
-give, an option that has no meaning. What only a Schema Registry knows is asked once (`Layout.resolved`, `registry`) and travels to
-the executors with the layout, so that all tasks of a read have one reader's schema.
+**Planning** (`layout`). The options become a `Layout`: the columns asked for, and a `FieldFormat`
+each for keys and values. All that can be wrong is found then: a schema that cannot be read (`ddl`
+for json, `avro_types` for avro), a type that the format cannot give, an option that has no meaning.
+What only a Schema Registry knows is asked once (`Layout.resolved`, `registry`) and travels to the
+executors with the layout, so that all tasks of a read have one reader's schema.
 
-**Work** (`decoding`). Only `Layout.record_columns` are asked of the consumer, which decodes no others. A decoder turns a column of
-bytes into a column of the format's type: `utf8` and `json_format` by Arrow for whole blocks, rows that stop a block one by one
-(`json_rows`); avro value by value (`avro_format`). Each decoder returns the rows that do not parse with a reason.
-**Garbage never fails a task**: a value that does not parse is null, and its bytes and the reason are in the column `rescued`. A row
-parses whole or not at all: no field is made null because it does not fit.
+**Work** (`decoding`). Only `Layout.record_columns` are asked of the consumer, which decodes no
+others. A decoder turns a column of bytes into a column of the format's type: `utf8` and
+`json_format` by Arrow for whole blocks, rows that stop a block one by one (`json_rows`); avro value
+by value (`avro_format`). Each decoder returns the rows that do not parse with a reason. **Garbage
+never fails a task**: a value that does not parse is null, and its bytes and the reason are in the
+column `rescued`. A row parses whole or not at all: no field is made null because it does not fit.
 
-What a value means does not depend on the way it was read, nor on its neighbours: blocks and rows meet in one place (`json_types`),
-and what Arrow's parser takes and Python's does not is kept from blocks (property tests hold the two against each other).
+What a value means does not depend on the way it was read, nor on its neighbours: blocks and rows
+meet in one place (`json_types`), and what Arrow's parser takes and Python's does not is kept from
+blocks (property tests hold the two against each other).
 """
 
 from __future__ import annotations
@@ -26,7 +29,14 @@ from fairlead_kafka.spark.formats.option_rows import FORMAT_OPTIONS, REGISTRY_PR
 
 if TYPE_CHECKING:
     from fairlead_kafka.spark.formats.decoding import decoder
-    from fairlead_kafka.spark.formats.layout import DEFAULT_LAYOUT, RESCUED_TYPE, FieldFormat, Layout, parse_layout, read_layout
+    from fairlead_kafka.spark.formats.layout import (
+        DEFAULT_LAYOUT,
+        RESCUED_TYPE,
+        FieldFormat,
+        Layout,
+        parse_layout,
+        read_layout,
+    )
 
 __all__ = [
     "DEFAULT_LAYOUT",
@@ -40,9 +50,17 @@ __all__ = [
     "read_layout",
 ]
 
-# `fairlead pipeline check` knows all options within a second, and has no time to load Arrow and Spark for it.
+# `fairlead pipeline check` knows all options within a second, and has no time to load Arrow and
+# Spark for it.
 _HOMES = {
     "fairlead_kafka.spark.formats.decoding": ("decoder",),
-    "fairlead_kafka.spark.formats.layout": ("DEFAULT_LAYOUT", "RESCUED_TYPE", "FieldFormat", "Layout", "parse_layout", "read_layout"),
+    "fairlead_kafka.spark.formats.layout": (
+        "DEFAULT_LAYOUT",
+        "RESCUED_TYPE",
+        "FieldFormat",
+        "Layout",
+        "parse_layout",
+        "read_layout",
+    ),
 }
 __getattr__, __dir__ = lazily(__name__, _HOMES)

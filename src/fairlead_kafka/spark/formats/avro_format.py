@@ -1,9 +1,10 @@
 """Avro to Arrow: each value by fastavro, then whole columns by Arrow.
 
-Two framings. With a Schema Registry a value is Confluent's wire format: a zero byte, the id of the schema it was written with in four
-bytes, then Avro's binary form. Without one, it is the binary form alone, written with one schema that the options give. Either way it
-is resolved into the reader's schema as Avro's specification has it: fields that are new get their default, fields that are gone are
-passed over.
+Two framings. With a Schema Registry a value is Confluent's wire format: a zero byte, the id of the
+schema it was written with in four bytes, then Avro's binary form. Without one, it is the binary
+form alone, written with one schema that the options give. Either way it is resolved into the
+reader's schema as Avro's specification has it: fields that are new get their default, fields that
+are gone are passed over.
 """
 
 from __future__ import annotations
@@ -23,16 +24,19 @@ _MAGIC = 0
 _HEADER_SIZE_BYTES = 5
 
 Way = tuple[Any, Any, Adapt | None]
-"""From bytes to a value: the writer's schema and the reader's as fastavro takes them (None: the same), and what is done then."""
+"""From bytes to a value: the writer's schema and the reader's as fastavro takes them (None: the
+same), and what is done then."""
 
 
 def avro_decoder(
     reader: AvroSchema, writer: AvroSchema, registry: Mapping[str, str] | None, target: pa.DataType
 ) -> Callable[[Any], tuple[Any, Reasons]]:
-    """A function from a binary array to an array of `target` and the reasons of the rows that do not parse, which are null in it.
+    """A function from a binary array to an array of `target` and the reasons of the rows that do
+    not parse, which are null in it.
 
-    With `registry` (settings of its client), writers' schemas are looked up by the ids in the values, else `writer` is theirs. The
-    function raises RegistryFailed if the registry does not answer.
+    With `registry` (settings of its client), writers' schemas are looked up by the ids in the
+    values, else `writer` is theirs. The function raises RegistryFailed if the registry does not
+    answer.
     """
     read = _plain(reader, writer) if registry is None else _framed(reader, registry)
 
@@ -63,7 +67,9 @@ def _plain(reader: AvroSchema, writer: AvroSchema) -> Callable[[bytes], Any]:
             return _read(data, 0, way)
         except Exception:
             if len(data) > _HEADER_SIZE_BYTES and data[0] == _MAGIC:
-                raise ValueError("not plain Avro; it begins as Confluent's wire format does: set schemaRegistry.url") from None
+                raise ValueError(
+                    "not plain Avro; it begins as Confluent's wire format does: set schemaRegistry.url"
+                ) from None
             raise
 
     return read
@@ -83,7 +89,9 @@ def _framed(reader: AvroSchema, settings: Mapping[str, str]) -> Callable[[bytes]
 
     def read(data: bytes) -> Any:
         if len(data) < _HEADER_SIZE_BYTES or data[0] != _MAGIC:
-            raise ValueError("not in Confluent's wire format: a zero byte and four bytes of the schema's id are missing")
+            raise ValueError(
+                "not in Confluent's wire format: a zero byte and four bytes of the schema's id are missing"
+            )
         schema_id = int.from_bytes(data[1:_HEADER_SIZE_BYTES], "big")
         way = known.get(schema_id)
         if way is None:
@@ -112,4 +120,8 @@ def _read(data: bytes, start: int, way: Way) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    return "the bytes end before the record does" if isinstance(error, EOFError) and not str(error) else one_line(error)
+    return (
+        "the bytes end before the record does"
+        if isinstance(error, EOFError) and not str(error)
+        else one_line(error)
+    )

@@ -1,4 +1,5 @@
-"""Avro schemas: read once, when a read is planned, and told in Spark's types; what has none is refused there and then."""
+"""Avro schemas: read once, when a read is planned, and told in Spark's types; what has none is
+refused there and then."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ _LOGICAL: Mapping[tuple[str, str], Callable[[], DataType]] = {
     ("long", "local-timestamp-millis"): TimestampNTZType,
     ("long", "local-timestamp-micros"): TimestampNTZType,
 }
-"""Other logical types are read as what they are written as, as Spark's `from_avro` does: times of day are numbers, a uuid is text."""
+"""Other logical types are read as what they are written as, as Spark's `from_avro` does: times of
+day are numbers, a uuid is text."""
 _DECIMAL_PRECISION_MAX = 38
 Adapt = Callable[[Any], Any]
 """Function from a value that fastavro returns to one that Arrow takes."""
@@ -56,17 +58,20 @@ Adapt = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class AvroSchema:
-    """The text of a schema, and the texts of those it refers to, each after what it refers to itself."""
+    """The text of a schema, and the texts of those it refers to, each after what it refers to
+    itself."""
 
     text: str
     references: tuple[str, ...] = ()
 
     def parsed(self) -> tuple[Any, dict[str, Any]]:
-        """The schema as fastavro takes it, and all named types by name. ValueError says what is wrong."""
+        """The schema as fastavro takes it, and all named types by name. ValueError says what is
+        wrong."""
         named: dict[str, Any] = {}
         for text in (*self.references, self.text):
             try:
-                # fastavro replaces what it knows by name, and the last schema is the one that was meant.
+                # fastavro replaces what it knows by name, and the last schema is the one that was
+                # meant.
                 schema = fastavro.parse_schema(json.loads(text), named_schemas=named)
             except json.JSONDecodeError as error:
                 raise ValueError(f"not an Avro schema in JSON ({error})") from None
@@ -84,10 +89,13 @@ class AvroSchema:
     def adapter(self, own_writer: bool) -> Adapt | None:
         """Function for fastavro's values before Arrow takes them; None: nothing is to be done.
 
-        Without `own_writer` the value was written with another schema, whose logical types are what fastavro has gone by.
+        Without `own_writer` the value was written with another schema, whose logical types are what
+        fastavro has gone by.
         """
         schema, named = self.parsed()
-        return _Reading(named).adapter(schema, _ALWAYS_ADAPTED if own_writer else {**_ALWAYS_ADAPTED, **_ADAPTED_OF_OTHER_WRITERS})
+        return _Reading(named).adapter(
+            schema, _ALWAYS_ADAPTED if own_writer else {**_ALWAYS_ADAPTED, **_ADAPTED_OF_OTHER_WRITERS}
+        )
 
 
 class _Reading:
@@ -104,7 +112,8 @@ class _Reading:
             branches = [branch for branch in schema if branch != "null"]
             if len(branches) != 1:
                 raise ValueError(
-                    f"{_named(where)}: a union of {', '.join(map(_name_of, schema))} has no type in Spark, only one of null and a type; "
+                    f"{_named(where)}: a union of {', '.join(map(_name_of, schema))} has no type in Spark, "
+                    "only one of null and a type; "
                     "give a reader's schema in which the field is one type or left out"
                 )
             return self.type_of(branches[0], where)[0], len(branches) < len(schema)
@@ -115,7 +124,10 @@ class _Reading:
         if kind not in ("record", "array", "map"):
             return self._leaf(definition, where), False
         if name is not None and name in self._open:
-            raise ValueError(f"{_named(where)}: {name} holds itself, which no type of Spark's can; give a reader's schema without it")
+            raise ValueError(
+                f"{_named(where)}: {name} holds itself, which no type of Spark's can; give a reader's schema "
+                "without it"
+            )
         self._open.append(name or "")
         found = self._nested(definition, where)
         self._open.pop()
@@ -129,25 +141,39 @@ class _Reading:
             kind, nullable = self.type_of(definition["values"], f"{where}[]")
             return MapType(StringType(), kind, nullable)
         if not definition["fields"]:
-            raise ValueError(f"{_named(where)}: a record without fields has no type in Spark; give a reader's schema without it")
-        fields = [(field["name"], *self.type_of(field["type"], f"{where}.{field['name']}")) for field in definition["fields"]]
+            raise ValueError(
+                f"{_named(where)}: a record without fields has no type in Spark; give a reader's schema "
+                "without it"
+            )
+        fields = [
+            (field["name"], *self.type_of(field["type"], f"{where}.{field['name']}"))
+            for field in definition["fields"]
+        ]
         return StructType([StructField(*field) for field in fields])
 
     def _leaf(self, definition: Mapping[str, Any], where: str) -> DataType:
         kind, logical = definition["type"], definition.get("logicalType")
         if kind in ("bytes", "fixed") and logical == "decimal":
             precision, scale = definition.get("precision", 0), definition.get("scale", 0)
-            if not (isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision >= 1):
+            if not (
+                isinstance(precision, int)
+                and isinstance(scale, int)
+                and 0 <= scale <= precision
+                and precision >= 1
+            ):
                 raise ValueError(f"{_named(where)}: decimal({precision}, {scale}) is no decimal")
             if precision > _DECIMAL_PRECISION_MAX:
                 raise ValueError(
-                    f"{_named(where)}: decimal({precision}, {scale}) has more than Spark's {_DECIMAL_PRECISION_MAX} digits; "
+                    f"{_named(where)}: decimal({precision}, {scale}) has more than Spark's "
+                    f"{_DECIMAL_PRECISION_MAX} digits; "
                     "give a reader's schema without the field, and read it from raw bytes"
                 )
             return DecimalType(precision, scale)
         return _LOGICAL.get((kind, logical or ""), _PRIMITIVES[kind])()
 
-    def adapter(self, schema: Any, leaves: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], Adapt]]) -> Adapt | None:
+    def adapter(
+        self, schema: Any, leaves: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], Adapt]]
+    ) -> Adapt | None:
         """See `AvroSchema.adapter`; the schema has passed `type_of`."""
         if isinstance(schema, list):
             inner = self.adapter(next(branch for branch in schema if branch != "null"), leaves)
@@ -157,18 +183,27 @@ class _Reading:
         if kind == "record":
             fields = [(field["name"], self.adapter(field["type"], leaves)) for field in definition["fields"]]
             adapted = [(name, adapt) for name, adapt in fields if adapt is not None]
-            return None if not adapted else lambda value: {**value, **{name: adapt(value[name]) for name, adapt in adapted}}
+            return (
+                None
+                if not adapted
+                else lambda value: {**value, **{name: adapt(value[name]) for name, adapt in adapted}}
+            )
         if kind == "array":
             items = self.adapter(definition["items"], leaves)
             return None if items is None else lambda value: [items(item) for item in value]
         if kind == "map":
             values = self.adapter(definition["values"], leaves)
-            return lambda value: list(value.items()) if values is None else [(name, values(item)) for name, item in value.items()]
+            return lambda value: (
+                list(value.items())
+                if values is None
+                else [(name, values(item)) for name, item in value.items()]
+            )
         make = leaves.get((kind, definition.get("logicalType") or ""))
         return None if make is None else make(definition)
 
     def _definition(self, schema: Any) -> Mapping[str, Any]:
-        """A type's definition: a name looked up, a primitive's word as the definition it stands for, `{"type": {…}}` unwrapped."""
+        """A type's definition: a name looked up, a primitive's word as the definition it stands
+        for, `{"type": {…}}` unwrapped."""
         if isinstance(schema, str):
             return self._named.get(schema) or {"type": schema}
         kind = schema["type"]

@@ -1,4 +1,5 @@
-"""Python values to Arrow arrays, where some values may not fit: those are found, taken out, and told with the reason."""
+"""Python values to Arrow arrays, where some values may not fit: those are found, taken out, and
+told with the reason."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def build(values: list[Any], make: Callable[[list[Any]], Any], reasons: Reasons)
         return make(values)
 
 
-def _misfits(values: list[Any], make: Callable[[list[Any]], Any], first: int) -> Iterator[tuple[int, Exception]]:
+def _misfits(
+    values: list[Any], make: Callable[[list[Any]], Any], first: int
+) -> Iterator[tuple[int, Exception]]:
     """The values that do not fit by themselves, found by halving."""
     try:
         make(values)
@@ -39,7 +42,8 @@ def _misfits(values: list[Any], make: Callable[[list[Any]], Any], first: int) ->
 
 
 def array_of(values: list[Any], kind: pa.DataType) -> Any:
-    """`pa.array(values, kind)`; structs, which are dictionaries with all their fields, column by column, in a fraction of the time."""
+    """`pa.array(values, kind)`; structs, which are dictionaries with all their fields, column by
+    column, in a fraction of the time."""
     if not pa.types.is_struct(kind) or not values:
         return pa.array(values, kind)
     names = [field.name for field in kind]
@@ -49,7 +53,11 @@ def array_of(values: list[Any], kind: pa.DataType) -> Any:
         nothing = dict.fromkeys(names)
         values = [nothing if value is None else value for value in values]
     fields_of = itemgetter(*names)
-    columns = [[fields_of(value) for value in values]] if len(names) == 1 else zip(*map(fields_of, values), strict=True)
+    columns = (
+        [[fields_of(value) for value in values]]
+        if len(names) == 1
+        else zip(*map(fields_of, values), strict=True)
+    )
     children = [array_of(list(column), field.type) for column, field in zip(columns, kind, strict=True)]
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
 

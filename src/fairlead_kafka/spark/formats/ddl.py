@@ -1,7 +1,9 @@
-"""Spark's types from text, without a JVM: what `valueSchema` may say for json, as DDL or as Spark's own JSON of a schema.
+"""Spark's types from text, without a JVM: what `valueSchema` may say for json, as DDL or as Spark's
+own JSON of a schema.
 
-PySpark has its DDL read by the JVM, which the process that plans a Python source does not have. The grammar is that of Spark's
-`singleTableSchema` and `dataType` rules, as far as types go that a JSON value can have.
+PySpark has its DDL read by the JVM, which the process that plans a Python source does not have. The
+grammar is that of Spark's `singleTableSchema` and `dataType` rules, as far as types go that a JSON
+value can have.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|('(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")|([<>(),:]))")
+_TOKEN = re.compile(
+    r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|('(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")|([<>(),:]))"
+)
 _PRIMITIVES: dict[str, Callable[[], DataType]] = {
     "boolean": BooleanType,
     "byte": ByteType,
@@ -59,7 +63,8 @@ _END = ""
 
 
 def parse_type(text: str) -> DataType:
-    """The type that `text` says: `a INT, b STRING`, `STRUCT<…>`, `ARRAY<…>`, `MAP<…>`, or Spark's JSON of a struct.
+    """The type that `text` says: `a INT, b STRING`, `STRUCT<…>`, `ARRAY<…>`, `MAP<…>`, or Spark's
+    JSON of a struct.
 
     A list of fields is a struct. Raises ValueError that says what is wrong and where.
     """
@@ -74,7 +79,9 @@ def _from_json(text: str) -> StructType:
     except json.JSONDecodeError as error:
         raise ValueError(f"neither Spark DDL nor JSON ({error})") from None
     if not isinstance(parsed, dict) or parsed.get("type") != "struct":
-        raise ValueError('JSON of a schema is what df.schema.json() gives: {"type": "struct", "fields": [...]}')
+        raise ValueError(
+            'JSON of a schema is what df.schema.json() gives: {"type": "struct", "fields": [...]}'
+        )
     try:
         return StructType.fromJson(parsed)
     except Exception as error:
@@ -90,7 +97,10 @@ class _Parser:
         while text[position:].strip():
             found = _TOKEN.match(text, position)
             if found is None:
-                raise ValueError(f"cannot be read from {text[position:].strip()[:20]!r} on; names other than words go in `backquotes`")
+                raise ValueError(
+                    f"cannot be read from {text[position:].strip()[:20]!r} on; names other than words go in "
+                    "`backquotes`"
+                )
             token = found[0].lstrip()
             self._tokens.append((token, found.end() - len(token)))
             position = found.end()
@@ -165,7 +175,9 @@ class _Parser:
         token = self._peek()
         word = token.lower()
         if word not in _PRIMITIVES and word not in _DECIMALS and word not in _NESTED:
-            raise self._expected(f"a type ({', '.join([*_PRIMITIVES, 'decimal(p, s)', 'struct<>, array<>, map<>'])})")
+            raise self._expected(
+                f"a type ({', '.join([*_PRIMITIVES, 'decimal(p, s)', 'struct<>, array<>, map<>'])})"
+            )
         self._take()
         if word in _PRIMITIVES:
             return _PRIMITIVES[word]()
@@ -194,7 +206,10 @@ class _Parser:
         self._must(")")
         precision, scale = numbers[0], numbers[1] if len(numbers) == 2 else 0
         if not 1 <= precision <= _DECIMAL_PRECISION_MAX or scale > precision:
-            raise ValueError(f"decimal({precision}, {scale}): precision is 1 to {_DECIMAL_PRECISION_MAX}, scale at most the precision")
+            raise ValueError(
+                f"decimal({precision}, {scale}): precision is 1 to {_DECIMAL_PRECISION_MAX}, scale at most "
+                "the precision"
+            )
         return DecimalType(precision, scale)
 
     def _number(self) -> int:

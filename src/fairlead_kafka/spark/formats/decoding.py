@@ -1,4 +1,5 @@
-"""Tables of records to tables in the layout that was asked for: formats applied, what does not parse kept beside."""
+"""Tables of records to tables in the layout that was asked for: formats applied, what does not
+parse kept beside."""
 
 from __future__ import annotations
 
@@ -15,14 +16,15 @@ from fairlead_kafka.spark.formats.layout import RESCUED, RESCUED_TYPE, FieldForm
 from fairlead_kafka.spark.formats.utf8 import decode_text
 
 Decode = Callable[[Any], tuple[Any, Reasons]]
-"""A binary array → an array of the format's type, null where a value does not parse, and the reasons of those rows."""
+"""A binary array → an array of the format's type, null where a value does not parse, and the
+reasons of those rows."""
 
 
 def decoder(layout: Layout) -> Callable[[pa.Table], pa.Table]:
     """A function from tables with `layout.record_columns` to tables with `layout.columns`.
 
-    It never raises for what a key or value holds; with a Schema Registry that does not answer it raises RegistryFailed. The layout is a
-    resolved one.
+    It never raises for what a key or value holds; with a Schema Registry that does not answer it
+    raises RegistryFailed. The layout is a resolved one.
     """
     decoders = {each.field: _decode_of(each) for each in layout.decoded}
     names = list(layout.columns)

@@ -1,13 +1,15 @@
-"""JSON to Arrow: blocks of rows by Arrow's own parser, and only what it does not take row by row (`json_rows`).
+"""JSON to Arrow: blocks of rows by Arrow's own parser, and only what it does not take row by row
+(`json_rows`).
 
-Why a block may be parsed as one text. Arrow reads a stream of objects and does not tell which came of which row, and JSON may hold
-line breaks, so rows are let into a block only if they begin with `{` and end with `}`. A string of JSON cannot hold a bare line
-break, so none reaches from one row into the next; and after a `}` a `{` can stand only between whole objects, so each row begins a
-new one. Thus each row is one object or more, or the block is no JSON; and if there are as many objects as rows, each row is
-exactly one.
+Why a block may be parsed as one text. Arrow reads a stream of objects and does not tell which came
+of which row, and JSON may hold line breaks, so rows are let into a block only if they begin with
+`{` and end with `}`. A string of JSON cannot hold a bare line break, so none reaches from one row
+into the next; and after a `}` a `{` can stand only between whole objects, so each row begins a new
+one. Thus each row is one object or more, or the block is no JSON; and if there are as many objects
+as rows, each row is exactly one.
 
-Where Arrow's parser takes what Python's does not (`-NaN`, `Inf`), rows are kept from it: what becomes of a row must not hang on its
-neighbours.
+Where Arrow's parser takes what Python's does not (`-NaN`, `Inf`), rows are kept from it: what
+becomes of a row must not hang on its neighbours.
 """
 
 from __future__ import annotations
@@ -27,9 +29,11 @@ from fairlead_kafka.spark.formats.json_types import convert, has_map, lacks_requ
 from fairlead_kafka.spark.formats.utf8 import decode_text
 
 BLOCK_ROWS = (4096, 256)
-"""Rows parsed at once; where a block does not parse its rows are tried in the next smaller ones, then one by one."""
+"""Rows parsed at once; where a block does not parse its rows are tried in the next smaller ones,
+then one by one."""
 _FAILED_BLOCKS_MIN = 3
-"""From so many failed blocks on, if they are half of those tried, the rest of the larger block is left to the rows."""
+"""From so many failed blocks on, if they are half of those tried, the rest of the larger block is
+left to the rows."""
 _WHITESPACE = " \t\r\n"
 _NOT_FINITE = r"[:,\[\s-](?:NaN|Inf)"
 _READ_MARGIN_BYTES = 64
@@ -37,8 +41,11 @@ _READ_MARGIN_BYTES = 64
 Rows = npt.NDArray[np.int64]
 
 
-def json_decoder(wire: pa.DataType, target: pa.DataType, in_blocks: bool = True) -> Callable[[Any], tuple[Any, Reasons]]:
-    """A function from a binary array to an array of `target` and the reasons of the rows that do not parse, which are null in it.
+def json_decoder(
+    wire: pa.DataType, target: pa.DataType, in_blocks: bool = True
+) -> Callable[[Any], tuple[Any, Reasons]]:
+    """A function from a binary array to an array of `target` and the reasons of the rows that do
+    not parse, which are null in it.
 
     Without `in_blocks` every row is read by itself, which gives the same.
     """
@@ -58,7 +65,9 @@ def json_decoder(wire: pa.DataType, target: pa.DataType, in_blocks: bool = True)
                 given[rows] = False
         rest = np.flatnonzero(given)
         if len(rest):
-            pieces.append((rest, _row_by_row(text.take(pa.array(rest)), rest, read_row, wire, target, reasons)))
+            pieces.append(
+                (rest, _row_by_row(text.take(pa.array(rest)), rest, read_row, wire, target, reasons))
+            )
         return _placed(pieces, len(text), target), reasons
 
     return decode
@@ -76,7 +85,9 @@ def _objects(text: Any) -> Any:
     return pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")).fill_null(False)
 
 
-def _blocks(text: Any, rows: Rows, wire: pa.DataType, target: pa.DataType, sizes: tuple[int, ...]) -> Iterator[tuple[Rows, Any]]:
+def _blocks(
+    text: Any, rows: Rows, wire: pa.DataType, target: pa.DataType, sizes: tuple[int, ...]
+) -> Iterator[tuple[Rows, Any]]:
     """Rows that parse, block by block, each with the array made of them.
 
     Rows of blocks that do not parse by any size are left out.
@@ -85,7 +96,9 @@ def _blocks(text: Any, rows: Rows, wire: pa.DataType, target: pa.DataType, sizes
     for tried, start in enumerate(range(0, len(rows), sizes[0]), start=1):
         chosen = rows[start : start + sizes[0]]
         contiguous = chosen[-1] - chosen[0] == len(chosen) - 1
-        parsed = _parse(text.slice(chosen[0], len(chosen)) if contiguous else text.take(pa.array(chosen)), wire, target)
+        parsed = _parse(
+            text.slice(chosen[0], len(chosen)) if contiguous else text.take(pa.array(chosen)), wire, target
+        )
         if parsed is not None:
             yield chosen, parsed
         elif len(sizes) > 1:
@@ -97,7 +110,8 @@ def _blocks(text: Any, rows: Rows, wire: pa.DataType, target: pa.DataType, sizes
 
 
 def _parse(block: Any, wire: pa.DataType, target: pa.DataType) -> Any:
-    """Rows that each begin with `{` and end with `}`, as an array of `target`; None if any of them does not fit."""
+    """Rows that each begin with `{` and end with `}`, as an array of `target`; None if any of them
+    does not fit."""
     try:
         joined = pc.binary_join(pa.ListArray.from_arrays([0, len(block)], block), "\n")[0].as_buffer()
         if _may_differ(block, joined):
@@ -106,7 +120,9 @@ def _parse(block: Any, wire: pa.DataType, target: pa.DataType) -> Any:
         read = pj.read_json(
             pa.BufferReader(joined),
             read_options=pj.ReadOptions(use_threads=False, block_size=joined.size + _READ_MARGIN_BYTES),
-            parse_options=pj.ParseOptions(explicit_schema=pa.schema(list(given)), unexpected_field_behavior="ignore"),
+            parse_options=pj.ParseOptions(
+                explicit_schema=pa.schema(list(given)), unexpected_field_behavior="ignore"
+            ),
         )
         if read.num_rows != len(block):
             return None
@@ -120,10 +136,19 @@ def _parse(block: Any, wire: pa.DataType, target: pa.DataType) -> Any:
 def _may_differ(block: Any, joined: Any) -> bool:
     """Whether a row has one of the few numbers that Arrow's parser reads and Python's does not."""
     content = joined.to_pybytes()
-    return (b"Inf" in content or b"NaN" in content) and bool(pc.any(pc.match_substring_regex(block, _NOT_FINITE)).as_py())
+    return (b"Inf" in content or b"NaN" in content) and bool(
+        pc.any(pc.match_substring_regex(block, _NOT_FINITE)).as_py()
+    )
 
 
-def _row_by_row(text: Any, rows: Rows, read_row: Callable[[str], Any], wire: pa.DataType, target: pa.DataType, reasons: Reasons) -> Any:
+def _row_by_row(
+    text: Any,
+    rows: Rows,
+    read_row: Callable[[str], Any],
+    wire: pa.DataType,
+    target: pa.DataType,
+    reasons: Reasons,
+) -> Any:
     """Every row by itself; `reasons` gets the positions of those that do not parse."""
     values: list[Any] = []
     found: Reasons = {}

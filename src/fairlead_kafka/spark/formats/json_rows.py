@@ -1,4 +1,5 @@
-"""JSON row by row, in Python: what whole blocks cannot say, this says exactly, with the reason for each row that does not fit."""
+"""JSON row by row, in Python: what whole blocks cannot say, this says exactly, with the reason for
+each row that does not fit."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Misfit(ValueError):
 
 
 def row_reader(wire: pa.DataType) -> Callable[[str], Any]:
-    """A function from one JSON text to a value for `wire`. It raises ValueError or RecursionError for what does not fit."""
+    """A function from one JSON text to a value for `wire`. It raises ValueError or RecursionError
+    for what does not fit."""
     decoder = json.JSONDecoder(parse_float=Decimal if has_decimal(wire) else _finite)
     fit = _fit(wire)
 
@@ -40,7 +42,9 @@ def row_reader(wire: pa.DataType) -> Callable[[str], Any]:
         try:
             value = decoder.decode(text)
         except json.JSONDecodeError as error:
-            raise ValueError(f"not JSON: {error.msg} at character {error.pos + 1}" if text.strip() else "empty") from None
+            raise ValueError(
+                f"not JSON: {error.msg} at character {error.pos + 1}" if text.strip() else "empty"
+            ) from None
         return None if value is None else fit(value)
 
     return read
@@ -161,8 +165,14 @@ def _decimal(kind: pa.DataType) -> Fit:
             return Decimal(0)
         sign, digits, exponent = number.as_tuple()
         surplus = max(0, -int(exponent) - scale)
-        if number.adjusted() >= whole_digits or any(digits[len(digits) - surplus :]) or surplus >= len(digits):
-            raise Misfit(f"{str(value)[:_SHOWN_CHARACTERS_MAX]} does not fit decimal({kind.precision}, {scale})")
+        if (
+            number.adjusted() >= whole_digits
+            or any(digits[len(digits) - surplus :])
+            or surplus >= len(digits)
+        ):
+            raise Misfit(
+                f"{str(value)[:_SHOWN_CHARACTERS_MAX]} does not fit decimal({kind.precision}, {scale})"
+            )
         return Decimal((sign, digits[: len(digits) - surplus], int(exponent) + surplus))
 
     return fit

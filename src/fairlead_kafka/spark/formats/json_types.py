@@ -1,8 +1,10 @@
-"""Which Arrow types JSON is first read into (wire types), and from there into the types that Spark gets.
+"""Which Arrow types JSON is first read into (wire types), and from there into the types that Spark
+gets.
 
-A wire type is one that JSON itself has: dates, timestamps and binaries are strings there, floats are doubles. Both ways of reading
-(`json_format`: Arrow's parser for whole blocks, Python's for single rows) give wire types, and this module takes it from there, so that a
-value means the same whichever way it came.
+A wire type is one that JSON itself has: dates, timestamps and binaries are strings there, floats
+are doubles. Both ways of reading (`json_format`: Arrow's parser for whole blocks, Python's for
+single rows) give wire types, and this module takes it from there, so that a value means the same
+whichever way it came.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ _BEYOND_MICROSECONDS = r"(\.\d{6})\d+"
 
 
 def wire_type(kind: DataType, where: str = "") -> pa.DataType:
-    """The Arrow type that JSON is read into for Spark's `kind`. Raises ValueError naming the field that JSON cannot give."""
+    """The Arrow type that JSON is read into for Spark's `kind`. Raises ValueError naming the field
+    that JSON cannot give."""
     if type(kind) in _WIRE_TYPES:
         return _WIRE_TYPES[type(kind)]
     if isinstance(kind, DecimalType):
@@ -62,16 +65,26 @@ def wire_type(kind: DataType, where: str = "") -> pa.DataType:
         return pa.list_(pa.field("element", wire_type(kind.elementType, f"{where}[]"), kind.containsNull))
     if isinstance(kind, MapType):
         if type(kind.keyType) is not StringType:
-            raise ValueError(f"{_named(where)}: keys of a map are strings in JSON, not {kind.keyType.simpleString()}; use map<string, …>")
-        return pa.map_(pa.string(), pa.field("value", wire_type(kind.valueType, f"{where}[]"), kind.valueContainsNull))
+            raise ValueError(
+                f"{_named(where)}: keys of a map are strings in JSON, not {kind.keyType.simpleString()}; use "
+                "map<string, …>"
+            )
+        return pa.map_(
+            pa.string(), pa.field("value", wire_type(kind.valueType, f"{where}[]"), kind.valueContainsNull)
+        )
     if isinstance(kind, StructType):
         if not kind.fields:
             raise ValueError(f"{_named(where)}: a struct needs a field at least")
         if len(set(kind.names)) < len(kind.names):
             raise ValueError(f"{_named(where)}: a name of a field is there twice")
-        fields = [pa.field(field.name, wire_type(field.dataType, f"{where}.{field.name}"), field.nullable) for field in kind]
+        fields = [
+            pa.field(field.name, wire_type(field.dataType, f"{where}.{field.name}"), field.nullable)
+            for field in kind
+        ]
         return pa.struct(fields)
-    raise ValueError(f"{_named(where)}: {kind.simpleString()} cannot be read from JSON; declare it string, or leave it out")
+    raise ValueError(
+        f"{_named(where)}: {kind.simpleString()} cannot be read from JSON; declare it string, or leave it out"
+    )
 
 
 def has_map(kind: pa.DataType) -> bool:
@@ -81,37 +94,53 @@ def has_map(kind: pa.DataType) -> bool:
 
 def has_decimal(kind: pa.DataType) -> bool:
     """Whether there is a decimal somewhere, for which numbers must not become floats on the way."""
-    return pa.types.is_decimal(kind) or any(has_decimal(kind.field(index).type) for index in range(kind.num_fields))
+    return pa.types.is_decimal(kind) or any(
+        has_decimal(kind.field(index).type) for index in range(kind.num_fields)
+    )
 
 
 def relaxed(kind: pa.DataType) -> pa.DataType:
-    """A wire type without maps in which everything may be null: Arrow's parser refuses a null struct whose fields are required."""
+    """A wire type without maps in which everything may be null: Arrow's parser refuses a null
+    struct whose fields are required."""
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, relaxed(field.type)) for field in kind])
     return pa.list_(pa.field("element", relaxed(kind.value_type))) if pa.types.is_list(kind) else kind
 
 
 def lacks_required(array: Any, kind: pa.DataType) -> bool:
-    """Whether something is null in an array of type `relaxed(kind)` that `kind` requires, where what it belongs to is there."""
+    """Whether something is null in an array of type `relaxed(kind)` that `kind` requires, where
+    what it belongs to is there."""
     if pa.types.is_list(kind):
-        return (not kind.value_field.nullable and array.values.null_count > 0) or lacks_required(array.values, kind.value_type)
+        return (not kind.value_field.nullable and array.values.null_count > 0) or lacks_required(
+            array.values, kind.value_type
+        )
     if not pa.types.is_struct(kind):
         return False
     below = zip(array.flatten(), kind, strict=True)
-    return any((not field.nullable and child.null_count > array.null_count) or lacks_required(child, field.type) for child, field in below)
+    return any(
+        (not field.nullable and child.null_count > array.null_count) or lacks_required(child, field.type)
+        for child, field in below
+    )
 
 
 def convert(array: Any, target: pa.DataType) -> Any:
-    """An array of a wire type, of offset 0, as one of `target`. Raises ArrowInvalid or ValueError if a value does not fit."""
+    """An array of a wire type, of offset 0, as one of `target`. Raises ArrowInvalid or ValueError
+    if a value does not fit."""
     if array.type.equals(target):
         return array
     if pa.types.is_struct(target):
         # What lies under a null struct need not be null itself; flatten makes it so.
-        below = array.flatten() if array.null_count else [array.field(index) for index in range(target.num_fields)]
+        below = (
+            array.flatten()
+            if array.null_count
+            else [array.field(index) for index in range(target.num_fields)]
+        )
         children = [_convert_field(child, target.field(index)) for index, child in enumerate(below)]
         return pa.Array.from_buffers(target, len(array), array.buffers()[:1], children=children)
     if pa.types.is_list(target):
-        return pa.Array.from_buffers(target, len(array), array.buffers()[:2], children=[convert(array.values, target.value_type)])
+        return pa.Array.from_buffers(
+            target, len(array), array.buffers()[:2], children=[convert(array.values, target.value_type)]
+        )
     if pa.types.is_map(target):
         entries = pa.StructArray.from_arrays(
             [array.keys, convert(array.items, target.item_type)], fields=[target.key_field, target.item_field]
@@ -165,7 +194,9 @@ def _to_microseconds(strings: Any) -> Any:
 
 def _from_base64(strings: Any) -> Any:
     """Binaries from base64 texts, as Spark's `from_json` reads them."""
-    values = [None if text is None else binascii.a2b_base64(text, strict_mode=True) for text in strings.to_pylist()]
+    values = [
+        None if text is None else binascii.a2b_base64(text, strict_mode=True) for text in strings.to_pylist()
+    ]
     return pa.array(values, pa.binary())
 
 

@@ -1,4 +1,5 @@
-"""Which columns a read gives and what becomes of keys and values: the options of the formats, checked as soon as a read is planned."""
+"""Which columns a read gives and what becomes of keys and values: the options of the formats,
+checked as soon as a read is planned."""
 
 from __future__ import annotations
 
@@ -20,8 +21,15 @@ COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timesta
 HEADERS = "headers"
 RESCUED = "rescued"
 FORMATS = ("raw", "string", "json", "avro")
-RESCUED_TYPE = StructType([StructField("key", BinaryType()), StructField("value", BinaryType()), StructField("reason", StringType())])
-"""The bytes of what did not parse, null for what did, and why; the whole struct is null where all parsed."""
+RESCUED_TYPE = StructType(
+    [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("reason", StringType()),
+    ]
+)
+"""The bytes of what did not parse, null for what did, and why; the whole struct is null where all
+parsed."""
 
 
 @dataclass(frozen=True)
@@ -91,16 +99,21 @@ def _resolved(one: FieldFormat) -> FieldFormat:
             reader = registry.latest(one.subject or "")
         reader.spark_type()
     except UnknownSchema as error:
-        raise ConfigError(f"{one.field}Subject: {error}; set {one.field}Subject to a subject that is, or {one.field}Schema") from None
+        raise ConfigError(
+            f"{one.field}Subject: {error}; set {one.field}Subject to a subject that is, or {one.field}Schema"
+        ) from None
     except ValueError as error:
         if isinstance(error, ConfigError):
             raise
-        raise ConfigError(f"{one.field}Subject: the schema of {one.subject}: {error} ({one.field}Schema)") from None
+        raise ConfigError(
+            f"{one.field}Subject: the schema of {one.subject}: {error} ({one.field}Schema)"
+        ) from None
     return replace(one, reader=reader)
 
 
 def read_layout(options: Mapping[str, str]) -> Layout:
-    """The layout that Spark's options ask for. Raises one ConfigError that names all that is wrong about it."""
+    """The layout that Spark's options ask for. Raises one ConfigError that names all that is wrong
+    about it."""
     layout, wrong = parse_layout(options)
     if wrong:
         raise ConfigError('options of read.format("fairlead"): ' + "; ".join(wrong))
@@ -111,7 +124,11 @@ def parse_layout(options: Mapping[str, str]) -> tuple[Layout, list[str]]:
     """The layout, and what is wrong. Options come with names in any case."""
     given = {name.lower(): text.strip() for name, text in options.items()}
     wrong: list[str] = []
-    registry = {name.removeprefix(REGISTRY_PREFIX): text for name, text in given.items() if name.startswith(REGISTRY_PREFIX)}
+    registry = {
+        name.removeprefix(REGISTRY_PREFIX): text
+        for name, text in given.items()
+        if name.startswith(REGISTRY_PREFIX)
+    }
     if registry and not registry.get("url"):
         wrong.append("schemaRegistry.url: required with other options of schemaRegistry")
     key, value = (_parse_format(field, given, registry or None, wrong) for field in ("key", "value"))
@@ -131,16 +148,25 @@ def _parse_columns(given: Mapping[str, str], rescues: bool, wrong: list[str]) ->
     unknown = [name for name in asked if name.lower() not in proper]
     columns = tuple(dict.fromkeys(proper[name.lower()] for name in asked if name.lower() in proper))
     if unknown:
-        hint = f"; {RESCUED} comes with valueFormat or keyFormat other than raw" if RESCUED in map(str.lower, unknown) else ""
+        hint = (
+            f"; {RESCUED} comes with valueFormat or keyFormat other than raw"
+            if RESCUED in map(str.lower, unknown)
+            else ""
+        )
         wrong.append(f"columns: there is no {', '.join(unknown)}, but {', '.join(there_are)}{hint}")
     elif not columns or len(columns) < len(asked):
         wrong.append("columns: name each column once, and one at least")
     if with_headers and HEADERS not in columns:
-        wrong.append("columns: includeHeaders=true asks for headers, which columns leaves out; name it there, or drop includeHeaders")
+        wrong.append(
+            "columns: includeHeaders=true asks for headers, which columns leaves out; name it there, or drop "
+            "includeHeaders"
+        )
     return columns
 
 
-def _parse_format(field: str, given: Mapping[str, str], registry: Mapping[str, str] | None, wrong: list[str]) -> FieldFormat:
+def _parse_format(
+    field: str, given: Mapping[str, str], registry: Mapping[str, str] | None, wrong: list[str]
+) -> FieldFormat:
     kind = given.get(f"{field}format", "raw").lower()
     schema, writer, subject = (given.get(f"{field}{name}") for name in ("schema", "writerschema", "subject"))
     if kind not in FORMATS:
@@ -148,11 +174,18 @@ def _parse_format(field: str, given: Mapping[str, str], registry: Mapping[str, s
         return FieldFormat(field)
     if kind == "avro":
         return _parse_avro(field, given, registry, wrong)
-    for name, text in (("Schema", schema if kind != "json" else None), ("WriterSchema", writer), ("Subject", subject)):
+    for name, text in (
+        ("Schema", schema if kind != "json" else None),
+        ("WriterSchema", writer),
+        ("Subject", subject),
+    ):
         if text is not None:
             wrong.append(f"{field}{name}: has no meaning with {field}Format={kind}")
     if kind == "json" and not schema:
-        wrong.append(f"{field}Schema: required with {field}Format=json: the fields in Spark's DDL, such as host STRING, bytes BIGINT")
+        wrong.append(
+            f"{field}Schema: required with {field}Format=json: the fields in Spark's DDL, such as host "
+            "STRING, bytes BIGINT"
+        )
         return FieldFormat(field)
     parsed = FieldFormat(field, kind, schema)
     try:
@@ -162,19 +195,30 @@ def _parse_format(field: str, given: Mapping[str, str], registry: Mapping[str, s
     return parsed
 
 
-def _parse_avro(field: str, given: Mapping[str, str], registry: Mapping[str, str] | None, wrong: list[str]) -> FieldFormat:
+def _parse_avro(
+    field: str, given: Mapping[str, str], registry: Mapping[str, str] | None, wrong: list[str]
+) -> FieldFormat:
     try:
         from fairlead_kafka.spark.formats.avro_types import AvroSchema
     except ImportError as error:
-        wrong.append(f"{field}Format: avro needs fastavro ({error}); pip install 'fairlead-kafka[spark]', also where executors run")
+        wrong.append(
+            f"{field}Format: avro needs fastavro ({error}); pip install 'fairlead-kafka[spark]', also where "
+            "executors run"
+        )
         return FieldFormat(field)
     schema, written, subject = (given.get(f"{field}{name}") for name in ("schema", "writerschema", "subject"))
     if not schema and registry is None:
-        wrong.append(f"{field}Schema: required with {field}Format=avro, an Avro schema in JSON, unless schemaRegistry.url is set")
+        wrong.append(
+            f"{field}Schema: required with {field}Format=avro, an Avro schema in JSON, unless "
+            "schemaRegistry.url is set"
+        )
     if written and (registry is not None or not schema):
         wrong.append(f"{field}WriterSchema: is for avro without schemaRegistry.url, beside {field}Schema")
     if subject and (registry is None or schema):
-        wrong.append(f"{field}Subject: is for avro with schemaRegistry.url and without {field}Schema, which says it all itself")
+        wrong.append(
+            f"{field}Subject: is for avro with schemaRegistry.url and without {field}Schema, which says it "
+            "all itself"
+        )
     texts = (("Schema", schema), ("WriterSchema", written))
     for name, text in texts:
         try:
@@ -188,6 +232,10 @@ def _parse_avro(field: str, given: Mapping[str, str], registry: Mapping[str, str
         topics = [name.strip() for name in given.get("subscribe", "").split(",") if name.strip()]
         subject = f"{topics[0]}-{field}" if len(topics) == 1 else None
         if registry is not None and subject is None:
-            wrong.append(f"{field}Subject: required where more than one topic may be read, or set {field}Schema")
+            wrong.append(
+                f"{field}Subject: required where more than one topic may be read, or set {field}Schema"
+            )
     reader = AvroSchema(schema) if schema else None
-    return FieldFormat(field, "avro", None, subject, registry, reader, AvroSchema(written) if written else reader)
+    return FieldFormat(
+        field, "avro", None, subject, registry, reader, AvroSchema(written) if written else reader
+    )

@@ -13,7 +13,8 @@ FORMAT_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool], ...
         "columns",
         _READ,
         "all but headers",
-        "The columns to read, separated by commas, in this order: value, or value,timestamp. Others are not even decoded.",
+        "The columns to read, separated by commas, in this order: value, or value,timestamp. Others are not "
+        "even decoded.",
         str,
         True,
     ),
@@ -21,8 +22,22 @@ FORMAT_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool], ...
         row
         for field in ("value", "key")
         for row in (
-            (f"{field}Format", _READ, "raw", f"What the {field} is: raw (bytes), string (UTF-8), json or avro.", str, True),
-            (f"{field}Schema", _READ, "", "For json: Spark's DDL or df.schema.json(). For avro: the reader's schema.", str, True),
+            (
+                f"{field}Format",
+                _READ,
+                "raw",
+                f"What the {field} is: raw (bytes), string (UTF-8), json or avro.",
+                str,
+                True,
+            ),
+            (
+                f"{field}Schema",
+                _READ,
+                "",
+                "For json: Spark's DDL or df.schema.json(). For avro: the reader's schema.",
+                str,
+                True,
+            ),
             (
                 f"{field}WriterSchema",
                 _READ,
@@ -35,7 +50,8 @@ FORMAT_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool], ...
                 f"{field}Subject",
                 _READ,
                 f"TOPIC-{field}",
-                f"For avro with a Schema Registry: the subject whose latest schema is the reader's, if {field}Schema is not set.",
+                "For avro with a Schema Registry: the subject whose latest schema is the reader's, if "
+                f"{field}Schema is not set.",
                 str,
                 True,
             ),
@@ -45,10 +61,12 @@ FORMAT_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool], ...
         "schemaRegistry.url",
         _READ,
         "",
-        "For avro in Confluent's wire format. Other schemaRegistry.* options, such as schemaRegistry.basic.auth.user.info, are settings of "
+        "For avro in Confluent's wire format. Other schemaRegistry.* options, such as "
+        "schemaRegistry.basic.auth.user.info, are settings of "
         "confluent-kafka's SchemaRegistryClient.",
         str,
         True,
     ),
 )
-"""Rows for `fairlead_kafka.spark.option_table.OPTIONS`. Their values are looked at by `layout`, all together."""
+"""Rows for `fairlead_kafka.spark.option_table.OPTIONS`. Their values are looked at by `layout`, all
+together."""

@@ -1,7 +1,8 @@
-"""A Schema Registry, asked through confluent-kafka's client (extra `registry`): by subject when a read is planned, by id in tasks.
+"""A Schema Registry, asked through confluent-kafka's client (extra `registry`): by subject when a
+read is planned, by id in tasks.
 
-Options `schemaRegistry.*` are that client's settings: `schemaRegistry.url`, `schemaRegistry.basic.auth.user.info`,
-`schemaRegistry.ssl.ca.location` and so on.
+Options `schemaRegistry.*` are that client's settings: `schemaRegistry.url`,
+`schemaRegistry.basic.auth.user.info`, `schemaRegistry.ssl.ca.location` and so on.
 """
 
 from __future__ import annotations
@@ -17,13 +18,21 @@ _NOT_FOUND = 404
 _AVRO = "AVRO"
 _TIMEOUT_S = 30
 """Seconds to wait for the registry; its client by itself would wait for ever."""
-_NUMBERS = ("timeout", "max.retries", "retries.wait.ms", "retries.max.wait.ms", "cache.capacity", "cache.latest.ttl.sec")
+_NUMBERS = (
+    "timeout",
+    "max.retries",
+    "retries.wait.ms",
+    "retries.max.wait.ms",
+    "cache.capacity",
+    "cache.latest.ttl.sec",
+)
 """Settings that the client wants as numbers; Spark's options are text."""
 _SCHEMAS_KEPT_MAX = 1024
 
 
 class RegistryFailed(FairleadError):
-    """The Schema Registry did not answer, or refused: the task fails, and Spark tries it again; no row is lost by it."""
+    """The Schema Registry did not answer, or refused: the task fails, and Spark tries it again; no
+    row is lost by it."""
 
 
 class UnknownSchema(ValueError):
@@ -39,7 +48,8 @@ class Registry:
             from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
         except ImportError as error:
             raise ConfigError(
-                f"schemaRegistry.url: needs confluent-kafka's client of it ({error}); pip install 'fairlead-kafka[registry]', also where "
+                f"schemaRegistry.url: needs confluent-kafka's client of it ({error}); pip install "
+                "'fairlead-kafka[registry]', also where "
                 "executors run"
             ) from None
         self._refusal = SchemaRegistryError
@@ -87,18 +97,21 @@ class Registry:
             if error.http_status_code == _NOT_FOUND:
                 raise UnknownSchema(f"{what} is not in the Schema Registry") from None
             raise RegistryFailed(
-                f"schemaRegistry.url: {self._url} refused {what} ({error}); check schemaRegistry.basic.auth.user.info"
+                f"schemaRegistry.url: {self._url} refused {what} ({error}); check "
+                "schemaRegistry.basic.auth.user.info"
             ) from None
         except Exception as error:
             # The client lets its HTTP library's errors through, whichever that library is.
             raise RegistryFailed(
-                f"schemaRegistry.url: {self._url} gave no answer about {what} ({type(error).__name__}: {error}); check that it runs and is "
+                f"schemaRegistry.url: {self._url} gave no answer about {what} ({type(error).__name__}: "
+                f"{error}); check that it runs and is "
                 "reachable from here and from executors"
             ) from error
 
 
 @lru_cache(_SCHEMAS_KEPT_MAX)
 def schema_by_id(settings: tuple[tuple[str, str], ...], schema_id: int) -> AvroSchema:
-    """`Registry.by_id`, asked once in a process: Spark has its workers do many tasks, and what an id stands for never changes."""
+    """`Registry.by_id`, asked once in a process: Spark has its workers do many tasks, and what an
+    id stands for never changes."""
     with Registry(dict(settings)) as registry:
         return registry.by_id(schema_id)

@@ -13,15 +13,22 @@ _HALVE_ABOVE = 256
 
 
 def decode_text(array: Any) -> tuple[Any, Reasons]:
-    """A binary array as a string array; values that are not UTF-8 are null, with their reasons. No copy where all are."""
+    """A binary array as a string array; values that are not UTF-8 are null, with their reasons. No
+    copy where all are."""
     try:
         return array.cast(pa.string()), {}
     except pa.ArrowInvalid:
         pass
     if len(array) > _HALVE_ABOVE:
         middle = len(array) // 2
-        (left, left_reasons), (right, right_reasons) = decode_text(array[:middle]), decode_text(array[middle:])
-        return pa.concat_arrays([left, right]), {**left_reasons, **{middle + row: why for row, why in right_reasons.items()}}
+        (left, left_reasons), (right, right_reasons) = (
+            decode_text(array[:middle]),
+            decode_text(array[middle:]),
+        )
+        return pa.concat_arrays([left, right]), {
+            **left_reasons,
+            **{middle + row: why for row, why in right_reasons.items()},
+        }
     values: list[str | None] = []
     reasons: Reasons = {}
     for row, value in enumerate(array.to_pylist()):

@@ -1,8 +1,9 @@
 """The catalog that keeps tables from one run to the next.
 
-Spark's own catalog is in memory: a second run finds the folders of the first one's tables, but not the tables, and fails with
-LOCATION_ALREADY_EXISTS. So a local run keeps its catalog (Hive's, in an embedded Derby) and its tables beside its checkpoints. What a
-specification says itself goes over this, and a server that is there already has a catalog of its own.
+Spark's own catalog is in memory: a second run finds the folders of the first one's tables, but not
+the tables, and fails with LOCATION_ALREADY_EXISTS. So a local run keeps its catalog (Hive's, in an
+embedded Derby) and its tables beside its checkpoints. What a specification says itself goes over
+this, and a server that is there already has a catalog of its own.
 """
 
 from __future__ import annotations
@@ -16,19 +17,22 @@ _CATALOG_FOLDER, _TABLES_FOLDER, _DERBY_LOG = "_catalog", "tables", "_derby.log"
 
 
 def derby_log(storage: Path | None) -> str:
-    """The option of the JVM that has Derby write its log into the storage, not into the folder that the run was started in."""
+    """The option of the JVM that has Derby write its log into the storage, not into the folder that
+    the run was started in."""
     return "" if storage is None else f'"-Dderby.stream.error.file={storage / _DERBY_LOG}"'
 
 
 def kept_catalog(storage: Path | None, stores_tables: bool, given: Mapping[str, str]) -> dict[str, str]:
-    """Spark's settings for a catalog that outlives the run; of a pipeline without tables, or one that says where to keep them, only
-    those that keep the folder clean from which it is run.
+    """Spark's settings for a catalog that outlives the run; of a pipeline without tables, or one
+    that says where to keep them, only those that keep the folder clean from which it is run.
 
     `storage` None: not on this machine, so that only its user knows the catalog that goes with it.
     """
     if storage is None:
         return {}
-    warehouse = {WAREHOUSE_KEY: (storage / _TABLES_FOLDER).as_uri()}  # else spark-warehouse, in the folder that the run was started in
+    warehouse = {
+        WAREHOUSE_KEY: (storage / _TABLES_FOLDER).as_uri()
+    }  # else spark-warehouse, in the folder that the run was started in
     if not stores_tables or CATALOG_KEY in given:
         return warehouse
     catalog = storage / _CATALOG_FOLDER

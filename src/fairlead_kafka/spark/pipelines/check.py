@@ -1,4 +1,5 @@
-"""Checking a project without starting Spark: its specification, its files, how they hang together, and the cluster they talk to."""
+"""Checking a project without starting Spark: its specification, its files, how they hang together,
+and the cluster they talk to."""
 
 from __future__ import annotations
 
@@ -15,12 +16,16 @@ from fairlead_kafka.spark.pipelines.topic_rules import LookAt, cluster_findings,
 
 
 def check_project(
-    spec: Path, ask: LookAt | None = look_at, overrides: Mapping[str, str] | None = None, typed: Mapping[str, str] | None = None
+    spec: Path,
+    ask: LookAt | None = look_at,
+    overrides: Mapping[str, str] | None = None,
+    typed: Mapping[str, str] | None = None,
 ) -> tuple[Project, Definitions, list[Finding]]:
     """The project, what it defines, and all that is wrong with it, by file and line.
 
-    `ask` looks at the cluster of a list of brokers, None asks none; `overrides` go over the specification's configuration, and `typed` says
-    how each was given. Raises OSError for a file that cannot be read.
+    `ask` looks at the cluster of a list of brokers, None asks none; `overrides` go over the
+    specification's configuration, and `typed` says how each was given. Raises OSError for a file
+    that cannot be read.
     """
     project = load_project(spec)
     project.configuration.update(overrides or {})
@@ -30,7 +35,15 @@ def check_project(
     findings += graph_findings(definitions, lambda place: project.shown(place.file))
     if not definitions.outputs and not findings:
         fix = "a definition is a function with @dp.table, @dp.materialized_view or @dp.append_flow"
-        findings.append(Finding(project.shown(spec), project.lines.get("libraries", 1), "no-libraries", "the files define nothing", fix))
+        findings.append(
+            Finding(
+                project.shown(spec),
+                project.lines.get("libraries", 1),
+                "no-libraries",
+                "the files define nothing",
+                fix,
+            )
+        )
     uses = uses_of(definitions)
     findings += option_findings(uses, project)
     if ask is not None:

@@ -1,6 +1,7 @@
 """Asks a cluster for its topics, with one request and a short time-out.
 
-`fairlead_kafka.client` would do, and takes as long to load as a whole check may last; a check needs one frame there and one back.
+`fairlead_kafka.client` would do, and takes as long to load as a whole check may last; a check needs
+one frame there and one back.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class ClusterView:
 
 
 def look_at(bootstrap_servers: str, patience_s: float = CONNECT_PATIENCE_S) -> ClusterView:
-    """The topics of the first broker that answers. Raises ConnectionFailed, with the reason of each, or ConfigError for no address."""
+    """The topics of the first broker that answers. Raises ConnectionFailed, with the reason of
+    each, or ConfigError for no address."""
     addresses = [_address(text) for text in bootstrap_servers.split(",") if text.strip()]
     if not addresses:
         raise ConfigError("no broker is named; write host:port, several separated by commas")
@@ -58,13 +60,19 @@ def _address(text: str) -> tuple[str, int]:
 
 def _ask(host: str, port: int, patience_s: float) -> ClusterView:
     everything = Message(topics=None, allow_auto_topic_creation=False)
-    request = b"".join(encode_request(ApiKey.METADATA, METADATA_VERSION, 0, "fairlead-pipeline-check", everything))
+    request = b"".join(
+        encode_request(ApiKey.METADATA, METADATA_VERSION, 0, "fairlead-pipeline-check", everything)
+    )
     with socket.create_connection((host, port), timeout=patience_s) as connection:
         connection.settimeout(ANSWER_PATIENCE_S)
         connection.sendall(request)
         (size_bytes,) = struct.unpack(">i", _exactly(connection, 4))
-        answer = decode_response(ApiKey.METADATA, METADATA_VERSION, memoryview(_exactly(connection, size_bytes)))
-    return ClusterView({topic.name: len(topic.partitions) for topic in answer.topics if topic.error_code == 0})
+        answer = decode_response(
+            ApiKey.METADATA, METADATA_VERSION, memoryview(_exactly(connection, size_bytes))
+        )
+    return ClusterView(
+        {topic.name: len(topic.partitions) for topic in answer.topics if topic.error_code == 0}
+    )
 
 
 def _exactly(connection: socket.socket, size_bytes: int) -> bytes:

@@ -16,11 +16,14 @@ _FIRST_ARGUMENT = words(
     regexp_extract regexp_replace round rpad rtrim second session_window sha1 sha2 size skewness split stddev substring sum sum_distinct
     to_date to_json to_timestamp trim try_cast try_to_timestamp unbase64 unix_timestamp upper variance weekofyear window window_time
     xxhash64 year
-    """
+    """  # noqa: E501
 )
-_ALL_ARGUMENTS = words("array coalesce concat count_distinct countDistinct greatest hash ifnull least nullif nvl struct xxhash64")
+_ALL_ARGUMENTS = words(
+    "array coalesce concat count_distinct countDistinct greatest hash ifnull least nullif nvl struct xxhash64"
+)
 _RESULTS = {
-    "string": "base64 concat_ws date_format get_json_object hex initcap lower lpad ltrim md5 regexp_extract regexp_replace rpad rtrim sha1 "
+    "string": "base64 concat_ws date_format get_json_object hex initcap lower lpad ltrim md5 regexp_extract "
+    "regexp_replace rpad rtrim sha1 "
     "sha2 to_json trim upper",
     "bigint": "approx_count_distinct count countDistinct count_distinct count_if",
     "array": "array collect_list collect_set split",
@@ -31,7 +34,14 @@ _RESULTS = {
     "binary": "unbase64 encode",
 }
 _TYPES = {function: result for result, functions in _RESULTS.items() for function in words(functions)}
-_SYNONYMS = {"str": "string", "integer": "int", "long": "bigint", "stringtype": "string", "binarytype": "binary", "bytes": "binary"}
+_SYNONYMS = {
+    "str": "string",
+    "integer": "int",
+    "long": "bigint",
+    "stringtype": "string",
+    "binarytype": "binary",
+    "bytes": "binary",
+}
 
 Columns = dict[str, str | None]
 IsFrame = Callable[[ast.expr], bool]
@@ -39,7 +49,8 @@ IsFrame = Callable[[ast.expr], bool]
 
 
 def function_name(call: ast.Call) -> str:
-    """`col` of `f.col(...)` and of `col(...)`; empty for anything else, a method of a column included."""
+    """`col` of `f.col(...)` and of `col(...)`; empty for anything else, a method of a column
+    included."""
     if isinstance(call.func, ast.Name):
         return call.func.id
     if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
@@ -64,13 +75,22 @@ def references(node: ast.expr, is_frame: IsFrame) -> Iterator[tuple[str, int]]:
 
 def _called(node: ast.Call, is_frame: IsFrame) -> Iterator[tuple[str, int]]:
     name = function_name(node)
-    texts = [argument.value for argument in node.args if isinstance(argument, ast.Constant) and isinstance(argument.value, str)]
+    texts = [
+        argument.value
+        for argument in node.args
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    ]
     if name == "expr" and texts:
         yield from ((one, node.lineno) for one in column_names(texts[0]))
         return
     if name in _ALL_ARGUMENTS:
         yield from ((text, node.lineno) for text in texts)
-    elif name in _FIRST_ARGUMENT and texts and isinstance(node.args[0], ast.Constant) and node.args[0].value == texts[0]:
+    elif (
+        name in _FIRST_ARGUMENT
+        and texts
+        and isinstance(node.args[0], ast.Constant)
+        and node.args[0].value == texts[0]
+    ):
         yield texts[0], node.lineno
     if isinstance(node.func, ast.Attribute) and not isinstance(node.func.value, ast.Name):
         yield from references(node.func.value, is_frame)
@@ -87,7 +107,11 @@ def name_of(node: ast.expr, is_frame: IsFrame) -> str | None:
         return None if node.value.endswith("*") else node.value.rpartition(".")[2].strip("`")
     if isinstance(node, ast.Attribute) and is_frame(node.value):
         return node.attr
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+    if (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Constant)
+        and isinstance(node.slice.value, str)
+    ):
         return node.slice.value
     if not isinstance(node, ast.Call):
         return None
@@ -108,7 +132,8 @@ def name_of(node: ast.expr, is_frame: IsFrame) -> str | None:
 
 
 def type_of(node: ast.expr, columns: Columns, is_frame: IsFrame) -> str | None:
-    """The type of an expression's result, where that is plain to see; types of a struct's or an array's inside are left out."""
+    """The type of an expression's result, where that is plain to see; types of a struct's or an
+    array's inside are left out."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return columns.get(node.value)
     if isinstance(node, ast.Attribute) and is_frame(node.value):

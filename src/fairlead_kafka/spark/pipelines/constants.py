@@ -23,7 +23,8 @@ UNKNOWN: Any = _Unknown()
 
 @dataclass(frozen=True)
 class Setting:
-    """A value of a dictionary, with the line it is written in and the key of the specification that it came from, if any."""
+    """A value of a dictionary, with the line it is written in and the key of the specification that
+    it came from, if any."""
 
     value: Any
     line: int
@@ -43,7 +44,8 @@ Names = Mapping[str, Any]
 
 
 def constant(node: ast.AST, names: Names, configuration: Mapping[str, str]) -> Any:
-    """The value of an expression, `UNKNOWN` if it cannot be told. A dictionary is given as `Settings`."""
+    """The value of an expression, `UNKNOWN` if it cannot be told. A dictionary is given as
+    `Settings`."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
@@ -84,13 +86,16 @@ def setting(node: ast.expr, names: Names, configuration: Mapping[str, str]) -> S
 def settings_of(call: ast.Call, names: Names, configuration: Mapping[str, str]) -> Settings | None:
     """The keyword arguments of a call, `**` of dictionaries included; None if some cannot be told."""
     pairs: list[tuple[ast.expr | None, ast.expr]] = [
-        (None if keyword.arg is None else ast.Constant(keyword.arg), keyword.value) for keyword in call.keywords
+        (None if keyword.arg is None else ast.Constant(keyword.arg), keyword.value)
+        for keyword in call.keywords
     ]
     found = _dictionary(pairs, names, configuration)
     return None if found is UNKNOWN else found
 
 
-def _dictionary(pairs: list[tuple[ast.expr | None, ast.expr]], names: Names, configuration: Mapping[str, str]) -> Any:
+def _dictionary(
+    pairs: list[tuple[ast.expr | None, ast.expr]], names: Names, configuration: Mapping[str, str]
+) -> Any:
     found: Settings = {}
     for key_node, value_node in pairs:
         if key_node is None:
@@ -109,7 +114,9 @@ def _dictionary(pairs: list[tuple[ast.expr | None, ast.expr]], names: Names, con
 def _joined(node: ast.JoinedStr, names: Names, configuration: Mapping[str, str]) -> Any:
     text = ""
     for part in node.values:
-        value = plain(constant(part.value if isinstance(part, ast.FormattedValue) else part, names, configuration))
+        value = plain(
+            constant(part.value if isinstance(part, ast.FormattedValue) else part, names, configuration)
+        )
         if not isinstance(value, (str, int)):
             return UNKNOWN
         text += str(value)

@@ -82,7 +82,8 @@ class Progress:
         self._settled.set()
 
     def named(self, name: str | None) -> FlowCounters | None:
-        """A flow by the name of its query, which has catalog and database before it where it fills a table."""
+        """A flow by the name of its query, which has catalog and database before it where it fills
+        a table."""
         return self.flows.get(name or "") or self.flows.get((name or "").rpartition(".")[2])
 
     def started(self, run_id: str, name: str | None) -> None:
@@ -113,7 +114,9 @@ class Progress:
             counters.rows_in += max(0, progress.get("numInputRows") or 0)
             counters.seconds += (progress.get("batchDuration") or 0) / 1000
             _add_windows(counters, progress)
-            counters.late += sum(state.get("numRowsDroppedByWatermark") or 0 for state in progress.get("stateOperators") or ())
+            counters.late += sum(
+                state.get("numRowsDroppedByWatermark") or 0 for state in progress.get("stateOperators") or ()
+            )
             _add_observations(counters, progress.get("observedMetrics") or {})
             for source in progress.get("sources") or ():
                 start, end = offsets_of(source.get("startOffset")), offsets_of(source.get("endOffset"))
@@ -128,10 +131,14 @@ class Progress:
 
 def _add_windows(counters: FlowCounters, progress: Mapping[str, Any]) -> None:
     """Takes open windows and the watermark from a micro-batch; the last one tells how it stands."""
-    kept = [state for state in progress.get("stateOperators") or () if state.get("operatorName") == AGGREGATION]
+    kept = [
+        state for state in progress.get("stateOperators") or () if state.get("operatorName") == AGGREGATION
+    ]
     counters.waiting = sum(state.get("numRowsTotal") or 0 for state in kept)
     watermark = (progress.get("eventTime") or {}).get("watermark")
-    counters.watermark = watermark if kept and watermark is not None and not watermark.startswith("1970-01-01") else None
+    counters.watermark = (
+        watermark if kept and watermark is not None and not watermark.startswith("1970-01-01") else None
+    )
 
 
 def _add_observations(counters: FlowCounters, observed: Mapping[str, Mapping[str, Any]]) -> None:
@@ -149,7 +156,8 @@ def _add_observations(counters: FlowCounters, observed: Mapping[str, Mapping[str
 
 
 def offsets_of(text: Any) -> Offsets:
-    """Offsets by partition, if that is what the JSON of a source's offset is; empty for other kinds of sources."""
+    """Offsets by partition, if that is what the JSON of a source's offset is; empty for other kinds
+    of sources."""
     try:
         parsed = json.loads(text) if isinstance(text, str) else text
     except json.JSONDecodeError:
@@ -178,21 +186,35 @@ def latest_offsets(clusters: Mapping[str, Connection]) -> Offsets:
 def _offsets(clusters: Mapping[str, Connection], which: str) -> Offsets:
     found: Offsets = {}
     for connection in set(clusters.values()):
-        with Consumer({**with_shipped_files(dict(connection)), "allow.auto.create.topics": "false"}) as consumer:
+        with Consumer(
+            {**with_shipped_files(dict(connection)), "allow.auto.create.topics": "false"}
+        ) as consumer:
             there = set(consumer.list_topics())
             topics = [topic for topic, own in clusters.items() if own == connection and topic in there]
-            partitions = [TopicPartition(topic, one.partition) for topic in topics for one in consumer.partitions_for(topic)]
+            partitions = [
+                TopicPartition(topic, one.partition)
+                for topic in topics
+                for one in consumer.partitions_for(topic)
+            ]
             found |= getattr(consumer, which)(partitions)
     return found
 
 
-def add_lag_and_loss(flows: Iterable[FlowCounters], earliest: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> None:
+def add_lag_and_loss(
+    flows: Iterable[FlowCounters],
+    earliest: Mapping[TopicPartition, int],
+    latest: Mapping[TopicPartition, int],
+) -> None:
     """Adds to `lost` and sets `lag` of each flow.
 
     `earliest`: where the topics' logs began before the run; `latest`: where they ended after it.
     """
     for flow in flows:
-        flow.lost += sum(max(0, earliest[one] - offset) for one, offset in flow.start.items() if one in earliest)
+        flow.lost += sum(
+            max(0, earliest[one] - offset) for one, offset in flow.start.items() if one in earliest
+        )
         topics = {one.topic for one in flow.end}
         if topics and topics <= {one.topic for one in latest}:
-            flow.lag = sum(max(0, latest[one] - flow.end.get(one, 0)) for one in latest if one.topic in topics)
+            flow.lag = sum(
+                max(0, latest[one] - flow.end.get(one, 0)) for one in latest if one.topic in topics
+            )

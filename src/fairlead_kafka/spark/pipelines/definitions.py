@@ -97,7 +97,8 @@ class Definitions:
 
 
 def same_name(left: str, right: str) -> bool:
-    """Whether two names mean the same dataset; Spark's names have no case, and may or may not begin with catalog and database."""
+    """Whether two names mean the same dataset; Spark's names have no case, and may or may not begin
+    with catalog and database."""
     one, other = (name.lower().replace("`", "").split(".") for name in (left, right))
     shared = min(len(one), len(other))
     return one[-shared:] == other[-shared:]

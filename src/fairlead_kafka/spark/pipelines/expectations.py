@@ -1,7 +1,8 @@
-"""Expectations of rows: what meets them goes on, what does not goes to quarantine, and both are counted.
+"""Expectations of rows: what meets them goes on, what does not goes to quarantine, and both are
+counted.
 
-Spark Declarative Pipelines has no `expect`. This is one, made of plain columns, so that it runs wherever the pipeline runs and
-executors need nothing of it.
+Spark Declarative Pipelines has no `expect`. This is one, made of plain columns, so that it runs
+wherever the pipeline runs and executors need nothing of it.
 """
 
 from __future__ import annotations
@@ -22,27 +23,35 @@ QUARANTINED = "quarantined"
 
 
 class Expectations:
-    """Named conditions on the columns of a row, each a SQL expression such as `status BETWEEN 100 AND 599`.
+    """Named conditions on the columns of a row, each a SQL expression such as `status BETWEEN 100
+    AND 599`.
 
-    A row is good if all are true. One that is null is not true. Raises ConfigError if there is none, or a name is empty.
+    A row is good if all are true. One that is null is not true. Raises ConfigError if there is
+    none, or a name is empty.
     """
 
     def __init__(self, conditions: Mapping[str, str]) -> None:
         if not conditions or not all(name and condition.strip() for name, condition in conditions.items()):
-            raise ConfigError('Expectations takes names and SQL conditions, such as {"has a host": "host IS NOT NULL"}')
+            raise ConfigError(
+                'Expectations takes names and SQL conditions, such as {"has a host": "host IS NOT NULL"}'
+            )
         self.conditions = dict(conditions)
 
     def good(self, frame: DataFrame) -> DataFrame:
-        """The rows that meet every expectation, columns as they were; those left out are counted, by expectation, in the run's report."""
+        """The rows that meet every expectation, columns as they were; those left out are counted,
+        by expectation, in the run's report."""
         from pyspark.sql import functions as f
 
         failures = {name: ~self._holds(name) for name in self.conditions}
         counts = [f.count_if(failure).alias(name) for name, failure in failures.items()]
         any_failure = ~self._all_hold()
-        return frame.observe(OBSERVED, f.count_if(any_failure).alias(QUARANTINED), *counts).where(self._all_hold())
+        return frame.observe(OBSERVED, f.count_if(any_failure).alias(QUARANTINED), *counts).where(
+            self._all_hold()
+        )
 
     def bad(self, frame: DataFrame) -> DataFrame:
-        """The other rows, with a column `failed`: the names of the expectations that they do not meet."""
+        """The other rows, with a column `failed`: the names of the expectations that they do not
+        meet."""
         from pyspark.sql import functions as f
 
         names = [f.when(~self._holds(name), f.lit(name)) for name in self.conditions]

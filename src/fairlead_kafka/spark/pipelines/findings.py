@@ -11,7 +11,8 @@ ERROR, WARNING = "error", "warning"
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One mistake. `line` counts from 1; 0: `file` is not a file, but what was typed. `rule` is a short name that stays, for tools."""
+    """One mistake. `line` counts from 1; 0: `file` is not a file, but what was typed. `rule` is a
+    short name that stays, for tools."""
 
     file: str
     line: int

@@ -1,7 +1,9 @@
-"""DataFrames told from their program: which columns a step refers to and leaves, and whether rows stream.
+"""DataFrames told from their program: which columns a step refers to and leaves, and whether rows
+stream.
 
-`Body` goes through one function of a project as Spark would, and notes what Spark would stumble over. Whatever it does not understand
-makes columns unknown from there on, and of what is unknown nothing is said.
+`Body` goes through one function of a project as Spark would, and notes what Spark would stumble
+over. Whatever it does not understand makes columns unknown from there on, and of what is unknown
+nothing is said.
 """
 
 from __future__ import annotations
@@ -14,10 +16,25 @@ from typing import Any
 
 from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.spark.pipelines.column_expressions import Columns, name_of, references, type_of
-from fairlead_kafka.spark.pipelines.constants import UNKNOWN, Setting, constant, plain, setting, settings_of, text_of
+from fairlead_kafka.spark.pipelines.constants import (
+    UNKNOWN,
+    Setting,
+    constant,
+    plain,
+    setting,
+    settings_of,
+    text_of,
+)
 from fairlead_kafka.spark.pipelines.definitions import FORMAT, Flow, Frame, Read, Source
 from fairlead_kafka.spark.pipelines.findings import Finding, Place, one_of
-from fairlead_kafka.spark.pipelines.sql_names import column_names, declared_columns, groups_without_watermark, reads_of, result_name, words
+from fairlead_kafka.spark.pipelines.sql_names import (
+    column_names,
+    declared_columns,
+    groups_without_watermark,
+    reads_of,
+    result_name,
+    words,
+)
 
 SOURCE_COLUMNS: Columns = {
     "key": "binary",
@@ -31,16 +48,36 @@ SOURCE_COLUMNS: Columns = {
 _CALLS_DEEP_MAX = 8
 _ENDLESS = "an aggregate over a stream without watermark would wait for late rows for ever"
 _SAME_COLUMNS = words(
-    "alias cache coalesce checkpoint distinct dropDuplicates dropDuplicatesWithinWatermark drop_duplicates dropna filter hint limit "
-    "observe offset orderBy persist repartition repartitionByRange sample sort sortWithinPartitions union unionAll unionByName where"
+    "alias cache coalesce checkpoint distinct dropDuplicates dropDuplicatesWithinWatermark drop_duplicates "
+    "dropna filter hint limit "
+    "observe offset orderBy persist repartition repartitionByRange sample sort sortWithinPartitions union "
+    "unionAll unionByName where"
 )
 _ENDS = {
     **dict.fromkeys(
-        ("collect", "toPandas", "toArrow", "show", "take", "head", "first", "tail", "toLocalIterator", "foreach"), "would run a job"
+        (
+            "collect",
+            "toPandas",
+            "toArrow",
+            "show",
+            "take",
+            "head",
+            "first",
+            "tail",
+            "toLocalIterator",
+            "foreach",
+        ),
+        "would run a job",
     ),
     **dict.fromkeys(("write", "writeStream", "writeTo"), "would write"),
     **dict.fromkeys(
-        ("createTempView", "createOrReplaceTempView", "createGlobalTempView", "createOrReplaceGlobalTempView"), "changes the session"
+        (
+            "createTempView",
+            "createOrReplaceTempView",
+            "createGlobalTempView",
+            "createOrReplaceGlobalTempView",
+        ),
+        "changes the session",
     ),
 }
 """Methods that a definition must not call, with the reason: it only says what is to be computed."""
@@ -76,12 +113,20 @@ class SourceFile:
 
 
 class Body:
-    """One function: notes reads and sources in its flow, findings in the list given; `result` is the DataFrame it returns.
+    """One function: notes reads and sources in its flow, findings in the list given; `result` is
+    the DataFrame it returns.
 
     `dataset` gives the frame of a dataset of the project by name, as far as it is known.
     """
 
-    def __init__(self, file: SourceFile, flow: Flow, findings: list[Finding], dataset: Callable[[str], Frame], depth: int = 0) -> None:
+    def __init__(
+        self,
+        file: SourceFile,
+        flow: Flow,
+        findings: list[Finding],
+        dataset: Callable[[str], Frame],
+        depth: int = 0,
+    ) -> None:
         self._file = file
         self._flow = flow
         self._findings = findings
@@ -91,7 +136,8 @@ class Body:
         self.result: Frame | None = None
 
     def run(self, function: ast.FunctionDef, arguments: list[Any] | None = None) -> Frame | None:
-        """Goes through a function's statements; the DataFrame of its last `return`, None if it returns none."""
+        """Goes through a function's statements; the DataFrame of its last `return`, None if it
+        returns none."""
         for name, value in zip((one.arg for one in function.args.args), arguments or (), strict=False):
             self._values[name] = value
         self._statements(function.body)
@@ -99,9 +145,17 @@ class Body:
 
     def _statements(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
-            if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+            if (
+                isinstance(statement, ast.Assign)
+                and len(statement.targets) == 1
+                and isinstance(statement.targets[0], ast.Name)
+            ):
                 self._values[statement.targets[0].id] = self._value(statement.value)
-            elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
+            elif (
+                isinstance(statement, ast.AnnAssign)
+                and isinstance(statement.target, ast.Name)
+                and statement.value
+            ):
                 self._values[statement.target.id] = self._value(statement.value)
             elif isinstance(statement, ast.Return):
                 found = self._value(statement.value) if statement.value else None
@@ -129,7 +183,11 @@ class Body:
         return constant(node, {**self._file.names, **self._values}, self._file.configuration)
 
     def _attribute(self, node: ast.Attribute) -> Any:
-        if isinstance(node.value, ast.Name) and node.value.id == "spark" and node.attr in ("read", "readStream"):
+        if (
+            isinstance(node.value, ast.Name)
+            and node.value.id == "spark"
+            and node.attr in ("read", "readStream")
+        ):
             return Reader(streaming=node.attr == "readStream")
         base = self._value(node.value)
         if isinstance(base, Frame) and node.attr in _ENDS:
@@ -138,7 +196,12 @@ class Body:
 
     def _refuse_end(self, node: ast.Attribute) -> None:
         what = f".{node.attr} in a definition {_ENDS[node.attr]}"
-        self._note(node.end_lineno or node.lineno, "not-declarative", what, "return the DataFrame; the pipeline runs and writes it")
+        self._note(
+            node.end_lineno or node.lineno,
+            "not-declarative",
+            what,
+            "return the DataFrame; the pipeline runs and writes it",
+        )
 
     def _call(self, node: ast.Call) -> Any:
         names = {**self._file.names, **self._values}
@@ -161,7 +224,11 @@ class Body:
         frames = [found for found in map(self._value, node.args) if isinstance(found, Frame)]
         if frames and node.func.attr in ("good", "bad", "judged"):
             return _judged(frames[0], node.func.attr)
-        return Frame(streaming=frames[0].streaming) if frames else constant(node, names, self._file.configuration)
+        return (
+            Frame(streaming=frames[0].streaming)
+            if frames
+            else constant(node, names, self._file.configuration)
+        )
 
     def _own_function(self, node: ast.Call) -> Any:
         assert isinstance(node.func, ast.Name)
@@ -169,11 +236,22 @@ class Body:
         values = [self._value(argument) for argument in node.args]
         if function is None or self._depth >= _CALLS_DEEP_MAX:
             frames = [value for value in values if isinstance(value, Frame)]
-            return Frame(streaming=frames[0].streaming) if frames else constant(node, self._file.names, self._file.configuration)
-        return Body(self._file, self._flow, self._findings, self._dataset, self._depth + 1).run(function, values) or UNKNOWN
+            return (
+                Frame(streaming=frames[0].streaming)
+                if frames
+                else constant(node, self._file.names, self._file.configuration)
+            )
+        return (
+            Body(self._file, self._flow, self._findings, self._dataset, self._depth + 1).run(function, values)
+            or UNKNOWN
+        )
 
     def _by_name(self, node: ast.Call, called: str) -> Frame:
-        text = text_of(node.args[0] if node.args else None, {**self._file.names, **self._values}, self._file.configuration)
+        text = text_of(
+            node.args[0] if node.args else None,
+            {**self._file.names, **self._values},
+            self._file.configuration,
+        )
         if text is None:
             return Frame()
         if called == "spark.table":
@@ -193,18 +271,27 @@ class Body:
 
     def _reader(self, reader: Reader, node: ast.Call) -> Any:
         assert isinstance(node.func, ast.Attribute)
-        method, names, configuration = node.func.attr, {**self._file.names, **self._values}, self._file.configuration
+        method, names, configuration = (
+            node.func.attr,
+            {**self._file.names, **self._values},
+            self._file.configuration,
+        )
         first = text_of(node.args[0] if node.args else None, names, configuration)
         if method == "format":
             return replace(reader, format=first)
         if method == "option" and len(node.args) == 2:
             known = (
-                None if first is None or reader.options is None else {**reader.options, first: setting(node.args[1], names, configuration)}
+                None
+                if first is None or reader.options is None
+                else {**reader.options, first: setting(node.args[1], names, configuration)}
             )
             return replace(reader, options=known)
         if method == "options":
             given = settings_of(node, names, configuration)
-            return replace(reader, options=None if given is None or reader.options is None else {**reader.options, **given})
+            return replace(
+                reader,
+                options=None if given is None or reader.options is None else {**reader.options, **given},
+            )
         if method == "schema":
             return replace(reader, schema={**(declared_columns(first) or {})} if first else None)
         if method == "table" and first is not None:
@@ -217,9 +304,15 @@ class Body:
         place = Place(self._file.path, node.lineno)
         self._flow.sources.append(Source(reader.options, reader.streaming, place))
         lower = {name.lower(): plain(each.value) for name, each in (reader.options or {}).items()}
-        if reader.options is None or {"view", "columns", "rescued", "valueformat", "keyformat"} & set(lower) or reader.schema:
+        if (
+            reader.options is None
+            or {"view", "columns", "rescued", "valueformat", "keyformat"} & set(lower)
+            or reader.schema
+        ):
             return Frame(streaming=reader.streaming, watermark=False)
-        headers: Columns = {"headers": "array"} if str(lower.get("includeheaders", "")).lower() == "true" else {}
+        headers: Columns = (
+            {"headers": "array"} if str(lower.get("includeheaders", "")).lower() == "true" else {}
+        )
         return Frame({**SOURCE_COLUMNS, **headers}, reader.streaming, watermark=False)
 
     def _grouped(self, grouped: Grouped, node: ast.Call) -> Frame:
@@ -236,7 +329,9 @@ class Body:
         if node.func.attr != "agg":
             return result
         added = self._selected(frame, node.args)
-        return replace(result, columns=None if added is None or grouped.keys is None else {**grouped.keys, **added})
+        return replace(
+            result, columns=None if added is None or grouped.keys is None else {**grouped.keys, **added}
+        )
 
     def _step(self, frame: Frame, node: ast.Call) -> Any:
         assert isinstance(node.func, ast.Attribute)
@@ -245,7 +340,10 @@ class Body:
             if method == "count":
                 what = ".count() in a definition would run a job"
                 self._note(
-                    node.end_lineno or node.lineno, "not-declarative", what, "return the DataFrame; the pipeline's report counts its rows"
+                    node.end_lineno or node.lineno,
+                    "not-declarative",
+                    what,
+                    "return the DataFrame; the pipeline's report counts its rows",
                 )
             return UNKNOWN
         for argument in node.args:
@@ -266,9 +364,19 @@ class Body:
         if method in _SAME_COLUMNS:
             self._check_arguments(frame, node, texts_are_sql=method in ("where", "filter"))
             return frame
-        if method == "transform" and node.args and isinstance(node.args[0], ast.Name) and node.args[0].id in self._file.functions:
+        if (
+            method == "transform"
+            and node.args
+            and isinstance(node.args[0], ast.Name)
+            and node.args[0].id in self._file.functions
+        ):
             function = self._file.functions[node.args[0].id]
-            return Body(self._file, self._flow, self._findings, self._dataset, self._depth + 1).run(function, [frame]) or UNKNOWN
+            return (
+                Body(self._file, self._flow, self._findings, self._dataset, self._depth + 1).run(
+                    function, [frame]
+                )
+                or UNKNOWN
+            )
         return Frame(streaming=frame.streaming, watermark=frame.watermark)
 
     def _is_frame(self, node: ast.expr) -> bool:
@@ -334,20 +442,29 @@ class Body:
         added = text_of(node.args[0], self._file.names, self._file.configuration)
         if frame.columns is None or added is None:
             return replace(frame, columns=None)
-        return replace(frame, columns={**frame.columns, added: type_of(node.args[1], frame.columns, self._is_frame)})
+        return replace(
+            frame, columns={**frame.columns, added: type_of(node.args[1], frame.columns, self._is_frame)}
+        )
 
     def _renamed(self, frame: Frame, node: ast.Call) -> Frame:
-        before, after = (text_of(argument, self._file.names, self._file.configuration) for argument in (*node.args, None, None)[:2])
+        before, after = (
+            text_of(argument, self._file.names, self._file.configuration)
+            for argument in (*node.args, None, None)[:2]
+        )
         if before is None or after is None or frame.columns is None:
             return replace(frame, columns=None)
         self._check(frame, before, node.end_lineno or node.lineno)
-        return replace(frame, columns={after if name == before else name: kind for name, kind in frame.columns.items()})
+        return replace(
+            frame, columns={after if name == before else name: kind for name, kind in frame.columns.items()}
+        )
 
     def _dropped(self, frame: Frame, node: ast.Call) -> Frame:
         dropped = [text_of(argument, self._file.names, self._file.configuration) for argument in node.args]
         if frame.columns is None or None in dropped:
             return replace(frame, columns=None)
-        return replace(frame, columns={name: kind for name, kind in frame.columns.items() if name not in dropped})
+        return replace(
+            frame, columns={name: kind for name, kind in frame.columns.items() if name not in dropped}
+        )
 
     def _group_by(self, frame: Frame, node: ast.Call) -> Grouped:
         return Grouped(frame, self._selected(frame, node.args))
@@ -357,7 +474,12 @@ class Body:
             self._check(frame, str(node.args[0].value), node.args[0].lineno)
         if frame.from_dataset is not None and frame.streaming:
             what = f"withWatermark looks {frame.from_dataset} up before the pipeline has made it"
-            self._note(node.end_lineno or node.lineno, "watermark-on-dataset", what, _watermark_in_sql(frame.from_dataset))
+            self._note(
+                node.end_lineno or node.lineno,
+                "watermark-on-dataset",
+                what,
+                _watermark_in_sql(frame.from_dataset),
+            )
         return replace(frame, watermark=True)
 
 

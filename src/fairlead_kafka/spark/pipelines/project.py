@@ -1,7 +1,8 @@
-"""The project's specification, `spark-pipeline.yml`: read with the lines of its keys, so that a mistake has a place.
+"""The project's specification, `spark-pipeline.yml`: read with the lines of its keys, so that a
+mistake has a place.
 
-The keys are those of Spark Declarative Pipelines (`pyspark.pipelines.cli.PipelineSpec`). Whatever is wrong is found at once, not at
-the first thing.
+The keys are those of Spark Declarative Pipelines (`pyspark.pipelines.cli.PipelineSpec`). Whatever
+is wrong is found at once, not at the first thing.
 """
 
 from __future__ import annotations
@@ -73,22 +74,29 @@ def local_folder(storage: str) -> Path | None:
 
 
 def find_spec(start: Path) -> Path:
-    """The specification in a folder or one above it, or the file itself. Raises ConfigError if there is none, or more than one."""
+    """The specification in a folder or one above it, or the file itself. Raises ConfigError if
+    there is none, or more than one."""
     if start.is_file():
         return start.absolute()
     if not start.is_dir():
-        raise ConfigError(f"{start}: there is no such file or folder; name a project's folder or its spark-pipeline.yml")
+        raise ConfigError(
+            f"{start}: there is no such file or folder; name a project's folder or its spark-pipeline.yml"
+        )
     for folder in (start.absolute(), *start.absolute().parents):
         found = [folder / name for name in SPEC_NAMES if (folder / name).is_file()]
         if len(found) > 1:
             raise ConfigError(f"{folder}: has both {' and '.join(SPEC_NAMES)}; keep one")
         if found:
             return found[0]
-    raise ConfigError(f"{start.absolute()}: no spark-pipeline.yml here or above; `fairlead pipeline init NAME` writes a project")
+    raise ConfigError(
+        f"{start.absolute()}: no spark-pipeline.yml here or above; `fairlead pipeline init NAME` writes a "
+        "project"
+    )
 
 
 def load_project(file: Path) -> Project:
-    """Reads a specification; what is wrong with it is in `findings`. Raises OSError if it cannot be read."""
+    """Reads a specification; what is wrong with it is in `findings`. Raises OSError if it cannot be
+    read."""
     project = Project(file)
     text = file.read_text(encoding="utf-8")
     try:
@@ -98,7 +106,10 @@ def load_project(file: Path) -> Project:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         project.wrong(
-            line, "bad-yaml", f"not YAML: {error.problem or error}", "look at indentation, colons and quotes of this line and the one above"
+            line,
+            "bad-yaml",
+            f"not YAML: {error.problem or error}",
+            "look at indentation, colons and quotes of this line and the one above",
         )
         return project
     if not isinstance(tree, yaml.MappingNode) or not isinstance(given, dict):
@@ -131,15 +142,22 @@ def _take_texts(project: Project, given: Mapping[str, Any]) -> None:
     project.catalog = given.get("catalog")
     project.database = given.get("database", given.get("schema"))
     if not project.name:
-        project.wrong(project.lines.get("name", 1), "missing-name", "the pipeline has no name", "add name: and a word")
+        project.wrong(
+            project.lines.get("name", 1), "missing-name", "the pipeline has no name", "add name: and a word"
+        )
     line = project.lines.get("storage", 1)
     if not project.storage:
         fix = f"add storage: file://{project.root / 'storage'}"
-        project.wrong(line, "missing-checkpoint", "no storage: streams have nowhere to keep their checkpoints", fix)
+        project.wrong(
+            line, "missing-checkpoint", "no storage: streams have nowhere to keep their checkpoints", fix
+        )
     elif not _SCHEME.match(project.storage):
         place = Path(project.storage) if project.storage.startswith("/") else project.root / project.storage
         project.wrong(
-            line, "missing-checkpoint", f"storage {project.storage} is no URI", f"write file://{place}, or a folder that the cluster shares"
+            line,
+            "missing-checkpoint",
+            f"storage {project.storage} is no URI",
+            f"write file://{place}, or a folder that the cluster shares",
         )
 
 
@@ -147,7 +165,10 @@ def _take_configuration(project: Project, given: Mapping[str, Any]) -> None:
     configuration = given.get("configuration") or {}
     if not isinstance(configuration, dict):
         project.wrong(
-            project.lines["configuration"], "bad-configuration", "configuration has keys and values", "write KEY: VALUE, one a line"
+            project.lines["configuration"],
+            "bad-configuration",
+            "configuration has keys and values",
+            "write KEY: VALUE, one a line",
         )
         return
     for key, value in configuration.items():
@@ -157,7 +178,10 @@ def _take_configuration(project: Project, given: Mapping[str, Any]) -> None:
             line = project.lines.get(f"configuration.{key}", project.lines["configuration"])
             written = str(value).lower() if isinstance(value, bool) else value
             project.wrong(
-                line, "bad-configuration", f"{key}: Spark takes texts, not {type(value).__name__}", f'write "{written}" in quotes'
+                line,
+                "bad-configuration",
+                f"{key}: Spark takes texts, not {type(value).__name__}",
+                f'write "{written}" in quotes',
             )
 
 
@@ -169,14 +193,27 @@ def _take_libraries(project: Project, given: Mapping[str, Any]) -> None:
         project.wrong(line, "no-libraries", "no libraries: the pipeline has no definitions", example)
         return
     for entry in libraries:
-        pattern = (entry.get("glob") or {}).get("include") if isinstance(entry, dict) and isinstance(entry.get("glob"), dict) else None
+        pattern = (
+            (entry.get("glob") or {}).get("include")
+            if isinstance(entry, dict) and isinstance(entry.get("glob"), dict)
+            else None
+        )
         if not isinstance(pattern, str):
             project.wrong(line, "no-libraries", f"{entry!r}: no glob of definitions", example)
             continue
         if re.search(r"[*?\[]", pattern.removesuffix("/**")):
-            project.wrong(line, "no-libraries", f"{pattern}: Spark takes a file or a folder with /** at its end", "name one of these")
+            project.wrong(
+                line,
+                "no-libraries",
+                f"{pattern}: Spark takes a file or a folder with /** at its end",
+                "name one of these",
+            )
             continue
-        found = [file for file in sorted(project.root.glob(pattern + "/*" if pattern.endswith("/**") else pattern)) if _counts(file)]
+        found = [
+            file
+            for file in sorted(project.root.glob(pattern + "/*" if pattern.endswith("/**") else pattern))
+            if _counts(file)
+        ]
         if not found:
             project.wrong(
                 line,

@@ -1,7 +1,8 @@
-"""Definitions on their way to Spark, each flow with two observations more: what it reads from topics, and what it writes.
+"""Definitions on their way to Spark, each flow with two observations more: what it reads from
+topics, and what it writes.
 
-Spark counts the rows of a Python source, but no bytes; observations are counted in the flow itself, for next to nothing, and arrive with
-the progress of its query.
+Spark counts the rows of a Python source, but no bytes; observations are counted in the flow itself,
+for next to nothing, and arrive with the progress of its query.
 """
 
 from __future__ import annotations

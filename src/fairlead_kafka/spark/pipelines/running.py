@@ -88,7 +88,13 @@ class Where:
 class Runner:
     """A project in a session of its own; `run` may be called again and again."""
 
-    def __init__(self, session: SparkSession, project: Project, definitions: Definitions, graph_config: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        project: Project,
+        definitions: Definitions,
+        graph_config: Mapping[str, str],
+    ) -> None:
         self._session = session
         self._graph_config = graph_config
         self._project = project
@@ -96,7 +102,8 @@ class Runner:
         self.progress = Progress({})
 
     def run(self, refresh: Refresh, status: Status) -> RunResult:
-        """Runs the pipeline once, until all that is there now has been read. Errors of the pipeline are in the result."""
+        """Runs the pipeline once, until all that is there now has been read. Errors of the pipeline
+        are in the result."""
         started_s = time.monotonic()
         events: list[str] = []
         failure = None
@@ -116,9 +123,14 @@ class Runner:
         return RunResult(flows, time.monotonic() - started_s, failure, events)
 
     def _topics_read(self, flows: list[FlowCounters]) -> dict[str, Connection]:
-        """The cluster of each topic that was read; those that a pattern found are where all others are."""
+        """The cluster of each topic that was read; those that a pattern found are where all others
+        are."""
         clusters = set(self._topics.values())
-        others = {one.topic: next(iter(clusters)) for flow in flows for one in flow.end} if len(clusters) == 1 else {}
+        others = (
+            {one.topic: next(iter(clusters)) for flow in flows for one in flow.end}
+            if len(clusters) == 1
+            else {}
+        )
         return {**others, **self._topics}
 
     def _register(self) -> tuple[str, dict[str, str]]:
@@ -157,7 +169,10 @@ class Runner:
         if found and counters is not None:
             counters.state = found["state"].lower()
             done = sum(flow.state == "completed" for flow in self.progress.flows.values())
-            status(f"{counters.flow} → {counters.target}: {counters.state} ({done} of {len(self.progress.flows)} flows done)")
+            status(
+                f"{counters.flow} → {counters.target}: {counters.state} ({done} of "
+                f"{len(self.progress.flows)} flows done)"
+            )
 
     @contextmanager
     def _listening(self) -> Iterator[None]:
@@ -198,14 +213,19 @@ def open_runner(project: Project, definitions: Definitions, where: Where) -> Ite
     """A runner with its session. Raises ConfigError or ConnectionFailed if there can be none."""
     stores_tables = any(output.kind in (TABLE, MATERIALIZED_VIEW) for output in definitions.outputs)
     given = {**project.configuration, **where.config}
-    kept = {} if where.remote else kept_catalog(project.storage_folder, stores_tables and project.catalog is None, given)
+    kept = (
+        {}
+        if where.remote
+        else kept_catalog(project.storage_folder, stores_tables and project.catalog is None, given)
+    )
     if kept and project.storage_folder is not None:
         project.storage_folder.mkdir(parents=True, exist_ok=True)
     project.configuration.update(where.config)
     java_options = f"{LOG4J_OPTION} {derby_log(project.storage_folder)}".strip()
     local = {"spark.ui.enabled": "false", JAVA_OPTIONS_KEY: java_options, **kept, **given}
     with connect_session(project.name, where.master, where.remote, local) as session:
-        # A server of ours has the configuration already; Spark sets a graph's on each flow, and refuses what is no setting of SQL.
+        # A server of ours has the configuration already; Spark sets a graph's on each flow, and
+        # refuses what is no setting of SQL.
         yield Runner(session, project, definitions, project.configuration if where.remote else {})
 
 
@@ -230,15 +250,25 @@ def _topics(definitions: Definitions) -> Iterator[tuple[str, Connection]]:
 def _connection(options: Mapping[str, str]) -> Connection:
     """Options of a flow that a client needs to reach its cluster and to log in."""
     kept = {key.removeprefix("kafka."): value for key, value in options.items() if key.startswith("kafka.")}
-    return tuple(sorted((key, value) for key, value in kept.items() if key == "bootstrap.servers" or key in SECURITY_NAMES))
+    return tuple(
+        sorted(
+            (key, value) for key, value in kept.items() if key == "bootstrap.servers" or key in SECURITY_NAMES
+        )
+    )
 
 
 def _as_plain(progress: Any) -> dict[str, Any]:
     """Spark's progress as the JSON that it was, observations as dictionaries."""
     plain: dict[str, Any] = dict(progress.jsonDict) if hasattr(progress, "jsonDict") else {}
-    plain |= {"name": progress.name, "numInputRows": progress.numInputRows, "batchDuration": progress.batchDuration}
+    plain |= {
+        "name": progress.name,
+        "numInputRows": progress.numInputRows,
+        "batchDuration": progress.batchDuration,
+    }
     plain["observedMetrics"] = {name: row.asDict() for name, row in progress.observedMetrics.items()}
-    plain["sources"] = [{"startOffset": one.startOffset, "endOffset": one.endOffset} for one in progress.sources]
+    plain["sources"] = [
+        {"startOffset": one.startOffset, "endOffset": one.endOffset} for one in progress.sources
+    ]
     plain["eventTime"] = dict(progress.eventTime)
     plain["stateOperators"] = [
         {name: getattr(one, name) for name in ("operatorName", "numRowsTotal", "numRowsDroppedByWatermark")}

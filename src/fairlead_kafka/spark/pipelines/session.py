@@ -1,7 +1,9 @@
-"""A Spark Connect session for a pipeline: to a server that is there, or to one started inside this process's JVM.
+"""A Spark Connect session for a pipeline: to a server that is there, or to one started inside this
+process's JVM.
 
-Pipelines are a part of Spark Connect. PySpark's own `remote("local")` starts a server on port 15002 whether it is free or not, and
-lets anybody on the machine in; here the system chooses the port, the server listens on the loopback alone, and has a token.
+Pipelines are a part of Spark Connect. PySpark's own `remote("local")` starts a server on port 15002
+whether it is free or not, and lets anybody on the machine in; here the system chooses the port, the
+server listens on the loopback alone, and has a token.
 """
 
 from __future__ import annotations
@@ -35,12 +37,15 @@ _TOKEN_VARIABLE, _CONNECT_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN", "SPARK_
 
 
 @contextmanager
-def connect_session(name: str, master: str | None, remote: str | None, config: Mapping[str, str]) -> Iterator[SparkSession]:
+def connect_session(
+    name: str, master: str | None, remote: str | None, config: Mapping[str, str]
+) -> Iterator[SparkSession]:
     """A session, closed in the end along with what was started for it.
 
-    `remote` is the `sc://` address of a server; without it one is started with `master` (None: `local[*]`, or what spark-submit says).
-    Raises ConfigError if Spark has no such master or no Java can be found, SparkNotStarted if its JVM ends at once, ConnectionFailed if
-    the server does not answer.
+    `remote` is the `sc://` address of a server; without it one is started with `master` (None:
+    `local[*]`, or what spark-submit says). Raises ConfigError if Spark has no such master or no
+    Java can be found, SparkNotStarted if its JVM ends at once, ConnectionFailed if the server does
+    not answer.
     """
     before = {variable: os.environ.get(variable) for variable in (_TOKEN_VARIABLE, _CONNECT_VARIABLE)}
     classic: Any = None
@@ -49,7 +54,8 @@ def connect_session(name: str, master: str | None, remote: str | None, config: M
             os.environ[_TOKEN_VARIABLE] = secrets.token_hex(16)
             classic, remote = _start_server(name, master, config)
             config = {}
-        # Told apart by this variable alone: functions of pyspark.sql.functions give columns of the one kind or the other.
+        # Told apart by this variable alone: functions of pyspark.sql.functions give columns of the
+        # one kind or the other.
         os.environ[_CONNECT_VARIABLE] = "1"
         session = _connect(remote, config)
         try:
@@ -76,7 +82,8 @@ def _start_server(name: str, master: str | None, config: Mapping[str, str]) -> t
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    # Spark passes over a source that cannot be imported, and then says only that there is no format "fairlead".
+    # Spark passes over a source that cannot be imported, and then says only that there is no format
+    # "fairlead".
     import_module("fairlead_kafka.spark.source")
     conf = SparkConf().setAppName(name)
     if master is not None:
@@ -102,5 +109,7 @@ def _connect(remote: str, config: Mapping[str, str]) -> SparkSession:
             with suppress(PySparkException):  # what only a server's start can set, its owner has set
                 session.conf.set(key, value)
     except PySparkException as error:
-        raise ConnectionFailed(f"{remote}: no Spark Connect server answers ({str(error).splitlines()[0]})") from error
+        raise ConnectionFailed(
+            f"{remote}: no Spark Connect server answers ({str(error).splitlines()[0]})"
+        ) from error
     return session

@@ -1,4 +1,5 @@
-"""From the files of a project to its definitions: Python by its syntax tree, SQL by its words; nothing is run."""
+"""From the files of a project to its definitions: Python by its syntax tree, SQL by its words;
+nothing is run."""
 
 from __future__ import annotations
 
@@ -25,9 +26,19 @@ from fairlead_kafka.spark.pipelines.frames import Body, SourceFile
 from fairlead_kafka.spark.pipelines.project import Project
 from fairlead_kafka.spark.pipelines.sql_names import declared_columns, definitions_of, reads_of
 
-_DECORATORS = {"table": TABLE, "materialized_view": MATERIALIZED_VIEW, "temporary_view": TEMPORARY_VIEW, "append_flow": "append"}
+_DECORATORS = {
+    "table": TABLE,
+    "materialized_view": MATERIALIZED_VIEW,
+    "temporary_view": TEMPORARY_VIEW,
+    "append_flow": "append",
+}
 _CALLS = ("create_sink", "create_streaming_table", "create_auto_cdc_flow")
-_SQL_KINDS = {"streaming table": TABLE, "materialized view": MATERIALIZED_VIEW, "temporary view": TEMPORARY_VIEW, "flow": "append"}
+_SQL_KINDS = {
+    "streaming table": TABLE,
+    "materialized view": MATERIALIZED_VIEW,
+    "temporary view": TEMPORARY_VIEW,
+    "flow": "append",
+}
 _SESSION_CHANGES = {
     "spark.conf.set": "put it under configuration: in the specification",
     "spark.udf.register": "use the function itself, made with pyspark.sql.functions.udf",
@@ -39,7 +50,8 @@ _PIPELINES = "pyspark.pipelines"
 
 
 def read_definitions(project: Project, findings: list[Finding]) -> Definitions:
-    """The definitions of all files of a project; what cannot be read, or would not run, is added to `findings`."""
+    """The definitions of all files of a project; what cannot be read, or would not run, is added to
+    `findings`."""
     definitions = Definitions()
     files: list[tuple[SourceFile, list[tuple[Flow, ast.FunctionDef]]]] = []
     for path in project.sources:
@@ -48,12 +60,22 @@ def read_definitions(project: Project, findings: list[Finding]) -> Definitions:
             _read_sql(path, definitions)
         elif path.suffix != ".py":
             findings.append(
-                Finding(shown, 1, "no-definitions", f"Spark takes .py and .sql files here, not {path.suffix or path.name}", "move it away")
+                Finding(
+                    shown,
+                    1,
+                    "no-definitions",
+                    f"Spark takes .py and .sql files here, not {path.suffix or path.name}",
+                    "move it away",
+                )
             )
         else:
             tree = _parse(path, shown, findings)
             if tree is not None:
-                files.append(_PythonFile(SourceFile(path, shown, configuration=project.configuration), definitions, findings).read(tree))
+                files.append(
+                    _PythonFile(
+                        SourceFile(path, shown, configuration=project.configuration), definitions, findings
+                    ).read(tree)
+                )
     _follow(definitions, files, findings)
     return definitions
 
@@ -66,11 +88,23 @@ def _parse(path: Path, shown: str, findings: list[Finding]) -> ast.Module | None
         fix = f"look at `{text}`" if text else "look at this line and the one above"
         findings.append(Finding(shown, error.lineno or 1, "syntax-error", f"not Python: {error.msg}", fix))
     except UnicodeDecodeError as error:
-        findings.append(Finding(shown, 1, "syntax-error", f"not UTF-8: {error.reason} at byte {error.start}", "save the file as UTF-8"))
+        findings.append(
+            Finding(
+                shown,
+                1,
+                "syntax-error",
+                f"not UTF-8: {error.reason} at byte {error.start}",
+                "save the file as UTF-8",
+            )
+        )
     return None
 
 
-def _follow(definitions: Definitions, files: list[tuple[SourceFile, list[tuple[Flow, ast.FunctionDef]]]], findings: list[Finding]) -> None:
+def _follow(
+    definitions: Definitions,
+    files: list[tuple[SourceFile, list[tuple[Flow, ast.FunctionDef]]]],
+    findings: list[Finding],
+) -> None:
     """Goes through every flow's function, those first that others read from."""
     waiting = [(file, flow, function) for file, flows in files for flow, function in flows]
     frames: dict[int, Frame] = {}
@@ -94,7 +128,11 @@ def _follow(definitions: Definitions, files: list[tuple[SourceFile, list[tuple[F
         result = Body(file, flow, findings, dataset).run(function)
         if result is None:
             what = f"{function.name} returns no DataFrame"
-            findings.append(Finding(file.shown, function.lineno, "no-return", what, "end it with return and the DataFrame"))
+            findings.append(
+                Finding(
+                    file.shown, function.lineno, "no-return", what, "end it with return and the DataFrame"
+                )
+            )
         flow.frame = frames[id(flow)] = result or Frame()
         return flow.frame
 
@@ -109,8 +147,21 @@ def _read_sql(path: Path, definitions: Definitions) -> None:
             definitions.outputs.append(Output(name, kind, place))
         reads = [Read(one, streaming, place) for one, streaming in reads_of(query)]
         if reads or kind == "append":
-            streaming = any(read.streaming for read in reads) if kind in (*STREAMING_KINDS, MATERIALIZED_VIEW) else None
-            definitions.flows.append(Flow(name, target if kind == "append" else name, kind, place, reads, frame=Frame(streaming=streaming)))
+            streaming = (
+                any(read.streaming for read in reads)
+                if kind in (*STREAMING_KINDS, MATERIALIZED_VIEW)
+                else None
+            )
+            definitions.flows.append(
+                Flow(
+                    name,
+                    target if kind == "append" else name,
+                    kind,
+                    place,
+                    reads,
+                    frame=Frame(streaming=streaming),
+                )
+            )
 
 
 class _PythonFile:
@@ -133,7 +184,9 @@ class _PythonFile:
             if isinstance(node, ast.Call) and ast.unparse(node.func) in _SESSION_CHANGES:
                 called = ast.unparse(node.func)
                 what = f"{called} in a definition is refused by Spark"
-                self._findings.append(Finding(self._file.shown, node.lineno, "session-change", what, _SESSION_CHANGES[called]))
+                self._findings.append(
+                    Finding(self._file.shown, node.lineno, "session-change", what, _SESSION_CHANGES[called])
+                )
         return self._file, self._flows
 
     def _take_import(self, node: ast.AST) -> None:
@@ -152,15 +205,25 @@ class _PythonFile:
             elif isinstance(statement, ast.Assign):
                 for target in statement.targets:
                     if isinstance(target, ast.Name):
-                        self._file.names[target.id] = constant(statement.value, self._file.names, self._file.configuration)
-            elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
-                self._file.names[statement.target.id] = constant(statement.value, self._file.names, self._file.configuration)
+                        self._file.names[target.id] = constant(
+                            statement.value, self._file.names, self._file.configuration
+                        )
+            elif (
+                isinstance(statement, ast.AnnAssign)
+                and isinstance(statement.target, ast.Name)
+                and statement.value
+            ):
+                self._file.names[statement.target.id] = constant(
+                    statement.value, self._file.names, self._file.configuration
+                )
             elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
                 self._take_call(statement.value)
             elif not isinstance(statement, ast.ClassDef):
                 if isinstance(statement, ast.For):
                     # What a loop's variable is differs from round to round.
-                    self._file.names |= {one.id: UNKNOWN for one in ast.walk(statement.target) if isinstance(one, ast.Name)}
+                    self._file.names |= {
+                        one.id: UNKNOWN for one in ast.walk(statement.target) if isinstance(one, ast.Name)
+                    }
                 for inner in ("body", "orelse", "finalbody"):
                     self._statements(getattr(statement, inner, []))
 
@@ -181,18 +244,28 @@ class _PythonFile:
                 continue
             place = Place(self._file.path, decorator.lineno)
             given = _argument(call, 9, "name")
-            name = function.name if given is None else text_of(given, self._file.names, self._file.configuration)
+            name = (
+                function.name if given is None else text_of(given, self._file.names, self._file.configuration)
+            )
             if kind == "append":
                 target = self._text(call, 9, "target")
                 if _argument(call, 9, "target") is None:
                     what = f"append_flow of {function.name} has no target"
                     self._findings.append(
-                        Finding(self._file.shown, decorator.lineno, "undefined-target", what, 'write target="<sink or table>"')
+                        Finding(
+                            self._file.shown,
+                            decorator.lineno,
+                            "undefined-target",
+                            what,
+                            'write target="<sink or table>"',
+                        )
                     )
                 self._flows.append((Flow(name, target, kind, place), function))
             else:
                 schema = self._text(call, 9, "schema")
-                self._definitions.outputs.append(Output(name, kind, place, declared_columns(schema) if schema else None))
+                self._definitions.outputs.append(
+                    Output(name, kind, place, declared_columns(schema) if schema else None)
+                )
                 self._flows.append((Flow(name, name, kind, place), function))
             self._definitions.flows.append(self._flows[-1][0])
 
@@ -205,18 +278,33 @@ class _PythonFile:
             target, source = self._text(call, 0, "target"), self._text(call, 1, "source")
             reads = [Read(source, True, place)] if source else []
             self._definitions.flows.append(
-                Flow(self._text(call, 8, "name") or target, target, "append", place, reads, frame=Frame(streaming=True))
+                Flow(
+                    self._text(call, 8, "name") or target,
+                    target,
+                    "append",
+                    place,
+                    reads,
+                    frame=Frame(streaming=True),
+                )
             )
             return
         output = self._text(call, 0, "name")
         if name == "create_streaming_table":
             schema = self._text(call, 9, "schema")
-            self._definitions.outputs.append(Output(output, TABLE, place, declared_columns(schema) if schema else None))
+            self._definitions.outputs.append(
+                Output(output, TABLE, place, declared_columns(schema) if schema else None)
+            )
             return
         options_node = _argument(call, 2, "options")
-        options = constant(options_node, self._file.names, self._file.configuration) if options_node is not None else {}
+        options = (
+            constant(options_node, self._file.names, self._file.configuration)
+            if options_node is not None
+            else {}
+        )
         known = options if isinstance(options, dict) else None
-        self._definitions.outputs.append(Output(output, SINK, place, format=self._text(call, 1, "format"), options=known))
+        self._definitions.outputs.append(
+            Output(output, SINK, place, format=self._text(call, 1, "format"), options=known)
+        )
 
 
 def _argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
@@ -226,4 +314,8 @@ def _argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
 
 def flows_into(definitions: Definitions, output: Output) -> Iterator[Flow]:
     """The flows that fill a dataset or a sink."""
-    return (flow for flow in definitions.flows if flow.target and output.name and same_name(flow.target, output.name))
+    return (
+        flow
+        for flow in definitions.flows
+        if flow.target and output.name and same_name(flow.target, output.name)
+    )

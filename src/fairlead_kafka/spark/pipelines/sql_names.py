@@ -27,7 +27,7 @@ _KEYWORDS = words(
     union unknown using week weeks when where with within year years
     bigint binary boolean byte char double float int integer long numeric real short smallint string tinyint varchar void timestamp_ntz
     timestamp_ltz variant
-    """
+    """  # noqa: E501
 )
 _OPAQUE = frozenset({"->", "=>", "select", "over", "struct"})
 """Names after these may be bound in the expression itself."""
@@ -41,7 +41,8 @@ _COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def column_names(expression: str) -> list[str]:
-    """The columns that an expression refers to, without the name it gives its result. Empty where that cannot be told."""
+    """The columns that an expression refers to, without the name it gives its result. Empty where
+    that cannot be told."""
     found: list[str] = [word for word in _WORDS.findall(expression) if word.strip()]
     if any(word.lower() in _OPAQUE for word in found):
         return []
@@ -55,19 +56,34 @@ def column_names(expression: str) -> list[str]:
             continue
         quoted = word[0] == "`"
         # What a quoted text follows is a kind of literal, such as DATE '2026-01-01'.
-        if after[:1] in ("(", "'") or before.lower() == "as" or (not quoted and name.lower() in _KEYWORDS) or word.endswith("*"):
+        if (
+            after[:1] in ("(", "'")
+            or before.lower() == "as"
+            or (not quoted and name.lower() in _KEYWORDS)
+            or word.endswith("*")
+        ):
             continue
         names.append(name)
     # `value v` names its result without AS.
-    return names[:-1] if len(found) > 1 and names and names[-1] == found[-1] and _ends_operand(found[-2]) else names
+    return (
+        names[:-1]
+        if len(found) > 1 and names and names[-1] == found[-1] and _ends_operand(found[-2])
+        else names
+    )
 
 
 def _ends_operand(word: str) -> bool:
-    return word == ")" or word[0] in "'\"`" or (word[0].isalnum() and word.lower() not in _KEYWORDS) or word.lower() in ("end", "null")
+    return (
+        word == ")"
+        or word[0] in "'\"`"
+        or (word[0].isalnum() and word.lower() not in _KEYWORDS)
+        or word.lower() in ("end", "null")
+    )
 
 
 def result_name(expression: str) -> str | None:
-    """The name of the column that an expression of `selectExpr` gives; None if it cannot be told, or if it is a star."""
+    """The name of the column that an expression of `selectExpr` gives; None if it cannot be told,
+    or if it is a star."""
     found: list[str] = [word for word in _WORDS.findall(expression) if word.strip()]
     if not found or found[-1].endswith("*"):
         return None
@@ -83,7 +99,11 @@ def reads_of(query: str) -> list[tuple[str, bool]]:
     """The tables that a query reads, each with whether as a stream."""
     text = _COMMENTS.sub(" ", query)
     own = set(re.findall(r"(?:\bwith|,)\s+([A-Za-z_]\w*)\s+as\s*\(", text, re.IGNORECASE))
-    return [(name, bool(stream)) for stream, name in _READS.findall(text) if name.lower() != "stream" and name not in own]
+    return [
+        (name, bool(stream))
+        for stream, name in _READS.findall(text)
+        if name.lower() != "stream" and name not in own
+    ]
 
 
 def groups_without_watermark(query: str) -> bool:
@@ -99,7 +119,9 @@ def definitions_of(text: str) -> list[tuple[str, str, str | None, str, int]]:
     for statement in blank.split(";"):
         for match in _DEFINES.finditer(statement):
             line = text.count("\n", 0, position + match.start()) + 1
-            found.append((" ".join(match[1].lower().split()), match[2], match[3], statement[match.end() :], line))
+            found.append(
+                (" ".join(match[1].lower().split()), match[2], match[3], statement[match.end() :], line)
+            )
         position += len(statement) + 1
     return found
 

@@ -1,4 +1,5 @@
-"""Mistakes in the options of sources and sinks, and in the topics they name: the second part asks the cluster."""
+"""Mistakes in the options of sources and sinks, and in the topics they name: the second part asks
+the cluster."""
 
 from __future__ import annotations
 
@@ -35,11 +36,17 @@ class Use:
     def options(self) -> dict[str, str]:
         """The options whose values are known, as Spark passes them."""
         known = {name: one.value for name, one in self.settings.items() if one.value is not UNKNOWN}
-        return {name: _TEXTS.get(value, str(value)) if isinstance(value, bool) else str(value) for name, value in known.items()}
+        return {
+            name: _TEXTS.get(value, str(value)) if isinstance(value, bool) else str(value)
+            for name, value in known.items()
+        }
 
     def line_of(self, option: str) -> int:
         """Line of an option, in any case of letters; else that of the source or sink."""
-        return next((one.line for name, one in self.settings.items() if name.lower() == option.lower()), self.place.line)
+        return next(
+            (one.line for name, one in self.settings.items() if name.lower() == option.lower()),
+            self.place.line,
+        )
 
     def setting(self, option: str) -> Setting | None:
         """An option, in any case of letters."""
@@ -67,13 +74,19 @@ def option_findings(uses: Iterable[Use], project: Project) -> Iterator[Finding]:
         unknown = {name.lower() for name, one in use.settings.items() if one.value is UNKNOWN}
         for problem in _problems(use):
             name, _, rest = problem.partition(": ")
-            if name.lower() in unknown or (problem.startswith("exactly one of") and unknown & {"subscribe", "assign", "subscribepattern"}):
+            if name.lower() in unknown or (
+                problem.startswith("exactly one of") and unknown & {"subscribe", "assign", "subscribepattern"}
+            ):
                 continue
             if name.startswith("exactly"):
                 name, rest = "", problem
             what, _, fix = rest.partition("; ")
             yield Finding(
-                shown, use.line_of(name), "wrong-option", f"{name}: {what}" if name else what, fix or _FIXES.get(name, "see docs/spark.md")
+                shown,
+                use.line_of(name),
+                "wrong-option",
+                f"{name}: {what}" if name else what,
+                fix or _FIXES.get(name, "see docs/spark.md"),
             )
         yield from _client_options(use, shown)
         if use.kind == "stream" and not any(name.lower().startswith("starting") for name in use.settings):
@@ -93,9 +106,12 @@ def _problems(use: Use) -> list[str]:
 
 
 def _client_options(use: Use, shown: str) -> Iterator[Finding]:
-    """`kafka.*` names that no client has, where the value is not known: the others are judged with it."""
+    """`kafka.*` names that no client has, where the value is not known: the others are judged with
+    it."""
     known = {key.name for key in CLIENT_CONFIGS.scope("producer" if use.kind == "write" else "consumer")}
-    every = {key.name for key in CLIENT_CONFIGS.scope("producer")} | {key.name for key in CLIENT_CONFIGS.scope("consumer")}
+    every = {key.name for key in CLIENT_CONFIGS.scope("producer")} | {
+        key.name for key in CLIENT_CONFIGS.scope("consumer")
+    }
     for name, one in use.settings.items():
         if one.value is not UNKNOWN or not name.lower().startswith("kafka.") or name[6:].lower() in every:
             continue
@@ -108,9 +124,11 @@ LookAt = Callable[[str], ClusterView]
 
 
 def cluster_findings(uses: Iterable[Use], project: Project, look_at: LookAt) -> Iterator[Finding]:
-    """Brokers that do not answer, and topics that are not there. `look_at` is `cluster.look_at`; each cluster is asked once.
+    """Brokers that do not answer, and topics that are not there. `look_at` is `cluster.look_at`;
+    each cluster is asked once.
 
-    A cluster that wants TLS or a log-in is not asked: that takes a whole client, and longer than a check.
+    A cluster that wants TLS or a log-in is not asked: that takes a whole client, and longer than a
+    check.
     """
     views: dict[str, ClusterView | Exception] = {}
     told: set[tuple[str, int]] = set()
@@ -129,7 +147,9 @@ def cluster_findings(uses: Iterable[Use], project: Project, look_at: LookAt) -> 
             yield from _topics(use, view, servers.value, project)
         elif (file, line) not in told:
             told.add((file, line))
-            fix = f"`fairlead up` starts a cluster; or {'write' if line else 'give'} the address of yours here"
+            fix = (
+                f"`fairlead up` starts a cluster; or {'write' if line else 'give'} the address of yours here"
+            )
             yield Finding(file, line, "unreachable-broker", f"no broker answers: {view}", fix)
 
 
@@ -164,7 +184,10 @@ def _topics(use: Use, view: ClusterView, servers: str, project: Project) -> Iter
         create = f"create it with `fairlead topics create {topic} -b {servers}`"
         fix = f"did you mean {near}? else {create}" if near else create
         if use.kind == "write":
-            what = f"topic {topic} is not there yet; brokers that create topics will give it their default of partitions"
+            what = (
+                f"topic {topic} is not there yet; brokers that create topics will give it their default "
+                "of partitions"
+            )
             yield Finding(shown, line, "wrong-topic", what, fix, WARNING)
         else:
             yield Finding(shown, line, "wrong-topic", f"there is no topic {topic}", fix)
@@ -172,7 +195,14 @@ def _topics(use: Use, view: ClusterView, servers: str, project: Project) -> Iter
     if pattern is not None and use.kind != "write" and not _matches(pattern, view.partitions):
         what = f"no topic matches {pattern}"
         fix = f"the topics are {one_of(view.partitions)}"
-        yield Finding(shown, use.line_of("subscribePattern"), "wrong-topic", what, fix, WARNING if use.kind == "stream" else "error")
+        yield Finding(
+            shown,
+            use.line_of("subscribePattern"),
+            "wrong-topic",
+            what,
+            fix,
+            WARNING if use.kind == "stream" else "error",
+        )
 
 
 def _lower(use: Use) -> dict[str, str]:
@@ -194,7 +224,13 @@ def named_topics(use: Use) -> Iterator[tuple[str, list[int], str]]:
     except json.JSONDecodeError:
         return  # said with the options
     for topic, partitions in assigned.items() if isinstance(assigned, dict) else ():
-        yield topic, [number for number in partitions if isinstance(number, int)] if isinstance(partitions, list) else [], "assign"
+        yield (
+            topic,
+            [number for number in partitions if isinstance(number, int)]
+            if isinstance(partitions, list)
+            else [],
+            "assign",
+        )
 
 
 def _matches(pattern: str, topics: Iterable[str]) -> bool:

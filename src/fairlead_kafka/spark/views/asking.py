@@ -27,7 +27,9 @@ class AskingReader(DataSourceReader):
     schema: ClassVar[StructType]
 
     def __init__(self, options: ReadOptions) -> None:
-        CLIENT_CONFIGS.parse("admin", options.client)  # what is wrong with kafka.* options is said before a task runs
+        CLIENT_CONFIGS.parse(
+            "admin", options.client
+        )  # what is wrong with kafka.* options is said before a task runs
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -55,4 +57,6 @@ class AskingReader(DataSourceReader):
         try:
             return re.compile(pattern)
         except re.error as error:
-            raise ConfigError(f"subscribePattern: {pattern!r} is not a regular expression ({error})") from None
+            raise ConfigError(
+                f"subscribePattern: {pattern!r} is not a regular expression ({error})"
+            ) from None

@@ -80,5 +80,7 @@ def _batches(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) -> I
 
 
 def _with_ratio(table: pa.Table) -> pa.Table:
-    size_bytes, uncompressed = (pc.cast(table[name], pa.float64()) for name in ("size_bytes", "uncompressed_bytes"))
+    size_bytes, uncompressed = (
+        pc.cast(table[name], pa.float64()) for name in ("size_bytes", "uncompressed_bytes")
+    )
     return table.append_column("ratio", pc.divide(size_bytes, uncompressed))

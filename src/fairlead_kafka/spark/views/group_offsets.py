@@ -27,8 +27,9 @@ OFFSETS_SCHEMA = StructType(
         StructField("host", StringType()),
     ]
 )
-"""`committed`: the offset that the group goes on from, null if it has none; `end`: the end of the log; `lag`: offsets between the two. The
-last three say who reads the partition now, null if nobody does."""
+"""`committed`: the offset that the group goes on from, null if it has none; `end`: the end of the
+log; `lag`: offsets between the two. The last three say who reads the partition now, null if nobody
+does."""
 
 
 class OffsetsReader(AskingReader):
@@ -45,7 +46,10 @@ class OffsetsReader(AskingReader):
         wanted = self._options.groups
         missing = [name for name in wanted or () if name not in listed]
         if missing:
-            raise ConfigError(f"groups: there is no group {', '.join(missing)}; `fairlead groups list` shows those that there are")
+            raise ConfigError(
+                f"groups: there is no group {', '.join(missing)}; `fairlead groups list` shows those that "
+                "there are"
+            )
         names = sorted(listed) if wanted is None else wanted
         for name, lags in group_lags(admin, _members(admin, names)).items():
             for one in lags:
@@ -54,7 +58,8 @@ class OffsetsReader(AskingReader):
 
 
 def _members(admin: Admin, names: Sequence[str]) -> dict[str, Sequence[GroupMember]]:
-    """Members by group. Groups of the protocol of KIP-848 are not described this way: of them offsets alone are told."""
+    """Members by group. Groups of the protocol of KIP-848 are not described this way: of them
+    offsets alone are told."""
     found: Mapping[Any, Any] = {}
     try:
         found = admin.describe_groups(names) if names else {}

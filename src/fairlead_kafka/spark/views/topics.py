@@ -1,11 +1,21 @@
-"""The view `topics`: a row per partition, with who holds it, how much, and the configs of its topic."""
+"""The view `topics`: a row per partition, with who holds it, how much, and the configs of its
+topic."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from fairlead_kafka.admin import ConfigResource, TopicDescription
 from fairlead_kafka.base.errors import ItemsFailed
@@ -38,7 +48,8 @@ TOPICS_SCHEMA = StructType(
         StructField("configs", MapType(StringType(), StringType())),
     ]
 )
-"""`leader` and offsets are null while there is no leader. `size_bytes`: of the leader's log, as it lies on disk."""
+"""`leader` and offsets are null while there is no leader. `size_bytes`: of the leader's log, as it
+lies on disk."""
 
 
 class TopicsReader(AskingReader):
@@ -114,6 +125,10 @@ def _configs(admin: Admin, names: Sequence[str]) -> dict[str, dict[str, str | No
     resources = [ConfigResource.topic(name) for name in names]
     described = admin.describe_configs(resources) if resources else {}
     return {
-        resource.name: {name: entry.value for name, entry in sorted(entries.items()) if name in CONFIGS or not entry.is_default}
+        resource.name: {
+            name: entry.value
+            for name, entry in sorted(entries.items())
+            if name in CONFIGS or not entry.is_default
+        }
         for resource, entries in described.items()
     }

@@ -1,7 +1,7 @@
 """The project that `fairlead pipeline init` writes: an access log, parsed, judged and summed up.
 
-Its files lie beside this one and are copied as they are, but for what is in double braces. Those in Python end in `.txt` here, for they
-are programs of a pipeline, which gives them `spark`.
+Its files lie beside this one and are copied as they are, but for what is in double braces. Those in
+Python end in `.txt` here, for they are programs of a pipeline, which gives them `spark`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _HERE = Path(__file__).parent
 
 
 def write_project(folder: Path, name: str, bootstrap_servers: str) -> list[Path]:
-    """Writes the project's files into a new or empty folder; their paths. Raises ConfigError if something is there already."""
+    """Writes the project's files into a new or empty folder; their paths. Raises ConfigError if
+    something is there already."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder}: is there already, and is not an empty folder; name another")
     storage = (folder / "storage").absolute()
