@@ -289,7 +289,7 @@ class RigMember:
         try:
             self.rig.coordinator.join(GROUP, request, self._on_joined)
         except BrokerError as error:
-            return error.code
+            self.joined = JoinOutcome(error.code, self.member_id)
         return None if self.joined is None else self.joined.error_code
 
     def join(self) -> RigMember:
