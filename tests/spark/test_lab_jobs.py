@@ -41,9 +41,9 @@ def test_what_streams_through_little_memory_is_there_whole(spark: Any, servers: 
 
 
 def test_a_copy_that_lacks_rows_is_noticed(spark: Any, servers: str) -> None:
-    rows = spark_bounded.stream(
-        lambda what: None, SharedSession(spark, loses=True), servers, ROWS, VALUE_BYTES
-    )  # type: ignore[arg-type]
+    session: Any = SharedSession(spark, loses=True)
+    many = 20 * ROWS  # so many that each partition has some
+    rows = spark_bounded.stream(lambda what: None, session, servers, many, VALUE_BYTES)
     assert rows[2]["lost"] == 0
     assert rows[3]["lost"] > 0
     assert rows[3]["changed"]
