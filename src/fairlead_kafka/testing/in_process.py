@@ -14,7 +14,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import fairlead_kafka
 from fairlead_kafka.base.errors import FairleadError, TimedOut
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.broker import Faults
@@ -43,7 +42,7 @@ class Nursery:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         path = os.pathsep.join(
-            [str(Path(fairlead_kafka.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+            [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
         )
         with theirs:
             self._process = subprocess.Popen(
