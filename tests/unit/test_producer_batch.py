@@ -9,8 +9,8 @@ from typing import cast
 import pytest
 
 from fairlead_kafka.base.errors import UsageError
-from fairlead_kafka.producer.batch import TRANSITIONS, Batch, BatchState, BatchTrigger
-from fairlead_kafka.producer.queues import PartitionQueue
+from fairlead_kafka.producer.batch_states import TRANSITIONS, BatchState, BatchTrigger
+from fairlead_kafka.producer.queues import Batch, PartitionQueue
 
 
 def batch(state: BatchState = BatchState.CUT) -> Batch:

@@ -13,12 +13,11 @@ from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import Metadata, TopicMetadata
 from fairlead_kafka.partitioning import make_policy
-from fairlead_kafka.producer.batch import Batch
 from fairlead_kafka.producer.identity import Identity
 from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.nodes import Nodes
 from fairlead_kafka.producer.placing import Placer
-from fairlead_kafka.producer.queues import PartitionQueue, TopicBuffer
+from fairlead_kafka.producer.queues import Batch, PartitionQueue, TopicBuffer
 from fairlead_kafka.producer.schedule import Schedule
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.share import Share

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairlead_kafka.base.ids import NO_SEQUENCE
-from fairlead_kafka.producer.batch import Batch
-from fairlead_kafka.producer.queues import TopicBuffer
+from fairlead_kafka.producer.queues import Batch, TopicBuffer
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.spans import Span, SpanQueue, prefix_sums
 from fairlead_kafka.producer.submission import Int64

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.errors import UsageError
@@ -17,9 +17,6 @@ from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_OFFSET, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from fairlead_kafka.producer.sequences import EPOCH_MAX, follows, last_sequence, lies_behind, sequence_after
 from fairlead_kafka.records import restamp
-
-if TYPE_CHECKING:
-    from fairlead_kafka.producer.batch import Batch
 
 
 class IdentityState(Enum):
@@ -115,6 +112,21 @@ class Identity:
         self.producer_id, self.epoch = NO_PRODUCER_ID, NO_PRODUCER_EPOCH
 
 
+class NumberedBatch(Protocol):
+    """A batch as `PartitionSequences` numbers it (`queues.Batch`)."""
+
+    serial: int
+    """Order of first sending within the partition, from 1."""
+    count: int
+    """Number of records."""
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    """Sequence of the first record; NO_SEQUENCE: not numbered."""
+    buffer: memoryview | None
+    """The encoded batch; None: not encoded yet, or completed."""
+
+
 class PartitionSequences:
     """Sequence numbers of one partition's batches, with their producer id and epoch."""
 
@@ -137,7 +149,7 @@ class PartitionSequences:
         self.last_acknowledged = NO_SEQUENCE
         self.acknowledged_serial = 0
         self.last_acknowledged_offset = NO_OFFSET
-        self.outstanding: list[Batch] = []
+        self.outstanding: list[NumberedBatch] = []
         """Batches numbered and not completed, in order: in flight, or waiting to be sent again."""
         self.unresolved_next = NO_SEQUENCE
         """The sequence after a batch that was given up and may have been written; NO_SEQUENCE:
@@ -169,7 +181,7 @@ class PartitionSequences:
         if identity.idempotent and self._current(identity) and self.producer_id != NO_PRODUCER_ID:
             identity.bump_wanted = True
 
-    def may_drain(self, batch: Batch | None, identity: Identity, in_flight: int) -> bool:
+    def may_drain(self, batch: NumberedBatch | None, identity: Identity, in_flight: int) -> bool:
         """True if this partition's first batch, or (None) one yet to be made, may go out now.
 
         It renumbers if that is due. False ends only with an answer to a batch in flight
@@ -194,14 +206,14 @@ class PartitionSequences:
             self._renumber(identity)
         return True
 
-    def number(self, batch: Batch) -> None:
+    def number(self, batch: NumberedBatch) -> None:
         """Give a batch its sequence; from now on it is outstanding."""
         batch.producer_id, batch.producer_epoch = self.producer_id, self.epoch
         batch.base_sequence = self.next_sequence
         self.next_sequence = sequence_after(self.next_sequence, batch.count)
         self.outstanding.append(batch)
 
-    def replace(self, batch: Batch, parts: list[Batch]) -> None:
+    def replace(self, batch: NumberedBatch, parts: Sequence[NumberedBatch]) -> None:
         """Replace a batch that was split by its parts, which share its sequences."""
         place = self.outstanding.index(batch)
         self.outstanding[place : place + 1] = parts
@@ -214,7 +226,7 @@ class PartitionSequences:
             )
             sequence = sequence_after(sequence, part.count)
 
-    def acknowledge(self, batch: Batch, base_offset: int) -> None:
+    def acknowledge(self, batch: NumberedBatch, base_offset: int) -> None:
         """Note that a broker has the batch, even if it was given up meanwhile."""
         if batch.serial > self.acknowledged_serial:
             self.acknowledged_serial = batch.serial
@@ -226,7 +238,7 @@ class PartitionSequences:
         else:
             self.drop(batch)
 
-    def drop(self, batch: Batch) -> None:
+    def drop(self, batch: NumberedBatch) -> None:
         """Take a batch off the outstanding ones: it is completed, delivered or failed."""
         outstanding = self.outstanding
         if outstanding and outstanding[0] is batch:
@@ -234,7 +246,7 @@ class PartitionSequences:
         elif batch in outstanding:
             outstanding.remove(batch)
 
-    def give_up(self, batch: Batch) -> None:
+    def give_up(self, batch: NumberedBatch) -> None:
         """Fail a batch that may have been written: what follows must wait until that is known."""
         self.drop(batch)
         self.unresolved_next = sequence_after(batch.base_sequence, batch.count)
@@ -246,7 +258,7 @@ class PartitionSequences:
         if self._current(identity):
             identity.bump_wanted = True
 
-    def check(self, what: str, numbered: Sequence[Batch]) -> None:
+    def check(self, what: str, numbered: Sequence[NumberedBatch]) -> None:
         """Raise CheckFailed unless outstanding are the `numbered` ones, in order.
 
         `numbered`: the partition's batches that have a sequence and are not completed.
@@ -272,7 +284,7 @@ class PartitionSequences:
         if not follows(self.last_acknowledged, self.next_sequence):
             self.start_again(identity)
 
-    def follows_acknowledged(self, batch: Batch) -> bool:
+    def follows_acknowledged(self, batch: NumberedBatch) -> bool:
         """True if the batch is the one that a broker must expect next."""
         return follows(self.last_acknowledged, batch.base_sequence)
 

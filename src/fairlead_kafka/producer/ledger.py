@@ -10,8 +10,9 @@ import numpy as np
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.core.effects import Call, Effect, Resolve
 from fairlead_kafka.core.machine import MemoryPool
-from fairlead_kafka.producer.batch import Batch, BatchTrigger
+from fairlead_kafka.producer.batch_states import BatchTrigger
 from fairlead_kafka.producer.metrics import Recorder
+from fairlead_kafka.producer.queues import Batch
 from fairlead_kafka.producer.submission import Calls, Int64, Piece, Submission
 
 

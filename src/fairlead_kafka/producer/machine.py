@@ -21,12 +21,12 @@ from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.machine import MemoryPool, Rng
 from fairlead_kafka.core.network import AwaitConnection, Network
 from fairlead_kafka.producer.accumulator import Accumulator
-from fairlead_kafka.producer.batch import Batch
 from fairlead_kafka.producer.identity import Identity, IdentityState, IdentityTrigger
 from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.meters import Sampling
 from fairlead_kafka.producer.metrics import Metrics, ProducerMeter, Recorder
 from fairlead_kafka.producer.nodes import Nodes
+from fairlead_kafka.producer.queues import Batch
 from fairlead_kafka.producer.remainders import Remainders
 from fairlead_kafka.producer.schedule import Schedule
 from fairlead_kafka.producer.sender import Sender

@@ -16,7 +16,7 @@ from fairlead_kafka.producer.meters import Meter, Sampling, combined
 from fairlead_kafka.producer.metric_names import NODE, PRODUCER, TOPIC, named
 
 if TYPE_CHECKING:
-    from fairlead_kafka.producer.batch import Batch
+    from fairlead_kafka.producer.queues import Batch
     from fairlead_kafka.producer.submission import Submission
 
 Metrics = dict[str, Any]

@@ -1,4 +1,9 @@
-"""Queues: a topic's records without partition; each partition's records, and batches to retry."""
+"""Batches and queues: a topic's records without partition; each partition's records, and batches to
+retry.
+
+A batch knows the queue that it goes back to, and a queue its batches and its topic, so these
+classes are one module.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +14,108 @@ from enum import Enum
 from typing import Any
 
 from fairlead_kafka.base.checks import holds, same
+from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.hooks import hook
-from fairlead_kafka.base.ids import NO_LEADER, NO_SEQUENCE
+from fairlead_kafka.base.ids import NO_LEADER, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.metadata import TopicMetadata
 from fairlead_kafka.partitioning import LatePolicy, TopicLoad, UnkeyedPolicy
-from fairlead_kafka.producer.batch import Batch, BatchState, BatchTrigger
+from fairlead_kafka.producer.batch_states import TRANSITIONS, BatchState, BatchTrigger
 from fairlead_kafka.producer.identity import PartitionSequences
 from fairlead_kafka.producer.nodes import Nodes
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.spans import Span, SpanQueue
-from fairlead_kafka.producer.submission import Submission
+from fairlead_kafka.producer.submission import Piece, Submission
 from fairlead_kafka.producer.tuning import COMPRESSION_MARGIN, GROWTH_BYTES
-from fairlead_kafka.records import Compression
+from fairlead_kafka.records import Compression, Slice
+
+
+class Batch:
+    """Records of one partition that are sent together, and again together if need be.
+
+    It is encoded when it is first sent; its bytes then stay as they are, so that a retry repeats
+    them. They change only when it gets another epoch and sequence (`restamp`), or when it is split.
+    """
+
+    __slots__ = (
+        "attempts", "base_sequence", "bound_bytes", "buffer", "count", "created_ns", "last_error",
+        "leader_epoch", "maybe_written",
+        "pieces", "producer_epoch", "producer_id", "queue", "retry_at_ns", "serial", "size_bytes",
+        "split_limit_bytes", "state",
+        "uncompressed_bytes",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        queue: PartitionQueue,
+        pieces: list[Piece],
+        created_ns: int,
+        size_bytes: int,
+        *,
+        bound_bytes: int,
+    ) -> None:
+        self.queue = queue
+        self.pieces = pieces
+        self.count = sum([piece.stop - piece.start for piece in pieces])
+        self.created_ns = created_ns
+        """When its first record was submitted: delivery.timeout.ms counts from here."""
+        self.size_bytes = size_bytes
+        """Estimated bytes of the records in the batch (after compression), without the header."""
+        self.bound_bytes = bound_bytes
+        """Bytes of buffer.memory held by records that were bound on submission, by key, partition
+        or policy. These records come first; those that `late` bound, as the batch was cut, come
+        after them."""
+        self.state = BatchState.CUT
+        self.buffer: memoryview | None = None
+        self.attempts = 0
+        self.retry_at_ns = 0
+        self.serial = 0
+        """Order of first sending, 0 before; retried batches line up by it."""
+        self.producer_id = NO_PRODUCER_ID
+        self.producer_epoch = NO_PRODUCER_EPOCH
+        self.base_sequence = NO_SEQUENCE
+        self.leader_epoch = -1
+        """The partition's leader epoch when it was last sent."""
+        self.maybe_written = False
+        """An attempt ended without a clear answer: a broker may have it, whatever another attempt
+        is told."""
+        self.split_limit_bytes = 0
+        """Limit of the split that it is a part of, in record bytes; 0: it is no part of one."""
+        self.last_error: Exception | None = None
+        self.uncompressed_bytes = 0
+        """Size of its buffer if it were not compressed; 0: it is not compressed."""
+
+    @property
+    def in_flight(self) -> bool:
+        """True if a request with it is not answered."""
+        return self.state is BatchState.IN_FLIGHT or self.state is BatchState.ABANDONED
+
+    @property
+    def done(self) -> bool:
+        """True if its records are completed, whatever may still come from a broker."""
+        return self.state is BatchState.DONE or self.state is BatchState.ABANDONED
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of buffer.memory that its records hold."""
+        return sum([piece.held_bytes for piece in self.pieces])
+
+    def fire(self, trigger: BatchTrigger) -> None:
+        """Change state by the table; UsageError if it has no such row."""
+        following = TRANSITIONS.get((self.state, trigger))
+        if following is None:
+            raise UsageError(f"a batch that is {self.state.name} cannot be {trigger.name}")
+        self.state = following
+        if trigger is BatchTrigger.SETTLED:
+            self.pieces, self.buffer = [], None
+
+    def slices(self) -> list[Slice]:
+        """Its records as `records.encode` takes them."""
+        return [Slice(piece.submission.source, piece.start, piece.stop, piece.order) for piece in self.pieces]
+
+    def __str__(self) -> str:
+        return f"{self.count} record{'' if self.count == 1 else 's'} for {self.queue}"
 
 
 class QueueState(Enum):

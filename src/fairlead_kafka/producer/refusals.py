@@ -13,7 +13,7 @@ from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BatchRefused, BrokerError, RecordTooLarge
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead_kafka.base.rights import broker_error
-from fairlead_kafka.producer.batch import Batch
+from fairlead_kafka.producer.queues import Batch
 from fairlead_kafka.producer.submission import Piece
 from fairlead_kafka.wire.messages import ProduceResponse
 

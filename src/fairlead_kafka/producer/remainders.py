@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from fairlead_kafka.producer.batch import Batch
 from fairlead_kafka.producer.ledger import Ledger
+from fairlead_kafka.producer.queues import Batch
 from fairlead_kafka.producer.schedule import Schedule
 from fairlead_kafka.producer.spans import Span
 from fairlead_kafka.producer.submission import Int64, Piece, Submission

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
-from fairlead_kafka.producer.batch import Batch, BatchTrigger
-from fairlead_kafka.producer.queues import PartitionQueue
+from fairlead_kafka.producer.batch_states import BatchTrigger
+from fairlead_kafka.producer.queues import Batch, PartitionQueue
 
 
 class Request:

@@ -17,14 +17,14 @@ from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.producer.accumulator import Accumulator
-from fairlead_kafka.producer.batch import Batch, BatchTrigger
+from fairlead_kafka.producer.batch_states import BatchTrigger
 from fairlead_kafka.producer.drain import Drain
 from fairlead_kafka.producer.encoding import encode_drained, split
 from fairlead_kafka.producer.identity import Identity, IdentityState
 from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.metrics import Recorder
 from fairlead_kafka.producer.nodes import Nodes
-from fairlead_kafka.producer.queues import PartitionQueue, QueueState
+from fairlead_kafka.producer.queues import Batch, PartitionQueue, QueueState
 from fairlead_kafka.producer.refusals import refusal, refused_pieces
 from fairlead_kafka.producer.request import Request
 from fairlead_kafka.producer.schedule import Schedule

@@ -10,8 +10,7 @@ import numpy as np
 from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.errors import BufferExhausted
 from fairlead_kafka.base.ids import NO_LEADER
-from fairlead_kafka.producer.batch import Batch
-from fairlead_kafka.producer.queues import PartitionQueue, TopicBuffer
+from fairlead_kafka.producer.queues import Batch, PartitionQueue, TopicBuffer
 from fairlead_kafka.producer.submission import Int32, Int64
 
 

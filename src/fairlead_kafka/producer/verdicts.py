@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 
 from fairlead_kafka.base.codes import ErrorCode, policy
-from fairlead_kafka.producer.batch import Batch
 from fairlead_kafka.producer.identity import Identity, PartitionSequences
+from fairlead_kafka.producer.queues import Batch
 
 
 class Verdict(Enum):

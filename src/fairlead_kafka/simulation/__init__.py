@@ -52,7 +52,7 @@ not notice, the world is blind where the bug sits.
 """  # noqa: E501
 
 from fairlead_kafka.simulation.application import Application, Handed
-from fairlead_kafka.simulation.model_broker import Refusal
+from fairlead_kafka.simulation.model_cluster import Refusal
 from fairlead_kafka.simulation.produce_cluster import BrokerHandle, ProduceCluster
 
 __all__ = ["Application", "BrokerHandle", "Handed", "ProduceCluster", "Refusal"]

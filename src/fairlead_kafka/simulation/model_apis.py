@@ -5,10 +5,11 @@ coordinator's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.core.connection import R
+from fairlead_kafka.simulation.model_cluster import PORT, ModelCluster, ModelNode
 from fairlead_kafka.simulation.model_log import NOWHERE, ModelPartition, ModelTopic
 from fairlead_kafka.simulation.model_transactions import ModelTransactions
 from fairlead_kafka.wire import ApiKey, ApiMessage, Message, Request
@@ -31,10 +32,6 @@ from fairlead_kafka.wire.messages import (
     TxnOffsetCommitResponse,
 )
 
-if TYPE_CHECKING:
-    from fairlead_kafka.simulation.model_broker import ModelBroker
-    from fairlead_kafka.simulation.produce_cluster import ProduceCluster
-
 VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.PRODUCE: (3, 12),
     ApiKey.METADATA: (4, 12),
@@ -48,14 +45,12 @@ VERSIONS: dict[ApiKey, tuple[int, int]] = {
 }
 """API → the lowest and highest version that a model broker serves."""
 Ending = TypeVar("Ending", AddOffsetsToTxnRequest, EndTxnRequest)
-PORT = 9092
-"""Port on which every model broker listens, under its own name."""
 
 
 class ModelApis:
     """Answers that any broker of a cluster can give."""
 
-    def __init__(self, cluster: ProduceCluster) -> None:
+    def __init__(self, cluster: ModelCluster) -> None:
         self._cluster = cluster
         self.transactions = ModelTransactions(cluster, self._new_producer_id)
         self._last_producer_id = 999
@@ -70,7 +65,7 @@ class ModelApis:
             ApiKey.TXN_OFFSET_COMMIT: self._commit_offsets,
         }
 
-    def answer(self, broker: ModelBroker, request: Request[Message], accepted_ns: int) -> ApiMessage | None:
+    def answer(self, broker: ModelNode, request: Request[Message], accepted_ns: int) -> ApiMessage | None:
         """The response; None closes the connection, as for an API that is not offered.
 
         `accepted_ns`: when the connection was accepted.
@@ -83,7 +78,7 @@ class ModelApis:
         return self._last_producer_id
 
     def _api_versions(
-        self, broker: ModelBroker, request: Request[ApiVersionsRequest], _: int
+        self, broker: ModelNode, request: Request[ApiVersionsRequest], _: int
     ) -> ApiVersionsResponse:
         row = ApiVersionsResponse.ApiVersion
         keys = [
@@ -92,7 +87,7 @@ class ModelApis:
         return ApiVersionsResponse(error_code=0, api_keys=keys, throttle_time_ms=0)
 
     def _init_producer_id(
-        self, broker: ModelBroker, request: Request[InitProducerIdRequest], accepted_ns: int
+        self, broker: ModelNode, request: Request[InitProducerIdRequest], accepted_ns: int
     ) -> InitProducerIdResponse | None:
         key = request.message.transactional_id
         if key is not None:
@@ -111,7 +106,7 @@ class ModelApis:
 
     # Coordinators
 
-    def _misplaced(self, broker: ModelBroker, request: Request[R], key: str) -> int:
+    def _misplaced(self, broker: ModelNode, request: Request[R], key: str) -> int:
         """NOT_COORDINATOR if another broker coordinates `key`, else the error code that a script
         wants, or 0.
         """
@@ -120,7 +115,7 @@ class ModelApis:
         return self._cluster.trouble(broker.node_id, ApiKey(request.api_key))
 
     def _find_coordinator(
-        self, broker: ModelBroker, request: Request[FindCoordinatorRequest], _: int
+        self, broker: ModelNode, request: Request[FindCoordinatorRequest], _: int
     ) -> FindCoordinatorResponse:
         keys = request.message.coordinator_keys if request.version >= 4 else [request.message.key]
         found = [self._coordinator(broker, key) for key in keys]
@@ -136,7 +131,7 @@ class ModelApis:
             port=first.port,
         )
 
-    def _coordinator(self, broker: ModelBroker, key: str) -> FindCoordinatorResponse.Coordinator:
+    def _coordinator(self, broker: ModelNode, key: str) -> FindCoordinatorResponse.Coordinator:
         made = FindCoordinatorResponse.Coordinator
         node_id = self.transactions.coordinator(key)
         code = self._cluster.trouble(broker.node_id, ApiKey.FIND_COORDINATOR)
@@ -147,7 +142,7 @@ class ModelApis:
         return made(key=key, node_id=node_id, host=host, port=PORT, error_code=0, error_message=None)
 
     def _add_partitions(
-        self, broker: ModelBroker, request: Request[AddPartitionsToTxnRequest], accepted_ns: int
+        self, broker: ModelNode, request: Request[AddPartitionsToTxnRequest], accepted_ns: int
     ) -> AddPartitionsToTxnResponse | None:
         message = request.message
         key = message.v3_and_below_transactional_id
@@ -170,20 +165,20 @@ class ModelApis:
         return AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=results)
 
     def _add_offsets(
-        self, broker: ModelBroker, request: Request[AddOffsetsToTxnRequest], accepted_ns: int
+        self, broker: ModelNode, request: Request[AddOffsetsToTxnRequest], accepted_ns: int
     ) -> AddOffsetsToTxnResponse | None:
         code = self._coordinated(broker, request, accepted_ns, self.transactions.add_offsets)
         return None if code is None else AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=code)
 
     def _end(
-        self, broker: ModelBroker, request: Request[EndTxnRequest], accepted_ns: int
+        self, broker: ModelNode, request: Request[EndTxnRequest], accepted_ns: int
     ) -> EndTxnResponse | None:
         code = self._coordinated(broker, request, accepted_ns, self.transactions.end)
         return None if code is None else EndTxnResponse(throttle_time_ms=0, error_code=code)
 
     def _coordinated(
         self,
-        broker: ModelBroker,
+        broker: ModelNode,
         request: Request[Ending],
         accepted_ns: int,
         act: Callable[[Request[Ending]], int],
@@ -194,7 +189,7 @@ class ModelApis:
         return self._misplaced(broker, request, key) or act(request)
 
     def _commit_offsets(
-        self, broker: ModelBroker, request: Request[TxnOffsetCommitRequest], accepted_ns: int
+        self, broker: ModelNode, request: Request[TxnOffsetCommitRequest], accepted_ns: int
     ) -> TxnOffsetCommitResponse | None:
         message = request.message
         if not self.transactions.hears(message.transactional_id, accepted_ns):
@@ -214,7 +209,7 @@ class ModelApis:
 
     # Metadata
 
-    def _metadata(self, broker: ModelBroker, request: Request[MetadataRequest], _: int) -> MetadataResponse:
+    def _metadata(self, broker: ModelNode, request: Request[MetadataRequest], _: int) -> MetadataResponse:
         cluster = self._cluster
         asked = request.message.topics
         names = list(cluster.log.topics) if asked is None else [topic.name or "" for topic in asked]
@@ -228,7 +223,7 @@ class ModelApis:
             topics=[self._topic(broker, name) for name in names],
         )
 
-    def _topic(self, broker: ModelBroker, name: str) -> MetadataResponse.MetadataResponseTopic:
+    def _topic(self, broker: ModelNode, name: str) -> MetadataResponse.MetadataResponseTopic:
         made = MetadataResponse.MetadataResponseTopic
         topic = self._cluster.log.topics.get(name)
         code = self._cluster.trouble(broker.node_id, ApiKey.METADATA) or (
@@ -240,12 +235,12 @@ class ModelApis:
         return made(error_code=0, name=name, topic_id=topic.topic_id, is_internal=False, partitions=rows)
 
     def _partitions(
-        self, broker: ModelBroker, topic: ModelTopic
+        self, broker: ModelNode, topic: ModelTopic
     ) -> list[MetadataResponse.MetadataResponsePartition]:
         return [self._partition(broker, index, partition) for index, partition in enumerate(topic.partitions)]
 
     def _partition(
-        self, broker: ModelBroker, index: int, partition: ModelPartition
+        self, broker: ModelNode, index: int, partition: ModelPartition
     ) -> MetadataResponse.MetadataResponsePartition:
         leader, epoch = partition.leader, partition.leader_epoch
         if (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import DecodeError
@@ -19,7 +19,8 @@ from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.effects import Close, Effect, Listen, StopListening, Write
 from fairlead_kafka.core.events import Accepted, Disconnected, Event, Received, Submitted
 from fairlead_kafka.records import scan, verify
-from fairlead_kafka.simulation.model_apis import PORT
+from fairlead_kafka.simulation.model_apis import ModelApis
+from fairlead_kafka.simulation.model_cluster import PORT, ModelCluster
 from fairlead_kafka.simulation.model_log import NOWHERE, ModelPartition
 from fairlead_kafka.wire import (
     ApiKey,
@@ -33,21 +34,10 @@ from fairlead_kafka.wire import (
 )
 from fairlead_kafka.wire.messages import ProduceRequest, ProduceResponse
 
-if TYPE_CHECKING:
-    from fairlead_kafka.simulation.produce_cluster import ProduceCluster
-
 SERIAL, LATENCY = "serial", "latency"
 FAULTS = (SERIAL, LATENCY)
 _LISTENER = 1
 _PartitionResponse = ProduceResponse.PartitionProduceResponse
-
-
-@dataclass(slots=True, frozen=True)
-class Refusal:
-    """A script's answer to a batch: an error code; `written`: it is written all the same."""
-
-    error_code: int
-    written: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -83,8 +73,9 @@ class ModelBroker:
     """The machine of one model broker. Written to be fast: a Produce request of one small batch
     costs some 40 microseconds."""
 
-    def __init__(self, cluster: ProduceCluster, node_id: int) -> None:
+    def __init__(self, cluster: ModelCluster, apis: ModelApis, node_id: int) -> None:
         self.cluster = cluster
+        self.apis = apis
         self.node_id = node_id
         self.name = f"{cluster.name}-{node_id}"
         self.running = True
@@ -207,7 +198,7 @@ class ModelBroker:
         header = peek_request(frame)
         if header.api_key != ApiKey.PRODUCE:
             asked = decode_request(frame, header)
-            message = self.cluster.apis.answer(self, asked, connection.accepted_ns)
+            message = self.apis.answer(self, asked, connection.accepted_ns)
             if message is None:
                 self._close(connection)
             else:
@@ -314,7 +305,7 @@ class ModelBroker:
         if refusal is not None and not refusal.written:
             return _Outcome(index, refusal.error_code)
         if header.transactional:
-            code = cluster.apis.transactions.admit(topic, index, header)
+            code = self.apis.transactions.admit(topic, index, header)
             if code:
                 return _Outcome(index, code)
         code, base_offset = partition.judge(header, forgetful=cluster.forgetful)

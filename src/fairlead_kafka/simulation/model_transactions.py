@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.core.connection import R
 from fairlead_kafka.records import BatchHeader
+from fairlead_kafka.simulation.model_cluster import ModelCluster
 from fairlead_kafka.simulation.model_log import NOWHERE
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import (
@@ -26,9 +26,6 @@ from fairlead_kafka.wire.messages import (
     InitProducerIdRequest,
     TxnOffsetCommitRequest,
 )
-
-if TYPE_CHECKING:
-    from fairlead_kafka.simulation.produce_cluster import ProduceCluster
 
 EPOCH_LAST = 2**15 - 2
 """The last epoch of a producer id; after it a transactional id gets another producer id, as in
@@ -77,7 +74,7 @@ class ModelTransaction:
 class ModelTransactions:
     """All transactional ids of a cluster; every broker asks here."""
 
-    def __init__(self, cluster: ProduceCluster, new_producer_id: Callable[[], int]) -> None:
+    def __init__(self, cluster: ModelCluster, new_producer_id: Callable[[], int]) -> None:
         self._cluster = cluster
         self._new_producer_id = new_producer_id
         self._by_id: dict[str, ModelTransaction] = {}
@@ -264,7 +261,7 @@ class ModelTransactions:
 
 
 def _fenced(request: Request[R]) -> int:
-    since: Any = _FENCED_SINCE.get(ApiKey(request.api_key))
+    since = _FENCED_SINCE.get(ApiKey(request.api_key))
     return (
         ErrorCode.PRODUCER_FENCED
         if since is not None and request.version >= since

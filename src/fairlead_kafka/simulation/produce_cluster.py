@@ -8,18 +8,13 @@ from random import Random
 from fairlead_kafka.base.errors import ConfigError, UsageError
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.machine import Rng
-from fairlead_kafka.records import BatchHeader
 from fairlead_kafka.runtime import Handle, VirtualHost
-from fairlead_kafka.simulation.model_apis import PORT, ModelApis
-from fairlead_kafka.simulation.model_broker import FAULTS, SERIAL, ModelBroker, Refusal
+from fairlead_kafka.simulation.model_apis import ModelApis
+from fairlead_kafka.simulation.model_broker import FAULTS, SERIAL, ModelBroker
+from fairlead_kafka.simulation.model_cluster import PORT, OnProduce, OnRequest
 from fairlead_kafka.simulation.model_log import NOWHERE, ModelLog, ModelPartition
 from fairlead_kafka.simulation.script import Script
 from fairlead_kafka.wire import ApiKey
-
-OnProduce = Callable[[int, str, int, BatchHeader], Refusal | None]
-"""(node id, topic, partition, header of the batch) → how to refuse it, or None to serve it."""
-OnRequest = Callable[[int, ApiKey], int]
-"""(node id, API) → the error code to answer with, or 0."""
 
 
 class ProduceCluster:
@@ -62,7 +57,7 @@ class ProduceCluster:
         self._rng = rng
         self._replication_ns = 0
         self._markers_ms = 0.0
-        self.machines = [ModelBroker(self, node_id) for node_id in range(brokers)]
+        self.machines = [ModelBroker(self, self.apis, node_id) for node_id in range(brokers)]
         self._handles = [BrokerHandle(self, machine, host.add(machine)) for machine in self.machines]
 
     @property

@@ -11,7 +11,7 @@ from fairlead_kafka.records import BatchHeader
 from fairlead_kafka.runtime import Conditions, Handle, VirtualHost
 from fairlead_kafka.simulation.fault_plan import FATAL, RETRIABLE, Fault
 from fairlead_kafka.simulation.faults import End, Faults
-from fairlead_kafka.simulation.model_broker import Refusal
+from fairlead_kafka.simulation.model_cluster import Refusal
 from fairlead_kafka.simulation.produce_cluster import ProduceCluster
 from fairlead_kafka.simulation.script import Script
 from fairlead_kafka.simulation.workload import Sender
