@@ -1,0 +1,82 @@
+"""JSON values as types, and reads that check what they find.
+
+`Json` is covariant: a `dict[str, int]` is one. What was parsed is made of dicts and lists; narrow
+it with `isinstance`, or by the functions here, which say what was expected and what was found.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""Any value that JSON can carry."""
+JsonObject: TypeAlias = dict[str, Json]
+"""A JSON object that is built key by key, or was parsed: a flat row of a report, say."""
+
+
+def json_object(text: str | bytes) -> JsonObject:
+    """Parse text that must be one JSON object.
+
+    Raises ValueError if the text is not JSON, or is JSON of another type.
+    """
+    value: Json = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a JSON object, got {type(value).__name__}: {text[:100]!r}")
+    return value
+
+
+def number_at(row: Mapping[str, Json], key: str) -> float:
+    """The number under a key; whole numbers stay `int`.
+
+    Raises KeyError if the key is missing, ValueError if its value is no number.
+    """
+    value = row[key]
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"{key!r} must be a number, got {value!r}")
+    return value
+
+
+def integer_at(row: Mapping[str, Json], key: str) -> int:
+    """The whole number under a key.
+
+    Raises KeyError if the key is missing, ValueError if its value is no integer.
+    """
+    value = row[key]
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{key!r} must be an integer, got {value!r}")
+    return value
+
+
+def text_at(row: Mapping[str, Json], key: str) -> str:
+    """The text under a key.
+
+    Raises KeyError if the key is missing, ValueError if its value is no text.
+    """
+    value = row[key]
+    if not isinstance(value, str):
+        raise ValueError(f"{key!r} must be text, got {value!r}")
+    return value
+
+
+def object_at(row: Mapping[str, Json], key: str) -> Mapping[str, Json]:
+    """The JSON object under a key.
+
+    Raises KeyError if the key is missing, ValueError if its value is no object.
+    """
+    value = row[key]
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{key!r} must be an object, got {value!r}")
+    return value
+
+
+def list_at(row: Mapping[str, Json], key: str) -> Sequence[Json]:
+    """The list under a key; text is no list.
+
+    Raises KeyError if the key is missing, ValueError if its value is no list.
+    """
+    value = row[key]
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ValueError(f"{key!r} must be a list, got {value!r}")
+    return value

@@ -1,0 +1,50 @@
+"""JSON at the door: what is of another type is refused, with its key and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from fairlead_kafka.base.json_types import (
+    Json,
+    integer_at,
+    json_object,
+    list_at,
+    number_at,
+    object_at,
+    text_at,
+)
+
+_ROW = json_object('{"n": 1, "f": 0.5, "t": "x", "o": {"a": 1}, "l": [1], "b": true, "z": null}')
+_READS: Mapping[Callable[[Mapping[str, Json], str], object], str] = {
+    number_at: "nf",
+    integer_at: "n",
+    text_at: "t",
+    object_at: "o",
+    list_at: "l",
+}
+
+
+@pytest.mark.parametrize("read", _READS, ids=lambda read: read.__name__)
+@pytest.mark.parametrize("key", _ROW)
+def test_a_value_is_given_if_it_is_of_the_type_asked_for(
+    read: Callable[[Mapping[str, Json], str], object], key: str
+) -> None:
+    if key in _READS[read]:
+        assert read(_ROW, key) is _ROW[key]
+    else:
+        with pytest.raises(ValueError, match=f"'{key}' must be .*, got "):
+            read(_ROW, key)
+
+
+@pytest.mark.parametrize("read", _READS, ids=lambda read: read.__name__)
+def test_a_missing_key_is_a_key_error(read: Callable[[Mapping[str, Json], str], object]) -> None:
+    with pytest.raises(KeyError):
+        read(_ROW, "missing")
+
+
+@pytest.mark.parametrize("text", ["[1]", "null", '"x"'])
+def test_json_of_another_type_is_no_object(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a JSON object"):
+        json_object(text)
