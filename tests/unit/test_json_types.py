@@ -9,10 +9,13 @@ import pytest
 from fairlead_kafka.base.json_types import (
     Json,
     integer_at,
+    integer_list_at,
+    integers_at,
     json_object,
     list_at,
     number_at,
     object_at,
+    objects_at,
     text_at,
 )
 
@@ -42,6 +45,18 @@ def test_a_value_is_given_if_it_is_of_the_type_asked_for(
 def test_a_missing_key_is_a_key_error(read: Callable[[Mapping[str, Json], str], object]) -> None:
     with pytest.raises(KeyError):
         read(_ROW, "missing")
+
+
+def test_lists_and_objects_are_asked_for_with_what_is_in_them() -> None:
+    row = json_object('{"ports": {"A": 1, "B": 2}, "ids": [3, 4], "rows": [{"n": 1}], "mixed": [1, "x"]}')
+    assert integers_at(row, "ports") == {"A": 1, "B": 2}
+    assert integer_list_at(row, "ids") == [3, 4]
+    assert objects_at(row, "rows") == [{"n": 1}]
+    for read in (integer_list_at, objects_at):
+        with pytest.raises(ValueError, match="'mixed' must be an"):
+            read(row, "mixed")
+    with pytest.raises(ValueError, match="'x' must be an integer, got '1'"):
+        integers_at({"ports": {"x": "1"}}, "ports")
 
 
 @pytest.mark.parametrize("text", ["[1]", "null", '"x"'])

@@ -71,6 +71,15 @@ def object_at(row: Mapping[str, Json], key: str) -> Mapping[str, Json]:
     return value
 
 
+def integers_at(row: Mapping[str, Json], key: str) -> dict[str, int]:
+    """The object under a key whose values are all integers: ports by listener, say.
+
+    Raises KeyError if the key is missing, ValueError if there is anything else.
+    """
+    found = object_at(row, key)
+    return {name: integer_at(found, name) for name in found}
+
+
 def list_at(row: Mapping[str, Json], key: str) -> Sequence[Json]:
     """The list under a key; text is no list.
 
@@ -80,3 +89,19 @@ def list_at(row: Mapping[str, Json], key: str) -> Sequence[Json]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ValueError(f"{key!r} must be a list, got {value!r}")
     return value
+
+
+def integer_list_at(row: Mapping[str, Json], key: str) -> list[int]:
+    """The list of integers under a key.
+
+    Raises KeyError if the key is missing, ValueError if there is anything else.
+    """
+    return [integer_at({key: item}, key) for item in list_at(row, key)]
+
+
+def objects_at(row: Mapping[str, Json], key: str) -> list[Mapping[str, Json]]:
+    """The list of JSON objects under a key: rows, say.
+
+    Raises KeyError if the key is missing, ValueError if there is anything else.
+    """
+    return [object_at({key: item}, key) for item in list_at(row, key)]

@@ -13,10 +13,19 @@ import logging
 import os
 import signal
 import traceback
-from typing import Any
+from collections.abc import Mapping
 
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
+from fairlead_kafka.base.json_types import (
+    Json,
+    integer_at,
+    integer_list_at,
+    integers_at,
+    number_at,
+    object_at,
+    text_at,
+)
 from fairlead_kafka.broker import Broker, Faults, SetFaults, StartBroker, StopBroker
 from fairlead_kafka.broker.control import RemoteController
 from fairlead_kafka.runtime import Completion, Handle, SelectorHost, thread_work_ns
@@ -36,12 +45,18 @@ class _Terminated(BaseException):
     pass
 
 
-def faults_of(message: dict[str, Any]) -> Faults:
+def faults_of(message: Mapping[str, Json]) -> Faults:
     """Faults from the JSON that the launcher sends."""
-    return Faults(**{**message, "cut_from": frozenset(message["cut_from"])})
+    return Faults(
+        produce_service_time_ms=number_at(message, "produce_service_time_ms"),
+        latency_ms=number_at(message, "latency_ms"),
+        cut_from=frozenset(integer_list_at(message, "cut_from")),
+        cut_from_controller=message["cut_from_controller"] is True,
+        disk_full=message["disk_full"] is True,
+    )
 
 
-def serve(channel: Channel, config: dict[str, Any]) -> int:
+def serve(channel: Channel, config: Mapping[str, Json]) -> int:
     """Run a broker until the launcher stops it or is gone. Returns the process's exit code."""
     signal.signal(signal.SIGTERM, _terminate)
     parent = os.getppid()
@@ -56,7 +71,7 @@ def serve(channel: Channel, config: dict[str, Any]) -> int:
         machine.wake = lambda: host.wake(handle)
         host.start()
         try:
-            channel.send({"ports": _submit(host, handle, StartBroker(Completion()))})
+            channel.send({"ports": _started(host, handle)})
         except FairleadError as error:
             _refuse(channel, error)
             return 1
@@ -74,12 +89,23 @@ def serve(channel: Channel, config: dict[str, Any]) -> int:
         return 1
 
 
-def _machine(config: dict[str, Any]) -> Broker:
-    settings = BROKER_CONFIGS.parse("broker", config["config"])
-    view = RemoteController(settings, config["controller_host"], config["controller_port"], config["token"])
-    broker = make_broker(config["node_id"], view, config["folder"], config["host"], config["ports"])
-    broker.rack = config["rack"]
-    broker.faults = faults_of(config["faults"])
+def _machine(config: Mapping[str, Json]) -> Broker:
+    settings = BROKER_CONFIGS.parse("broker", object_at(config, "config"))
+    view = RemoteController(
+        settings,
+        text_at(config, "controller_host"),
+        integer_at(config, "controller_port"),
+        text_at(config, "token"),
+    )
+    broker = make_broker(
+        integer_at(config, "node_id"),
+        view,
+        text_at(config, "folder"),
+        text_at(config, "host"),
+        integers_at(config, "ports"),
+    )
+    broker.rack = None if config["rack"] is None else text_at(config, "rack")
+    broker.faults = faults_of(object_at(config, "faults"))
     broker.handler_clock = thread_work_ns
     view.cut(broker.faults.cut_from_controller)
     return broker
@@ -90,7 +116,7 @@ def _obey(channel: Channel, host: SelectorHost, handle: Handle) -> bool:
     message = channel.receive()
     try:
         if "faults" in message:
-            _submit(host, handle, SetFaults(faults_of(message["faults"]), Completion()))
+            _submit(host, handle, SetFaults(faults_of(object_at(message, "faults")), Completion()))
             channel.send({})
             return True
         _submit(host, handle, StopBroker(Completion()))
@@ -103,14 +129,22 @@ def _obey(channel: Channel, host: SelectorHost, handle: Handle) -> bool:
     return False
 
 
-def _submit(host: SelectorHost, handle: Handle, operation: StartBroker | StopBroker | SetFaults) -> Any:
+def _started(host: SelectorHost, handle: Handle) -> Mapping[str, int]:
+    """Start the broker; its ports by listener."""
+    completion = Completion()
+    host.submit(handle, StartBroker(completion))
+    ports: Mapping[str, int] = completion.result(TIMEOUT_S)
+    return ports
+
+
+def _submit(host: SelectorHost, handle: Handle, operation: StopBroker | SetFaults) -> None:
     host.submit(handle, operation)
-    return operation.completion.result(TIMEOUT_S)
+    operation.completion.result(TIMEOUT_S)
 
 
 def _refuse(channel: Channel, error: FairleadError) -> None:
     kind = type(error).__name__
-    channel.send({"error": [kind if kind in ERRORS else FairleadError.__name__, str(error)]})
+    channel.send({"error": {"kind": kind if kind in ERRORS else FairleadError.__name__, "text": str(error)}})
 
 
 def _terminate(_number: int, _frame: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
@@ -66,7 +66,7 @@ def settings_between_brokers(settings: Settings) -> Settings | None:
     if listener.protocol == "PLAINTEXT":
         return None
     mechanism = mechanism_between_brokers(settings, listener)
-    config: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": listener.protocol}
+    config: dict[str, object] = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": listener.protocol}
     if mechanism is not None:
         config["sasl.mechanism"] = mechanism
         own = f"listener.name.{listener.name.lower()}.{mechanism.lower()}.sasl.jaas.config"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import Any
 
 from fairlead_kafka.base.errors import ConfigError
 
@@ -30,7 +29,7 @@ class Certificates:
         self.trust = folder / "authority.pem"
         """The authority's certificate, as PEM."""
         key = folder / "authority.key"
-        self._authority: Any
+        self._authority: trustme.CA
         if key.exists():
             self._authority = trustme.CA.from_pem(self.trust.read_bytes(), key.read_bytes())
         else:
@@ -52,8 +51,12 @@ class Certificates:
         )
 
         end = datetime.datetime.now(datetime.UTC) - EXPIRED_SINCE
-        dates = {"not_before": end - EXPIRED_SINCE, "not_after": end} if expired else {}
-        issued = self._authority.issue_cert(*names, common_name=common_name, **dates)
+        issued = self._authority.issue_cert(
+            *names,
+            common_name=common_name,
+            not_before=end - EXPIRED_SINCE if expired else None,
+            not_after=end if expired else None,
+        )
         key = load_pem_private_key(issued.private_key_pem.bytes(), None)
         text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         self._issued += 1
@@ -64,6 +67,7 @@ class Certificates:
 
     def pkcs12(self, pem: Path) -> Path:
         """A PKCS12 store, under PASSWORD, with the key and certificate chain of the file `pem`."""
+        from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.hazmat.primitives.serialization import (
             BestAvailableEncryption,
             load_pem_private_key,
@@ -72,7 +76,8 @@ class Certificates:
         from cryptography.x509 import load_pem_x509_certificates
 
         text = pem.read_bytes()
-        key: Any = load_pem_private_key(text, None)
+        key = load_pem_private_key(text, None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey), "`issue` makes no others"
         own, *others = load_pem_x509_certificates(text)
         path = pem.with_suffix(".p12")
         path.write_bytes(

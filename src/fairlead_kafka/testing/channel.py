@@ -1,4 +1,4 @@
-"""Messages between the launcher and its processes: JSON over a local socket pair, one message a
+"""Messages between the launcher and its processes: JSON objects over a local socket pair, one a
 line, at times with a socket attached."""
 
 from __future__ import annotations
@@ -7,9 +7,10 @@ import contextlib
 import json
 import select
 import socket
-from typing import Any
+from collections.abc import Mapping
 
 from fairlead_kafka.base.errors import ConnectionFailed, TimedOut
+from fairlead_kafka.base.json_types import Json, JsonObject, json_object
 
 _PIECE_BYTES = 65_536
 
@@ -22,7 +23,7 @@ class Channel:
         self._held = b""
         self._attached: list[int] = []
 
-    def send(self, message: Any, attached: socket.socket | None = None) -> None:
+    def send(self, message: Mapping[str, Json], attached: socket.socket | None = None) -> None:
         """Send a message, and with it a copy of a socket.
 
         ConnectionFailed if the other end is gone.
@@ -36,7 +37,7 @@ class Channel:
         except OSError as error:
             raise ConnectionFailed(f"the process at the other end is gone ({error.strerror})") from None
 
-    def receive(self, timeout_s: float | None = None) -> Any:
+    def receive(self, timeout_s: float | None = None) -> JsonObject:
         """The next message.
 
         ConnectionFailed when the other end is gone; TimedOut after `timeout_s`.
@@ -52,7 +53,7 @@ class Channel:
                 raise ConnectionFailed("the process at the other end is gone")
             self._held += piece
         line, self._held = self._held.split(b"\n", 1)
-        return json.loads(line)
+        return json_object(line)
 
     def take_attached(self) -> socket.socket:
         """The socket that came with the last message."""

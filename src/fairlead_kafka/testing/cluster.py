@@ -18,6 +18,7 @@ from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import BrokerError, ConfigError, UsageError
+from fairlead_kafka.base.json_types import Json, JsonObject, integers_at
 from fairlead_kafka.base.within import Int32
 from fairlead_kafka.broker import Controller
 from fairlead_kafka.broker.control import ControllerServer, Decide
@@ -103,7 +104,7 @@ class Cluster:
             raise
 
     def _open(
-        self, brokers: int, settings: Settings, port: int, host: str, crossing: dict[str, Any] | None
+        self, brokers: int, settings: Settings, port: int, host: str, crossing: JsonObject | None
     ) -> None:
         ports = _ports_of(self._folder, brokers)
         self._metadata = MetadataFile(self._folder / "metadata.log", durable=not self._temporary)
@@ -162,7 +163,7 @@ class Cluster:
         *,
         mechanism: str | None = None,
         style: Literal["fairlead", "librdkafka", "java"] = "fairlead",
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """A client's configs for this cluster, `bootstrap.servers` included, to log in as `user`.
 
         `mechanism`: the SASL mechanism; None: SCRAM-SHA-512. `style`: the client whose config names
@@ -292,7 +293,7 @@ class Cluster:
 
 
 def _check_arguments(
-    brokers: int, port: int, host: str, config: Mapping[str, Any], security: str | None
+    brokers: int, port: int, host: str, config: Mapping[str, object], security: str | None
 ) -> None:
     if host in ("", "0.0.0.0", "::"):
         raise ConfigError(
@@ -338,10 +339,8 @@ def _ports_of(folder: Path, brokers: int) -> list[dict[str, int]]:
     return ports + [{}] * (brokers - len(ports))
 
 
-def _by_listener(entry: Any) -> dict[str, int]:
+def _by_listener(entry: Json) -> dict[str, int]:
     """The ports of one broker in the file, by listener; releases before 0.3 kept one port."""
-    return (
-        {DEFAULT_LISTENER: entry}
-        if isinstance(entry, int)
-        else {str(name): int(port) for name, port in entry.items()}
-    )
+    if isinstance(entry, int):
+        return {DEFAULT_LISTENER: entry}
+    return integers_at({"ports": entry}, "ports")

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
@@ -36,7 +36,7 @@ class Where:
 class Begun(Protocol):
     """A start of a broker that is under way."""
 
-    def result(self, timeout_s: float | None = None) -> Any:
+    def result(self, timeout_s: float | None = None) -> dict[str, int]:
         """The ports by listener, once the broker serves; raises the error that prevented it."""
 
 

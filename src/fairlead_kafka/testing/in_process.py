@@ -12,9 +12,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from fairlead_kafka.base.errors import FairleadError, TimedOut
+from fairlead_kafka.base.json_types import Json, JsonObject, integer_at, integers_at, object_at, text_at
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.broker import Faults
 from fairlead_kafka.broker.control import OpenController
@@ -55,12 +55,12 @@ class Nursery:
         self._channel = Channel(ours)
         self._lock = threading.Lock()
 
-    def start(self, config: Mapping[str, Any]) -> tuple[int, Channel]:
+    def start(self, config: Mapping[str, Json]) -> tuple[int, Channel]:
         """Start a broker's process; its process id and the channel to it."""
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             self._channel.send(config, theirs)
-            pid = self._channel.receive(TIMEOUT_S)
+            pid = integer_at(self._channel.receive(TIMEOUT_S), "pid")
         return pid, Channel(ours)
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class Processes:
     controller, served by `server` on `loop`.
     """
 
-    def __init__(self, loop: SelectorHost, server: Handle, token: str, config: Mapping[str, Any]) -> None:
+    def __init__(self, loop: SelectorHost, server: Handle, token: str, config: Mapping[str, Json]) -> None:
         self.nursery = Nursery()
         self.config = dict(config)
         self.token = token
@@ -115,7 +115,7 @@ class BrokerInProcess(Runner):
     def begin(self, ports: Mapping[str, int], faults: Faults) -> Begun:
         """Fork a process, and have the broker start on `ports`."""
         shared, where = self._processes, self._where
-        config = {
+        config: JsonObject = {
             "node_id": where.node_id,
             "folder": where.folder,
             "host": where.host,
@@ -152,18 +152,18 @@ class BrokerInProcess(Runner):
             self._channel.close()
         self._pid = self._channel = None
 
-    def _ask(self, message: dict[str, Any]) -> None:
+    def _ask(self, message: Mapping[str, Json]) -> None:
         assert self._channel is not None
         self._channel.send(message)
         self.answer(TIMEOUT_S)
 
-    def answer(self, timeout_s: float | None) -> dict[str, Any]:
+    def answer(self, timeout_s: float | None) -> JsonObject:
         """The broker's next answer; raises the error that it reports."""
         assert self._channel is not None
-        answer: dict[str, Any] = self._channel.receive(timeout_s)
+        answer = self._channel.receive(timeout_s)
         if "error" in answer:
-            kind, text = answer["error"]
-            raise ERRORS[kind](text)
+            error = object_at(answer, "error")
+            raise ERRORS[text_at(error, "kind")](text_at(error, "text"))
         return answer
 
     def _signal(self, number: int) -> None:
@@ -191,29 +191,27 @@ class _Starting(Begun):
         self._broker = broker
 
     def result(self, timeout_s: float | None = None) -> dict[str, int]:
-        ports: dict[str, int] = self._broker.answer(timeout_s)["ports"]
-        return ports
+        return integers_at(self._broker.answer(timeout_s), "ports")
 
 
-def _crossing(faults: Faults) -> dict[str, Any]:
+def _crossing(faults: Faults) -> JsonObject:
     return {**asdict(faults), "cut_from": sorted(faults.cut_from)}
 
 
-def check_config(config: Mapping[str, Any]) -> dict[str, Any]:
+def check_config(config: Mapping[str, object]) -> JsonObject:
     """Broker configs as sent to another process.
 
     FairleadError for a value that is no text, number, boolean or list of such.
     """
-    plain: dict[str, Any] = {}
+    plain: JsonObject = {}
     for key, value in config.items():
-        plain[key] = (
-            list(value)
-            if isinstance(value, tuple)
-            else value.reveal()
-            if isinstance(value, Secret)
-            else value
-        )
-        if not isinstance(plain[key], str | int | float | bool | list | None):
+        if isinstance(value, Secret):
+            plain[key] = value.reveal()
+        elif isinstance(value, (list, tuple)):
+            plain[key] = list(value)
+        elif isinstance(value, str | int | float | bool | None):
+            plain[key] = value
+        else:
             raise FairleadError(
                 f"config {key}: {value!r} cannot be given to another process; give it as text"
             )

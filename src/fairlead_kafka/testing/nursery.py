@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.broker.dispatch import REGISTRY
 from fairlead_kafka.testing.broker_process import serve
 from fairlead_kafka.testing.channel import Channel
@@ -69,12 +70,12 @@ def _chores() -> list[tuple[float, Callable[[], object]]]:
     ]
 
 
-def _fork(channel: Channel, config: dict[str, object]) -> None:
+def _fork(channel: Channel, config: JsonObject) -> None:
     attached = channel.take_attached()
     pid = os.fork()
     if pid:
         attached.close()
-        channel.send(pid)
+        channel.send({"pid": pid})
         return
     code = 1
     try:

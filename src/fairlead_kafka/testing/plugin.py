@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import pytest
 
@@ -34,6 +34,16 @@ _NAME_LENGTH_MAX = 200
 _MARKED = ("partitions", "replication_factor", "configs")
 _SECURITY = (None, "ssl", "sasl_plaintext", "sasl_ssl")
 _numbers = itertools.count(1)
+
+
+class _Settings(TypedDict):
+    """Arguments of the `Cluster` that `kafka_cluster` gives."""
+
+    brokers: int
+    processes: bool
+    security: str | None
+    users: Sequence[str]
+    config: dict[str, str]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -114,7 +124,7 @@ def kafka_bootstrap_servers(kafka_cluster: Cluster) -> str:
 
 
 @pytest.fixture(scope="session")
-def kafka_client_settings(kafka_cluster: Cluster) -> Callable[..., dict[str, Any]]:
+def kafka_client_settings(kafka_cluster: Cluster) -> Callable[..., dict[str, object]]:
     """A function that gives a client's configs by user; see `Cluster.client_settings`."""
     return kafka_cluster.client_settings
 
@@ -152,11 +162,11 @@ def _wanted(marker: pytest.Mark | None) -> dict[str, Any]:
     return dict(marker.kwargs)
 
 
-def _written(wanted: dict[str, Any]) -> str:
+def _written(wanted: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in wanted.items())
 
 
-def _check(settings: dict[str, Any]) -> None:
+def _check(settings: _Settings) -> None:
     """Refuse settings that no cluster can have, before any test runs. A run without settings of its
     own pays nothing for it."""
     if not 1 <= settings["brokers"] <= _BROKERS_MAX:
@@ -177,7 +187,7 @@ def _check(settings: dict[str, Any]) -> None:
             raise pytest.UsageError(f"kafka_config: {error}") from None
 
 
-def _settings(config: pytest.Config) -> dict[str, Any]:
+def _settings(config: pytest.Config) -> _Settings:
     brokers = config.getoption("kafka_brokers")
     processes = config.getoption("kafka_processes")
     pairs = [*config.getini("kafka_config"), *config.getoption("kafka_config")]

@@ -18,7 +18,7 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from fairlead_kafka.base.config_security import PROTOCOLS
 from fairlead_kafka.base.errors import ConfigError, UsageError
@@ -99,9 +99,9 @@ class Securing:
 
     # --- For the cluster
 
-    def broker_config(self, host: str, port: int) -> dict[str, Any]:
+    def broker_config(self, host: str, port: int) -> dict[str, object]:
         """Broker configs for the secured listener `host:port`."""
-        config: dict[str, Any] = {
+        config: dict[str, object] = {
             "listeners": f"{self.protocol}://{host}:{port}",
             "security.inter.broker.protocol": self.protocol,
             "super.users": f"User:{ADMIN}",
@@ -154,7 +154,7 @@ class Securing:
 
     def client_settings(
         self, bootstrap: str, user: str | None, mechanism: str | None, style: Style
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """A client's configs, in the names of `style`, to authenticate as `user`.
 
         UsageError if there is no such user or mechanism.
@@ -172,7 +172,7 @@ class Securing:
             raise UsageError(
                 f"there is no mechanism {mechanism!r}; a cluster with log-ins has {', '.join(MECHANISMS)}"
             )
-        found = {"bootstrap.servers": bootstrap, "security.protocol": self.protocol}
+        found: dict[str, object] = {"bootstrap.servers": bootstrap, "security.protocol": self.protocol}
         if self._certificates is not None:
             found |= _tls(
                 style,
@@ -200,7 +200,7 @@ class Securing:
             self._of_users[user] = self._certificates.issue(f"{user}.invalid", common_name=user)
         return self._of_users[user]
 
-    def _log_in(self, style: Style, user: str, mechanism: str) -> dict[str, str]:
+    def _log_in(self, style: Style, user: str, mechanism: str) -> Mapping[str, object]:
         password = self.passwords[user]
         if mechanism == "OAUTHBEARER":
             return self._token(style, user)
@@ -213,7 +213,7 @@ class Securing:
         )
         return {"sasl.mechanism": mechanism, "sasl.jaas.config": module}
 
-    def _token(self, style: Style, user: str) -> dict[str, Any]:
+    def _token(self, style: Style, user: str) -> Mapping[str, object]:
         assert self._tokens is not None
         token = self._tokens.issue(user, TOKEN_LIFETIME_S, aud=AUDIENCE, iss=ISSUER)
         if style == "fairlead":

@@ -8,10 +8,16 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.json_types import Json
 from fairlead_kafka.security.jwt import ALGORITHMS, CURVES
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+    PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 _RSA_BITS = 2048
 _PUBLIC_EXPONENT = 65_537
@@ -53,7 +59,7 @@ class TokenIssuer:
         ]
         self._path.write_text(json.dumps({"keys": self._public}))
 
-    def issue(self, user: str, lifetime_s: float = 3600, **claims: Any) -> str:
+    def issue(self, user: str, lifetime_s: float = 3600, **claims: Json) -> str:
         """A token for `user`, valid from now for `lifetime_s`.
 
         `claims` are added, or replace the default ones; None leaves one out.
@@ -75,18 +81,18 @@ class TokenIssuer:
 
         family, name, curve = ALGORITHMS[self.algorithm]
         digest = getattr(hashes, name)()
-        if curve is not None:
+        if isinstance(self._key, ec.EllipticCurvePrivateKey):
+            assert curve is not None, "the key was made for the algorithm"
             size = CURVES[curve][1]
             return b"".join(
                 number.to_bytes(size, "big")
                 for number in decode_dss_signature(self._key.sign(data, ec.ECDSA(digest)))
             )
         pads = padding.PKCS1v15() if family == "RS" else padding.PSS(padding.MGF1(digest), digest.digest_size)
-        signature: bytes = self._key.sign(data, pads, digest)
-        return signature
+        return self._key.sign(data, pads, digest)
 
 
-def _made_key(algorithm: str) -> Any:
+def _made_key(algorithm: str) -> PrivateKey:
     try:
         from cryptography.hazmat.primitives.asymmetric import ec, rsa
     except ImportError:
@@ -104,11 +110,14 @@ def _made_key(algorithm: str) -> Any:
     return ec.generate_private_key(curves[curve])
 
 
-def _public_fields(key: Any) -> dict[str, str]:
+def _public_fields(key: PrivateKey) -> dict[str, str]:
     """A public key as JSON (RFC 7517, RFC 7518)."""
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    if isinstance(key, rsa.RSAPrivateKey):
+        public = key.public_key().public_numbers()
+        return {"kty": "RSA", "n": _number(public.n), "e": _number(public.e)}
     numbers = key.public_key().public_numbers()
-    if hasattr(numbers, "n"):
-        return {"kty": "RSA", "n": _number(numbers.n), "e": _number(numbers.e)}
     name, size = next((name, size) for name, (curve, size) in CURVES.items() if curve == numbers.curve.name)
     return {
         "kty": "EC",
