@@ -47,8 +47,17 @@ _QUOTA = Message(
     entity=[Message(entity_type="user", entity_name="anybody")],
     ops=[Message(key="producer_byte_rate", value=1000.0, remove=False)],
 )
+_LEVEL = Message(feature="transaction.version", max_version_level=0, upgrade_type=2)
 
 CLUSTER = (
+    *cases(
+        ApiKey.UPDATE_FEATURES,
+        2,
+        said(timeout_ms=10_000, feature_updates=[_LEVEL], validate_only=True),
+        nothing=(),
+        other=("ALTER_CONFIGS CLUSTER",),
+        cluster=("ALTER CLUSTER",),
+    ),
     *cases(
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         1,

@@ -2,9 +2,9 @@
 
 Versions 0-4. Any other version is answered in version 0 with UNSUPPORTED_VERSION and this API's own
 range (KIP-511; `sessions`). From version 3 on the client names its software; a name that does not
-fit Kafka's pattern is INVALID_REQUEST. Features (KIP-584): none are offered, so that clients keep
-to the classic group protocol and to the first version of transactions (no `transaction.version`).
-Needs no right.
+fit Kafka's pattern is INVALID_REQUEST. From version 3 on features (KIP-584) are told: the levels
+that this release serves, below version 4 without those that begin at 0 (KIP-1022), and the
+cluster's own, by which clients choose the protocol of transactions and of groups. Needs no right.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.controller import FEATURES, ClusterImage, finalized
 from fairlead_kafka.broker.dispatch import REGISTRY, Reply, serves
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ApiVersionsRequest, ApiVersionsResponse
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Kafka's `ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN`."""
+_ZERO_FROM_VERSION = 4
+"""Older clients fail at a supported feature whose levels begin at 0 (KAFKA-17011)."""
 
 
 @serves(ApiKey.API_VERSIONS, versions=(0, 4))
@@ -42,4 +45,24 @@ def api_versions(
     ]
     if session.login is not None and error == ErrorCode.NONE:
         session.login.versions_told()
-    reply(ApiVersionsResponse(error_code=error, api_keys=rows if error == ErrorCode.NONE else []))
+    if error != ErrorCode.NONE:
+        reply(ApiVersionsResponse(error_code=error, api_keys=[]))
+        return
+    answer = ApiVersionsResponse(error_code=error, api_keys=rows)
+    _tell_features(answer, broker.controller.image, request.version)
+    reply(answer)
+
+
+def _tell_features(answer: ApiVersionsResponse, image: ClusterImage, version: int) -> None:
+    answer.supported_features = [
+        ApiVersionsResponse.SupportedFeatureKey(
+            name=name, min_version=feature.lowest, max_version=feature.highest
+        )
+        for name, feature in FEATURES.items()
+        if version >= _ZERO_FROM_VERSION or feature.lowest > 0
+    ]
+    answer.finalized_features_epoch = image.features_epoch
+    answer.finalized_features = [
+        ApiVersionsResponse.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, level in finalized(image).items()
+    ]

@@ -34,6 +34,7 @@ def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
     configs_changed = _differing(image.broker_configs, now.broker_configs)
     brokers_changed = _differing(image.brokers, now.brokers)
     image.cluster_id, image.next_producer_id = now.cluster_id, now.next_producer_id
+    image.features, image.features_epoch = now.features, now.features_epoch
     image.brokers = now.brokers
     image.broker_configs.clear()
     image.broker_configs.update(now.broker_configs)

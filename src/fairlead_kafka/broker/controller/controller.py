@@ -36,12 +36,15 @@ from fairlead_kafka.broker.controller.decisions import (
     DeleteTopics,
     DiskReported,
     ElectLeaders,
+    FeatureUpdate,
     NewTopic,
     ProposedIsr,
     QuotaAlteration,
     Reassignment,
     ScramAlteration,
+    UpdateFeatures,
 )
+from fairlead_kafka.broker.controller.features import Features
 from fairlead_kafka.broker.controller.image import (
     CLUSTER_WIDE,
     OFFSETS_TOPIC,
@@ -87,6 +90,7 @@ class Controller(Journal):
         self._leadership = Leadership(self, self._brokers)
         self._reassignments = Reassignments(self, self._brokers, self.limits, self._topics.placement)
         self._acls = Acls(self)
+        self._features = Features(self)
 
     def decide(self, decision: Any, done: DecisionDone) -> None:
         """Decide within the call."""
@@ -185,6 +189,10 @@ class Controller(Journal):
         """Set and remove client quotas (KIP-546), in one decision; for each entity None, or why
         nothing of it was done."""
         return self._quotas.alter(alterations, validate_only)
+
+    def update_features(self, updates: Sequence[FeatureUpdate], validate_only: bool = False) -> None:
+        """Change feature levels (KIP-584), all or none."""
+        self._features.update(updates, validate_only)
 
     # --- Topics
 
@@ -367,5 +375,6 @@ DECIDERS: dict[type, Callable[[Controller, Any], Any]] = {
     BrokerStopped: lambda controller, one: controller.broker_stopped(one.node_id),
     CreateAcls: lambda controller, one: controller.create_acls(one.bindings),
     DeleteAcls: lambda controller, one: controller.delete_acls(one.filters),
+    UpdateFeatures: lambda controller, one: controller.update_features(one.updates, one.validate_only),
 }
 """The one way in: what is not here cannot be decided."""

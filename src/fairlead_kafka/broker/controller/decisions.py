@@ -10,6 +10,7 @@ is the decision's result, and the `BrokerError` it raises its error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -238,3 +239,27 @@ class AlterScramCredentials(NamedTuple):
     BrokerError of its user."""
 
     alterations: Sequence[ScramAlteration]
+
+
+class UpgradeType(IntEnum):
+    """Direction in which a feature level may change, by the protocol's numbers."""
+
+    UNKNOWN = 0
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    """A feature's new level; 0 turns it off."""
+
+    feature: str
+    level: int
+    upgrade_type: UpgradeType
+
+
+class UpdateFeatures(NamedTuple):
+    """Feature levels to be changed, all or none. Result: None."""
+
+    updates: Sequence[FeatureUpdate]
+    validate_only: bool = False

@@ -13,7 +13,8 @@ move changed, under the same leader in the same epoch | | topic_configs | topic_
 no longer set) | | broker_configs | name, configs (null: no longer set) | | producer_ids | next | |
 acls | added, removed: lists of the fields of `AclBinding` | | scram_credential | mechanism, user,
 credential: [salt, stored_key, server_key in hexadecimal, iterations] (null: no longer there) | |
-client_quotas | entity: list of [type, name or null]; values (null: no longer set) |
+client_quotas | entity: list of [type, name or null]; values (null: no longer set) | | features |
+levels (feature: level), epoch (not there: one more than before) |
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ def snapshot_records(image: ClusterImage) -> Iterator[MetadataRecord]:
         yield scram_credential_record(mechanism, user, credential)
     for entity, values in image.client_quotas.items():
         yield client_quotas_record(entity, dict(values))
+    if image.features:
+        yield {**features_record(image.features), "epoch": image.features_epoch}
     yield {"type": "producer_ids", "next": image.next_producer_id}
 
 
@@ -133,6 +136,11 @@ def scram_credential_record(mechanism: str, user: str, credential: ScramCredenti
 def client_quotas_record(entity: QuotaEntity, values: Mapping[str, float | None]) -> MetadataRecord:
     """The record of quotas that are set, or with None set no longer."""
     return {"type": "client_quotas", "entity": [list(part) for part in entity], "values": dict(values)}
+
+
+def features_record(levels: Mapping[str, int]) -> MetadataRecord:
+    """The record of feature levels that change."""
+    return {"type": "features", "levels": dict(levels)}
 
 
 def changed_records(changes: Iterable[ChangedPartition]) -> list[MetadataRecord]:
@@ -290,6 +298,12 @@ def _apply_client_quotas(image: ClusterImage, record: MetadataRecord) -> Change 
     return ClientQuotasChanged(entity)
 
 
+def _apply_features(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    image.features.update(record["levels"])
+    image.features_epoch = record.get("epoch", image.features_epoch + 1)
+    return None
+
+
 _APPLIERS: dict[str, Callable[[ClusterImage, MetadataRecord], Change | None]] = {
     "cluster": _apply_cluster,
     "broker": _apply_broker,
@@ -304,4 +318,5 @@ _APPLIERS: dict[str, Callable[[ClusterImage, MetadataRecord], Change | None]] = 
     "acls": _apply_acls,
     "scram_credential": _apply_scram_credential,
     "client_quotas": _apply_client_quotas,
+    "features": _apply_features,
 }

@@ -138,6 +138,10 @@ class ClusterImage:
     scram_credentials: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
     """SCRAM credentials by (mechanism, user)."""
     client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
+    """Feature levels that were changed, by feature; `features.level` has those of all."""
+    features_epoch: int = 0
+    """Number of changes of feature levels so far; clients tell newer from older levels by it."""
 
     def alive(self) -> list[BrokerInfo]:
         """The brokers that run, by node id."""

@@ -10,7 +10,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC
+from fairlead_kafka.broker.controller import TRANSACTION_VERSION, TRANSACTIONS_TOPIC, level
 from fairlead_kafka.broker.internal import NO_PRODUCER, Marker, ProducerIdentity
 from fairlead_kafka.broker.shards import Shards, epoch_of
 from fairlead_kafka.broker.timers import Repeating
@@ -46,7 +46,9 @@ class TransactionCoordinator:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._shards: Shards[TransactionShard] = Shards(broker, TRANSACTIONS_TOPIC, "transactional id", self)
-        self._log = TransactionLog(broker.append_internal)
+        self._log = TransactionLog(
+            broker.append_internal, lambda: level(broker.controller.image, TRANSACTION_VERSION)
+        )
         self._markers = Markers(broker)
         self._tasks: list[Repeating] = []
 

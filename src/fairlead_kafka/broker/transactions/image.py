@@ -36,7 +36,13 @@ class TransactionImage:
     """The epoch that was raised at its own producer's wish: asked for again, the answer is the same
     (KIP-360). Not in the log."""
     previous_producer_id: int = NO_PRODUCER_ID
-    """The id before the last change of ids; likewise."""
+    """The id before the last change of ids."""
+    next_producer_id: int = NO_PRODUCER_ID
+    """The id that the producer goes on with once its transaction has ended: the epochs of this one
+    are used up (KIP-890)."""
+    client_version: int = 0
+    """The protocol that the producer spoke last: 2, an epoch for each transaction (KIP-890); 0, the
+    first protocol."""
 
     @property
     def exhausted(self) -> bool:

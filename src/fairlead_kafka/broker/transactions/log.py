@@ -70,8 +70,10 @@ class TransactionShard:
 class TransactionLog:
     """Writes the transactions of all shards of one broker."""
 
-    def __init__(self, append: Append) -> None:
+    def __init__(self, append: Append, transaction_version: Callable[[], int]) -> None:
         self._append_columns = append
+        self._transaction_version = transaction_version
+        """The cluster's level of `transaction.version`, which says in what form records are."""
 
     def write(
         self,
@@ -83,7 +85,7 @@ class TransactionLog:
     ) -> None:
         """Make `image` the transaction's; done(error code for a client, 0 if it stands). `through`:
         the state shown as pending."""
-        columns = _columns([(transaction.transactional_id, image)])
+        columns = self._columns([(transaction.transactional_id, image)])
         transaction.pending = through or image.state
 
         def written(error: int, base_offset: int) -> None:
@@ -99,7 +101,7 @@ class TransactionLog:
         for chunk in _chunks(
             [(transaction.transactional_id, transaction.image) for transaction in transactions]
         ):
-            columns = _columns([(transactional_id, None) for transactional_id, _image in chunk])
+            columns = self._columns([(transactional_id, None) for transactional_id, _image in chunk])
             doomed = [shard.transactions[transactional_id] for transactional_id, _image in chunk]
             for transaction in doomed:
                 transaction.pending = TransactionState.DEAD
@@ -112,13 +114,13 @@ class TransactionLog:
 
             self._append_columns(TRANSACTIONS_TOPIC, shard.partition, columns, written)
 
-
-def _columns(rows: Sequence[tuple[str, TransactionImage | None]]) -> RecordColumns:
-    """The records of transactional ids. Made before anything is marked as pending: what cannot be
-    packed leaves nothing behind."""
-    keys: list[bytes | None] = [encode_key(transactional_id) for transactional_id, _ in rows]
-    values = [None if image is None else encode_value(image) for _, image in rows]
-    return columns_from_lists(keys, values)
+    def _columns(self, rows: Sequence[tuple[str, TransactionImage | None]]) -> RecordColumns:
+        """The records of transactional ids. Made before anything is marked as pending: what cannot
+        be packed leaves nothing behind."""
+        version = self._transaction_version()
+        keys: list[bytes | None] = [encode_key(transactional_id) for transactional_id, _ in rows]
+        values = [None if image is None else encode_value(image, version) for _, image in rows]
+        return columns_from_lists(keys, values)
 
 
 def replay(shard: TransactionShard, batches: bytes, from_offset: int) -> None:

@@ -4,11 +4,12 @@ can read them.
 | | version | fields | |---|---|---| | key (`TransactionLogKey`) | 0 | transactional id: string with
 an int16 length | | value (`TransactionLogValue`) | 0 | producer id: int64, epoch: int16, time-out:
 int32, state: int8, partitions, updated, started: int64 | | | 1 | as 0 with compact lengths, then
-tagged fields |
+tagged fields: 0 previous producer id: int64, 1 next producer id: int64, 2 client transaction
+version: int16 |
 
 Partitions are an array of topic: string and numbers: array of int32; null in the state Empty. Times
-are in ms. Value 0 is written, as Kafka does below `transaction.version` 1; both are read, tagged
-fields passed over. A null value: forgotten.
+are in ms. Value 0 is written while the feature `transaction.version` is at 0, else value 1; both
+are read, and tagged fields that are not known are passed over. A null value: forgotten.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from __future__ import annotations
 import struct
 
 from fairlead_kafka.base.errors import DecodeError
-from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.ids import NO_PRODUCER_ID, TopicPartition
 from fairlead_kafka.broker.transactions.image import TransactionImage
 from fairlead_kafka.broker.transactions.states import NUMBERS, STATES, TransactionState
 
 _KEY_VERSION = 0
 _VALUE_VERSION = 0
 _COMPACT_VERSION = 1
+_PREVIOUS_ID_TAG, _NEXT_ID_TAG, _CLIENT_VERSION_TAG = 0, 1, 2
 _HEAD = struct.Struct(">hqhib")
 _TIMES = struct.Struct(">qq")
 
@@ -32,22 +34,68 @@ def encode_key(transactional_id: str) -> bytes:
     return struct.pack(">h", _KEY_VERSION) + _string(transactional_id)
 
 
-def encode_value(image: TransactionImage) -> bytes:
-    """A `TransactionLogValue`."""
-    head = _HEAD.pack(_VALUE_VERSION, image.producer_id, image.epoch, image.timeout_ms, NUMBERS[image.state])
-    return head + _partitions(image) + _TIMES.pack(image.updated_ms, image.start_ms)
+def encode_value(image: TransactionImage, transaction_version: int) -> bytes:
+    """A `TransactionLogValue`, as the cluster's level of `transaction.version` has it."""
+    compact = transaction_version > 0
+    version = _COMPACT_VERSION if compact else _VALUE_VERSION
+    head = _HEAD.pack(version, image.producer_id, image.epoch, image.timeout_ms, NUMBERS[image.state])
+    times = _TIMES.pack(image.updated_ms, image.start_ms)
+    if compact:
+        return head + _compact_partitions(image) + times + _tags(image)
+    return head + _partitions(image) + times
+
+
+def _by_topic(image: TransactionImage) -> dict[str, list[int]]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in sorted(image.partitions):
+        by_topic.setdefault(topic, []).append(number)
+    return by_topic
 
 
 def _partitions(image: TransactionImage) -> bytes:
     if image.state is TransactionState.EMPTY:
         return struct.pack(">i", -1)
-    by_topic: dict[str, list[int]] = {}
-    for topic, number in sorted(image.partitions):
-        by_topic.setdefault(topic, []).append(number)
+    by_topic = _by_topic(image)
     parts = [struct.pack(">i", len(by_topic))]
     for topic, numbers in by_topic.items():
         parts += [_string(topic), struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)]
     return b"".join(parts)
+
+
+def _compact_partitions(image: TransactionImage) -> bytes:
+    if image.state is TransactionState.EMPTY:
+        return _varint(0)
+    by_topic = _by_topic(image)
+    parts = [_varint(len(by_topic) + 1)]
+    for topic, numbers in by_topic.items():
+        data = topic.encode()
+        parts += [_varint(len(data) + 1), data, _varint(len(numbers) + 1)]
+        parts += [struct.pack(f">{len(numbers)}i", *numbers), _varint(0)]
+    return b"".join(parts)
+
+
+def _tags(image: TransactionImage) -> bytes:
+    """The tagged fields that differ from their defaults."""
+    fields: dict[int, bytes] = {}
+    if image.previous_producer_id != NO_PRODUCER_ID:
+        fields[_PREVIOUS_ID_TAG] = struct.pack(">q", image.previous_producer_id)
+    if image.next_producer_id != NO_PRODUCER_ID:
+        fields[_NEXT_ID_TAG] = struct.pack(">q", image.next_producer_id)
+    if image.client_version:
+        fields[_CLIENT_VERSION_TAG] = struct.pack(">h", image.client_version)
+    parts = [_varint(len(fields))]
+    for tag, data in fields.items():
+        parts += [_varint(tag), _varint(len(data)), data]
+    return b"".join(parts)
+
+
+def _varint(value: int) -> bytes:
+    parts = bytearray()
+    while value >= 0x80:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)
 
 
 def _string(text: str) -> bytes:
@@ -78,11 +126,25 @@ def decode_value(data: bytes) -> TransactionImage:
     for _ in range(reader.count()):
         topic = reader.string()
         partitions += [TopicPartition(topic, reader.number("i")) for _ in range(reader.count())]
-        reader.skip_tags()
+        reader.tags()
     updated_ms, start_ms = reader.number("q"), reader.number("q")
+    tags = reader.tags()
     return TransactionImage(
-        producer_id, epoch, timeout_ms, state, frozenset(partitions), start_ms, updated_ms
+        producer_id,
+        epoch,
+        timeout_ms,
+        state,
+        frozenset(partitions),
+        start_ms,
+        updated_ms,
+        previous_producer_id=_tagged(tags, _PREVIOUS_ID_TAG, "q", NO_PRODUCER_ID),
+        next_producer_id=_tagged(tags, _NEXT_ID_TAG, "q", NO_PRODUCER_ID),
+        client_version=_tagged(tags, _CLIENT_VERSION_TAG, "h", 0),
     )
+
+
+def _tagged(tags: dict[int, bytes], tag: int, form: str, default: int) -> int:
+    return default if tag not in tags else _Reader(tags[tag]).number(form)
 
 
 class _Reader:
@@ -131,7 +193,10 @@ class _Reader:
             raise self._fail()
         return max(0, count)
 
-    def skip_tags(self) -> None:
+    def tags(self) -> dict[int, bytes]:
+        """The tagged fields of a structure, by tag; none where lengths are not compact."""
+        found: dict[int, bytes] = {}
         for _ in range(self.varint() if self.compact else 0):
-            self.varint()
-            self.take(self.varint())
+            tag = self.varint()
+            found[tag] = self.take(self.varint())
+        return found

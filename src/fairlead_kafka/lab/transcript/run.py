@@ -16,6 +16,7 @@ from fairlead_kafka.lab.transcript import (
     acl_steps,
     broken_steps,
     cluster_steps,
+    feature_steps,
     group_steps,
     quota_steps,
     record_steps,
@@ -50,6 +51,7 @@ STEPS: tuple[Step, ...] = (
     *replica_steps.STEPS,
     *acl_steps.STEPS,
     *quota_steps.STEPS,
+    *feature_steps.STEPS,
     *broken_steps.STEPS,
     *cluster_steps.LAST_STEPS,
 )

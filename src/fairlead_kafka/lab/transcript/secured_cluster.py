@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead_kafka.lab.transcript import quota_steps
+from fairlead_kafka.lab.transcript import feature_steps, quota_steps
 from fairlead_kafka.lab.transcript.acl_steps import acl, filtered
 from fairlead_kafka.lab.transcript.holders import Holder
 from fairlead_kafka.lab.transcript.secured_cases import TRIO, Case, Rows, about
@@ -163,6 +163,12 @@ def _quotas_altered(holder: Holder) -> Step:
     )
 
 
+def _levels(_holder: Holder) -> Step:
+    return feature_steps.updated(
+        "levels altered", ("transaction.version", 0, feature_steps.SAFE_DOWNGRADE), validate_only=True
+    )
+
+
 CLUSTER: list[Case] = [
     Case(_versions, "", ""),
     Case(_cluster, "cluster", "cluster-describe"),
@@ -174,5 +180,6 @@ CLUSTER: list[Case] = [
     Case(_password_made, "cluster", "cluster-alter"),
     Case(_quotas_told, "cluster", "cluster-describe-configs"),
     Case(_quotas_altered, "cluster", "cluster-alter-configs"),
+    Case(_levels, "cluster", "cluster-alter"),
     Case(_token, "", ""),
 ]
