@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 import fairlead_kafka
 from fairlead_kafka.base.errors import FairleadError, ItemsFailed
@@ -124,13 +125,13 @@ def invoke(arguments: list[str]) -> int:
     return 0
 
 
-def _take_settings(command: Any) -> None:
+def _take_settings(command: object) -> None:
     """Let every command with client settings take them from a file or a profile too."""
     from fairlead_kafka.cli import profiles
 
     profiles.forget()
-    for own in [command, *getattr(command, "commands", {}).values()]:
-        for each in [own, *getattr(own, "commands", {}).values()]:
+    for own in _with_inner(command):
+        for each in _with_inner(own):
             if {"bootstrap_servers", "properties"} <= {parameter.name for parameter in each.params} and (
                 own.name,
                 each.name,
@@ -138,9 +139,15 @@ def _take_settings(command: Any) -> None:
                 each.params += _settings_options(profiles.take_file, profiles.take_profile)
 
 
+def _with_inner(command: object) -> list[TyperCommand | TyperGroup]:
+    """A command, and the commands of the group that it is."""
+    inner = command.commands.values() if isinstance(command, TyperGroup) else ()
+    return [one for one in (command, *inner) if isinstance(one, (TyperCommand, TyperGroup))]
+
+
 def _settings_options(
     take_file: Callable[[str | None], None], take_profile: Callable[[str | None], None]
-) -> list[Any]:
+) -> list[TyperOption]:
     config_help = "A Java properties file of client configs, as for Kafka's own tools."
     config = typer.Option(
         None, "--command-config", metavar="FILE", help=config_help, callback=take_file, expose_value=False
@@ -155,7 +162,8 @@ def _settings_options(
 
     app = typer.Typer(add_completion=False)
     app.command()(carrier)
-    return [parameter for parameter in typer.main.get_command(app).params if parameter.name != "help"]
+    parameters = typer.main.get_command(app).params
+    return [one for one in parameters if isinstance(one, TyperOption) and one.name != "help"]
 
 
 def _say(kind: str, text: str) -> None:

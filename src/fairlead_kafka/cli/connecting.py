@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead_kafka import client  # it loads the one client that a command asks it for
 from fairlead_kafka.base.errors import ConnectionFailed, NoBrokerReached
@@ -26,7 +26,7 @@ TOPIC_S = 3.0
 
 
 @contextmanager
-def open_admin(config: Mapping[str, Any]) -> Iterator[Admin]:
+def open_admin(config: Mapping[str, object]) -> Iterator[Admin]:
     """An admin client of a cluster that answers. ConnectionFailed if it does not."""
     NETWORK_LOG.disabled = True  # a client connects as soon as it is made; `_reach` says what there is to say
     with client.Admin(config) as admin:
@@ -35,7 +35,7 @@ def open_admin(config: Mapping[str, Any]) -> Iterator[Admin]:
 
 
 @contextmanager
-def open_consumer(config: Mapping[str, Any]) -> Iterator[Consumer]:
+def open_consumer(config: Mapping[str, object]) -> Iterator[Consumer]:
     """A consumer of a cluster that answers. It creates no topics: who asks for a missing one has
     most often misspelt it."""
     NETWORK_LOG.disabled = True
@@ -45,7 +45,7 @@ def open_consumer(config: Mapping[str, Any]) -> Iterator[Consumer]:
 
 
 @contextmanager
-def open_producer(config: Mapping[str, Any]) -> Iterator[Producer]:
+def open_producer(config: Mapping[str, object]) -> Iterator[Producer]:
     """A producer to a cluster that answers. It delivers all it was given at the end, but after
     Ctrl-C gives up what is not sent."""
     NETWORK_LOG.disabled = True
@@ -60,7 +60,7 @@ def open_producer(config: Mapping[str, Any]) -> Iterator[Producer]:
         producer.close()
 
 
-def _reach(opened: Admin | Consumer | Producer, config: Mapping[str, Any]) -> None:
+def _reach(opened: Admin | Consumer | Producer, config: Mapping[str, object]) -> None:
     """ConnectionFailed if no broker can be reached; what takes long is told once, by us and not by
     the log."""
     NETWORK_LOG.disabled = True

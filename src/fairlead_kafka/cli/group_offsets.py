@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
@@ -41,7 +40,7 @@ class Target:
         by_duration: str | None,
     ) -> Target:
         """The one choice made. UsageError for none or several, and for a time that cannot be read."""
-        given: dict[str, Any] = {
+        given: dict[str, int | str | None] = {
             "--to-earliest": to_earliest or None,
             "--to-latest": to_latest or None,
             "--to-current": to_current or None,
@@ -58,9 +57,9 @@ class Target:
             )
         ((way, value),) = chosen.items()
         if way == "--to-datetime":
-            return cls("time", _time_ms(value))
+            return cls("time", _time_ms(str(value)))
         if way == "--by-duration":
-            return cls("time", int((datetime.now(UTC) - _duration(value)).timestamp() * 1000))
+            return cls("time", int((datetime.now(UTC) - _duration(str(value))).timestamp() * 1000))
         return cls(way.removeprefix("--"), int(value))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -99,7 +100,7 @@ def describe(
     write_json(report, json_file)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return (
         ", ".join(f"{topic}: {' '.join(map(str, numbers))}" for topic, numbers in value.items())
         if isinstance(value, dict)
@@ -214,12 +215,23 @@ def _state(admin: Admin, group: str) -> str:
     return "Dead" if listed is None else listed.state
 
 
-def _describe(admin: Admin, groups: list[str]) -> list[dict[str, Any]]:
+class _Described(TypedDict):
+    """A group, as shown and as reported."""
+
+    group: str
+    state: str
+    protocol: str
+    coordinator: int | None
+    partitions: Sequence[Mapping[str, object]]
+    members: Sequence[Mapping[str, object]]
+
+
+def _describe(admin: Admin, groups: list[str]) -> list[_Described]:
     if not groups:
         return []
     described = admin.describe_groups(groups)
     lags = group_lags(admin, {name: group.members for name, group in described.items()})
-    report = []
+    report: list[_Described] = []
     for name, group in described.items():
         rows = [one.as_row() for one in lags[name]]
         report.append(

@@ -3,7 +3,7 @@ over and over."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,16 +31,24 @@ def exactly_once(
     from fairlead_kafka.lab.experiment import report
     from fairlead_kafka.lab.targets import TARGETS
 
-    parameters: dict[str, Any] = {
-        "kills": kills,
-        "targets": chosen_all("--target", target, TARGETS),
-        "engine": chosen("--engine", engine, tuple(ENGINES)),
-        "seed": seed,
-    }
+    targets = chosen_all("--target", target, TARGETS)
+    engine = chosen("--engine", engine, tuple(ENGINES))
     with progress("lab exactly-once") as status:
-        rows = run(status, **parameters)
+        rows = run(
+            status,
+            kills=kills,
+            targets=targets,
+            engine=engine,
+            seed=seed,
+        )
     if json_file != "-":
         output.print(rows_table(rows))
+    parameters = {
+        "kills": kills,
+        "targets": targets,
+        "engine": engine,
+        "seed": seed,
+    }
     write_json(report("exactly-once", parameters, rows), json_file)
     if any(row.get("lost") or row.get("duplicated") for row in rows):
         raise typer.Exit(1)

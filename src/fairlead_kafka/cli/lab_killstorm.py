@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -26,16 +26,24 @@ def killstorm(
     from fairlead_kafka.lab.experiment import report
     from fairlead_kafka.lab.killstorm import SECURITIES, SYSTEMS, run
 
-    parameters: dict[str, Any] = {
-        "kills": kills,
-        "systems": chosen_all("--peers", peers, tuple(SYSTEMS)),
-        "seed": seed,
-        "security": chosen("--security", security, SECURITIES),
-    }
+    systems = chosen_all("--peers", peers, tuple(SYSTEMS))
+    security = chosen("--security", security, SECURITIES)
     with progress("lab killstorm") as status:
-        rows = run(status, **parameters)
+        rows = run(
+            status,
+            kills=kills,
+            systems=systems,
+            seed=seed,
+            security=security,
+        )
     if json_file != "-":
         output.print(rows_table(rows))
+    parameters = {
+        "kills": kills,
+        "systems": systems,
+        "seed": seed,
+        "security": security,
+    }
     write_json(report("killstorm", parameters, rows), json_file)
     if any(row.get("lost") or row.get("duplicated") for row in rows):
         raise typer.Exit(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -76,7 +76,9 @@ def chosen_profile(value: str) -> str:
     return chosen("--profile", value, PROFILES)
 
 
-def run_experiment(name: str, json_file: str | None, plot_file: str | None, **parameters: Any) -> list[Row]:
+def run_experiment(
+    name: str, json_file: str | None, plot_file: str | None, **parameters: object
+) -> list[Row]:
     """Run it, print its rows unless the report goes to standard output, write the report and draw
     the plot; the rows.
 

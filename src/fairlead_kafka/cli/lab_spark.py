@@ -3,7 +3,7 @@ connector and in little memory."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -88,17 +88,25 @@ def bounded(
     from fairlead_kafka.lab.spark_bounded import run
     from fairlead_kafka.lab.targets import TARGETS
 
-    parameters: dict[str, Any] = {
-        "targets": chosen_all("--target", target, TARGETS),
+    targets = chosen_all("--target", target, TARGETS)
+    with progress("lab bounded") as status:
+        rows = run(
+            status,
+            targets=targets,
+            gigabytes=gigabytes,
+            record_size=record_size,
+            heap=heap,
+            worker_limit_mb=worker_limit_mb,
+        )
+    if json_file != "-":
+        output.print(rows_table(rows))
+    parameters = {
+        "targets": targets,
         "gigabytes": gigabytes,
         "record_size": record_size,
         "heap": heap,
         "worker_limit_mb": worker_limit_mb,
     }
-    with progress("lab bounded") as status:
-        rows = run(status, **parameters)
-    if json_file != "-":
-        output.print(rows_table(rows))
     write_json(report("bounded", parameters, rows), json_file)
     if any(row.get("lost") or row.get("changed") for row in rows):
         raise typer.Exit(1)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -153,7 +153,7 @@ def consume(
     if (topic is None) == (include is None):
         raise ConfigError("exactly one of --topic and --include must be given")
     clock = date_formatter(date_format)
-    config: dict[str, Any] = {
+    config: dict[str, str] = {
         "client.id": CLIENT_ID,
         "max.partition.fetch.bytes": str(fetch_size),
         **property_file(config_file, "--command-config"),
@@ -206,7 +206,7 @@ def _read(
     timeout_s: float,
     start: Count,
     interval_s: float | None,
-    clock: Any,
+    clock: Callable[[datetime], str],
     sharing: Sharing | None,
 ) -> Count:
     """Reads until there are `records`, or nothing came for `timeout_s`, saying every `interval_s`

@@ -37,6 +37,7 @@ class SeveralValuesCommand(TyperCommand):
     """A command whose options of `SEVERAL_VALUES` take all the values that follow, as those of
     Kafka's own tools do."""
 
+    # The type of a context has another home in every few releases of typer.
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, each value with an option of its own."""
         return super().parse_args(ctx, one_value_each(args, SEVERAL_VALUES))
@@ -63,7 +64,7 @@ def one_value_each(arguments: Sequence[str], options: Sequence[str]) -> list[str
     return spread
 
 
-def servers(given: str | None, config: Mapping[str, Any]) -> dict[str, Any]:
+def servers(given: str | None, config: Mapping[str, str]) -> dict[str, str]:
     """`bootstrap.servers`: that of the option, else that of the configs, else the environment's,
     else this machine's."""
     default = os.environ.get("FAIRLEAD_BOOTSTRAP_SERVERS", DEFAULT_BOOTSTRAP_SERVERS)
@@ -142,7 +143,7 @@ def date_formatter(pattern: str) -> Callable[[datetime], str]:
     return format_date
 
 
-def metric_lines(client_id: str, groups: dict[str, dict[str, Any]]) -> list[str]:
+def metric_lines(client_id: str, groups: Mapping[str, Mapping[str, object]]) -> list[str]:
     """Groups of metrics as `--print-metrics` shows them: aligned, sorted, `group:name:{client-id=…}
     : value`."""
     names: dict[str, float] = {}
@@ -151,7 +152,7 @@ def metric_lines(client_id: str, groups: dict[str, dict[str, Any]]) -> list[str]
         for name, value in metrics.items():
             if isinstance(value, int | float):
                 names[f"{group}:{name.replace('_', '-')}:{{client-id={client_id}}}"] = value
-            elif group.startswith("producer-"):
+            elif group.startswith("producer-") and isinstance(value, Mapping):
                 names |= {
                     f"{group}:{inner}:{{client-id={client_id}, {tag}={name}}}": each
                     for inner, each in value.items()

@@ -6,7 +6,7 @@ import random
 import time
 import uuid
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -106,7 +106,7 @@ def produce(
         )
     rng = random.Random(PAYLOAD_SEED)
     values = payloads(record_size, payload_file, payload_delimiter, payload_monotonic, num_records, rng)
-    config: dict[str, Any] = {
+    config: dict[str, str] = {
         "client.id": CLIENT_ID,
         **property_file(config_file, "--command-config"),
         **settings(properties, "--command-property"),

@@ -7,10 +7,10 @@ needed.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -29,6 +29,7 @@ from fairlead_kafka.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from fairlead_kafka.spark.pipelines.counters import FlowCounters
     from fairlead_kafka.spark.pipelines.definitions import Definitions
     from fairlead_kafka.spark.pipelines.findings import Finding
     from fairlead_kafka.spark.pipelines.project import Project
@@ -204,7 +205,9 @@ def watch(
             raise typer.Exit(1)
 
 
-def _watch(runner: Runner, status: Any, every_s: float, runs: int | None) -> RunResult | None:
+def _watch(
+    runner: Runner, status: Callable[[str], None], every_s: float, runs: int | None
+) -> RunResult | None:
     """Runs until one fails, `runs` are done, or Ctrl-C; the sum of all."""
     from fairlead_kafka.spark.pipelines.running import Refresh
 
@@ -222,7 +225,7 @@ def _watch(runner: Runner, status: Any, every_s: float, runs: int | None) -> Run
     return so_far
 
 
-def _brief(flow: Any) -> str:
+def _brief(flow: FlowCounters) -> str:
     lag = "" if flow.lag is None else f", lag {flow.lag:,}"
     kept = f", {flow.quarantined:,} quarantined" if flow.quarantined else ""
     lost = f", {flow.lost:,} lost" if flow.lost else ""
@@ -295,7 +298,9 @@ def _where(master: str | None, remote: str | None, overrides: Overrides) -> Wher
 
 
 @contextmanager
-def _runner(project: Project, definitions: Definitions, where: Where) -> Iterator[tuple[Runner, Any]]:
+def _runner(
+    project: Project, definitions: Definitions, where: Where
+) -> Iterator[tuple[Runner, Callable[[str], None]]]:
     """A runner with progress; Spark's processes end with it."""
     from fairlead_kafka.cli.spark_end import spark_ended
     from fairlead_kafka.spark.pipelines.running import open_runner

@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from fairlead_kafka.base.config import ConfigType
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
@@ -78,7 +77,7 @@ def checked(name: str) -> str:
     return name
 
 
-def write(name: str, settings: Mapping[str, Any]) -> Path:
+def write(name: str, settings: Mapping[str, str]) -> Path:
     """Keep a profile. ConfigError if a setting is none, or a secret would be kept."""
     from fairlead_kafka.security.references import references
 

@@ -4,12 +4,14 @@ that have to be noticed."""
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.json_types import Json, JsonObject, integer_at, list_at, number_at
 from fairlead_kafka.cli.terminal import JsonFile, errors, output, progress, rows_table, write_json
 
 _COUNTED = ("world", "seeds", "steps", "faults", "violations", "canaries_caught", "canaries", "seconds")
@@ -66,15 +68,15 @@ def simulate(
         raise typer.Exit(1)
 
 
-def _verdict(reports: list[dict[str, Any]]) -> str:
+def _verdict(reports: Sequence[Mapping[str, Json]]) -> str:
     """All of it in a sentence."""
     seeds, violated = (
-        sum(report["seeds"] for report in reports),
-        sum(report["violations"] for report in reports),
+        sum(integer_at(report, "seeds") for report in reports),
+        sum(integer_at(report, "violations") for report in reports),
     )
     planted, missed = (
-        sum(report["canaries"] for report in reports),
-        sum(len(report["missed"]) for report in reports),
+        sum(integer_at(report, "canaries") for report in reports),
+        sum(len(list_at(report, "missed")) for report in reports),
     )
     held = (
         "all held"
@@ -85,7 +87,7 @@ def _verdict(reports: list[dict[str, Any]]) -> str:
     return f"{seeds} world{'' if seeds == 1 else 's'} simulated, {held}{noticed}"
 
 
-def _every_so_often(status: Any) -> Any:
+def _every_so_often(status: Callable[[str], None]) -> Callable[[str], None]:
     """Passes on each tenth status where there is no terminal: each would be a line there."""
     told: list[str] = []
 
@@ -97,7 +99,7 @@ def _every_so_often(status: Any) -> Any:
     return tell
 
 
-def _together(reports: list[dict[str, Any]]) -> dict[str, Any]:
+def _together(reports: Sequence[Mapping[str, Json]]) -> JsonObject:
     """One report of several worlds: sums, and each world's own."""
-    summed = {key: sum(report[key] for report in reports) for key in _COUNTED if key != "world"}
+    summed = {key: sum(number_at(report, key) for report in reports) for key in _COUNTED if key != "world"}
     return {"world": "all", **summed, "worlds": reports}

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
@@ -43,7 +43,7 @@ class _FirstUse:
         terminal = (sys.stderr if self._stderr else sys.stdout).isatty()
         return UntilBroken(stderr=self._stderr, highlight=False, width=None if terminal else UNBOUNDED_WIDTH)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._console, name)
 
 
@@ -114,7 +114,7 @@ def settings(pairs: list[str] | None, option: str = "--property") -> dict[str, s
     return parsed
 
 
-def client_settings(bootstrap_servers: str, properties: list[str] | None) -> dict[str, Any]:
+def client_settings(bootstrap_servers: str, properties: list[str] | None) -> dict[str, str]:
     """The settings of a client: those of `--profile` and `--command-config`, then the address and
     the properties that were given."""
     from fairlead_kafka.cli import profiles
@@ -126,7 +126,7 @@ def client_settings(bootstrap_servers: str, properties: list[str] | None) -> dic
     return {**kept, **settings(properties)}
 
 
-def write_json(report: Any, target: str | None) -> None:
+def write_json(report: object, target: str | None) -> None:
     """The report to a file, or to standard output for `-`. ConfigError if the file cannot be
     written."""
     if target is None:
@@ -159,7 +159,7 @@ def counted(records: int) -> str:
     return f"{records:,} {'record' if records == 1 else 'records'}"
 
 
-def rows_table(rows: list[dict[str, Any]]) -> Table:
+def rows_table(rows: Sequence[Mapping[str, object]]) -> Table:
     """A table of flat rows, a column for each key in order of appearance; numbers to the right."""
     from fairlead_kafka.cli.tables import FittingTable
 
@@ -172,7 +172,7 @@ def rows_table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     from rich.markup import escape
 
     if value is None:
@@ -183,7 +183,7 @@ def _shown(value: Any) -> str:
 
 
 @contextmanager
-def progress(text: str) -> Iterator[Any]:
+def progress(text: str) -> Iterator[Callable[[str], None]]:
     """Shows what is going on, on standard error; call the value with a new text. Plain lines where
     there is no terminal."""
     from rich.markup import escape

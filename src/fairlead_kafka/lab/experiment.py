@@ -38,7 +38,7 @@ class Experiment:
     summary: str
     module: str
 
-    def run(self, status: Status, **parameters: Any) -> list[Row]:
+    def run(self, status: Status, **parameters: object) -> list[Row]:
         """The rows, flat, units in the keys."""
         return import_module(self.module).run(status, **parameters)  # type: ignore[no-any-return]
 
@@ -165,7 +165,7 @@ def environment() -> Row:
     }
 
 
-def report(name: str, parameters: Mapping[str, Any], rows: Sequence[Row]) -> Row:
+def report(name: str, parameters: Mapping[str, object], rows: Sequence[Row]) -> dict[str, object]:
     """The report of one run, as `--json` writes it."""
     return {
         "experiment": name,

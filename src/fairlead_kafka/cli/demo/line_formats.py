@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.json_types import Json
 
 LINE = re.compile(rb'^(\S+) \S+ \S+ \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)')
 """The common log format, which the combined one begins with; as the demo's pipeline has it."""
@@ -51,7 +51,7 @@ def common_line(line: bytes) -> bytes:
         return line
     try:
         entry = json.loads(text)
-        host, status = _of(entry, HOSTS), int(_of(entry, STATUSES))
+        host, status = _of(entry, HOSTS), _status(_of(entry, STATUSES))
         when = _time(_of(entry, TIMES)).strftime(TIME_FORMAT)
         request = (
             _of(entry, ("request",), "")
@@ -93,7 +93,7 @@ def is_access_line(line: bytes) -> bool:
     return True
 
 
-def _of(entry: Mapping[str, Any], names: Iterable[str], default: Any = None) -> Any:
+def _of(entry: Mapping[str, Json], names: Iterable[str], default: Json = None) -> Json:
     """The first of these fields that is there. KeyError if none is, and there is no default."""
     for name in names:
         if entry.get(name) not in (None, ""):
@@ -103,7 +103,14 @@ def _of(entry: Mapping[str, Any], names: Iterable[str], default: Any = None) -> 
     return default
 
 
-def _time(value: Any) -> datetime:
+def _status(value: Json) -> int:
+    """The code of an HTTP status, given as a number or as text. ValueError for anything else."""
+    if not isinstance(value, (int, float, str)):
+        raise ValueError(f"expected a status, got {value!r}")
+    return int(value)
+
+
+def _time(value: Json) -> datetime:
     """A time of ISO 8601, of the common log format, or a number of seconds or milliseconds since
     1970; UTC where none is said."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,10 +16,12 @@ import pyarrow.dataset as ds
 
 import fairlead_kafka
 from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.base.json_types import JsonObject, integer_at, json_object, text_at
 from fairlead_kafka.cli.demo import access_log
 from fairlead_kafka.cli.spark_end import spark_ended
 
 if TYPE_CHECKING:
+    from fairlead_kafka.client.handles import TableAck
     from fairlead_kafka.spark.pipelines.running import RunResult
 
 PARTITIONS = 12
@@ -45,6 +46,15 @@ ENDINGS = 1
 (`access_log.ending`)."""
 
 
+class HostRow(TypedDict):
+    """A client address and what it asked for, summed over its hours; bytes are those of answers."""
+
+    host: str
+    requests: int
+    bytes: int
+    errors: int
+
+
 @dataclass
 class DemoResult:
     """Everything the demo counted and timed; `hops` are (what, records in, records out)."""
@@ -57,10 +67,10 @@ class DemoResult:
     hosts: int = 0
     by_status: list[tuple[int, int, int]] = field(default_factory=list)
     """Status, requests, bytes."""
-    flows: list[dict[str, Any]] = field(default_factory=list)
+    flows: list[JsonObject] = field(default_factory=list)
     """The counters of the pipeline's flows."""
     hops: list[tuple[str, int, int]] = field(default_factory=list)
-    top_hosts: list[dict[str, Any]] = field(default_factory=list)
+    top_hosts: list[HostRow] = field(default_factory=list)
     partitions: dict[str, list[int]] = field(default_factory=dict)
     """Bytes of keys and values in each partition, by topic."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -71,7 +81,7 @@ class DemoResult:
         count too."""
         return sum(abs(entered - left) for _, entered, left in self.hops)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The report for `--json`."""
         return {
             "lines": self.lines,
@@ -127,10 +137,10 @@ def run_demo(input_path: Path | None, rows: int, status: Status) -> DemoResult:
     return result
 
 
-def _without_ending(flow: dict[str, Any]) -> dict[str, Any]:
+def _without_ending(flow: JsonObject) -> JsonObject:
     """The counters of a flow but for the line that only says that the log is over: every flow reads
     it once."""
-    return {**flow, "rows_in": max(0, flow["rows_in"] - ENDINGS)}
+    return {**flow, "rows_in": max(0, integer_at(flow, "rows_in") - ENDINGS)}
 
 
 @contextmanager
@@ -151,7 +161,8 @@ def _create_topics(servers: str) -> None:
 
 def _produce(servers: str, tables: Iterator[pa.Table]) -> tuple[int, int, int]:
     """Lines read, lines acknowledged in `access`, lines acknowledged in `access.unkeyed`."""
-    lines, acks = 0, ([], [])  # type: tuple[int, tuple[list[Any], list[Any]]]
+    lines = 0
+    acks: tuple[list[TableAck], list[TableAck]] = ([], [])
     with fairlead_kafka.Producer({"bootstrap.servers": servers, "batch.size": BATCH_SIZE_BYTES}) as producer:
         for table in tables:
             lines += table.num_rows
@@ -204,7 +215,7 @@ def _read_table(folder: Path, result: DemoResult) -> None:
 
 def _read_back(servers: str, result: DemoResult) -> None:
     counts: dict[str, int] = {}
-    hosts: dict[str, dict[str, Any]] = {}
+    hosts: dict[str, HostRow] = {}
     with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer:
         for topic in (ACCESS, UNKEYED):
             result.partitions[topic] = [0] * PARTITIONS
@@ -228,13 +239,15 @@ def _read_back(servers: str, result: DemoResult) -> None:
     ]
 
 
-def _add_hours(table: pa.Table, hosts: dict[str, dict[str, Any]]) -> None:
+def _add_hours(table: pa.Table, hosts: dict[str, HostRow]) -> None:
     """Adds the hours of each host up."""
     for value in table["value"].to_pylist():
-        hour = json.loads(value)
-        host = hosts.setdefault(hour["host"], {"host": hour["host"], "requests": 0, "bytes": 0, "errors": 0})
-        for name in ("requests", "bytes", "errors"):
-            host[name] += hour[name]
+        hour = json_object(value)
+        name = text_at(hour, "host")
+        host = hosts.setdefault(name, {"host": name, "requests": 0, "bytes": 0, "errors": 0})
+        host["requests"] += integer_at(hour, "requests")
+        host["bytes"] += integer_at(hour, "bytes")
+        host["errors"] += integer_at(hour, "errors")
 
 
 def _whole_topic(consumer: fairlead_kafka.Consumer, topic: str) -> Iterator[pa.Table]:

@@ -8,12 +8,12 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from fairlead_kafka.cli.demo.access_log import from_file
 from fairlead_kafka.client import Admin, NewTopic, Producer
+from fairlead_kafka.client.handles import TableAck
 from fairlead_kafka.testing import Cluster
 
 BROKERS = 3
@@ -34,7 +34,7 @@ def filled_cluster(path: Path, topic: str, partitions: int, records_per_s: float
             admin.create_topics([NewTopic(topic, partitions=partitions)])
         with Producer(config) as producer:
             producer.partitions_for(topic)
-            under_way: deque[Any] = deque()
+            under_way: deque[TableAck] = deque()
             for table in paced(from_file(path), records_per_s):
                 under_way.append(producer.send_table(topic, table))
                 if len(under_way) > TABLES_UNDER_WAY_MAX:

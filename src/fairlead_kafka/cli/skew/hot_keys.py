@@ -11,7 +11,7 @@ columns may be added. As long as there are no more keys than room all counts are
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,7 +39,7 @@ class HotKeys:
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
-        self._held: Any = None
+        self._held: pa.Table | None = None
         self.records = 0
         self.unkeyed = 0
         self.error = 0

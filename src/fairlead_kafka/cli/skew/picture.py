@@ -3,10 +3,10 @@ hot keys, linger and batch size."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
+from fairlead_kafka.cli.skew.document import ReplayRow, Report, Step
 from fairlead_kafka.lab.plotting import Bars, Lines, figure
 
 PARTITIONS_AS_BARS_MAX = 32
@@ -16,7 +16,7 @@ COMPARED = ("keyed", "uniform")
 KEY_LETTERS_MAX = 28
 
 
-def draw(report: Mapping[str, Any], path: Path) -> None:
+def draw(report: Report, path: Path) -> None:
     """Into `path`, .svg or .png. Unplottable without matplotlib, or for a topic that is empty."""
     rows = [] if report["replay"] is None else report["replay"]["rows"]
     batch_size, linger_ms = report["batch_size"], rows[0]["linger_ms"] if rows else None
@@ -31,7 +31,7 @@ def draw(report: Mapping[str, Any], path: Path) -> None:
     )
 
 
-def _partitions(report: Mapping[str, Any], by_policy: Sequence[Mapping[str, Any]]) -> Bars | Lines:
+def _partitions(report: Report, by_policy: Sequence[ReplayRow]) -> Bars | Lines:
     columns = {"the topic": [row["size_bytes"] for row in report["partitions"]]}
     records = report["looked_at"]["records"]
     if (
@@ -54,7 +54,7 @@ def _partitions(report: Mapping[str, Any], by_policy: Sequence[Mapping[str, Any]
     return Lines("Bytes per partition, largest first", series, "rank of the partition", "bytes of batches")
 
 
-def _batches(report: Mapping[str, Any]) -> Iterator[Bars]:
+def _batches(report: Report) -> Iterator[Bars]:
     steps = report["batches"]["records_per_batch"]["histogram"]
     yield Bars(
         "Records per batch",
@@ -74,11 +74,11 @@ def _batches(report: Mapping[str, Any]) -> Iterator[Bars]:
     )
 
 
-def _range(step: Mapping[str, int]) -> str:
+def _range(step: Step) -> str:
     return str(step["from"]) if step["to"] == step["from"] + 1 else f"{step['from']:,}–{step['to'] - 1:,}"
 
 
-def _keys(report: Mapping[str, Any]) -> Iterator[Bars]:
+def _keys(report: Report) -> Iterator[Bars]:
     hottest = report["keys"]["hottest"]
     if hottest:
         names = [
@@ -95,7 +95,7 @@ def _keys(report: Mapping[str, Any]) -> Iterator[Bars]:
         )
 
 
-def _settings(rows: Sequence[Mapping[str, Any]], by_policy: Sequence[Mapping[str, Any]]) -> Iterator[Bars]:
+def _settings(rows: Sequence[ReplayRow], by_policy: Sequence[ReplayRow]) -> Iterator[Bars]:
     if by_policy:
         policies = [row["policy"] for row in by_policy]
         spread = [row["max_over_mean"] for row in by_policy]

@@ -14,13 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairlead_kafka.base.errors import TimedOut
 from fairlead_kafka.base.limits import RECORD_OVERHEAD_MAX_BYTES
+from fairlead_kafka.cli.skew.document import ReplayRow, Waits
 from fairlead_kafka.cli.skew.spread import Spread
 from fairlead_kafka.lab.experiment import AS_KAFKA
 from fairlead_kafka.lab.virtual_load import BROKER_BATCH_MS, BROKER_REQUEST_MS, NETWORK_MS
@@ -29,7 +29,7 @@ from fairlead_kafka.records import BinaryColumn, HeaderColumns, RecordColumns
 from fairlead_kafka.runtime import Completion, VirtualHost
 from fairlead_kafka.simulation import Application, Handed, ProduceCluster
 
-POLICIES: Mapping[str, Mapping[str, Any]] = {
+POLICIES: Mapping[str, Mapping[str, str]] = {
     "keyed": {},
     **{
         name: {"partitioner.class": name, "partitioner.ignore.keys": "true"}
@@ -80,7 +80,7 @@ class Cluster:
     codec: str
 
 
-def replay(records: Records, case: Case, cluster: Cluster, seed: int = 1) -> dict[str, Any]:
+def replay(records: Records, case: Case, cluster: Cluster, seed: int = 1) -> ReplayRow:
     """A flat row: the case, the batches and bytes it would have made, how even over partitions, and
     how long records would have waited."""
     sizes_bytes = memory_bytes(records.columns)
@@ -151,7 +151,7 @@ class _Run:
         with suppress(TimedOut):
             self.host.run_until(completion.done, FLUSH_MS)
 
-    def waits(self) -> dict[str, Any]:
+    def waits(self) -> Waits:
         """Waits from submission to acknowledgement, in ms, and the number of failed records."""
         if not self._counts:
             return {"p50_ms": None, "p99_ms": None, "failed": self._failed}

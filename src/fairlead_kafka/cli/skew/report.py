@@ -3,15 +3,15 @@ it is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairlead_kafka.base.ids import NO_LEADER, TopicPartition
+from fairlead_kafka.cli.skew.document import Batches, Keys, LookedAt, PartitionRow, Replay, Report, Step
 from fairlead_kafka.cli.skew.hot_keys import HotKeys, shown
 from fairlead_kafka.cli.skew.replay import Case, Cluster, Records, replay
 from fairlead_kafka.cli.skew.spread import Spread
@@ -62,7 +62,7 @@ class Questions:
         return list(dict.fromkeys(found))
 
 
-def make_report(consumer: Consumer, topic: str, questions: Questions, said: Said) -> dict[str, Any]:
+def make_report(consumer: Consumer, topic: str, questions: Questions, said: Said) -> Report:
     """Reads the topic and replays it. Raises what the consumer raises."""
     described = consumer.partitions_for(topic)
     partitions = [TopicPartition(topic, one.partition) for one in described]
@@ -110,7 +110,7 @@ def _dense(leaders: Sequence[int]) -> list[int]:
     return [ids.get(leader, 0) for leader in leaders]
 
 
-def _looked_at(window: Window, tally: BatchTally) -> dict[str, Any]:
+def _looked_at(window: Window, tally: BatchTally) -> LookedAt:
     total = tally.total
     seconds = (
         None if tally.first_ms is None or tally.last_ms is None else (tally.last_ms - tally.first_ms) / 1000
@@ -133,7 +133,7 @@ def _looked_at(window: Window, tally: BatchTally) -> dict[str, Any]:
 
 def _partition_row(
     described: PartitionMetadata, tally: PartitionTally, total: PartitionTally
-) -> dict[str, Any]:
+) -> PartitionRow:
     return {
         "partition": described.partition,
         "leader": None if described.leader == NO_LEADER else described.leader,
@@ -147,7 +147,7 @@ def _partition_row(
     }
 
 
-def _batches(tally: BatchTally, batch_size: int) -> dict[str, Any]:
+def _batches(tally: BatchTally, batch_size: int) -> Batches:
     total = tally.total
     bounds = [0, *(1 << power for power in range(17)), len(tally.records_per_batch)]
     return {
@@ -171,16 +171,16 @@ def _median(counts: npt.NDArray[np.int64]) -> int | None:
     return int(np.searchsorted(ends, (ends[-1] + 1) // 2)) if ends[-1] else None
 
 
-def _histogram(counts: npt.NDArray[np.int64], bounds: Sequence[int]) -> list[dict[str, int]]:
+def _histogram(counts: npt.NDArray[np.int64], bounds: Sequence[int]) -> list[Step]:
     """{from, to (excluded), batches} of each step between the first and the last that has any."""
-    steps = [
+    steps: list[Step] = [
         {"from": first, "to": end, "batches": int(counts[first:end].sum())} for first, end in pairwise(bounds)
     ]
     filled = [number for number, step in enumerate(steps) if step["batches"]]
     return steps[filled[0] : filled[-1] + 1] if filled else []
 
 
-def _keys(keys: HotKeys, top: int) -> dict[str, Any]:
+def _keys(keys: HotKeys, top: int) -> Keys:
     return {
         "records": keys.records,
         "unkeyed_records": keys.unkeyed,
@@ -201,7 +201,7 @@ def _keys(keys: HotKeys, top: int) -> dict[str, Any]:
 
 def _replay(
     records: Records | None, questions: Questions, keyed: bool, cluster: Cluster, said: Said
-) -> Mapping[str, Any] | None:
+) -> Replay | None:
     if records is None:
         return None
     rows = []

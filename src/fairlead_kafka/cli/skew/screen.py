@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from fairlead_kafka.cli.skew.document import Histogram, Keys, Replay, Report, Step
 from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import counted, rows_table
 
@@ -19,7 +19,7 @@ PARTITIONS_SHOWN = 64
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def renderables(report: Mapping[str, Any]) -> Iterator[RenderableType]:
+def renderables(report: Report) -> Iterator[RenderableType]:
     """The parts of the report to print, from top to bottom."""
     yield _headline(report)
     title = (
@@ -48,7 +48,7 @@ def _section(title: str, *parts: RenderableType | None) -> Iterator[RenderableTy
         yield from shown
 
 
-def _headline(report: Mapping[str, Any]) -> str:
+def _headline(report: Report) -> str:
     seen, spread = report["looked_at"], report["balance"]["size_bytes"]
     part = (
         "all of it"
@@ -66,18 +66,19 @@ def _headline(report: Mapping[str, Any]) -> str:
     )
 
 
-def _partitions(report: Mapping[str, Any]) -> Table | None:
-    rows: Sequence[Mapping[str, Any]] = report["partitions"]
+def _partitions(report: Report) -> Table | None:
+    rows = report["partitions"]
     if len(rows) > PARTITIONS_SHOWN:
         rows = sorted(rows, key=lambda row: -row["size_bytes"])[:PARTITIONS_SHOWN]
     largest = max((row["size_bytes"] for row in rows), default=0)
     columns = ("partition", "leader", "records", "batches", "records_per_batch", "size_bytes")
+    shown: list[Mapping[str, object]] = [dict(row) for row in rows]
     return _barred(
-        [{name: row[name] for name in columns} for row in rows], [row["size_bytes"] for row in rows], largest
+        [{name: row[name] for name in columns} for row in shown], [row["size_bytes"] for row in rows], largest
     )
 
 
-def _histogram(figures: Mapping[str, Any], named: Any) -> Table | None:
+def _histogram(figures: Histogram, named: Callable[[Step], str]) -> Table | None:
     steps = figures["histogram"]
     rows = [
         {f"mean {figures['mean']:,g}, median {figures['median']:,}": named(step), "batches": step["batches"]}
@@ -88,16 +89,16 @@ def _histogram(figures: Mapping[str, Any], named: Any) -> Table | None:
     )
 
 
-def _powers(step: Mapping[str, int]) -> str:
+def _powers(step: Step) -> str:
     last = step["to"] - 1
     return f"{step['from']:,}" if last == step["from"] else f"{step['from']:,} to {last:,}"
 
 
-def _percents(step: Mapping[str, int]) -> str:
+def _percents(step: Step) -> str:
     return "100 and more" if step["from"] >= 100 else f"{step['from']} to {step['to']}"
 
 
-def _keys(keys: Mapping[str, Any]) -> tuple[RenderableType | None, ...]:
+def _keys(keys: Keys) -> tuple[RenderableType | None, ...]:
     if not keys["records"]:
         return (None,)
     known = (
@@ -124,7 +125,7 @@ def _keys(keys: Mapping[str, Any]) -> tuple[RenderableType | None, ...]:
     )
 
 
-def _replay(replay: Mapping[str, Any] | None) -> tuple[Any, ...]:
+def _replay(replay: Replay | None) -> tuple[str, Table | None]:
     if replay is None:
         return ("", None)
     speed = f"at {replay['records_per_s']:,g} records/s" if replay["records_per_s"] else "by their timestamps"
@@ -145,11 +146,11 @@ def _replay(replay: Mapping[str, Any] | None) -> tuple[Any, ...]:
         "p50_ms",
         "p99_ms",
     )
-    rows = [{name: row[name] for name in shown} for row in replay["rows"]]
-    return (title, rows_table(rows))
+    rows: list[Mapping[str, object]] = [dict(row) for row in replay["rows"]]
+    return (title, rows_table([{name: row[name] for name in shown} for row in rows]))
 
 
-def _barred(rows: Sequence[Mapping[str, Any]], values: Sequence[float], largest: float) -> Table | None:
+def _barred(rows: Sequence[Mapping[str, object]], values: Sequence[float], largest: float) -> Table | None:
     if not rows:
         return None
     table = rows_table([dict(row) for row in rows])

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
+
+
+class SpreadFigures(TypedDict):
+    """The figures of a `Spread`, as columns of a row."""
+
+    max_over_mean: float
+    min_over_mean: float
+    variation: float
 
 
 class Spread(NamedTuple):
@@ -26,6 +34,10 @@ class Spread(NamedTuple):
             return cls(1.0, 1.0, 0.0)
         return cls(max(parts) / mean, min(parts) / mean, float(np.std(parts)) / mean)
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> SpreadFigures:
         """The figures as columns of a row."""
-        return {name: round(value, 4) for name, value in self._asdict().items()}
+        return {
+            "max_over_mean": round(self.max_over_mean, 4),
+            "min_over_mean": round(self.min_over_mean, 4),
+            "variation": round(self.variation, 4),
+        }

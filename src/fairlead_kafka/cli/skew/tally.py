@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -146,7 +145,7 @@ def in_order(tables: Sequence[pa.Table], records_per_s: float | None) -> Records
     )
     if len(sets) != 1:  # Arrow breaks what exceeds 2 GiB into chunks; REPLAY_MAX_BYTES is far below
         raise AssertionError("records for the replay in several chunks")
-    columns: Any = sets[0][0]
+    columns = sets[0][0]
     if records_per_s is None:
         arrivals_ms = np.minimum(np.diff(times_ms[order], prepend=times_ms[order[0]]), GAP_MAX_MS).cumsum()
     else:

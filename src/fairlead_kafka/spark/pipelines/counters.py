@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.client import Consumer
 from fairlead_kafka.spark.pipelines.expectations import OBSERVED, QUARANTINED
 from fairlead_kafka.spark.pipelines.registry import BYTES, READ, ROWS, WRITTEN
@@ -66,7 +67,7 @@ class FlowCounters:
             self.failed_expectations[name] = self.failed_expectations.get(name, 0) + count
         self.lag = earlier.lag if self.lag is None else self.lag
 
-    def as_row(self) -> dict[str, Any]:
+    def as_row(self) -> JsonObject:
         """The flow as a row of the report."""
         return {name: value for name, value in asdict(self).items() if name not in ("start", "end")}
 
