@@ -1,5 +1,5 @@
-"""Writes the documents that come from the code: configuration.md and protocol.md.
-`tests/tidy/test_docs.py` holds them true."""
+"""Writes the documents that come from the code, such as configuration.md and protocol.md, and
+`base/config_names.py`. `tests/tidy/test_docs.py` holds them true."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fairlead_kafka.base.codes import policy
-from fairlead_kafka.base.config import ConfigKey, ConfigTable
+from fairlead_kafka.base.config import ConfigKey, ConfigTable, ConfigType
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.broker.dispatch import REGISTRY
@@ -247,7 +247,39 @@ def metrics() -> str:
     )
 
 
+_KINDS = {
+    ConfigType.BOOLEAN: "Boolean",
+    ConfigType.INT: "Integer",
+    ConfigType.LONG: "Integer",
+    ConfigType.DOUBLE: "Double",
+    ConfigType.STRING: "String",
+    ConfigType.LIST: "List",
+    ConfigType.PASSWORD: "Password",
+}
+
+
+def config_names() -> str:
+    """src/fairlead_kafka/base/config_names.py"""
+    names: dict[str, set[str]] = {}
+    for key in (*CLIENT_CONFIGS.keys.values(), *BROKER_CONFIGS.keys.values()):
+        if key.type is not ConfigType.ANY:
+            kind = ("Nullable" if key.nullable else "") + _KINDS[key.type] + "Key"
+            names.setdefault(kind, set()).add(key.name)
+    rows = "\n".join(
+        f"{kind} = Literal[\n" + "".join(f'    "{name}",\n' for name in sorted(names[kind])) + "]"
+        for kind in sorted(names)
+    )
+    return (
+        '"""Names of all configs by the type of their values, so that type checkers know what\n'
+        "`Settings.__getitem__` returns. Written by docs/generate.py (`make docs`) from the tables of "
+        "configs.\n"
+        '"""\n\n'
+        f"from typing import Literal\n\n{rows}\n"
+    )
+
+
 DOCUMENTS = {
+    "../src/fairlead_kafka/base/config_names.py": config_names,
     "configuration.md": configuration,
     "metrics.md": metrics,
     "protocol.md": protocol,

@@ -34,7 +34,16 @@ def _generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["configuration.md", "metrics.md", "protocol.md", "spark-options.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../src/fairlead_kafka/base/config_names.py",
+        "configuration.md",
+        "metrics.md",
+        "protocol.md",
+        "spark-options.md",
+    ],
+)
 def test_tables_in_the_documents_are_those_of_the_code(name: str) -> None:
     written = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert written == _generator().DOCUMENTS[name](), "run `make docs`"

@@ -11,8 +11,20 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from functools import wraps
+from typing import SupportsFloat, SupportsIndex, TypeVar, overload
 
+from fairlead_kafka.base.config_names import (
+    BooleanKey,
+    DoubleKey,
+    IntegerKey,
+    ListKey,
+    NullableIntegerKey,
+    NullableListKey,
+    NullablePasswordKey,
+    NullableStringKey,
+    StringKey,
+)
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.base.nearest import nearest
@@ -43,20 +55,39 @@ class ConfigType(Enum):
     ANY = "any"
 
 
-Validator = Callable[[Any], str | None]
+V = TypeVar("V")
+Validator = Callable[[object], str | None]
 """Given a parsed value, None if it is fine, else what is wrong with it ("must be ...")."""
+
+
+def validates(*kinds: type[V]) -> Callable[[Callable[[V], str | None]], Validator]:
+    """Decorator: make a validator of a function that takes values of one type, or of `kinds`.
+
+    TypeError, when a value is parsed, if a key of another type has the validator.
+    """
+
+    def decorate(check: Callable[[V], str | None]) -> Validator:
+        @wraps(check)
+        def validate(value: object) -> str | None:
+            if not isinstance(value, kinds):
+                raise TypeError(f"{check.__name__} does not judge a {type(value).__name__}")
+            return check(value)
+
+        return validate
+
+    return decorate
 
 
 def at_least(low: float) -> Validator:
     """A validator: the value is `low` or more."""
     text = f"at least {_number(low)}"
-    return _described(text, lambda value: None if value >= low else f"must be {text}")
+    return _of_numbers(text, lambda value: None if value >= low else f"must be {text}")
 
 
 def between(low: float, high: float) -> Validator:
     """A validator: the value lies between `low` and `high`, both included."""
     first, last = _number(low), _number(high)
-    return _described(
+    return _of_numbers(
         f"{first} to {last}",
         lambda value: None if low <= value <= high else f"must lie between {first} and {last}",
     )
@@ -65,7 +96,7 @@ def between(low: float, high: float) -> Validator:
 def above(low: float, high: float) -> Validator:
     """A validator: the value lies above `low`, and is `high` at most."""
     first, last = _number(low), _number(high)
-    return _described(
+    return _of_numbers(
         f"above {first}, {last} at most",
         lambda value: None if low < value <= high else f"must lie above {first} and be {last} at most",
     )
@@ -75,18 +106,30 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:g}"
 
 
-def one_of(*values: Any) -> Validator:
+def _of_numbers(text: str, check: Callable[[float], str | None]) -> Validator:
+    validator = validates(int, float)(check)
+    validator.__doc__ = text
+    return validator
+
+
+def one_of(*values: object) -> Validator:
     """A validator: the value is one of `values`."""
     names = ", ".join(str(value) for value in values)
-    return _described(names, lambda value: None if value in values else f"must be one of {names}")
+
+    def validate(value: object) -> str | None:
+        return None if value in values else f"must be one of {names}"
+
+    validate.__doc__ = names
+    return validate
 
 
-def not_empty(value: Any) -> str | None:
+def not_empty(value: object) -> str | None:
     """A validator: the text or list has something in it."""
     return None if value else "must not be empty"
 
 
-def name_on_the_wire(value: Any) -> str | None:
+@validates(str)
+def name_on_the_wire(value: str) -> str | None:
     """1 to 32767 bytes of UTF-8"""
     size_bytes = len(value.encode())
     return (
@@ -96,14 +139,9 @@ def name_on_the_wire(value: Any) -> str | None:
     )
 
 
-def name_or_none(value: Any) -> str | None:
+def name_or_none(value: object) -> str | None:
     """32767 bytes of UTF-8 at most"""
     return name_on_the_wire(value) if value else None
-
-
-def _described(text: str, check: Validator) -> Validator:
-    check.__doc__ = text
-    return check
 
 
 @dataclass(frozen=True)
@@ -112,7 +150,7 @@ class ConfigKey:
 
     name: str
     type: ConfigType
-    default: Any
+    default: object
     doc: str
     scopes: tuple[str, ...]
     validator: Validator | None = None
@@ -125,7 +163,7 @@ class ConfigKey:
     aliases: tuple[str, ...] = ()
     """Other clients' names for this key; they take the same values."""
 
-    def parse(self, value: Any) -> Any:
+    def parse(self, value: object) -> object:
         """The value as its type, from that type or from text. ConfigError if it does not fit."""
         if value is None or (self.nullable and value == ""):
             if self.nullable:
@@ -135,7 +173,7 @@ class ConfigKey:
             parsed = _PARSERS[self.type](value)
         except (TypeError, ValueError):
             raise ConfigError(f"{self.name}: expected {self.type.value}, got {self._shown(value)}") from None
-        if self.upper:
+        if self.upper and isinstance(parsed, str):
             parsed = parsed.upper()
         wrong = self.validator(parsed) if self.validator else None
         if wrong:
@@ -151,12 +189,12 @@ class ConfigKey:
             else ""
         )
 
-    def _shown(self, value: Any) -> str:
+    def _shown(self, value: object) -> str:
         shown = HIDDEN if self.type is ConfigType.PASSWORD else repr(value)
         return shown if len(shown) <= _SHOWN_MAX else f"{shown[:_SHOWN_MAX]}…"
 
 
-def _parse_boolean(value: Any) -> bool:
+def _parse_boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
@@ -164,8 +202,8 @@ def _parse_boolean(value: Any) -> bool:
     raise ValueError(value)
 
 
-def _parse_integer(bits: int) -> Callable[[Any], int]:
-    def parse(value: Any) -> int:
+def _parse_integer(bits: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, (int, str)):
             raise ValueError(value)
         number = int(value)
@@ -176,13 +214,13 @@ def _parse_integer(bits: int) -> Callable[[Any], int]:
     return parse
 
 
-def _parse_double(value: Any) -> float:
-    if isinstance(value, bool):
+def _parse_double(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (str, SupportsFloat, SupportsIndex)):
         raise ValueError(value)
     return float(value)
 
 
-def _parse_string(value: Any) -> str:
+def _parse_string(value: object) -> str:
     if isinstance(value, (bool, int, float)):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if not isinstance(value, str):
@@ -190,16 +228,18 @@ def _parse_string(value: Any) -> str:
     return value.strip()
 
 
-def _parse_list(value: Any) -> tuple[str, ...]:
-    items = value.split(",") if isinstance(value, str) else list(value)
+def _parse_list(value: object) -> tuple[str, ...]:
+    if not isinstance(value, Iterable):
+        raise ValueError(value)
+    items = value.split(",") if isinstance(value, str) else value
     return tuple(text for text in (_parse_string(item) for item in items) if text)
 
 
-def _parse_password(value: Any) -> Secret:
+def _parse_password(value: object) -> Secret:
     return value if isinstance(value, Secret) else Secret(_parse_string(value))
 
 
-_PARSERS: dict[ConfigType, Callable[[Any], Any]] = {
+_PARSERS: dict[ConfigType, Callable[[object], object]] = {
     ConfigType.BOOLEAN: _parse_boolean,
     ConfigType.INT: _parse_integer(32),
     ConfigType.LONG: _parse_integer(64),
@@ -212,16 +252,45 @@ _PARSERS: dict[ConfigType, Callable[[Any], Any]] = {
 
 
 @dataclass(frozen=True)
-class Settings(Mapping[str, Any]):
+class Settings(Mapping[str, object]):
     """Parsed configs of one scope: every key of the scope has a value. Read by key:
-    `settings["linger.ms"]`."""
+    `settings["linger.ms"]`.
 
-    values_by_key: Mapping[str, Any]
+    Type checkers know the type of each key's value from its name (`config_names`)."""
+
+    values_by_key: Mapping[str, object]
     given: frozenset[str] = field(default_factory=frozenset)
     """The keys that were given, not taken from the defaults."""
 
-    def __getitem__(self, key: str) -> Any:
+    @overload
+    def __getitem__(self, key: BooleanKey) -> bool: ...
+    @overload
+    def __getitem__(self, key: IntegerKey) -> int: ...
+    @overload
+    def __getitem__(self, key: DoubleKey) -> float: ...
+    @overload
+    def __getitem__(self, key: StringKey) -> str: ...
+    @overload
+    def __getitem__(self, key: ListKey) -> tuple[str, ...]: ...
+    @overload
+    def __getitem__(self, key: NullableIntegerKey) -> int | None: ...
+    @overload
+    def __getitem__(self, key: NullableStringKey) -> str | None: ...
+    @overload
+    def __getitem__(self, key: NullableListKey) -> tuple[str, ...] | None: ...
+    @overload
+    def __getitem__(self, key: NullablePasswordKey) -> Secret | None: ...
+    @overload
+    def __getitem__(self, key: str) -> object: ...
+    def __getitem__(self, key: str) -> object:
         return self.values_by_key[key]
+
+    def integer(self, key: str) -> int:
+        """The value of a key whose name is made at run time; TypeError if it is no integer."""
+        value = self.values_by_key[key]
+        if not isinstance(value, int):
+            raise TypeError(f"{key} is {value!r}, which is no integer")
+        return value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.values_by_key)
@@ -259,7 +328,7 @@ class ConfigTable:
             )
         return self._scopes[scope]
 
-    def parse(self, scope: str, given: Mapping[str, Any]) -> Settings:
+    def parse(self, scope: str, given: Mapping[str, object]) -> Settings:
         """Settings of `scope` from `given`. Raises one ConfigError that lists all that is wrong."""
         keys = {key.name: key for key in self.scope(scope)}
         values = {key.name: key.default for key in keys.values()}
@@ -288,9 +357,9 @@ class ConfigTable:
             raise ConfigError(f"{scope} config: " + "; ".join(wrong))
         return Settings(values, frozenset(names))
 
-    def _by_name(self, given: Mapping[str, Any], wrong: list[str]) -> dict[str, Any]:
+    def _by_name(self, given: Mapping[str, object], wrong: list[str]) -> dict[str, object]:
         """`given` with our names for aliases; adds to `wrong` what was given by two names."""
-        names: dict[str, Any] = {}
+        names: dict[str, object] = {}
         said: dict[str, str] = {}
         for name, value in given.items():
             own = self.aliases.get(name, name)

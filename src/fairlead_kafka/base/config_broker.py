@@ -9,7 +9,6 @@ A topic's key falls back on a broker's: `TOPIC_COUNTERPARTS` says on which, as K
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from fairlead_kafka.base.config import (
     INT_MAX,
@@ -397,27 +396,27 @@ _KEYS = (
 BROKER_CONFIGS = ConfigTable(_KEYS, UNSUPPORTED, narrowed=key_of_listener)
 
 
-def topic_settings(broker: Mapping[str, Any], overrides: Mapping[str, Any]) -> Settings:
+def topic_settings(broker: Mapping[str, object], overrides: Mapping[str, object]) -> Settings:
     """A topic's settings: its own parsed `overrides`, then the broker's counterparts in `broker`
     (settings of scope "broker").
 
     Every key of scope "topic" has a value; `given` names the overrides.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for key in BROKER_CONFIGS.scope("topic"):
         values[key.name] = overrides[key.name] if key.name in overrides else _from_broker(key, broker)
     return Settings(values, frozenset(overrides))
 
 
-def _from_broker(key: ConfigKey, broker: Mapping[str, Any]) -> Any:
+def _from_broker(key: ConfigKey, broker: Mapping[str, object]) -> object:
     for name, factor in TOPIC_COUNTERPARTS[key.name]:
         value = broker[name]
         if value is not None:
-            return value * factor if factor != 1 and value >= 0 else value
+            return value * factor if isinstance(value, int) and factor != 1 and value >= 0 else value
     return key.default
 
 
-def config_text(value: Any) -> str | None:
+def config_text(value: object) -> str | None:
     """A parsed value as Kafka writes it: lists joined by commas, booleans in lower case; None stays
     None."""
     if value is None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 
-from fairlead_kafka.base.config import INT_MAX, ConfigKey, ConfigType, at_least
+from fairlead_kafka.base.config import INT_MAX, ConfigKey, ConfigType, at_least, validates
 from fairlead_kafka.base.units import MIB
 
 _T = ConfigType
 _BROKER = ("broker",)
 
 
-def _overrides(value: Any) -> str | None:
+@validates(tuple)
+def _overrides(value: tuple[str, ...]) -> str | None:
     """ADDRESS:NUMBER, and commas between"""
     for entry in value:
         address, _colon, number = entry.rpartition(":")

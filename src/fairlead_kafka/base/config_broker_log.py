@@ -3,8 +3,6 @@ the disk is synced."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from fairlead_kafka.base.config import (
     INT_MAX,
     LONG_MAX,
@@ -14,6 +12,7 @@ from fairlead_kafka.base.config import (
     at_least,
     between,
     one_of,
+    validates,
 )
 from fairlead_kafka.base.units import MIB
 
@@ -27,7 +26,8 @@ _DAY_MS = 24 * _HOUR_MS
 _POLICIES = ("compact", "delete")
 
 
-def _policies(given: Sequence[str]) -> str | None:
+@validates(tuple)
+def _policies(given: tuple[str, ...]) -> str | None:
     """compact, delete, or both"""
     if given and all(policy in _POLICIES for policy in given) and len(set(given)) == len(given):
         return None

@@ -3,16 +3,17 @@ measured. Kafka's keys and defaults."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from fairlead_kafka.base.config import ConfigKey, ConfigType, at_least
 
 _T = ConfigType
 _BROKER = ("broker",)
 
-SAMPLES, WINDOW_S = "quota.window.num", "quota.window.size.seconds"
-CONTROLLER_SAMPLES, CONTROLLER_WINDOW_S = (
-    "controller.quota.window.num",
-    "controller.quota.window.size.seconds",
-)
+SAMPLES: Final = "quota.window.num"
+WINDOW_S: Final = "quota.window.size.seconds"
+CONTROLLER_SAMPLES: Final = "controller.quota.window.num"
+CONTROLLER_WINDOW_S: Final = "controller.quota.window.size.seconds"
 
 QUOTA_KEYS = (
     ConfigKey(

@@ -8,9 +8,8 @@ some SASL keys for one of its mechanisms, as `listener.name.<listener>.<mechanis
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from fairlead_kafka.base.config import ConfigKey, ConfigType, at_least, one_of
+from fairlead_kafka.base.config import ConfigKey, ConfigType, at_least, one_of, validates
 from fairlead_kafka.base.config_security import PROTOCOLS, SSL_KEYS
 from fairlead_kafka.base.principal import parse_principal
 
@@ -24,13 +23,14 @@ PROTOCOL_MAP = tuple(f"{protocol}:{protocol}" for protocol in PROTOCOLS)
 _CLIENTS_ONLY = frozenset({"security.protocol", "enable.ssl.certificate.verification"})
 
 
-def _mechanisms(value: Any) -> str | None:
+@validates(tuple)
+def _mechanisms(value: tuple[str, ...]) -> str | None:
     """PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"""
     wrong = [each for each in value if each not in SERVER_MECHANISMS]
     return f"must be of {', '.join(SERVER_MECHANISMS)}; {wrong[0]} is not served" if wrong else None
 
 
-def _authorizer(value: Any) -> str | None:
+def _authorizer(value: object) -> str | None:
     """org.apache.kafka.metadata.authorizer.StandardAuthorizer, or empty"""
     return (
         None
@@ -39,7 +39,8 @@ def _authorizer(value: Any) -> str | None:
     )
 
 
-def _principals(value: Any) -> str | None:
+@validates(str)
+def _principals(value: str) -> str | None:
     """User:NAME, and semicolons between"""
     try:
         super_users(value)

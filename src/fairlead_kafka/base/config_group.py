@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from fairlead_kafka.base.config import ConfigKey, ConfigType, at_least, name_on_the_wire, not_empty
+from fairlead_kafka.base.config import ConfigKey, ConfigType, at_least, name_on_the_wire, not_empty, validates
 
 _T = ConfigType
 _CONSUMER = ("consumer",)
 
 
+@validates(str)
 def _classic(value: str) -> str | None:
     """classic"""
     return None if value == "classic" else "must be classic, for the protocol of KIP-848 is not served yet"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import finalize
 
 from fairlead_kafka.base.config import Settings
@@ -24,7 +24,7 @@ from fairlead_kafka.runtime import Completion, SelectorHost, system_rng, wrap_as
 if TYPE_CHECKING:
     from fairlead_kafka.runtime.transport import Transport
 
-FIRST_CONNECTION = "bootstrap.connection.timeout.ms"
+FIRST_CONNECTION: Final = "bootstrap.connection.timeout.ms"
 LONGEST_S = 10.0**6
 """Longest time-out, seconds (eleven days), so that its nanoseconds stay a small number."""
 M = TypeVar("M", bound=Machine)
@@ -168,7 +168,9 @@ def connect_first(
     `default` (a config) is over.
     """
     if timeout_s is None and not hosted.reached:
-        yield from connect(hosted, settings, min(settings[default], settings[FIRST_CONNECTION]) / 1000)
+        yield from connect(
+            hosted, settings, min(settings.integer(default), settings[FIRST_CONNECTION]) / 1000
+        )
 
 
 def run_blocking(steps: Steps[T]) -> T:

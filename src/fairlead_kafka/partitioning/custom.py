@@ -6,7 +6,7 @@ from __future__ import annotations
 import traceback
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from fairlead_kafka.partitioning.load import PartitionArray, SizeArray
 if TYPE_CHECKING:
     from fairlead_kafka.records import BinaryColumn, RecordColumns
 
-CustomPartitioner = Callable[[str, Any, Any, int], Any]
+CustomPartitioner = Callable[..., object]
 """`(topic, keys, values, partition_count)`: over columns, `keys` and `values` are `BinaryColumn` or
 None (all null) and the answer is n integers; marked `per_record`, they are `bytes` or None of one
 record and the answer is one integer. An answer is a partition, 0 to `partition_count - 1`, or -1:
@@ -136,7 +136,7 @@ def _asked(
     asked: Sequence[int] = range(columns.count)
     hook = new_batch_hook(partitioner) if batches is not None else None
     if hook is not None and batches is not None and is_per_record(partitioner):
-        answer: Any = _ask_twice(partitioner, hook, topic, columns, partition_count, explicit, batches)
+        answer: object = _ask_twice(partitioner, hook, topic, columns, partition_count, explicit, batches)
     elif is_per_record(partitioner):
         asked = asked if explicit is None else np.flatnonzero(explicit < 0).tolist()
         keys, values = _values(columns.keys, asked), _values(columns.values, asked)
@@ -171,12 +171,12 @@ def _ask_twice(
     partition_count: int,
     explicit: PartitionArray | None,
     batches: OpenBatches,
-) -> list[Any]:
+) -> list[object]:
     """Ask record by record as KIP-480 has it (`KafkaProducer.doSend` of 2.4).
 
     For a record that would open a batch, the partitioner is told so, and asked again.
     """
-    answers: list[Any] = []
+    answers: list[object] = []
     for record in range(columns.count):
         given = -1 if explicit is None else int(explicit[record])
         key, value = (
@@ -193,12 +193,12 @@ def _ask_twice(
     return answers
 
 
-def _integers(answer: Any, count: int, name: str, topic: str) -> npt.NDArray[Any]:
+def _integers(answer: object, count: int, name: str, topic: str) -> npt.NDArray[np.integer]:
     """`answer` as an array [count] of integers, or InvalidRecord."""
     try:
         array = np.asarray(answer)
     except ValueError:  # rows of different lengths
-        array = np.empty(0)
+        array = np.empty(0, dtype=np.float64)
     if not count and not array.size:
         return np.empty(0, dtype=np.int64)
     if array.shape != (count,) or not np.issubdtype(array.dtype, np.integer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.nearest import nearest
@@ -105,7 +105,7 @@ class Partitioner:
 
 
 def resolve_partitioner(
-    partitioner: str | CustomPartitioner | None, *, adaptive: bool = True, ignore_keys: bool = False
+    partitioner: object, *, adaptive: bool = True, ignore_keys: bool = False
 ) -> Partitioner:
     """Resolve `partitioner.class`, given `partitioner.adaptive.partitioning.enable` and
     `partitioner.ignore.keys`.
@@ -164,12 +164,12 @@ def make_policy(
     return POLICIES[resolved.policy_name].make(PolicySettings(batch_size_bytes, skew, together, rng))
 
 
-def deprecation(partitioner: Any) -> str | None:
+def deprecation(partitioner: object) -> str | None:
     """Advice if `partitioner.class` names a class that KIP-794 deprecated, else None."""
     return _DEPRECATED.get(_full(partitioner.strip())) if isinstance(partitioner, str) else None
 
 
-def is_kafka_class(partitioner: Any) -> bool:
+def is_kafka_class(partitioner: object) -> bool:
     """True if `partitioner.class` names one of Kafka's classes that is known here."""
     return isinstance(partitioner, str) and _full(partitioner.strip()) in _KAFKA_CLASSES
 
@@ -183,22 +183,23 @@ def _full(name: str) -> str:
     )
 
 
-def _checked(candidate: Any, name: str) -> CustomPartitioner:
+def _checked(candidate: object, name: str) -> CustomPartitioner:
     """`candidate` as a custom partitioner, or an instance of it if it is a class. ConfigError."""
-    made = candidate() if isinstance(candidate, type) else candidate
+    made: object = candidate() if isinstance(candidate, type) else candidate
     if not callable(made):
         raise ConfigError(
             f"{_CONFIG_KEY}: {name} is of type {type(made).__name__}, which cannot be called; "
             "give a callable (topic, keys, values, partition_count), or a policy: " + ", ".join(POLICY_NAMES)
         )
-    return made  # type: ignore[no-any-return]
+    return made
 
 
-def _imported(path: str) -> Any:
+def _imported(path: str) -> object:
     """The object at a dotted path: a module, then attributes in it."""
     module_name, _, attribute = path.rpartition(".")
     try:
-        return getattr(import_module(module_name), attribute)
+        found: object = getattr(import_module(module_name), attribute)
+        return found
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
             f"{_CONFIG_KEY}: cannot import {path!r} ({error}); give the dotted path of a callable in an "

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.partitioning import POLICIES, Partitioner, deprecation, is_kafka_class
 
-_ADAPTIVE = "partitioner.adaptive.partitioning.enable"
-_TIMEOUT = "partitioner.availability.timeout.ms"
-_IN_FLIGHT = "max.in.flight.requests.per.connection"
-_WINDOW = "max.in.flight.requests.adaptive.enable"
+_ADAPTIVE: Final = "partitioner.adaptive.partitioning.enable"
+_TIMEOUT: Final = "partitioner.availability.timeout.ms"
+_IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
+_WINDOW: Final = "max.in.flight.requests.adaptive.enable"
 _CODECS = ("gzip", "lz4", "zstd")
 
 

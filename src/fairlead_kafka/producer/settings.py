@@ -149,7 +149,7 @@ def _idempotent(settings: Settings) -> bool:
 
 def _delivery_timeout_ms(settings: Settings) -> int:
     least = settings["linger.ms"] + settings["request.timeout.ms"]
-    given: int = settings["delivery.timeout.ms"]
+    given = settings["delivery.timeout.ms"]
     if given >= least:
         return given
     if "delivery.timeout.ms" in settings.given:
@@ -158,22 +158,22 @@ def _delivery_timeout_ms(settings: Settings) -> int:
             "+ "
             f"{settings['request.timeout.ms']}; raise it, or lower one of those"
         )
-    return int(least)
+    return least
 
 
 def _share_bytes(settings: Settings) -> int | None:
-    ratio: float = settings["buffer.memory.per.broker.ratio"]
+    ratio = settings["buffer.memory.per.broker.ratio"]
     return None if ratio >= 1.0 else int(ratio * settings["buffer.memory"])
 
 
 def _gather_limit_bytes(settings: Settings) -> int:
     if settings["batch.size"] <= BATCH_OVERHEAD_BYTES:  # a batch for each record was asked for
         return 0
-    return max(int(settings["batch.max.size"]) - BATCH_OVERHEAD_BYTES, 0)
+    return max(settings["batch.max.size"] - BATCH_OVERHEAD_BYTES, 0)
 
 
 def _level(settings: Settings, compression: Compression) -> int | None:
     key = f"compression.{compression.name}.level"
     if key not in settings or (compression is Compression.gzip and settings[key] == -1):
         return None
-    return int(settings[key])
+    return settings.integer(key)

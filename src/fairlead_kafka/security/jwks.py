@@ -17,7 +17,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed
 from fairlead_kafka.base.units import MIB
@@ -28,7 +28,7 @@ from fairlead_kafka.security.web import checked_url, is_loopback, opener, read_b
 if TYPE_CHECKING:
     from fairlead_kafka.security.jwt import PublicKey
 
-URL_KEY = "sasl.oauthbearer.jwks.endpoint.url"
+URL_KEY: Final = "sasl.oauthbearer.jwks.endpoint.url"
 KEYS_MAX_BYTES = MIB
 """Largest set of keys read: one has some 500 bytes, and providers have a handful of them."""
 ASK_AGAIN_S = 10.0

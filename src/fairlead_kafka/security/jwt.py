@@ -93,13 +93,12 @@ class Expected(NamedTuple):
     @staticmethod
     def of(settings: Settings) -> Expected:
         """The requirements that the settings `sasl.oauthbearer.*` state."""
-        prefix = "sasl.oauthbearer."
         return Expected(
-            settings[f"{prefix}expected.audience"] or (),
-            settings[f"{prefix}expected.issuer"],
-            settings[f"{prefix}clock.skew.seconds"],
-            settings[f"{prefix}sub.claim.name"],
-            settings[f"{prefix}scope.claim.name"],
+            settings["sasl.oauthbearer.expected.audience"] or (),
+            settings["sasl.oauthbearer.expected.issuer"],
+            settings["sasl.oauthbearer.clock.skew.seconds"],
+            settings["sasl.oauthbearer.sub.claim.name"],
+            settings["sasl.oauthbearer.scope.claim.name"],
         )
 
 

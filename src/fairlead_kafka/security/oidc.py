@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, ConnectionFailed
 from fairlead_kafka.base.secret import HIDDEN, Secret
@@ -35,7 +35,7 @@ nobody waits longer for a page either."""
 DOUBLINGS_MAX = 32
 """Doublings of the back-off: any wait is at its maximum then, and the power stays small."""
 
-_URL_KEY = "sasl.oauthbearer.token.endpoint.url"
+_URL_KEY: Final = "sasl.oauthbearer.token.endpoint.url"
 _CREDENTIALS_KEY = "sasl.oauthbearer.client.credentials"
 _SCOPE_KEY = "sasl.oauthbearer.scope"
 _NOT_UTF8 = re.compile("[\\ud800-\\udfff]")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import logging
 import secrets
-from typing import NamedTuple, NoReturn, Protocol
+from typing import Final, NamedTuple, NoReturn, Protocol
 
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
 from fairlead_kafka.base.secret import Secret
@@ -19,7 +19,7 @@ from fairlead_kafka.security.references import references, resolve
 
 LOGGER = logging.getLogger("fairlead_kafka.security")
 
-JAAS_KEY = "sasl.jaas.config"
+JAAS_KEY: Final = "sasl.jaas.config"
 _PLAIN_MODULE = "PlainLoginModule"
 _USER = "user_"
 _KEY_BYTES = 32

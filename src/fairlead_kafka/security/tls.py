@@ -79,7 +79,7 @@ class Contexts(ABC):
         value = self._settings[key]
         if value is None:
             return None
-        return resolve(value.reveal() if isinstance(value, Secret) else value, key)
+        return resolve(value.reveal() if isinstance(value, Secret) else str(value), key)
 
     # What goes into a context
 

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, ConnectionFailed, FairleadError
 from fairlead_kafka.security.tokens import EXPIRES_MAX_S, EXPIRES_MIN_S, Token, make_token, number, shown
@@ -49,13 +49,13 @@ class CallableSource:
 
     def __init__(
         self,
-        provider: Callable[..., Any] | str,
+        provider: object,
         *,
         argument: str | None = None,
         setting: str = "sasl.oauthbearer.token.provider",
     ) -> None:
         self._provider = provider
-        self._callable: Callable[..., Any] | None = None
+        self._callable: Callable[..., object] | None = None
         self._arguments = () if argument is None else (argument,)
         self._setting = setting
         name = (
@@ -128,14 +128,15 @@ class MskSource:
             ) from error
         origin = f"AWS_MSK_IAM in {self.region}, with AWS credentials of {self._credentials()}"
         value = _called(lambda: self._signed(signer), origin)
-        expires_ms = number(value[1]) if isinstance(value, tuple) and len(value) == 2 else None
+        text, expiry = value if isinstance(value, tuple) and len(value) == 2 else (None, None)
+        expires_ms = number(expiry)
         if expires_ms is None:
             raise AuthenticationFailed(
                 f"{origin}: no token and expiry were returned: update aws-msk-iam-sasl-signer-python"
             )
-        return make_token(value[0], now_s, origin, expires_s=expires_ms / 1000)
+        return make_token(text, now_s, origin, expires_s=expires_ms / 1000)
 
-    def _signed(self, signer: Any) -> Any:
+    def _signed(self, signer: ModuleType) -> object:
         if self._profile:
             return signer.generate_auth_token_from_profile(self.region, self._profile)
         if self._role_arn and self._sts_region:
@@ -172,13 +173,13 @@ def msk_region(hosts: Iterable[str], environment: Mapping[str, str]) -> str:
     )
 
 
-def _assumed_role(role_arn: str, session_name: str, sts_region: str) -> Any:
+def _assumed_role(role_arn: str, session_name: str, sts_region: str) -> object:
     """A provider of a role's credentials that asks STS in `sts_region`, which the package's own
     function cannot be told."""
-    boto3: Any = import_module("boto3")
-    credentials: Any = import_module("botocore.credentials")
+    boto3 = import_module("boto3")
+    credentials = import_module("botocore.credentials")
 
-    def load(_self: Any) -> Any:
+    def load(_self: object) -> object:
         sts = boto3.client("sts", region_name=sts_region)
         given = sts.assume_role(RoleArn=role_arn, RoleSessionName=session_name)["Credentials"]
         return credentials.Credentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
@@ -194,7 +195,7 @@ def _is_installed(package: str) -> bool:
     )
 
 
-def _called(call: Callable[[], Any], origin: str) -> Any:
+def _called(call: Callable[[], object], origin: str) -> object:
     """The result of `call`, or of awaiting it.
 
     ConnectionFailed or AuthenticationFailed for what it raises.
@@ -222,13 +223,13 @@ def _called(call: Callable[[], Any], origin: str) -> Any:
         raise failure(f"{origin} gave no token: it raised {raised}") from error
 
 
-async def _awaited(value: Awaitable[Any]) -> Any:
+async def _awaited(value: Awaitable[object]) -> object:
     return await value
 
 
-def _resolved(provider: Callable[..., Any] | str, setting: str) -> Callable[..., Any]:
+def _resolved(provider: object, setting: str) -> Callable[..., object]:
     """The callable that `provider` is or names. ConfigError if there is none."""
-    found: Any = provider
+    found = provider
     if isinstance(provider, str):
         module_name, _, attributes = (
             provider.strip().partition(":") if ":" in provider else provider.strip().rpartition(".")
@@ -248,10 +249,10 @@ def _resolved(provider: Callable[..., Any] | str, setting: str) -> Callable[...,
             f"{setting}: {provider!r} is a {type(found).__name__}, which cannot be called; give a callable "
             "that returns a token"
         )
-    return found  # type: ignore[no-any-return]
+    return found
 
 
-def _token_of(value: Any, now_s: float, origin: str) -> Token:
+def _token_of(value: object, now_s: float, origin: str) -> Token:
     """The token that a callable returned. AuthenticationFailed, which shows types alone, if it is
     none."""
     if not isinstance(value, tuple | list):

@@ -16,9 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from fairlead_kafka.base.errors import AuthenticationFailed, FairleadError
+from fairlead_kafka.base.json_types import Json
 from fairlead_kafka.base.secret import HIDDEN, Secret
 from fairlead_kafka.base.units import KIB
 
@@ -76,13 +77,13 @@ class TokenSource(Protocol):
 
 
 def make_token(
-    text: Any,
+    text: object,
     obtained_s: float,
     origin: str,
     *,
     expires_s: float | None = None,
-    principal: Any = None,
-    extensions: Any = None,
+    principal: object = None,
+    extensions: object = None,
 ) -> Token:
     """A token of what `origin` (its name in errors) gave, checked. What is not given is read from
     the token, if it is a JWT (RFC 7519).
@@ -105,7 +106,7 @@ def make_token(
     return Token(Secret(checked), expires_s, obtained_s, principal, _checked_extensions(extensions, origin))
 
 
-def jwt_claims(text: str) -> Mapping[str, Any]:
+def jwt_claims(text: str) -> Mapping[str, Json]:
     """The claims of a JWT (RFC 7519), decoded and not verified; empty if `text` is none."""
     parts = text.split(".")
     if len(parts) != 3:
@@ -114,20 +115,20 @@ def jwt_claims(text: str) -> Mapping[str, Any]:
     import json
 
     try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        claims: Json = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     except (ValueError, RecursionError):
         return {}
-    return claims if isinstance(claims, dict) else {}
+    return claims if isinstance(claims, Mapping) else {}
 
 
-def expiry_claim_s(claims: Mapping[str, Any]) -> float | None:
+def expiry_claim_s(claims: Mapping[str, Json]) -> float | None:
     """When a JWT of these claims expires (`exp`), in seconds since 1970; None if it does not say,
     or not sensibly."""
     expires_s = number(claims.get("exp"))
     return expires_s if expires_s is not None and 0 < expires_s <= EXPIRES_MAX_S else None
 
 
-def number(value: Any) -> float | None:
+def number(value: object) -> float | None:
     """A finite number, from a number or a text of one; None if it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
@@ -145,7 +146,7 @@ def shown(text: str) -> str:
     return line if len(line) <= TEXT_SHOWN_MAX else f"{line[:TEXT_SHOWN_MAX]}…"
 
 
-def _checked_text(value: Any, origin: str) -> str:
+def _checked_text(value: object, origin: str) -> str:
     text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes | bytearray) else value
     if not isinstance(text, str):
         raise AuthenticationFailed(f"{origin} gave a token of type {type(value).__name__}: it must be a text")
@@ -163,7 +164,7 @@ def _checked_text(value: Any, origin: str) -> str:
     return text
 
 
-def _checked_extensions(extensions: Any, origin: str) -> Mapping[str, str]:
+def _checked_extensions(extensions: object, origin: str) -> Mapping[str, str]:
     if extensions is None:
         return {}
     if not isinstance(extensions, Mapping):

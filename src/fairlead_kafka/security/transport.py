@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import ConfigError
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from fairlead_kafka.security.tokens import Token, Tokens, TokenSource
 
 _BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_END_POINT = "sasl.oauthbearer.token.endpoint.url"
+_END_POINT: Final = "sasl.oauthbearer.token.endpoint.url"
 _CLIENT = "sasl.oauthbearer.client.credentials.client"
-_PROVIDER = "sasl.oauthbearer.token.provider"
+_PROVIDER: Final = "sasl.oauthbearer.token.provider"
 
 
 class ClientTransport:

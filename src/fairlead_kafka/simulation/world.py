@@ -327,4 +327,4 @@ def _calming_ms(application: Application) -> float:
         "retry.backoff.max.ms",
         "socket.connection.setup.timeout.max.ms",
     )
-    return sum(float(settings[name]) for name in names) * 1.3 + AFTERMATH_MS
+    return sum(settings.integer(name) for name in names) * 1.3 + AFTERMATH_MS

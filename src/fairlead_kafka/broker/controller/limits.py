@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import LONG_MAX
@@ -26,8 +27,8 @@ from fairlead_kafka.broker.controller.image import (
     TopicDeleted,
 )
 
-PER_BROKER = "max.broker.partitions"
-IN_ALL = "max.partitions"
+PER_BROKER: Final = "max.broker.partitions"
+IN_ALL: Final = "max.partitions"
 
 
 def count_replicas(placed: Iterable[Sequence[int]]) -> Counter[int]:
@@ -92,15 +93,13 @@ class Limits:
     def of_broker(self, node_id: int) -> int:
         """`max.broker.partitions` of a broker."""
         if node_id not in self._of_brokers:
-            self._of_brokers[node_id] = int(self._configs.broker_settings(str(node_id))[PER_BROKER])
+            self._of_brokers[node_id] = self._configs.broker_settings(str(node_id))[PER_BROKER]
         return self._of_brokers[node_id]
 
     def in_all(self) -> int:
         """`max.partitions`: the smallest that counts for any broker."""
         if self._in_all is None:
-            every = (
-                int(self._configs.broker_settings(str(node_id))[IN_ALL]) for node_id in self._image.brokers
-            )
+            every = (self._configs.broker_settings(str(node_id))[IN_ALL] for node_id in self._image.brokers)
             self._in_all = min(every, default=LONG_MAX)
         return self._in_all
 

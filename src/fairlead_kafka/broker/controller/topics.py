@@ -118,7 +118,7 @@ class Topics:
             return existing
         settings = self._journal.configs.broker_settings()
         factor_key = prefix + "replication.factor"
-        factor = settings[factor_key]
+        factor = settings.integer(factor_key)
         if factor_key not in settings.given:
             if self._journal.awaited and len(self._image.eligible()) < factor:
                 raise BrokerError(
@@ -132,7 +132,7 @@ class Topics:
             configs["min.insync.replicas"] = str(min(factor, _transactions_min_isr(settings, factor)))
             if factor == 1:  # nobody else has it: an epoch must not be given twice after a power cut
                 configs["flush.messages"] = "1"
-        placed = self._placement.of_internal_topic(settings[prefix + "num.partitions"], factor)
+        placed = self._placement.of_internal_topic(settings.integer(prefix + "num.partitions"), factor)
         self._journal.commit([topic_record(self._new_topic(name, placed, configs))])
         return self._image.topics[name]
 
@@ -204,6 +204,5 @@ class Topics:
 def _transactions_min_isr(settings: Settings, factor: int) -> int:
     """Unless it is set, one replica less than there are: a cluster too small for Kafka's 2 of 3 can
     lose a broker all the same."""
-    key = "transaction.state.log.min.isr"
-    wanted: int = settings[key]
-    return wanted if key in settings.given else min(wanted, max(1, factor - 1))
+    wanted = settings["transaction.state.log.min.isr"]
+    return wanted if "transaction.state.log.min.isr" in settings.given else min(wanted, max(1, factor - 1))

@@ -75,5 +75,5 @@ def _compression(settings: Settings) -> tuple[Compression | None, int | None]:
     if name == _PRODUCER:
         return None, None
     codec = Compression.none if name == _UNCOMPRESSED else Compression.named(name)
-    level = settings[f"compression.{name}.level"] if codec in _HAVE_LEVELS else None
+    level = settings.integer(f"compression.{name}.level") if codec in _HAVE_LEVELS else None
     return codec, None if codec is Compression.gzip and level == _GZIP_DEFAULT else level

@@ -58,7 +58,9 @@ class Membership:
         self._settings = settings
         self._assignee = assignee
         self._gate = gate
-        self.group_id: str = settings["group.id"]
+        group_id = settings["group.id"]
+        assert group_id is not None, "a machine without group.id has no Membership"
+        self.group_id = group_id
         self._instance_id: str | None = settings["group.instance.id"]
         self._network = Network(settings, rng, max_in_flight=_IN_FLIGHT_MAX, beside=network)
         self._scripts = Scripts(
