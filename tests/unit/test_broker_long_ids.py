@@ -75,7 +75,7 @@ def test_a_longer_group_id_ends_its_connection_and_nothing_else() -> None:
 
 
 def test_what_cannot_be_packed_leaves_no_transaction_pending() -> None:
-    log, shard = TransactionLog(lambda *_: None), TransactionShard(0)
+    log, shard = TransactionLog(lambda *_: None, lambda: 2), TransactionShard(0)
     transaction = Transaction(LONG, TransactionImage(1, 0, 1000, TransactionState.EMPTY))
     shard.transactions[LONG] = transaction
     with pytest.raises(Exception, match="format"):

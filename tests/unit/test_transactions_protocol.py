@@ -95,7 +95,7 @@ def test_brokers_add_and_verify_for_several_transactions_at_once(
     def known(code: int) -> None:
         assert ask(verify_only=True)[0] == code
 
-    known(ErrorCode.TRANSACTION_ABORTABLE if version == 5 else ErrorCode.INVALID_TXN_STATE)
+    known(ErrorCode.TRANSACTION_ABORTABLE)
     added, other = ask(verify_only=False)
     assert added == 0
     assert other in (ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.NOT_COORDINATOR)

@@ -37,6 +37,8 @@ class Marker(NamedTuple):
     producer_epoch: int
     committed: bool
     coordinator_epoch: int
+    transaction_version: int = 0
+    """2: the epoch is the one after that of the transaction (KIP-890, KIP-1228)."""
 
 
 def append_internal(
@@ -127,7 +129,9 @@ def append_marker(broker: Broker, of: TopicPartition, marker: Marker, done: Call
     try:
         led = broker.replication.leading(partition)
         led.check_in_sync()
-        partition.producers.check_marker(marker.producer_id, marker.producer_epoch, marker.coordinator_epoch)
+        partition.check_marker(
+            marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, marker.transaction_version
+        )
         broker.logs.append(partition, memoryview(batch), scan(batch)[0], led.epoch, broker.wall_ms, end)
     except BrokerError as error:
         done(error.code)

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.wire import ApiKey
 
-_TRANSACTION_VERSION = "it needs transaction.version 2 (the second part of KIP-890), and this cluster is at 0"
 _QUORUM = "the controller is one object, called directly, not a quorum of servers"
 _GROUPS = "groups use the classic protocol; that of KIP-848 is not part of this release"
 _LOG_DIRS = "a broker has one log directory, which the launcher chooses"
@@ -121,9 +120,6 @@ REFUSED_VERSIONS: tuple[RefusedVersions, ...] = (
         "it adds the earliest offset pending upload, and there is no tiered storage",
     ),
     RefusedVersions(ApiKey.INIT_PRODUCER_ID, 6, 6, "two-phase commit (KIP-939) is not part of this release"),
-    RefusedVersions(ApiKey.END_TXN, 5, 5, _TRANSACTION_VERSION),
-    RefusedVersions(ApiKey.WRITE_TXN_MARKERS, 2, 2, _TRANSACTION_VERSION),
-    RefusedVersions(ApiKey.TXN_OFFSET_COMMIT, 5, 5, _TRANSACTION_VERSION),
     RefusedVersions(
         ApiKey.LIST_TRANSACTIONS,
         2,

@@ -12,7 +12,9 @@ cases what was written stays, and may yet be replicated. The broker's checks are
 `broker.produced`. Refused: internal topics (INVALID_TOPIC_EXCEPTION).
 
 The first batch of a transaction in a partition waits until the transaction's coordinator has said
-that the partition is in it (`transactions.verifier`); what the coordinator cannot say now is
+that the partition is in it, or from version 12 on has added it (`transactions.verifier`); below
+version 12 the end of the transaction before, CONCURRENT_TRANSACTIONS, and in all versions what the
+coordinator cannot say now, is
 NOT_ENOUGH_REPLICAS, which every client retries, and a partition that is not in the transaction is
 TRANSACTION_ABORTABLE, below version 11 INVALID_TXN_STATE (KIP-890).
 
@@ -59,6 +61,8 @@ _ALL_REPLICAS = -1
 _ATTRIBUTES_AT, _TRANSACTIONAL = 22, 0x10
 """The lower byte of a batch's attributes, and the bit in it of a transaction."""
 _ABORTABLE_FROM_VERSION = 11
+_ADDS_FROM_VERSION = 12
+"""The version from which a transaction's first batch adds its partition (KIP-890)."""
 _VERIFY_ERRORS: dict[int, int] = dict.fromkeys(
     (
         ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -131,6 +135,8 @@ class _Produced:
         message = request.message
         self.broker = broker
         self.version = request.version
+        self.adds = request.version >= _ADDS_FROM_VERSION
+        """Partitions are added to a transaction by their first batch."""
         self.transactional_id = message.transactional_id
         self.all_replicas = message.acks == _ALL_REPLICAS
         self._unanswered = message.acks == 0
@@ -296,7 +302,8 @@ def _append(
         header = check_batch(partition, records, produced.version)
         if header.transactional:
             transactional_id = _named(header, produced.transactional_id)
-            if not partition.in_transaction(header.producer_id) and broker.settings[VERIFICATION]:
+            known = partition.in_transaction(header.producer_id, header.producer_epoch)
+            if not known and (produced.adds or broker.settings[VERIFICATION]):
                 row = _error_row(number, ErrorCode.NONE, None)
                 produced.to_verify.append(_Unverified(partition, records, header, transactional_id, row))
                 return row
@@ -351,7 +358,7 @@ def _verify(produced: _Produced) -> None:
         of = TopicPartition(one.partition.topic, one.partition.partition)
         by_producer.setdefault((one.transactional_id, producer), []).append((of, verified))
     for (transactional_id, producer), wanted in by_producer.items():
-        broker.verifier.verify(transactional_id, producer, wanted)
+        broker.verifier.verify(transactional_id, producer, wanted, produced.adds)
     gathering.done()
 
 
@@ -360,7 +367,8 @@ def _take_verified(produced: _Produced, one: _Unverified, error: int) -> None:
         error = ErrorCode.INVALID_TXN_STATE
     row = one.row
     if error:
-        row.error_code = _VERIFY_ERRORS.get(error, error)
+        ending = produced.adds and error == ErrorCode.CONCURRENT_TRANSACTIONS
+        row.error_code = error if ending else _VERIFY_ERRORS.get(error, error)
         row.error_message = (
             f"{one.partition} is not known to be in the transaction of producer {one.header.producer_id}"
         )

@@ -2,11 +2,11 @@
 it.
 
 Versions 0-5: 0-3 by clients, one transaction each; 4 and 5 by brokers among themselves, several at
-once, which may ask only whether the partitions are in the transaction (`verify_only`, KIP-890). If
+once, which may ask only whether the partitions are in the transaction (`verify_only`), or add what
+a producer has sent that does not add partitions itself (KIP-890). If
 one partition cannot be added none is: one that is not there gets UNKNOWN_TOPIC_OR_PARTITION, a
 client's of an internal topic TOPIC_AUTHORIZATION_FAILED, the others OPERATION_NOT_ATTEMPTED. Below
-version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH, and below 5 TRANSACTION_ABORTABLE as
-INVALID_TXN_STATE.
+version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH.
 
 A client needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for all
 partitions) and on each topic (TOPIC_AUTHORIZATION_FAILED, and then none is added); a broker
@@ -27,6 +27,7 @@ from fairlead_kafka.broker.api.rights import may_cluster, permitted
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.broker.log.transactions import EPOCH_PER_TRANSACTION
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
@@ -40,7 +41,6 @@ _Topic = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 _Row = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
 
 _SEVERAL_FROM_VERSION = 4
-_ABORTABLE_FROM_VERSION = 5
 
 
 @serves(ApiKey.ADD_PARTITIONS_TO_TXN, versions=(0, 5))
@@ -141,7 +141,12 @@ def _serve(
         answer(_rows(topics, broker.transactions.verify(transactional_id, producer, partitions), version))
     else:
         try:
-            broker.transactions.add_partitions(transactional_id, producer, partitions, answer_all)
+            # Brokers add what a producer of the second protocol has sent (Kafka's
+            # `TransactionVersion.transactionVersionForAddPartitionsToTxn`).
+            client_version = EPOCH_PER_TRANSACTION if version >= _SEVERAL_FROM_VERSION else 0
+            broker.transactions.add_partitions(
+                transactional_id, producer, partitions, answer_all, client_version
+            )
         except BrokerError as error:
             answer_all(error.code)
 
@@ -158,9 +163,7 @@ def _error_of(broker: Broker, of: TopicPartition, writable: set[str]) -> int:
 
 def _rows(topics: list[_Asked], errors: dict[TopicPartition, int], version: int) -> list[_Topic]:
     def code(topic: str, number: int) -> int:
-        error = told_fenced(errors[TopicPartition(topic, number)], version >= 2)
-        unknown = error == ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_FROM_VERSION
-        return ErrorCode.INVALID_TXN_STATE if unknown else error
+        return told_fenced(errors[TopicPartition(topic, number)], version >= 2)
 
     return [
         _Topic(

@@ -1,9 +1,10 @@
 """EndTxn (26): commit or abort; answered once the decision is in the coordinator's log, before the
 markers are brought.
 
-Versions 0-4. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. Not served: 5 (an
-epoch for each transaction, which needs `transaction.version` 2). Needs WRITE on the transactional
-id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
+Versions 0-5. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. From version 5 on
+each transaction has an epoch of its own: the answer has the producer id and epoch of the next one,
+and an abort without a transaction raises the epoch all the same (KIP-890). Needs WRITE on the
+transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import told_fenced
 from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import EndTxnRequest, EndTxnResponse
 
@@ -24,17 +25,30 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.sessions import Session
 
 
-@serves(ApiKey.END_TXN, versions=(0, 4))
+_BY_EPOCH_FROM_VERSION = 5
+
+
+@serves(ApiKey.END_TXN, versions=(0, 5))
 def end_txn(broker: Broker, request: Request[EndTxnRequest], session: Session, reply: Reply) -> None:
     """End the transaction."""
     message = request.message
 
-    def answer(error: int) -> None:
-        reply(EndTxnResponse(throttle_time_ms=0, error_code=told_fenced(error, request.version >= 2)))
+    def answer(error: int, following: ProducerIdentity = NO_PRODUCER) -> None:
+        following = NO_PRODUCER if error else following
+        reply(
+            EndTxnResponse(
+                throttle_time_ms=0,
+                error_code=told_fenced(error, request.version >= 2),
+                producer_id=following.producer_id,
+                producer_epoch=following.epoch,
+            )
+        )
 
     producer = ProducerIdentity(message.producer_id, message.producer_epoch)
+    by_epoch = request.version >= _BY_EPOCH_FROM_VERSION
     try:
         demand(session, AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, message.transactional_id)
-        broker.transactions.end(message.transactional_id, producer, message.committed, answer)
+        end = broker.transactions.end_by_epoch if by_epoch else broker.transactions.end
+        end(message.transactional_id, producer, message.committed, answer)
     except BrokerError as error:
         answer(error.code)

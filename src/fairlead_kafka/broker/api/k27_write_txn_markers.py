@@ -1,9 +1,10 @@
 """WriteTxnMarkers (27): markers that end transactions, for partitions led here.
 
-Version 1; answered when all are written. It comes from the transaction's coordinator, or from an
-admin who ends one left hanging. Not served: 2 (markers of `transaction.version` 2, whose epoch must
-be a new one). Needs ALTER or CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED for every
-partition).
+Versions 1-2; answered when all are written. It comes from the transaction's coordinator, or from an
+admin who ends one left hanging. Version 2 says by which `transaction.version` the transaction was
+made: a marker of version 2 must bring a new epoch (KIP-1228; INVALID_PRODUCER_EPOCH).
+
+Needs ALTER or CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED for every partition).
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_TOLD_FROM_VERSION = 2
 _Row = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 
-@serves(ApiKey.WRITE_TXN_MARKERS, versions=(1, 1))
+@serves(ApiKey.WRITE_TXN_MARKERS, versions=(1, 2))
 def write_txn_markers(
     broker: Broker, request: Request[WriteTxnMarkersRequest], session: Session, reply: Reply
 ) -> None:
@@ -40,7 +42,11 @@ def write_txn_markers(
     error = ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     for asked in request.message.markers:
         marker = Marker(
-            asked.producer_id, asked.producer_epoch, asked.transaction_result, asked.coordinator_epoch
+            asked.producer_id,
+            asked.producer_epoch,
+            asked.transaction_result,
+            asked.coordinator_epoch,
+            asked.transaction_version if request.version >= _TOLD_FROM_VERSION else 0,
         )
         topics = []
         for topic in asked.topics:

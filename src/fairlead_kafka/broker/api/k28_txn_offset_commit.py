@@ -1,11 +1,11 @@
 """TxnOffsetCommit (28): how far a group has come, as part of a transaction; the offsets count when
 the transaction is committed.
 
-Versions 0-4. Topics that are not there: UNKNOWN_TOPIC_OR_PARTITION. From version 3 on the producer
+Versions 0-5. Topics that are not there: UNKNOWN_TOPIC_OR_PARTITION. From version 3 on the producer
 says for which member it speaks, and a member of an old generation is refused (KIP-447). Below
 version 2 COORDINATOR_LOAD_IN_PROGRESS is told as COORDINATOR_NOT_AVAILABLE (KAFKA-7296), below 4
-TRANSACTION_ABORTABLE as INVALID_TXN_STATE. Not served: 5 (offsets without AddOffsetsToTxn, which
-needs `transaction.version` 2).
+TRANSACTION_ABORTABLE as INVALID_TXN_STATE. From version 5 on the group's offsets are added to the
+transaction by this request, without AddOffsetsToTxn (KIP-890).
 
 Needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for every partition),
 READ on the group (GROUP_AUTHORIZATION_FAILED likewise) and on each topic
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 
 _LOADING_FROM_VERSION = 2
 _ABORTABLE_FROM_VERSION = 4
+_ADDS_FROM_VERSION = 5
 
 
-@serves(ApiKey.TXN_OFFSET_COMMIT, versions=(0, 4))
+@serves(ApiKey.TXN_OFFSET_COMMIT, versions=(0, 5))
 def txn_offset_commit(
     broker: Broker, request: Request[TxnOffsetCommitRequest], session: Session, reply: Reply
 ) -> None:
@@ -106,7 +107,8 @@ def txn_offset_commit(
             answer({}, refused.code)
 
     if offsets and not refused:
-        _verify(broker, message.transactional_id, message.group_id, producer, verified)
+        adds = request.version >= _ADDS_FROM_VERSION
+        _verify(broker, message.transactional_id, message.group_id, producer, verified, adds)
     else:
         answer({})
 
@@ -130,16 +132,22 @@ client should retry, and not look for another coordinator."""
 
 
 def _verify(
-    broker: Broker, transactional_id: str, group_id: str, producer: ProducerIdentity, verified: Verified
+    broker: Broker,
+    transactional_id: str,
+    group_id: str,
+    producer: ProducerIdentity,
+    verified: Verified,
+    add: bool,
 ) -> None:
     topic = broker.controller.image.topics.get(OFFSETS_TOPIC)
     number = home_partition(group_id, len(topic.partitions)) if topic is not None else 0
     partition = broker.log_of(OFFSETS_TOPIC, number)
     if (
         isinstance(partition, int)
-        or partition.in_transaction(producer.producer_id)
-        or not broker.settings[VERIFICATION]
+        or partition.in_transaction(producer.producer_id, producer.epoch)
+        or not (add or broker.settings[VERIFICATION])
     ):
         verified(ErrorCode.NONE)  # it is known, or the group's own coordinator says what is wrong
         return
-    broker.verifier.verify(transactional_id, producer, [(TopicPartition(OFFSETS_TOPIC, number), verified)])
+    wanted = [(TopicPartition(OFFSETS_TOPIC, number), verified)]
+    broker.verifier.verify(transactional_id, producer, wanted, add)

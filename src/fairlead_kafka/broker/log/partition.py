@@ -30,7 +30,7 @@ from fairlead_kafka.broker.log.index import (
 )
 from fairlead_kafka.broker.log.limits import TopicLimits
 from fairlead_kafka.broker.log.producers import KnownBatch, ProducerStates
-from fairlead_kafka.broker.log.transactions import AbortedRange, PartitionTransactions
+from fairlead_kafka.broker.log.transactions import EPOCH_PER_TRANSACTION, AbortedRange, PartitionTransactions
 from fairlead_kafka.records import BatchHeader, EndMarker
 
 
@@ -224,6 +224,22 @@ class Partition:
             )
         return duplicate
 
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int
+    ) -> None:
+        """Raise BrokerError for a marker of the past: see `ProducerStates.check_marker`.
+
+        Where each transaction has an epoch of its own (version 2), its marker brings the next one:
+        one of the epoch in which a transaction is open came late (KIP-1228; INVALID_PRODUCER_EPOCH).
+        """
+        self.producers.check_marker(producer_id, epoch, coordinator_epoch)
+        if transaction_version >= EPOCH_PER_TRANSACTION and self.in_transaction(producer_id, epoch):
+            raise BrokerError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"{self}: the transaction of producer {producer_id} in epoch {epoch} is ended by a marker "
+                "of the next epoch",
+            )
+
     @property
     def last_stable_offset(self) -> int:
         """Last stable offset: all transactions below it are complete; read_committed ends there."""
@@ -236,9 +252,13 @@ class Partition:
         """The aborted transactions with batches in `start` to `stop` (excluded), by first offset."""
         return [] if self.transactions is None else self.transactions.aborted(start, stop)
 
-    def in_transaction(self, producer_id: int) -> bool:
-        """True if the producer has an open transaction with batches here."""
-        return self.transactions is not None and producer_id in self.transactions.open
+    def in_transaction(self, producer_id: int, epoch: int | None = None) -> bool:
+        """True if the producer has an open transaction with batches here, begun in `epoch` if that
+        is given: one of an epoch before is ending, and takes nothing any more."""
+        if self.transactions is None or producer_id not in self.transactions.open:
+            return False
+        entry = self.producers.get(producer_id)
+        return epoch is None or (entry is not None and entry.epoch == epoch)
 
     def needs_sync(self, count: int) -> bool:
         """Count `count` records; True, and the count restarts, if `flush.messages` asks to sync."""

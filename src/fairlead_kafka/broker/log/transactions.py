@@ -34,6 +34,9 @@ from fairlead_kafka.broker.log.index import (
     BatchIndex,
 )
 
+EPOCH_PER_TRANSACTION = 2
+"""The `transaction.version` from which a transaction's end raises its producer's epoch (KIP-890)."""
+
 
 class AbortedRange(NamedTuple):
     """One aborted transaction: its batches lie from `first_offset` on, its marker at `last_offset`.

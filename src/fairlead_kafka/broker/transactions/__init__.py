@@ -1,7 +1,7 @@
 """The transaction coordinator: which transactional id has which producer, and how its transactions
 end.
 
-Theory of operation (KIP-98, KIP-360, the verification of KIP-890). A transactional id lives in one
+Theory of operation (KIP-98, KIP-360, KIP-890). A transactional id lives in one
 partition of the internal topic `__transaction_state`, found as a group's home is found; the leader
 of that partition coordinates it. What is known of an id is an immutable image (`image`) and the
 state it is in (`states`: the tables from which every answer comes). A change is the next image,
@@ -26,9 +26,13 @@ said that the partition is in it (`verifier`), keeps the last stable offset unti
 (`broker.log.transactions`), and the group coordinator keeps the offsets committed in a transaction
 aside until then.
 
-Everything runs in the broker's step: no clock, no rng, no thread of its own. What is not served:
-versions of the requests that need `transaction.version` 2 (an epoch per transaction, partitions
-added by producing), and two-phase commit.
+A producer speaks one of two protocols, as its requests' versions say. In the first it adds
+partitions and keeps its epoch. In the second (`transaction.version` 2) the first batch of a
+partition adds it, and each end raises the epoch: EndTxn answers with the identity of the next
+transaction, markers carry that epoch, and whatever comes late has an older one.
+
+Everything runs in the broker's step: no clock, no rng, no thread of its own. Two-phase commit
+(KIP-939) is not served.
 """  # noqa: E501
 
 from fairlead_kafka.broker.transactions.coordinator import TransactionCoordinator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.hooks import hook
-from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, TopicPartition
+from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import TRANSACTION_VERSION, TRANSACTIONS_TOPIC, level
 from fairlead_kafka.broker.internal import NO_PRODUCER, Marker, ProducerIdentity
@@ -20,6 +20,7 @@ from fairlead_kafka.broker.transactions.markers import RETRY_MS, Ending, Markers
 from fairlead_kafka.broker.transactions.states import (
     ADD_ERRORS,
     END_ERRORS,
+    END_ERRORS_BY_EPOCH,
     ENDING,
     EXPIRING,
     INIT_ERRORS,
@@ -102,16 +103,14 @@ class TransactionCoordinator:
     ) -> tuple[TransactionShard, Transaction]:
         """The producer's transaction. BrokerError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED."""
         shard, transaction = self._find(transactional_id)
-        if transaction is None or transaction.image.producer_id != producer.producer_id:
+        if transaction is None or transaction.image.identity.producer_id != producer.producer_id:
             raise BrokerError(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING,
                 f"{transactional_id!r} does not have producer id {producer.producer_id}",
             )
-        if transaction.image.epoch != producer.epoch:
-            text = (
-                f"{transactional_id!r} is at epoch {transaction.image.epoch}, the producer at "
-                f"{producer.epoch}"
-            )
+        epoch = transaction.image.identity.epoch
+        if epoch != producer.epoch:
+            text = f"{transactional_id!r} is at epoch {epoch}, the producer at {producer.epoch}"
             raise BrokerError(ErrorCode.PRODUCER_FENCED, text)
         return shard, transaction
 
@@ -178,8 +177,12 @@ class TransactionCoordinator:
         producer: ProducerIdentity,
         partitions: Collection[TopicPartition],
         done: Done,
+        client_version: int = 0,
     ) -> None:
         """Partitions the producer is going to write to; the first ones begin a transaction.
+
+        `client_version` is the protocol that the producer speaks: 2, a broker adds them because
+        their first batch has come (KIP-890).
 
         One that comes while the markers of the transaction before are being brought waits for them
         a little: they are not far, and a client that is told CONCURRENT_TRANSACTIONS comes back
@@ -187,14 +190,14 @@ class TransactionCoordinator:
         """
         _, transaction = self._of_producer(transactional_id, producer)
         if transaction.image.state not in ENDING:
-            self._add(transactional_id, producer, partitions, done)
+            self._add(transactional_id, producer, partitions, done, client_version)
             return
 
         def go_on() -> None:
             timer.cancel()
             transaction.on_complete.remove(go_on)
             try:
-                self._add(transactional_id, producer, partitions, done)
+                self._add(transactional_id, producer, partitions, done, client_version)
             except BrokerError as error:
                 done(error.code)
 
@@ -207,6 +210,7 @@ class TransactionCoordinator:
         producer: ProducerIdentity,
         partitions: Collection[TopicPartition],
         done: Done,
+        client_version: int,
     ) -> None:
         shard, transaction = self._of_producer(transactional_id, producer)
         image = transaction.image
@@ -218,7 +222,8 @@ class TransactionCoordinator:
         if image.state is TransactionState.ONGOING and image.partitions.issuperset(partitions):
             done(ErrorCode.NONE)
             return
-        self._write(shard, transaction, image.with_partitions(partitions, self._broker.wall_ms), done)
+        following = image.with_partitions(partitions, self._broker.wall_ms, client_version)
+        self._write(shard, transaction, following, done)
 
     def verify(
         self, transactional_id: str, producer: ProducerIdentity, partitions: Iterable[TopicPartition]
@@ -244,15 +249,51 @@ class TransactionCoordinator:
             else END_ERRORS[image.state, committed]
         )
         if error:
-            text = (
-                f"{transactional_id!r} is {image.state.value}: it cannot be "
-                f"{'committed' if committed else 'aborted'} now"
-            )
-            raise BrokerError(error, text)
+            raise _cannot_end(transaction, committed, error)
         if image.state is not TransactionState.ONGOING:
             done(ErrorCode.NONE)
             return
         self._end(shard, transaction, image.prepared(committed, self._broker.wall_ms), done)
+
+    def end_by_epoch(
+        self, transactional_id: str, producer: ProducerIdentity, committed: bool, done: Initialized
+    ) -> None:
+        """Commit or abort, and raise the epoch (KIP-890): done(0, id and epoch of the next
+        transaction) once that is decided and in the log. Asked again, the answer is the same."""
+
+        def at_hand(error: BrokerError | None) -> None:
+            try:
+                if error is not None:
+                    raise error
+                self._end_by_epoch(transactional_id, producer, committed, done)
+            except BrokerError as refused:
+                done(refused.code, NO_PRODUCER)
+
+        self._broker.producer_ids.when_at_hand(at_hand)
+
+    def _end_by_epoch(
+        self, transactional_id: str, producer: ProducerIdentity, committed: bool, done: Initialized
+    ) -> None:
+        shard, transaction = self._find(transactional_id)
+        if transaction is not None and transaction.pending is not None:
+            raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS, _being_changed(transaction))
+        if transaction is not None and transaction.image.asks_again(producer):
+            image = transaction.image
+            error = END_ERRORS[image.state, committed]
+        else:
+            shard, transaction = self._of_producer(transactional_id, producer)
+            image = transaction.image
+            # Its producer has the next epoch already, which has nothing to end yet.
+            fenced = ErrorCode.PRODUCER_FENCED if image.state in ENDING else ErrorCode.NONE
+            error = fenced or END_ERRORS_BY_EPOCH[image.state, committed]
+            if not error:
+                taken = self._broker.producer_ids.take() if image.exhausted else NO_PRODUCER_ID
+                following = image.prepared_by_epoch(committed, self._broker.wall_ms, taken)
+                self._end(shard, transaction, following, lambda failed: done(failed, following.identity))
+                return
+        if error:
+            raise _cannot_end(transaction, committed, error)
+        done(ErrorCode.NONE, image.identity)
 
     def _fence(self, shard: TransactionShard, transaction: Transaction, done: Done) -> None:
         """Abort an ongoing transaction with an epoch that its producer does not have."""
@@ -277,7 +318,7 @@ class TransactionCoordinator:
     def _bring_markers(self, shard: TransactionShard, transaction: Transaction) -> None:
         image = transaction.image
         epoch = epoch_of(self._broker.controller, TRANSACTIONS_TOPIC, shard.partition)
-        marker = Marker(image.producer_id, image.epoch, ENDING[image.state], epoch)
+        marker = Marker(image.producer_id, image.epoch, ENDING[image.state], epoch, image.client_version)
 
         def completed(error: int) -> None:
             if error:
@@ -362,6 +403,12 @@ class TransactionCoordinator:
             ]
             if past:
                 self._broker.guard.call(self._shards.owner(shard), self._log.forget, shard, past)
+
+
+def _cannot_end(transaction: Transaction, committed: bool, error: int) -> BrokerError:
+    how = "committed" if committed else "aborted"
+    text = f"{transaction.transactional_id!r} is {transaction.image.state.value}: it cannot be {how} now"
+    return BrokerError(error, text)
 
 
 def _being_changed(transaction: Transaction) -> str:

@@ -14,7 +14,8 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 from fairlead_kafka.broker.internal import ProducerIdentity
-from fairlead_kafka.broker.transactions.states import ENDING, TRANSITIONS, TransactionState
+from fairlead_kafka.broker.log.transactions import EPOCH_PER_TRANSACTION
+from fairlead_kafka.broker.transactions.states import ENDED, ENDING, TRANSITIONS, TransactionState
 
 EPOCH_MAX = 2**15 - 1
 """Never given to a producer: it is kept to fence one with."""
@@ -61,6 +62,26 @@ class TransactionImage:
             f"producer id {expected.producer_id} was replaced by {self.producer_id}",
         )
 
+    @property
+    def identity(self) -> ProducerIdentity:
+        """Id and epoch that the producer has been given."""
+        if self.next_producer_id != NO_PRODUCER_ID:
+            return ProducerIdentity(self.next_producer_id, 0)
+        return ProducerIdentity(self.producer_id, self.epoch)
+
+    def asks_again(self, producer: ProducerIdentity) -> bool:
+        """True if the producer has the epoch before this one: its transaction was ended, and it has
+        not heard the answer (KIP-890)."""
+        if self.client_version < EPOCH_PER_TRANSACTION or self.state not in ENDED:
+            return False
+        if producer.producer_id == self.producer_id:
+            return producer.epoch == self.epoch - 1
+        return (producer.producer_id, producer.epoch, self.epoch) == (
+            self.previous_producer_id,
+            EPOCH_MAX - 1,
+            0,
+        )
+
     def wants_new_id(self, expected: ProducerIdentity | None) -> bool:
         """True if the next producer must have another producer id."""
         return self.exhausted and (expected is None or expected.epoch == self.epoch)
@@ -105,7 +126,9 @@ class TransactionImage:
         )
         return replace(fresh, partitions=frozenset(), last_epoch=last_epoch)
 
-    def with_partitions(self, partitions: Iterable[TopicPartition], now_ms: int) -> TransactionImage:
+    def with_partitions(
+        self, partitions: Iterable[TopicPartition], now_ms: int, client_version: int = 0
+    ) -> TransactionImage:
         """The image with these in the transaction, which begins if none is open."""
         is_open = self.state is TransactionState.ONGOING
         return self._to(
@@ -113,12 +136,32 @@ class TransactionImage:
             partitions=(self.partitions if is_open else frozenset()) | frozenset(partitions),
             start_ms=self.start_ms if is_open else now_ms,
             updated_ms=now_ms,
+            client_version=client_version,
         )
 
     def prepared(self, committed: bool, now_ms: int) -> TransactionImage:
-        """The image with the end of its transaction decided."""
+        """The image with the end of its transaction decided, by the first protocol."""
         state = TransactionState.PREPARE_COMMIT if committed else TransactionState.PREPARE_ABORT
-        return self._to(state, updated_ms=now_ms)
+        return self._to(state, updated_ms=now_ms, client_version=0)
+
+    def prepared_by_epoch(
+        self, committed: bool, now_ms: int, next_producer_id: int = NO_PRODUCER_ID
+    ) -> TransactionImage:
+        """The image with the end of its transaction decided, and the epoch of the next one
+        (KIP-890). Where no transaction is open an abort only raises the epoch.
+
+        `next_producer_id`: the id that the producer goes on with, for one that is `exhausted`.
+        """
+        state = TransactionState.PREPARE_COMMIT if committed else TransactionState.PREPARE_ABORT
+        return self._to(
+            state,
+            epoch=self.epoch + 1,
+            last_epoch=self.epoch,
+            next_producer_id=next_producer_id,
+            start_ms=self.start_ms if self.state is TransactionState.ONGOING else now_ms,
+            updated_ms=now_ms,
+            client_version=EPOCH_PER_TRANSACTION,
+        )
 
     def fenced(self, now_ms: int) -> TransactionImage:
         """The image with its abort decided, and an epoch that its producer does not have."""
@@ -131,7 +174,17 @@ class TransactionImage:
         """The image with all markers written."""
         committed = ENDING[self.state]
         state = TransactionState.COMPLETE_COMMIT if committed else TransactionState.COMPLETE_ABORT
-        return self._to(state, partitions=frozenset(), updated_ms=now_ms)
+        ended = self._to(state, partitions=frozenset(), updated_ms=now_ms)
+        if self.next_producer_id == NO_PRODUCER_ID:
+            return ended
+        producer_id, epoch = self.identity
+        return replace(
+            ended,
+            producer_id=producer_id,
+            epoch=epoch,
+            previous_producer_id=self.producer_id,
+            next_producer_id=NO_PRODUCER_ID,
+        )
 
     def _to(self, state: TransactionState, **changes: object) -> TransactionImage:
         if state not in TRANSITIONS[self.state]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 RETRY_MS = 100
 """Wait before a marker that could not be brought is tried again."""
-WRITE_TXN_MARKERS_VERSION = 1
+WRITE_TXN_MARKERS_VERSION = 2
 
 _SETTLED = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH})
 _FENCED = ErrorCode.TRANSACTION_COORDINATOR_FENCED
@@ -137,6 +137,7 @@ def marker_request(marker: Marker, partitions: Iterable[TopicPartition]) -> Writ
                     for name, numbers in topics.items()
                 ],
                 coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=marker.transaction_version,
             )
         ]
     )

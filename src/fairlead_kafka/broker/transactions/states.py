@@ -39,16 +39,16 @@ NUMBERS: dict[TransactionState, int] = {state: number for number, state in enume
 STATES: dict[int, TransactionState] = {number: state for state, number in NUMBERS.items()}
 
 TRANSITIONS: dict[TransactionState, frozenset[TransactionState]] = {
-    _EMPTY: frozenset({_EMPTY, _ONGOING, _DEAD}),
+    _EMPTY: frozenset({_EMPTY, _ONGOING, _PREPARE_ABORT, _DEAD}),
     _ONGOING: frozenset({_ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT, _FENCE}),
     _PREPARE_COMMIT: frozenset({_COMPLETE_COMMIT}),
     _PREPARE_ABORT: frozenset({_COMPLETE_ABORT}),
-    _COMPLETE_COMMIT: frozenset({_EMPTY, _ONGOING, _DEAD}),
-    _COMPLETE_ABORT: frozenset({_EMPTY, _ONGOING, _DEAD}),
+    _COMPLETE_COMMIT: frozenset({_EMPTY, _ONGOING, _PREPARE_ABORT, _DEAD}),
+    _COMPLETE_ABORT: frozenset({_EMPTY, _ONGOING, _PREPARE_ABORT, _DEAD}),
     _DEAD: frozenset(),
     _FENCE: frozenset({_PREPARE_ABORT}),
 }
-"""State → the states it may go to."""
+"""State → the states it may go to. An abort without a transaction raises the epoch (KIP-890)."""
 
 _NONE, _BUSY, _WRONG = ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.INVALID_TXN_STATE
 
@@ -94,9 +94,21 @@ END_ERRORS: dict[tuple[TransactionState, bool], int] = {
     (_FENCE, True): _BUSY,
     (_FENCE, False): _BUSY,
 }
-"""(state, commit?) → what EndTxn is answered. Only `Ongoing` goes on from it."""
+"""(state, commit?) → what EndTxn is answered up to version 4. Only `Ongoing` goes on from it."""
+
+END_ERRORS_BY_EPOCH: dict[tuple[TransactionState, bool], int] = END_ERRORS | {
+    (_EMPTY, False): _NONE,
+    (_COMPLETE_COMMIT, True): _WRONG,  # asked again, it would have the epoch before
+    (_COMPLETE_COMMIT, False): _NONE,
+    (_COMPLETE_ABORT, True): _WRONG,
+    (_COMPLETE_ABORT, False): _NONE,
+}
+"""(state, commit?) → what EndTxn is answered from version 5 on, where each transaction has an epoch
+of its own, to a producer of the current epoch (KIP-890). All that is no error goes on from here."""
 
 EXPIRING = frozenset({_EMPTY, _COMPLETE_COMMIT, _COMPLETE_ABORT})
 """States in which an id that nobody uses is forgotten."""
 ENDING: dict[TransactionState, bool] = {_PREPARE_COMMIT: True, _PREPARE_ABORT: False}
 """States in which markers are being written → whether they commit."""
+ENDED: dict[TransactionState, bool] = ENDING | {_COMPLETE_COMMIT: True, _COMPLETE_ABORT: False}
+"""States after a decision on the last transaction → whether it is a commit."""

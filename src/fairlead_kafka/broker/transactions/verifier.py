@@ -1,8 +1,9 @@
 """Asks the coordinator whether a partition belongs to a producer's open transaction before the
-first batch of it is taken (KIP-890).
+first batch of it is taken, or has the coordinator add it (KIP-890).
 
 Without that question a batch that was late on its way could arrive after its transaction's end, and
-open one that nobody will ever close. Once a batch was taken the partition itself knows the
+open one that nobody will ever close. A producer of the second protocol does not add partitions
+itself: its first batch does. Once a batch was taken the partition itself knows the
 transaction, and nobody is asked any more.
 
     first batch ─▶ waiting ──coordinator: yes──▶ taken, with all that came for the partition meanwhile, in order
@@ -17,10 +18,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.broker.log.transactions import EPOCH_PER_TRANSACTION
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
@@ -33,7 +36,8 @@ VERIFY_VERSION = 5
 VERIFICATION = "transaction.partition.verification.enable"
 Verified = Callable[[int], None]
 """Called once with an error code: 0, the partition is in the transaction."""
-_Key = tuple[TopicPartition, ProducerIdentity]
+_Key = tuple[TopicPartition, ProducerIdentity, bool]
+"""A partition, the producer that writes to it, and whether it is to be added."""
 
 
 class Verifier:
@@ -48,17 +52,18 @@ class Verifier:
         transactional_id: str,
         producer: ProducerIdentity,
         wanted: Sequence[tuple[TopicPartition, Verified]],
+        add: bool = False,
     ) -> None:
         """Have each function of `wanted` called once it is known whether its partition is in the
-        transaction, perhaps at once."""
+        transaction, perhaps at once. With `add` it is added if it is not."""
         asked: list[TopicPartition] = []
         for of, verified in wanted:
-            waiting = self._waiting.setdefault((of, producer), [])
+            waiting = self._waiting.setdefault((of, producer, add), [])
             if not waiting:
                 asked.append(of)
             waiting.append(verified)
         if asked:
-            self._ask(transactional_id, producer, asked)
+            self._ask(transactional_id, producer, asked, add)
 
     def ended(self, of: TopicPartition, producer_id: int) -> None:
         """A marker was appended: those that wait asked about a transaction that is over."""
@@ -67,14 +72,14 @@ class Verifier:
                 verified(ErrorCode.CONCURRENT_TRANSACTIONS)
 
     def _ask(
-        self, transactional_id: str, producer: ProducerIdentity, partitions: list[TopicPartition]
+        self, transactional_id: str, producer: ProducerIdentity, partitions: list[TopicPartition], add: bool
     ) -> None:
-        asked = {of: self._waiting[of, producer] for of in partitions}
+        asked = {of: self._waiting[of, producer, add] for of in partitions}
 
         def answered(errors: dict[TopicPartition, int]) -> None:
             for of, waiting in asked.items():
-                if self._waiting.get((of, producer)) is waiting:
-                    del self._waiting[of, producer]
+                if self._waiting.get((of, producer, add)) is waiting:
+                    del self._waiting[of, producer, add]
                     error = errors.get(of, ErrorCode.NETWORK_EXCEPTION)
                     # Who produces or commits offsets is told of a fence in the older word, as in
                     # Kafka.
@@ -85,10 +90,29 @@ class Verifier:
         leader = self._coordinator_of(transactional_id)
         if leader is None:
             answered(dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
-        elif leader == self._broker.node_id:
-            answered(self._broker.transactions.verify(transactional_id, producer, partitions))
+        elif leader != self._broker.node_id:
+            self._ask_leader(leader, transactional_id, producer, partitions, add, answered)
+        elif add:
+            self._add(transactional_id, producer, partitions, answered)
         else:
-            self._ask_leader(leader, transactional_id, producer, partitions, answered)
+            answered(self._broker.transactions.verify(transactional_id, producer, partitions))
+
+    def _add(
+        self,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        partitions: list[TopicPartition],
+        answered: Callable[[dict[TopicPartition, int]], None],
+    ) -> None:
+        def added(error: int) -> None:
+            answered(dict.fromkeys(partitions, error))
+
+        try:
+            self._broker.transactions.add_partitions(
+                transactional_id, producer, partitions, added, EPOCH_PER_TRANSACTION
+            )
+        except BrokerError as error:
+            added(error.code)
 
     def _coordinator_of(self, transactional_id: str) -> int | None:
         image = self._broker.controller.image
@@ -104,6 +128,7 @@ class Verifier:
         transactional_id: str,
         producer: ProducerIdentity,
         partitions: list[TopicPartition],
+        add: bool,
         answered: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
         topics: dict[str, list[int]] = {}
@@ -116,7 +141,7 @@ class Verifier:
                     transactional_id=transactional_id,
                     producer_id=producer.producer_id,
                     producer_epoch=producer.epoch,
-                    verify_only=True,
+                    verify_only=not add,
                     topics=[
                         AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=numbers)
                         for name, numbers in topics.items()
