@@ -44,7 +44,7 @@ def _config_row(key: ConfigKey) -> tuple[str, ...]:
     )
     return (
         f"`{key.name}`",
-        key.type.value,
+        (key.kafka_type or key.type).value,
         f"`{default}`" if default != "" else "empty",
         key.allowed(),
         key.doc,
@@ -52,8 +52,14 @@ def _config_row(key: ConfigKey) -> tuple[str, ...]:
 
 
 def _scope(configs: ConfigTable, scope: str, title: str) -> str:
+    keys = [key for key in configs.scope(scope) if not key.no_effect]
+    return f"## {title}\n\n" + table(("key", "type", "default", "allowed", "meaning"), map(_config_row, keys))
+
+
+def _of_no_effect(configs: ConfigTable, scope: str, title: str) -> str:
+    rows = [(*_config_row(key), key.no_effect) for key in configs.scope(scope) if key.no_effect]
     return f"## {title}\n\n" + table(
-        ("key", "type", "default", "allowed", "meaning"), map(_config_row, configs.scope(scope))
+        ("key", "type", "default", "allowed", "meaning", "why it changes nothing"), rows
     )
 
 
@@ -86,6 +92,11 @@ def configuration() -> str:
                 "## Refused by clients\n\n" + _unsupported(CLIENT_CONFIGS),
                 _scope(BROKER_CONFIGS, "broker", "Embedded cluster"),
                 _scope(BROKER_CONFIGS, "topic", "Topics of the embedded cluster"),
+                "# Of no effect here\n\nThe embedded cluster takes, checks, keeps and lists every config of "
+                "Apache Kafka 4.3. These change nothing, for the reason given. What would break a promise "
+                "if it were ignored is not allowed.",
+                _of_no_effect(BROKER_CONFIGS, "topic", "Topics, of no effect"),
+                _of_no_effect(BROKER_CONFIGS, "broker", "Embedded cluster, of no effect"),
                 "## Refused by the embedded cluster\n\n" + _unsupported(BROKER_CONFIGS),
             )
         )
@@ -249,11 +260,13 @@ def metrics() -> str:
 
 _KINDS = {
     ConfigType.BOOLEAN: "Boolean",
+    ConfigType.SHORT: "Integer",
     ConfigType.INT: "Integer",
     ConfigType.LONG: "Integer",
     ConfigType.DOUBLE: "Double",
     ConfigType.STRING: "String",
     ConfigType.LIST: "List",
+    ConfigType.CLASS: "String",
     ConfigType.PASSWORD: "Password",
 }
 
@@ -262,7 +275,7 @@ def config_names() -> str:
     """src/fairlead_kafka/base/config_names.py"""
     names: dict[str, set[str]] = {}
     for key in (*CLIENT_CONFIGS.keys.values(), *BROKER_CONFIGS.keys.values()):
-        if key.type is not ConfigType.ANY:
+        if key.type is not ConfigType.ANY and not key.no_effect and not key.fixed:  # nobody reads those
             kind = ("Nullable" if key.nullable else "") + _KINDS[key.type] + "Key"
             names.setdefault(kind, set()).add(key.name)
     rows = "\n".join(

@@ -187,7 +187,7 @@ def test_confluent_sets_and_deletes_configs_of_topics_and_brokers(admin: Any, to
     assert code_of(lambda: alter(of_topic, topic, "unknown", operation.SET, "7")) == ErrorCode.INVALID_CONFIG
     assert (
         code_of(lambda: alter(of_broker, "1", "num.partitions", operation.SET, "7"))
-        == ErrorCode.INVALID_CONFIG
+        == ErrorCode.INVALID_REQUEST
     )
 
 

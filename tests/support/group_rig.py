@@ -63,6 +63,7 @@ class MemoryBroker:
         logs: dict[int, MemoryLog] | None = None,
     ) -> None:
         self.node_id = 0
+        self.folder = "a folder"
         self.now_ns = 0
         self.wall_ms = 1_700_000_000_000
         self.controller = controller

@@ -119,10 +119,8 @@ def test_lists_grow_and_shrink_item_by_item() -> None:
     controller.create_topic("a")
     controller.alter_topic_configs("a", [ConfigAlteration("cleanup.policy", APPEND, "delete")])
     assert controller.image.topics["a"].configs == {"cleanup.policy": "delete"}
-    assert (
-        refused(controller, [ConfigAlteration("cleanup.policy", SUBTRACT, "delete")]).code
-        == ErrorCode.INVALID_CONFIG
-    )
+    controller.alter_topic_configs("a", [ConfigAlteration("cleanup.policy", SUBTRACT, "delete")])
+    assert controller.topic_settings("a")["cleanup.policy"] == ()
 
 
 def test_validate_only_checks_and_changes_nothing() -> None:
@@ -134,9 +132,60 @@ def test_validate_only_checks_and_changes_nothing() -> None:
 
 def test_broker_configs_that_are_not_dynamic_are_refused() -> None:
     controller = make_controller()
-    with pytest.raises(BrokerError, match=r"while it runs: num\.partitions") as caught:
+    with pytest.raises(BrokerError, match=r"update these configs dynamically: \[num\.partitions\]") as caught:
         controller.alter_broker_configs("", [ConfigAlteration("num.partitions", SET, "3")])
-    assert caught.value.code == ErrorCode.INVALID_CONFIG
+    assert caught.value.code == ErrorCode.INVALID_REQUEST
+
+
+def test_what_is_one_brokers_cannot_be_set_for_all() -> None:
+    controller = make_controller()
+    change = [ConfigAlteration("ssl.trustmanager.algorithm", SET, "x")]
+    with pytest.raises(BrokerError, match=r"at default cluster level, broker id must be specified") as caught:
+        controller.alter_broker_configs("", change)
+    assert caught.value.code == ErrorCode.INVALID_REQUEST
+    controller.alter_broker_configs("1", change)
+    assert controller.broker_settings(1)["ssl.trustmanager.algorithm"] == "x"
+
+
+def test_configs_of_no_effect_are_kept_listed_and_checked() -> None:
+    controller = make_controller()
+    controller.create_topic("a", configs={"segment.ms": "5"})
+    assert described(controller.describe_topic_configs("a", 0), "segment.ms").source is ConfigSource.TOPIC
+    controller.alter_broker_configs("", [ConfigAlteration("log.roll.ms", SET, "7")])
+    controller.alter_topic_configs("a", [ConfigAlteration("segment.ms", DELETE)])
+    config = described(controller.describe_topic_configs("a", 0), "segment.ms")
+    assert (config.value, config.source) == ("7", ConfigSource.DYNAMIC_CLUSTER)
+    error = refused(controller, [ConfigAlteration("segment.ms", SET, "0")])
+    assert str(error).endswith("Invalid value 0 for configuration segment.ms: must be at least 1")
+
+
+def test_two_settings_of_a_topic_that_cannot_go_together_are_refused() -> None:
+    lags = {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"}
+    with pytest.raises(
+        BrokerError, match=r"min\.compaction\.lag\.ms \(10\) > max\.compaction\.lag\.ms \(5\)"
+    ):
+        make_controller().create_topic("a", configs=dict(lags))
+
+
+def test_who_a_broker_is_and_where_it_listens_is_told() -> None:
+    told = {config.key.name: config for config in make_controller().describe_broker_configs("1")}
+    assert (told["node.id"].value, told["node.id"].source) == ("1", ConfigSource.STATIC_BROKER)
+    assert told["node.id"].read_only
+    assert (told["listeners"].value or "").startswith("PLAINTEXT://")
+
+
+def test_internal_configs_are_listed_where_they_are_set() -> None:
+    controller = make_controller()
+    throttle = "leader.replication.throttled.rate"
+    assert throttle not in {config.key.name for config in controller.describe_broker_configs("1")}
+    controller.alter_broker_configs("1", [ConfigAlteration(throttle, SET, "1000")])
+    assert described(controller.describe_broker_configs("1"), throttle).value == "1000"
+    controller.create_topic("a", configs={"internal.segment.bytes": "9"})
+    controller.create_topic("b")
+    listed = [
+        {config.key.name for config in controller.describe_topic_configs(name, 0)} for name in ("a", "b")
+    ]
+    assert ["internal.segment.bytes" in names for names in listed] == [True, False]
 
 
 def test_replacing_all_configs_drops_those_not_named() -> None:

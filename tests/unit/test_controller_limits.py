@@ -75,7 +75,7 @@ def test_both_are_long_and_unlimited_by_default_and_told_by_describe_configs(key
 def test_what_is_no_limit_is_refused(key: str, value: str) -> None:
     with pytest.raises(BrokerError, match=key) as caught:
         make_controller().alter_broker_configs("", [ConfigAlteration(key, AlterOperation.SET, value)])
-    assert caught.value.code == ErrorCode.INVALID_CONFIG
+    assert caught.value.code == ErrorCode.INVALID_REQUEST
 
 
 # --- Where they hold

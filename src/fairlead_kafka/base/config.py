@@ -46,11 +46,13 @@ class ConfigType(Enum):
     """
 
     BOOLEAN = "boolean"
+    SHORT = "short"
     INT = "int"
     LONG = "long"
     DOUBLE = "double"
     STRING = "string"
     LIST = "list"
+    CLASS = "class"
     PASSWORD = "password"
     ANY = "any"
 
@@ -123,6 +125,32 @@ def one_of(*values: object) -> Validator:
     return validate
 
 
+def one_of_any_case(*values: str) -> Validator:
+    """A validator: the value is one of `values`, in whatever case."""
+    names = ", ".join(values)
+    known = {value.upper() for value in values}
+
+    @validates(str)
+    def validate(value: str) -> str | None:
+        return None if value.upper() in known else f"must be one of {names}"
+
+    validate.__doc__ = f"{names}, in any case"
+    return validate
+
+
+def all_of(*values: str) -> Validator:
+    """A validator: every item of the list is one of `values`."""
+    names = ", ".join(values)
+
+    @validates(tuple)
+    def validate(items: tuple[str, ...]) -> str | None:
+        wrong = [item for item in items if item not in values]
+        return f"must be of {names}; {wrong[0]} is none of them" if wrong else None
+
+    validate.__doc__ = f"of {names}"
+    return validate
+
+
 def not_empty(value: object) -> str | None:
     """A validator: the text or list has something in it."""
     return None if value else "must not be empty"
@@ -158,13 +186,25 @@ class ConfigKey:
     required: bool = False
     dynamic: bool = False
     """Can be changed while the broker runs (brokers and topics only)."""
+    per_broker: bool = False
+    """If dynamic, for one broker alone, not for the whole cluster (Kafka's update mode)."""
     upper: bool = False
     """The value is a text in any case; it is parsed to upper case."""
     aliases: tuple[str, ...] = ()
     """Other clients' names for this key; they take the same values."""
+    no_effect: str = ""
+    """Why a key that is taken, checked, kept and listed changes nothing; empty: it does."""
+    fixed: str = ""
+    """Why it cannot be given: brokers tell its value and are not told it; empty: it can."""
+    unlisted: bool = False
+    """Listed only where it is set (Kafka's internal configs)."""
+    kafka_type: ConfigType | None = None
+    """Kafka's type, where the value is parsed to another."""
 
     def parse(self, value: object) -> object:
         """The value as its type, from that type or from text. ConfigError if it does not fit."""
+        if self.fixed:
+            raise ConfigError(f"{self.name}: not supported ({self.fixed})")
         if value is None or (self.nullable and value == ""):
             if self.nullable:
                 return None
@@ -241,11 +281,13 @@ def _parse_password(value: object) -> Secret:
 
 _PARSERS: dict[ConfigType, Callable[[object], object]] = {
     ConfigType.BOOLEAN: _parse_boolean,
+    ConfigType.SHORT: _parse_integer(16),
     ConfigType.INT: _parse_integer(32),
     ConfigType.LONG: _parse_integer(64),
     ConfigType.DOUBLE: _parse_double,
     ConfigType.STRING: _parse_string,
     ConfigType.LIST: _parse_list,
+    ConfigType.CLASS: _parse_string,
     ConfigType.PASSWORD: _parse_password,
     ConfigType.ANY: lambda value: value,
 }

@@ -1,9 +1,9 @@
-"""The table of broker and topic configs: Kafka's keys and Kafka's defaults (release 4.3), as far as
-the embedded cluster has them.
+"""The table of broker and topic configs: every key of Kafka's (release 4.3), with Kafka's defaults.
 
 A topic's key falls back on a broker's: `TOPIC_COUNTERPARTS` says on which, as Kafka's
-`ServerTopicConfigSynonyms` does. What Kafka has and this release has not is in the table's
-`unsupported` (`config_broker_refused`), with the reason; nothing is accepted and then ignored.
+`ServerTopicConfigSynonyms` does. Keys that change nothing here are kept and listed all the same
+(`config_kept`), and say why in `no_effect`. Keys that Kafka has no more are in the table's
+`unsupported` (`config_broker_refused`), with the reason.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ from fairlead_kafka.base.config_broker_quotas import QUOTA_KEYS
 from fairlead_kafka.base.config_broker_refused import UNSUPPORTED
 from fairlead_kafka.base.config_broker_replication import REPLICATION_KEYS
 from fairlead_kafka.base.config_broker_security import BROKER_SECURITY_KEYS, key_of_listener
+from fairlead_kafka.base.config_broker_told import TOLD_KEYS
+from fairlead_kafka.base.config_kept_groups import GROUPS_KEPT
+from fairlead_kafka.base.config_kept_log import LOG_KEPT
+from fairlead_kafka.base.config_kept_remote import REMOTE_KEPT
+from fairlead_kafka.base.config_kept_security import SECURITY_KEPT
+from fairlead_kafka.base.config_kept_server import SERVER_KEPT
+from fairlead_kafka.base.config_kept_topics import KEPT_COUNTERPARTS, TOPIC_KEPT
 from fairlead_kafka.base.units import GIB, MIB
 
 _T = ConfigType
@@ -200,7 +207,7 @@ _GROUP_KEYS = (
     ),
     ConfigKey(
         "offsets.topic.replication.factor",
-        _T.INT,
+        _T.SHORT,
         3,
         "Replicas of the topic that keeps committed offsets; unless it is set, as many as brokers are alive "
         "when there are fewer.",
@@ -244,7 +251,7 @@ _TRANSACTION_KEYS = (
     ),
     ConfigKey(
         "transaction.state.log.replication.factor",
-        _T.INT,
+        _T.SHORT,
         3,
         "Replicas of the topic that keeps transactions; unless it is set, as many as brokers are alive when "
         "there are fewer.",
@@ -364,6 +371,7 @@ _MS_PER_HOUR = 3_600_000
 
 TOPIC_COUNTERPARTS: dict[str, tuple[tuple[str, int], ...]] = {
     **LOG_COUNTERPARTS,
+    **KEPT_COUNTERPARTS,
     "flush.messages": (("log.flush.interval.messages", 1),),
     "max.message.bytes": (("message.max.bytes", 1),),
     "message.timestamp.type": (("log.message.timestamp.type", 1),),
@@ -380,7 +388,7 @@ TOPIC_COUNTERPARTS: dict[str, tuple[tuple[str, int], ...]] = {
 """Topic key → the broker keys it falls back on, first choice first, each with the factor to the
 topic key's unit."""
 
-_KEYS = (
+KEYS = (
     *_LOG_KEYS,
     *LOG_KEYS,
     *_CLUSTER_KEYS,
@@ -392,8 +400,16 @@ _KEYS = (
     *_TRANSACTION_KEYS,
     *_TOPIC_KEYS,
     *LOG_TOPIC_KEYS,
+    *TOLD_KEYS,
+    *SERVER_KEPT,
+    *LOG_KEPT,
+    *SECURITY_KEPT,
+    *GROUPS_KEPT,
+    *REMOTE_KEPT,
+    *TOPIC_KEPT,
 )
-BROKER_CONFIGS = ConfigTable(_KEYS, UNSUPPORTED, narrowed=key_of_listener)
+"""Every key of brokers and topics; each is there once."""
+BROKER_CONFIGS = ConfigTable(KEYS, UNSUPPORTED, narrowed=key_of_listener)
 
 
 def topic_settings(broker: Mapping[str, object], overrides: Mapping[str, object]) -> Settings:
@@ -423,4 +439,6 @@ def config_text(value: object) -> str | None:
         return None
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value).replace("e+", "E").replace("e-", "E-")
     return ",".join(value) if isinstance(value, tuple) else str(value)

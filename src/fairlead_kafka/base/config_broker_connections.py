@@ -86,5 +86,6 @@ CONNECTION_KEYS = (
         _BROKER,
         _overrides,
         dynamic=True,
+        kafka_type=_T.STRING,
     ),
 )

@@ -28,10 +28,16 @@ _POLICIES = ("compact", "delete")
 
 @validates(tuple)
 def _policies(given: tuple[str, ...]) -> str | None:
-    """compact, delete, or both"""
-    if given and all(policy in _POLICIES for policy in given) and len(set(given)) == len(given):
+    """compact, delete, both, or none (KIP-1161)"""
+    if all(policy in _POLICIES for policy in given):
         return None
-    return "must be compact, delete, or both"
+    return "must be compact, delete, both, or none"
+
+
+@validates(int)
+def _gzip_level(level: int) -> str | None:
+    """1 to 9, or -1"""
+    return None if level == -1 or 1 <= level <= 9 else "must be 1 to 9, or -1"
 
 
 def _pair(
@@ -147,7 +153,7 @@ LOG_TOPIC_KEYS = (
         -1,
         "gzip's level, 1 to 9; -1: its default.",
         _BOTH,
-        between(-1, 9),
+        _gzip_level,
         dynamic=True,
     ),
     ConfigKey(
@@ -188,8 +194,7 @@ LOG_KEYS = (
         "How often a broker notes what it knows of its log, so that a start need not read what was written "
         "before.",
         _BROKER,
-        at_least(1),
-        dynamic=True,
+        at_least(0),
     ),
 )
 

@@ -84,6 +84,7 @@ _LISTENER_KEYS = (
         PROTOCOL_MAP,
         "The security protocol of each listener, NAME:PROTOCOL each.",
         _BROKER,
+        kafka_type=_T.STRING,
     ),
     _text(
         "inter.broker.listener.name",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from fairlead_kafka.base.acls import CLUSTER_NAME, AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.config import ConfigType
+from fairlead_kafka.base.config import ConfigKey, ConfigType
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.rights import demand
@@ -41,9 +41,11 @@ _WIRE_TYPES: dict[ConfigType, int] = {
     ConfigType.BOOLEAN: 1,
     ConfigType.STRING: 2,
     ConfigType.INT: 3,
+    ConfigType.SHORT: 4,
     ConfigType.LONG: 5,
     ConfigType.DOUBLE: 6,
     ConfigType.LIST: 7,
+    ConfigType.CLASS: 8,
     ConfigType.PASSWORD: 9,
 }
 """Kafka's `DescribeConfigsResponse.ConfigType`."""
@@ -106,7 +108,9 @@ def _configs_of(broker: Broker, resource: _Asked) -> list[DescribedConfig]:
         check_topic_name(resource.resource_name)
         return broker.controller.describe_topic_configs(resource.resource_name, broker.node_id)
     if resource.resource_type == RESOURCE_BROKER:
-        return broker.controller.describe_broker_configs(resource.resource_name)
+        own = {"log.dir": broker.folder, "log.dirs": broker.folder}
+        is_mine = resource.resource_name == str(broker.node_id)
+        return broker.controller.describe_broker_configs(resource.resource_name, own if is_mine else None)
     raise refuse_resource(resource.resource_type)
 
 
@@ -136,6 +140,11 @@ def _row(config: DescribedConfig, with_synonyms: bool, with_documentation: bool)
         config_source=int(config.source),
         is_sensitive=secret,
         synonyms=synonyms,
-        config_type=_WIRE_TYPES[config.key.type],
-        documentation=config.key.doc if with_documentation else None,
+        config_type=_WIRE_TYPES[config.key.kafka_type or config.key.type],
+        documentation=documentation(config.key) if with_documentation else None,
     )
+
+
+def documentation(key: ConfigKey) -> str:
+    """A config's meaning in words, and why it changes nothing if that is so."""
+    return f"{key.doc} Of no effect here: {key.no_effect}." if key.no_effect else key.doc

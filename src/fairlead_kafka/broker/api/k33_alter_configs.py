@@ -13,7 +13,11 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import repeated
 from fairlead_kafka.broker.api.k32_describe_configs import RESOURCE_BROKER, RESOURCE_TOPIC, refuse_resource
-from fairlead_kafka.broker.api.k44_incremental_alter_configs import Altered, alter_each
+from fairlead_kafka.broker.api.k44_incremental_alter_configs import (
+    Altered,
+    alter_each,
+    check_topic_resource,
+)
 from fairlead_kafka.broker.controller import (
     AlterBrokerConfigs,
     AlterTopicConfigs,
@@ -61,6 +65,7 @@ def _decision(
         raise BrokerError(ErrorCode.INVALID_REQUEST, "a config is named more than once")
     wanted = {config.name: config.value for config in resource.configs}
     if resource.resource_type == RESOURCE_TOPIC:
+        check_topic_resource(name)
         return AlterTopicConfigs(name, replacing(changeable_configs(view.topic(name)), wanted), validate_only)
     if resource.resource_type == RESOURCE_BROKER:
         return AlterBrokerConfigs(

@@ -32,6 +32,7 @@ from fairlead_kafka.broker.controller import (
     AlterTopicConfigs,
     ConfigAlteration,
 )
+from fairlead_kafka.broker.controller.names import check_topic_name
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
@@ -107,10 +108,19 @@ def _decision(resource: _Asked, validate_only: bool) -> AlterTopicConfigs | Alte
         ConfigAlteration(one.name, _operation(one.config_operation), one.value) for one in resource.configs
     ]
     if resource.resource_type == RESOURCE_TOPIC:
+        check_topic_resource(resource.resource_name)
         return AlterTopicConfigs(resource.resource_name, alterations, validate_only)
     if resource.resource_type == RESOURCE_BROKER:
         return AlterBrokerConfigs(resource.resource_name, alterations, validate_only)
     raise refuse_resource(resource.resource_type)
+
+
+def check_topic_resource(name: str) -> None:
+    """BrokerError for a name that no topic has: INVALID_REQUEST for an empty one, else
+    INVALID_TOPIC_EXCEPTION."""
+    if not name:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    check_topic_name(name)
 
 
 def _operation(number: int) -> AlterOperation:

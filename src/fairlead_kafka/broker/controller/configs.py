@@ -7,14 +7,16 @@ the topic, then from its broker's counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import ConfigKey, ConfigType, Settings
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS, TOPIC_COUNTERPARTS, config_text, topic_settings
+from fairlead_kafka.base.config_broker_security import key_of_listener
 from fairlead_kafka.base.errors import BrokerError, ConfigError
+from fairlead_kafka.base.secret import HIDDEN
 from fairlead_kafka.broker.controller.image import CLUSTER_WIDE, ClusterImage, TopicImage
 
 
@@ -69,6 +71,11 @@ _FIXED_ON_INTERNAL_TOPICS = ("cleanup.policy", "retention.ms", "retention.bytes"
 """Committed offsets must not fall to retention, so these cannot be changed on internal topics."""
 
 
+_REFUSED = {"topic": ErrorCode.INVALID_CONFIG, "broker": ErrorCode.INVALID_REQUEST}
+"""Scope → error for a config that is unknown or has a value that does not fit, as in Kafka."""
+
+_LEAST_LAG, _MOST_LAG = "min.compaction.lag.ms", "max.compaction.lag.ms"
+
 _NO_TOPIC = ""
 """Stands for all topics that have no configs of their own."""
 
@@ -114,19 +121,38 @@ class Configs:
             )
         return settings
 
-    def describe_broker(self, name: str) -> list[DescribedConfig]:
-        """Every key of scope "broker", by name."""
+    def describe_broker(self, name: str, told: Mapping[str, str] | None = None) -> list[DescribedConfig]:
+        """Every key of scope "broker", by name; unlisted ones where they are set. `told` has values
+        that the broker itself knows."""
+        known = {**self._told(name), **(told or {})}
         return [
-            _described(key, self._broker_synonyms(key.name, name), not key.dynamic)
+            _described(key, self._broker_synonyms(key.name, name, known), not key.dynamic)
             for key in BROKER_CONFIGS.scope("broker")
+            if not key.unlisted or self._is_set(key.name, name)
         ]
+
+    def _told(self, name: str) -> dict[str, str]:
+        """Values that nobody sets: who the broker is and where it listens."""
+        info = next((one for one in self._image.brokers.values() if str(one.node.node_id) == name), None)
+        if info is None:
+            return {}
+        places = info.endpoints or {"PLAINTEXT": (info.node.host, info.node.port)}
+        listeners = ",".join(f"{listener}://{host}:{port}" for listener, (host, port) in places.items())
+        told = {"node.id": name, "broker.id": name, "listeners": listeners, "advertised.listeners": listeners}
+        return told if info.node.rack is None else {**told, "broker.rack": info.node.rack}
+
+    def _is_set(self, key_name: str, name: str) -> bool:
+        places = (self._static.given, self._dynamic(CLUSTER_WIDE), self._dynamic(name))
+        return any(key_name in place for place in places)
 
     def describe_topic(self, configs: Mapping[str, str], name: str = CLUSTER_WIDE) -> list[DescribedConfig]:
         """Every key of scope "topic", by name, for a topic with `configs` of its own, as the broker
         `name` has it."""
         inherited = topic_settings(self.broker_settings(name), {})
         return [
-            self._describe_topic_key(key, configs, inherited, name) for key in BROKER_CONFIGS.scope("topic")
+            self._describe_topic_key(key, configs, inherited, name)
+            for key in BROKER_CONFIGS.scope("topic")
+            if not key.unlisted or key.name in configs
         ]
 
     def _describe_topic_key(
@@ -138,13 +164,18 @@ class Configs:
             for counterpart, _ in TOPIC_COUNTERPARTS[key.name]
             for synonym in self._broker_synonyms(counterpart, name)
         ]
-        described = _described(key, own + [synonym for synonym in below if synonym.value is not None], False)
+        synonyms = own + [synonym for synonym in below if synonym.value is not None]
+        if not synonyms:  # no broker has one for it
+            return DescribedConfig(key, config_text(key.default), ConfigSource.DEFAULT, False, ())
+        described = _described(key, synonyms, False)
         return described if own else described._replace(value=config_text(inherited[key.name]))
 
     def _dynamic(self, name: str) -> dict[str, str]:
         return self._image.broker_configs.get(name, {})
 
-    def _broker_synonyms(self, key_name: str, name: str) -> list[ConfigSynonym]:
+    def _broker_synonyms(
+        self, key_name: str, name: str, told: Mapping[str, str] | None = None
+    ) -> list[ConfigSynonym]:
         synonyms = []
         places = [(CLUSTER_WIDE, ConfigSource.DYNAMIC_CLUSTER)]
         if name != CLUSTER_WIDE:
@@ -156,6 +187,8 @@ class Configs:
             synonyms.append(
                 ConfigSynonym(key_name, config_text(self._static[key_name]), ConfigSource.STATIC_BROKER)
             )
+        elif told and key_name in told:
+            synonyms.append(ConfigSynonym(key_name, told[key_name], ConfigSource.STATIC_BROKER))
         synonyms.append(
             ConfigSynonym(key_name, config_text(BROKER_CONFIGS.keys[key_name].default), ConfigSource.DEFAULT)
         )
@@ -221,8 +254,8 @@ def alter(
                 f"{alteration.key}: a value is needed to {alteration.operation.name.lower()}",
             )
         altered[alteration.key] = _altered_value(altered, inherited, alteration)
+    _check_dynamic(scope, keys)
     _check(scope, altered)
-    _check_dynamic(scope, current, altered)
     return altered
 
 
@@ -248,9 +281,37 @@ def _altered_value(
 
 def _check(scope: str, configs: Mapping[str, str]) -> None:
     try:
-        BROKER_CONFIGS.parse(scope, configs)
+        settings = BROKER_CONFIGS.parse(scope, configs)
+    except ConfigError:
+        said = [text for name, value in configs.items() if (text := _wrong(scope, name, value))]
+        raise BrokerError(_REFUSED[scope], "; ".join(said)) from None
+    wrong = contradiction(settings) if scope == "topic" else None
+    if wrong is not None:
+        raise BrokerError(ErrorCode.INVALID_CONFIG, wrong)
+
+
+def _wrong(scope: str, name: str, value: str) -> str | None:
+    """Words, beginning as Kafka's do, about a config that is wrong; None: it is right."""
+    try:
+        BROKER_CONFIGS.parse(scope, {name: value})
     except ConfigError as error:
-        raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from None
+        text = str(error).removeprefix(f"{scope} config: ").removeprefix(f"{name}: ")
+    else:
+        return None
+    key = BROKER_CONFIGS.keys.get(name) or BROKER_CONFIGS.keys.get(key_of_listener(name) or "")
+    if key is None or scope not in key.scopes:
+        return f"Unknown {scope} config name: {name}: {text.removeprefix('unknown; ')}"
+    shown = HIDDEN if key.type is ConfigType.PASSWORD else value
+    return f"Invalid value {shown} for configuration {name}: {text.rpartition(', got ')[0] or text}"
+
+
+def contradiction(settings: Mapping[str, Any]) -> str | None:
+    """Words about two settings of a topic that cannot go together (Kafka's
+    `LogConfig.validateValues`); None: all can."""
+    least, most = settings[_LEAST_LAG], settings[_MOST_LAG]
+    if least > most:
+        return f"conflict topic config setting {_LEAST_LAG} ({least}) > {_MOST_LAG} ({most})"
+    return None
 
 
 def _check_known(scope: str, key: str) -> None:
@@ -267,12 +328,25 @@ def _check_known(scope: str, key: str) -> None:
         _check(scope, {key: ""})
 
 
-def _check_dynamic(scope: str, current: Mapping[str, str], altered: Mapping[str, str]) -> None:
-    changed = [key for key in sorted({*current, *altered}) if current.get(key) != altered.get(key)]
-    fixed = [key for key in changed if not BROKER_CONFIGS.keys[key].dynamic]
+def _check_dynamic(scope: str, changed: Iterable[str]) -> None:
+    known = (BROKER_CONFIGS.keys.get(key) for key in sorted(changed))
+    fixed = [key.name for key in known if key is not None and scope in key.scopes and not key.dynamic]
     if fixed:
         raise BrokerError(
-            ErrorCode.INVALID_CONFIG, f"set when a {scope} starts, not while it runs: {', '.join(fixed)}"
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot update these configs dynamically: [{', '.join(fixed)}]",
+        )
+
+
+def check_cluster_wide(alterations: Sequence[ConfigAlteration]) -> None:
+    """Refuse what can be set for one broker alone, with INVALID_REQUEST."""
+    known = (BROKER_CONFIGS.keys.get(one.key) for one in alterations)
+    single = sorted(key.name for key in known if key is not None and key.dynamic and key.per_broker)
+    if single:
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot update these configs at default cluster level, broker id must be specified: "
+            f"[{', '.join(single)}]",
         )
 
 

@@ -14,7 +14,12 @@ from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller.acls import Acls
 from fairlead_kafka.broker.controller.brokers import Brokers
 from fairlead_kafka.broker.controller.client_quotas import QuotaAlterations
-from fairlead_kafka.broker.controller.configs import ConfigAlteration, alter, alter_topic
+from fairlead_kafka.broker.controller.configs import (
+    ConfigAlteration,
+    alter,
+    alter_topic,
+    check_cluster_wide,
+)
 from fairlead_kafka.broker.controller.credentials import Credentials
 from fairlead_kafka.broker.controller.decisions import (
     AllocateProducerIds,
@@ -280,7 +285,9 @@ class Controller(Journal):
         self, name: str, alterations: Sequence[ConfigAlteration], validate_only: bool = False
     ) -> None:
         """Change a topic's own configs, all or none."""
-        topic = self.topic(name)
+        topic = self.image.topics.get(name)
+        if topic is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {name!r} does not exist.")
         altered = alter_topic(topic, self.configs.topic_settings(topic), alterations)
         changed = _changed(topic.configs, altered)
         if changed and not validate_only:
@@ -293,7 +300,9 @@ class Controller(Journal):
         """Change the dynamic configs of the broker `name` (a node id as text), or of all
         (CLUSTER_WIDE), all or none."""
         self.check_broker_name(name)
-        if name != CLUSTER_WIDE and any(alteration.key == _UNCLEAN for alteration in alterations):
+        if name == CLUSTER_WIDE:
+            check_cluster_wide(alterations)
+        elif any(alteration.key == _UNCLEAN for alteration in alterations):
             raise BrokerError(
                 ErrorCode.INVALID_CONFIG,
                 f"{_UNCLEAN}: the controller elects for all brokers: set it for all (the broker ''), or on a "

@@ -10,7 +10,7 @@ from fairlead_kafka.base.topic_names import wrong_topic_name
 def check_topic_name(name: str) -> None:
     """BrokerError(INVALID_TOPIC_EXCEPTION) that says what is wrong, if anything is."""
     if wrong := wrong_topic_name(name):
-        raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
+        raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {wrong}")
 
 
 def collision_key(name: str) -> str:

@@ -113,10 +113,13 @@ class Placement:
         those, in order."""
         present = len(topic.partitions)
         if count <= present:
-            raise BrokerError(
-                ErrorCode.INVALID_PARTITIONS,
-                f"{topic.name} has {present} partitions; it can only grow, not go to {count}",
-            )
+            text = f"Topic already has {present} partition(s)."
+            if count < present:
+                text = (
+                    f"The topic {topic.name} currently has {present} partition(s); {count} would not be an "
+                    "increase."
+                )
+            raise BrokerError(ErrorCode.INVALID_PARTITIONS, text)
         check_partition_count(count)
         factor, request = (
             topic.replication_factor,
@@ -176,7 +179,7 @@ class Placement:
         if replication_factor < 1:
             raise BrokerError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"a partition has at least 1 replica, not {replication_factor}: ask for 1 or more",
+                "Replication factor must be larger than 0, or -1 to use the default value.",
             )
         eligible = self._image.eligible()
         if not eligible:
@@ -186,8 +189,9 @@ class Placement:
         if replication_factor > known:
             raise BrokerError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"replication factor {replication_factor} needs as many brokers, and the cluster has "
-                f"{known}: ask for less, or add brokers",
+                f"Unable to replicate the partition {replication_factor} time(s): The target replication "
+                f"factor of {replication_factor} cannot be reached because only {known} broker(s) are "
+                "registered.",
             )
         return sorted(eligible)
 
@@ -284,6 +288,10 @@ def fitted(
 
 def check_partition_count(count: int) -> None:
     """BrokerError(INVALID_PARTITIONS) unless a topic can have `count` partitions."""
+    if count < 1:
+        raise BrokerError(
+            ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+        )
     if not 1 <= count <= PARTITIONS_PER_TOPIC_MAX:
         raise BrokerError(
             ErrorCode.INVALID_PARTITIONS,

@@ -14,6 +14,7 @@ from fairlead_kafka.broker.controller.decisions import NewTopic
 from fairlead_kafka.broker.controller.fold import MetadataRecord, partitions_added_record, topic_record
 from fairlead_kafka.broker.controller.image import (
     INTERNAL_TOPICS,
+    METADATA_TOPIC,
     OFFSETS_TOPIC,
     TRANSACTIONS_TOPIC,
     Change,
@@ -92,6 +93,10 @@ class Topics:
             raise BrokerError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"{new.name} is internal: brokers create it when they need it",
+            )
+        if new.name == METADATA_TOPIC:
+            raise BrokerError(
+                ErrorCode.INVALID_REQUEST, f"Creation of internal topic {new.name} is prohibited."
             )
         self._check_new_name(new.name, planned)
         own = check_topic_configs(new.configs or {})
@@ -190,7 +195,7 @@ class Topics:
         key = collision_key(name)
         near = planned[key].name if key in planned else self._names_by_collision_key.get(key)
         if near == name:
-            raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"a topic {name!r} exists")
+            raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {name!r} already exists.")
         if near is not None:
             raise BrokerError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,

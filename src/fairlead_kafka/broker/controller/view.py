@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +23,9 @@ from fairlead_kafka.broker.controller.image import (
     TopicImage,
 )
 from fairlead_kafka.core.events import Connected, Disconnected, Received
+
+_NOT_HOSTED = "This server does not host this topic-partition"
+"""How Kafka begins what it says of a topic that is not there; tools look for it."""
 
 
 class ClusterView(ABC):
@@ -116,7 +119,9 @@ class ClusterView(ABC):
             return image
         image = self.image.topics.get(topic)
         if image is None:
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}")
+            raise BrokerError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{_NOT_HOSTED}: there is no topic {topic!r}"
+            )
         return image
 
     def broker_settings(self, node_id: int) -> Settings:
@@ -134,11 +139,13 @@ class ClusterView(ABC):
         """Every config of a topic, as broker `node_id` has it."""
         return self.configs.describe_topic(self.topic(name).configs, str(node_id))
 
-    def describe_broker_configs(self, name: str) -> list[DescribedConfig]:
+    def describe_broker_configs(
+        self, name: str, told: Mapping[str, str] | None = None
+    ) -> list[DescribedConfig]:
         """Every config of a broker; of CLUSTER_WIDE, only those set for the whole cluster (as Kafka
-        does)."""
+        does). `told`: values that the broker itself knows."""
         self.check_broker_name(name)
-        described = self.configs.describe_broker(name)
+        described = self.configs.describe_broker(name, told)
         if name != CLUSTER_WIDE:
             return described
         return [

@@ -13,7 +13,6 @@ from importlib.resources import files
 from typing import Any
 from uuid import UUID
 
-from fairlead_kafka.base.config_broker_refused import UNSUPPORTED
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.broker.refusals import REFUSED_APIS, REFUSED_VERSIONS
 from fairlead_kafka.lab.transcript.steps import NO_ID, PREFIX, Seen
@@ -239,14 +238,9 @@ class Explanation:
         )
 
 
-def _refused_config(name: str) -> bool:
-    return any(name == key or (key.endswith(".") and name.startswith(key)) for key in UNSUPPORTED)
-
-
 _TABLES: dict[str, Callable[[str], bool]] = {
     "refused APIs": lambda name: name in {str(int(api)) for api in REFUSED_APIS},
     "refused versions": lambda name: name in {str(int(one.api_key)) for one in REFUSED_VERSIONS},
-    "refused configs": _refused_config,
 }
 
 

@@ -1,0 +1,81 @@
+"""How the tables of configs that are kept and of no effect are written.
+
+Such a key is taken, checked, kept and listed as Kafka does, and changes nothing here. Its `ConfigKey`
+says in `no_effect` why. What would break a promise if it were ignored is refused by its validator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from fairlead_kafka.base.config import ConfigKey, ConfigType, Validator
+
+BROKER = ("broker",)
+TOPIC = ("topic",)
+
+
+def kept(
+    name: str,
+    kind: ConfigType,
+    default: object,
+    doc: str,
+    check: Validator | None = None,
+    *,
+    dynamic: str = "",
+    unlisted: bool = False,
+) -> ConfigKey:
+    """A broker's key. `dynamic`: "cluster-wide" or "per-broker" if it can be changed while brokers
+    run, by Kafka's names for that."""
+    return ConfigKey(
+        name,
+        kind,
+        default,
+        doc,
+        BROKER,
+        check,
+        nullable=default is None,
+        dynamic=bool(dynamic),
+        per_broker=dynamic == "per-broker",
+        unlisted=unlisted,
+    )
+
+
+def of_no_effect(reason: str, *keys: ConfigKey) -> tuple[ConfigKey, ...]:
+    """The keys, marked: they change nothing here, for this reason."""
+    return tuple(replace(key, no_effect=reason) for key in keys)
+
+
+def for_topics(keys: Iterable[ConfigKey]) -> tuple[ConfigKey, ...]:
+    """The keys as a topic's. All of a topic's configs can be changed while brokers run."""
+    return tuple(replace(key, scopes=TOPIC, dynamic=True) for key in keys)
+
+
+def never(reason: str) -> Validator:
+    """A validator: only the absence of a value is allowed."""
+
+    def check(_value: object) -> str:
+        return f"cannot be set: {reason}"
+
+    check.__doc__ = "not to be set"
+    return check
+
+
+def empty_only(reason: str) -> Validator:
+    """A validator: only an empty list is allowed."""
+
+    def check(value: object) -> str | None:
+        return f"must be empty: {reason}" if value else None
+
+    check.__doc__ = "empty"
+    return check
+
+
+def false_only(reason: str) -> Validator:
+    """A validator: only false is allowed."""
+
+    def check(value: object) -> str | None:
+        return f"must be false: {reason}" if value else None
+
+    check.__doc__ = "false"
+    return check
