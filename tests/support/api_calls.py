@@ -39,7 +39,9 @@ def call(rig: GroupRig, api_key: ApiKey, version: int, **fields: Any) -> Message
     broker.coordinator = rig.coordinator
     session: Any = SimpleNamespace(
         peer="127.0.0.1:5000",
-        broker=broker,
+        authorizer=None,
+        toll=None,
+        client_id="test",
         may=lambda *_asked, **_quiet: True,
         listener="PLAINTEXT",
         principal=ANONYMOUS,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead_kafka.base.config import INT_MAX
-from fairlead_kafka.broker.quotas.rates import Rate, TokenBucket, rounded_ms, throttle_ms
+from fairlead_kafka.broker.quota_rates import Rate, TokenBucket, rounded_ms, throttle_ms
 
 SAMPLES, WINDOW_MS = 11, 1_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_kafka.broker.quotas.table import Applied, QuotaTable, plain_address
+from fairlead_kafka.broker.quota_table import Applied, QuotaTable, plain_address
 
 ORDER = [
     ((("client-id", "c"), ("user", "u")), ("u", "c")),

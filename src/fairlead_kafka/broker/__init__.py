@@ -33,6 +33,28 @@ for, and its docstring names them. `quotas` is what one client may use of a brok
 exception is: what a request, a partition or a task leaves to be called later is called in its name,
 and fails nobody else. `Broker.check()` compares what its parts keep twice.
 
+Floors. Imports go down only, those for types included (`lint-imports`, and `tests/tidy` for
+circles anywhere). No part knows `Broker`: each says in a protocol beside it (`...Host`) what it
+needs of the broker, and `machine`, which builds all of them, fits every one.
+
+    machine                                   builds the parts and wires them
+    lifecycle, clients, disk_watch            the broker's life, all connections, its disk
+    sessions                        api       one connection; the handlers
+    answers, outstanding            conversion, produced, read_replica
+    dispatch ─▶ services                      table of handlers; what a handler is given
+    coordinator, transactions, partitions, fetch_sessions
+    internal, shards                          logs that coordinators keep
+    replication
+    requester                                 a connection as its handler sees it
+    authorizer, links, login, quotas
+    purgatory                                 what waits
+    log                             control   records; the way to a controller elsewhere
+    controller                                the cluster's metadata
+    files, timers, faults, listeners, home    and guard, which all stand on
+
+A handler is given `Services` and the `Requester`, and no more; `sessions` and `api` never meet but
+in the table. A test fits either with a few attributes.
+
 A broker has one life. Its restart is another machine over the same folder; whatever is not on disk
 is gone. Nothing is acknowledged before it is written (and synced, where the topic asks for it), and
 with acks=all before it is replicated.

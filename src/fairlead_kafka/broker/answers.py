@@ -4,16 +4,35 @@ they have left."""
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.limits import OUTBOUND_MAX_BYTES
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.core.effects import AwaitSent, Buffer, Write
+from fairlead_kafka.broker.faults import Faults
+from fairlead_kafka.broker.guard import Owner
+from fairlead_kafka.broker.timers import TimerHost
+from fairlead_kafka.core.effects import AwaitSent, Buffer, Effect, Write
 
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.guard import Owner
-    from fairlead_kafka.broker.machine import Broker
+
+class Outbound(Protocol):
+    """The count that all sessions of a broker keep together."""
+
+    outbound_bytes: int
+    """Bytes of answers that have not left, of sessions with more than OUTBOUND_MAX_BYTES."""
+
+
+class AnswersHost(TimerHost, Protocol):
+    """The part of the broker that answers need."""
+
+    faults: Faults
+
+    @property
+    def clients(self) -> Outbound:
+        """All sessions."""
+
+    def emit(self, effect: Effect) -> None:
+        """Ask the host for `effect` at the end of this step."""
 
 
 class Answers:
@@ -22,7 +41,7 @@ class Answers:
     While more than OUTBOUND_MAX_BYTES have not left, it asks to be told when they have.
     """
 
-    def __init__(self, broker: Broker, connection: int, owner: Owner) -> None:
+    def __init__(self, broker: AnswersHost, connection: int, owner: Owner) -> None:
         self._broker = broker
         self._connection = connection
         self._owner = owner

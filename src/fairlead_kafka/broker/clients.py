@@ -17,20 +17,17 @@ first, so that all of them end in turn even if parts alone pass the bound.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.limits import DELAYED_CLOSES_MAX, OUTBOUND_BROKER_MAX_BYTES
 from fairlead_kafka.base.principal import USER, Principal
 from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
-from fairlead_kafka.broker.lifecycle import BrokerState
-from fairlead_kafka.broker.sessions import Session
+from fairlead_kafka.broker.listeners import Listener
+from fairlead_kafka.broker.sessions import Session, SessionHost
 from fairlead_kafka.core.effects import Close, Hold, HoldListener
 from fairlead_kafka.core.events import Accepted, Authenticated, Disconnected, Received, Secured, Sent
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 _LOOKS_PER_IDLE_TIME = 20
@@ -38,10 +35,23 @@ _LOOKS_PER_IDLE_TIME = 20
 twentieth of that time too late."""
 
 
+class ClientsHost(SessionHost, Protocol):
+    """The part of the broker that its clients need."""
+
+    listeners: tuple[Listener, ...]
+
+    @property
+    def running(self) -> bool:
+        """It serves requests."""
+
+    def listener_by_number(self, number: int) -> Listener:
+        """The listener with this number."""
+
+
 class Clients:
     """All sessions of one broker, by connection."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: ClientsHost) -> None:
         self.sessions: dict[int, Session] = {}
         self.queued_bytes = 0
         """Bytes of memory taken by requests that were read and not answered."""
@@ -68,7 +78,7 @@ class Clients:
 
     def _accept(self, event: Accepted) -> None:
         broker = self._broker
-        if broker.state is not BrokerState.RUNNING:
+        if not broker.running:
             broker.emit(Close(event.connection))
             return
         address = address_of(event.peer)

@@ -11,23 +11,30 @@ there, and serves what was written before.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.controller import DiskReported
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
+from fairlead_kafka.broker.controller import ClusterView, DiskReported
+from fairlead_kafka.broker.log import Logs
+from fairlead_kafka.broker.timers import DelayHost
 
 TELL_AGAIN_MS = 500
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
 
+class DiskWatchHost(DelayHost, Protocol):
+    """The part of the broker that the watch needs."""
+
+    node_id: int
+    controller: ClusterView
+    logs: Logs
+
+
 class DiskWatch:
     """Compares what the controller knows of this broker's disk with how it is."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: DiskWatchHost) -> None:
         self._broker = broker
         self._telling = False
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import (
     ApiKey,
-    ApiMessage,
     Message,
     PrivateApi,
     Request,
@@ -21,14 +22,8 @@ from fairlead_kafka.wire import (
     decode_request,
 )
 
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
-
-Reply = Callable[[ApiMessage | None], None]
-"""Answers a request: the response, or None for no answer (acks=0). May be called in a later step;
-the first call counts."""
-Handler = Callable[["Broker", Request[Any], "Session", Reply], None]
+Handler = Callable[[Services, Request[Any], Requester, Reply], None]
+"""Serves one request: of this broker, asked by this connection, answered by calling the last."""
 
 
 @dataclass(frozen=True)

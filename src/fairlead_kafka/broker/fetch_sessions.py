@@ -18,26 +18,35 @@ own here, nor for large sessions.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.purgatory import Purgatory
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.wire.messages import FetchRequest, FetchResponse
 
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-
-SLOTS = "max.incremental.fetch.session.cache.slots"
+SLOTS: Final = "max.incremental.fetch.session.cache.slots"
 NO_SESSION = 0
 FULL_EPOCH, FINAL_EPOCH = 0, -1
 EVICTION_MS = 120_000
 """How long a session is safe from eviction after each use (Kafka's
 `MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS`)."""
 _ID_MAX = _EPOCH_MAX = 2**31 - 1
+
+
+class FetchSessionHost(Protocol):
+    """The part of the broker that fetch sessions need."""
+
+    now_ns: int
+    settings: Settings
+    rng: Rng
+    purgatory: Purgatory
 
 
 class WaitingFetch(Protocol):
@@ -80,7 +89,7 @@ class FetchSession:
     A fetch without a session is one that is never kept (id 0).
     """
 
-    def __init__(self, broker: Broker, session_id: int, by_id: bool, message: FetchRequest) -> None:
+    def __init__(self, broker: FetchSessionHost, session_id: int, by_id: bool, message: FetchRequest) -> None:
         self._broker = broker
         self.session_id = session_id
         self.by_id = by_id
@@ -188,7 +197,7 @@ class FetchSession:
 class FetchSessions:
     """The sessions of one broker."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: FetchSessionHost) -> None:
         self._broker = broker
         self._sessions: dict[int, FetchSession] = {}
         """Sessions by id, the most recently used last."""

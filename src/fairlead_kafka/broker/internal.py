@@ -4,19 +4,17 @@ this broker's log, and end transactions."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TopicPartition
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC
-from fairlead_kafka.broker.log import Partition, ReadBatch, readable
-from fairlead_kafka.broker.replication import Led
+from fairlead_kafka.broker.guard import Guard
+from fairlead_kafka.broker.log import Logs, Partition, ReadBatch, readable
+from fairlead_kafka.broker.replication import Led, Replication
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.records import ControlType, EndMarker, RecordColumns, Slice, control_batch, encode, scan
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
 
 
 class ProducerIdentity(NamedTuple):
@@ -41,8 +39,46 @@ class Marker(NamedTuple):
     """2: the epoch is the one after that of the transaction (KIP-890, KIP-1228)."""
 
 
+class InternalHost(Protocol):
+    """The part of the broker that appending and reading without a client need."""
+
+    wall_ms: int
+    guard: Guard
+    logs: Logs
+    replication: Replication
+
+    def log_of(self, topic: str, number: int) -> Partition | int:
+        """A partition led here, by topic name, or the error code to answer."""
+
+
+class ProducersAsked(Protocol):
+    """Producers whose transaction's coordinator is being asked (`transactions.verifier`)."""
+
+    def ended(self, of: TopicPartition, producer_id: int) -> None:
+        """A marker was appended: those that wait asked about a transaction that is over."""
+
+
+class TransactionalOffsets(Protocol):
+    """Offsets that are committed in transactions (`coordinator`)."""
+
+    def transaction_ended(self, partition: int, producer_id: int, committed: bool) -> None:
+        """A marker is replicated in a partition of committed offsets."""
+
+
+class MarkerHost(InternalHost, Protocol):
+    """The part of the broker that the end of a transaction concerns."""
+
+    @property
+    def verifier(self) -> ProducersAsked:
+        """Producers that wait for an answer about this transaction."""
+
+    @property
+    def coordinator(self) -> TransactionalOffsets:
+        """Groups whose offsets the transaction commits."""
+
+
 def append_internal(
-    broker: Broker,
+    broker: InternalHost,
     topic: str,
     number: int,
     columns: RecordColumns,
@@ -86,7 +122,7 @@ def append_internal(
     _when_replicated(broker, led, lambda error: done(error, -1 if error else base_offset))
 
 
-def _when_replicated(broker: Broker, led: Led, done: Callable[[int], None]) -> None:
+def _when_replicated(broker: InternalHost, led: Led, done: Callable[[int], None]) -> None:
     """Call done(0) once all that was appended to a partition so far is replicated, or done(error),
     once."""
     told = False
@@ -107,7 +143,9 @@ def _when_replicated(broker: Broker, led: Led, done: Callable[[int], None]) -> N
         broker.logs.when_written(written)
 
 
-def append_marker(broker: Broker, of: TopicPartition, marker: Marker, done: Callable[[int], None]) -> None:
+def append_marker(
+    broker: MarkerHost, of: TopicPartition, marker: Marker, done: Callable[[int], None]
+) -> None:
     """End a transaction in a partition led here; done(error code) once the marker is replicated (0)
     or refused, as in `append_internal`.
 
@@ -147,7 +185,7 @@ def append_marker(broker: Broker, of: TopicPartition, marker: Marker, done: Call
 
 
 def read_internal(
-    broker: Broker,
+    broker: InternalHost,
     topic: str,
     number: int,
     offset: int,
@@ -179,7 +217,7 @@ def read_internal(
 
 
 def _read(
-    broker: Broker,
+    broker: InternalHost,
     partition: Partition,
     offset: int,
     done: Callable[[int, Sequence[Buffer], int], None],

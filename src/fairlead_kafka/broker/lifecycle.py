@@ -6,18 +6,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, FairleadError, UsageError
 from fairlead_kafka.base.ids import Node
-from fairlead_kafka.broker.controller import BrokerStarted, BrokerStopping, DecisionDone
+from fairlead_kafka.broker.controller import BrokerStarted, BrokerStopping, ClusterView, DecisionDone
 from fairlead_kafka.broker.faults import Faults
-from fairlead_kafka.broker.log import RecoveryResult
-from fairlead_kafka.core.effects import Listen, Resolve, StopListening
+from fairlead_kafka.broker.guard import Guard
+from fairlead_kafka.broker.links import Links
+from fairlead_kafka.broker.listeners import Listener
+from fairlead_kafka.broker.log import Logs, RecoveryResult
+from fairlead_kafka.core.effects import Effect, Listen, Resolve, StopListening
 from fairlead_kafka.core.events import Listening, Submitted
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
@@ -80,10 +80,52 @@ class SetFaults(NamedTuple):
     completion: Any
 
 
+class Connections(Protocol):
+    """The connections of clients (`clients`)."""
+
+    def end_all(self, drain: bool) -> None:
+        """Close all connections; after what they are owed was sent, if `drain`."""
+
+
+class LifeHost(Protocol):
+    """The broker as its life has it begin and end."""
+
+    node_id: int
+    rack: str | None
+    listeners: tuple[Listener, ...]
+    controller: ClusterView
+    faults: Faults
+    guard: Guard
+    logs: Logs
+    links: Links
+
+    @property
+    def clients(self) -> Connections:
+        """The connections of clients."""
+
+    def emit(self, effect: Effect) -> None:
+        """Ask the host for `effect` at the end of this step."""
+
+    def listener_by_number(self, number: int) -> Listener:
+        """The listener with this number."""
+
+    def follow(self) -> None:
+        """Hear of what changes in the cluster from now on."""
+
+    def begin(self) -> None:
+        """Take part: coordinate groups and transactions, and look after the log."""
+
+    def stop_coordinators(self) -> None:
+        """Stop coordinators and replication, and ask nothing more of other brokers."""
+
+    def forget(self) -> None:
+        """Hear of nothing more, and do nothing more by itself."""
+
+
 class Life:
     """Carries one broker through its states; it is the only one who changes them."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: LifeHost) -> None:
         self.state = BrokerState.NEW
         self._broker = broker
         self._starting: StartBroker | None = None

@@ -15,21 +15,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
-from fairlead_kafka.base.acls import CLUSTER_NAME, AclOperation, AclResourceType
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import AuthenticationFailed, ConnectionFailed
+from fairlead_kafka.broker.controller import ClusterView
+from fairlead_kafka.broker.faults import Faults
+from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.broker.listeners import Listener, between_brokers, mechanism_between_brokers
 from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.core.connections import Connections
+from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import ConnectionEvent
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.peers import Peer
 from fairlead_kafka.core.reachability import Reachability
 from fairlead_kafka.wire import ApiKey, ApiMessage, Message, PrivateApi, RequestMessage
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 R = TypeVar("R")
 Done = Callable[[R | None, Exception | None], None]
@@ -37,9 +38,10 @@ Done = Callable[[R | None, Exception | None], None]
 IN_FLIGHT_MAX = 1_000
 CLIENT_ID = "broker-"
 """Prefix of the client id of a broker at other brokers; its node id follows."""
-_SETTINGS: dict[str, Any] = {
+_REQUEST_TIMEOUT_MS = 30_000
+_SETTINGS: dict[str, object] = {
     "bootstrap.servers": (),
-    "request.timeout.ms": 30_000,
+    "request.timeout.ms": _REQUEST_TIMEOUT_MS,
     "reconnect.backoff.ms": 50,
     "reconnect.backoff.max.ms": 1_000,
     "socket.connection.setup.timeout.ms": 10_000,
@@ -48,24 +50,20 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-def is_of_broker(session: Session) -> bool:
-    """Whether another broker is at the other end: it says so where brokers come in, and may do what
-    brokers do.
+class LinksHost(Protocol):
+    """The part of the broker that its links to the others need."""
 
-    Anybody can call himself a broker. Where there are log-ins it is a user who does, and where
-    there is an authorizer one with CLUSTER_ACTION; where there is neither, everybody may do
-    everything.
-    """
-    if (
-        session.client_id is None
-        or not session.client_id.startswith(CLIENT_ID)
-        or session.listener != session.broker.links.listener.name
-    ):
-        return False
-    known = session.login is None or session.login.done
-    return known and session.may(
-        AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME, quiet=True
-    )
+    node_id: int
+    now_ns: int
+    settings: Settings
+    listeners: tuple[Listener, ...]
+    controller: ClusterView
+    faults: Faults
+    guard: Guard
+    rng: Rng
+
+    def emit(self, effect: Effect) -> None:
+        """Ask the host for `effect` at the end of this step."""
 
 
 class Lane(Enum):
@@ -88,7 +86,7 @@ class Links:
     """The connections of one broker to the others. `advance` is called in each step, after the
     events."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: LinksHost) -> None:
         numbers = itertools.count(1)
         self.listener = between_brokers(broker.controller.broker_settings(broker.node_id), broker.listeners)
         """The listener of the others that they lead to."""
@@ -151,17 +149,16 @@ class Links:
 class _Lane:
     """One connection to each broker that was asked for something."""
 
-    def __init__(self, broker: Broker, numbers: Iterator[int], listener: Listener) -> None:
+    def __init__(self, broker: LinksHost, numbers: Iterator[int], listener: Listener) -> None:
         self._broker = broker
         mechanism = mechanism_between_brokers(broker.settings, listener)
+        client_id = f"{CLIENT_ID}{broker.node_id}"
         settings = _SETTINGS | {
-            "client.id": f"{CLIENT_ID}{broker.node_id}",
+            "client.id": client_id,
             "security.protocol": listener.protocol,
             "sasl.mechanism": mechanism,
         }
-        unsaid = Reachability(
-            settings["client.id"], settings["request.timeout.ms"], quiet=True
-        )  # replication has a log of its own
+        unsaid = Reachability(client_id, _REQUEST_TIMEOUT_MS, quiet=True)  # replication has a log of its own
         self.connections = Connections(
             settings,
             broker.rng,

@@ -23,20 +23,21 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import AuthenticationFailed
 from fairlead_kafka.base.principal import ANONYMOUS, USER, Principal
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
+from fairlead_kafka.broker.faults import Faults
+from fairlead_kafka.broker.guard import Owner
 from fairlead_kafka.broker.listeners import Listener, listener_value
-from fairlead_kafka.core.effects import Authenticate
+from fairlead_kafka.broker.timers import DelayHost
+from fairlead_kafka.core.effects import Authenticate, Buffer, Effect
+from fairlead_kafka.core.events import Authenticated
 from fairlead_kafka.wire import ApiKey, ApiMessage, RequestHeader
 from fairlead_kafka.wire.messages import SaslAuthenticateResponse, SaslHandshakeResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.sessions import Session
-    from fairlead_kafka.core.events import Authenticated
 
 R = TypeVar("R", bound=ApiMessage)
 TokenReply = Callable[[SaslAuthenticateResponse], None]
@@ -69,10 +70,41 @@ TAKEN: dict[LoginState, tuple[ApiKey, ...]] = {
 """APIs taken in each state until the log-in is complete; in DONE all are."""
 
 
+class LoginHost(DelayHost, Protocol):
+    """The part of the broker that log-ins need."""
+
+    wall_ms: int
+    settings: Settings
+    faults: Faults
+
+    def emit(self, effect: Effect) -> None:
+        """Ask the host for `effect` at the end of this step."""
+
+
+class LoginSession(Owner, Protocol):
+    """The session that logs in."""
+
+    connection: int
+    principal: Principal
+
+    @property
+    def broker(self) -> LoginHost:
+        """The broker of the session."""
+
+    def authenticated(self, principal: Principal) -> None:
+        """The log-in is complete: `principal` is at the other end."""
+
+    def write_raw(self, buffers: list[Buffer]) -> None:
+        """Write what is no answer to a request of the protocol, and go on."""
+
+    def close(self, reason: str | None = None, drain: bool = False) -> None:
+        """End the connection; after what it is owed was sent, if `drain`."""
+
+
 class ServerLogin:
     """The log-in of one session, and its renewals."""
 
-    def __init__(self, session: Session, listener: Listener) -> None:
+    def __init__(self, session: LoginSession, listener: Listener) -> None:
         self.state = LoginState.VERSIONS
         self._session = session
         self._listener = listener
@@ -240,7 +272,9 @@ class ServerLogin:
         settings, name = self._session.broker.settings, self._listener.name
         own = f"listener.name.{name.lower()}.{self._mechanism.lower()}.connections.max.reauth.ms"
         most_ms: int = (
-            settings[own] if own in settings else listener_value(settings, name, "connections.max.reauth.ms")
+            settings.integer(own)
+            if own in settings
+            else listener_value(settings, name, "connections.max.reauth.ms")
         )
         return session_lifetime_ms(most_ms, expires_ms, self._session.broker.wall_ms)
 

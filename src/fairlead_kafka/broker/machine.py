@@ -7,8 +7,9 @@ import errno
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.broker import api as _api  # noqa: F401  (fills the registry)
 from fairlead_kafka.broker.authorizer import Authorizer
@@ -55,9 +56,7 @@ from fairlead_kafka.core.events import (
     Submitted,
 )
 from fairlead_kafka.core.machine import Rng
-
-if TYPE_CHECKING:
-    from fairlead_kafka.records import RecordColumns
+from fairlead_kafka.records import RecordColumns
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
@@ -87,7 +86,7 @@ class Broker:
         self.controller = controller
         self.rng = rng
         self.folder = folder
-        self.settings: Mapping[str, Any] = controller.broker_settings(node_id)
+        self.settings: Settings = controller.broker_settings(node_id)
         self.listeners = listeners_of(controller.broker_settings(node_id), node_id, host, port)
         """The first one is where clients of the launcher are sent."""
         self.rack: str | None = None
@@ -96,33 +95,33 @@ class Broker:
         self.now_ns = 0
         self.wall_ms = 0
         self.faults = Faults()
-        self.life = Life(self)
+        self.life: Life = Life(self)
         self.authorizer: Authorizer | None = None
         """Says who may do what, from the moment when the image is whole; None: everybody may do
         everything."""
-        self.guard = Guard(f"broker {node_id}")
+        self.guard: Guard = Guard(f"broker {node_id}")
         self.bind = self.guard.bind
-        self.files = Files(self._emit_file, self.guard.bind)
+        self.files: Files = Files(self._emit_file, self.guard.bind)
         self.handler_clock: Callable[[], int] = no_time
         """Nanoseconds that the thread of this machine has worked; set by the launcher, for
         request_percentage."""
-        self.quotas = Quotas(self)
-        self.clients = Clients(self)
-        self.purgatory = Purgatory(self.guard)
-        self.fetch_sessions = FetchSessions(self)
-        self.deadlines = Deadlines(self.call_at, self.guard.bind)
-        self.partitions = HostedPartitions(self)
+        self.quotas: Quotas = Quotas(self)
+        self.clients: Clients = Clients(self)
+        self.purgatory: Purgatory = Purgatory(self.guard)
+        self.fetch_sessions: FetchSessions = FetchSessions(self)
+        self.deadlines: Deadlines = Deadlines(self.call_at, self.guard.bind)
+        self.partitions: HostedPartitions = HostedPartitions(self)
         log_settings = LogSettings.of(self.settings)
-        self.logs = Logs(
+        self.logs: Logs = Logs(
             self.files, f"{folder}/log", self.partitions.topic_of, self._written, self, log_settings
         )
-        self.disk_watch = DiskWatch(self)
-        self.links = Links(self)
-        self.replication = Replication(self)
-        self.coordinator = GroupCoordinator(self)
-        self.transactions = TransactionCoordinator(self)
-        self.verifier = Verifier(self)
-        self.producer_ids = ProducerIds(controller, node_id, self.guard.bind)
+        self.disk_watch: DiskWatch = DiskWatch(self)
+        self.links: Links = Links(self)
+        self.replication: Replication = Replication(self)
+        self.coordinator: GroupCoordinator = GroupCoordinator(self)
+        self.transactions: TransactionCoordinator = TransactionCoordinator(self)
+        self.verifier: Verifier = Verifier(self)
+        self.producer_ids: ProducerIds = ProducerIds(controller, node_id, self.guard.bind)
         self._inbox: deque[Event] = deque()
         self._outbox: list[Effect] = []
         self._timers = Timers()
@@ -299,6 +298,11 @@ class Broker:
     def state(self) -> BrokerState:
         """State of the broker in its life."""
         return self.life.state
+
+    @property
+    def running(self) -> bool:
+        """It takes part, and serves requests."""
+        return self.life.state is BrokerState.RUNNING
 
     def follow(self) -> None:
         """Hear of what changes in the cluster from now on."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fairlead_kafka.base.limits import BEGUN_REQUEST_BYTES
+from fairlead_kafka.broker.dispatch import Api
+from fairlead_kafka.broker.quotas.quotas import Toll
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.wire import RequestHeader
 
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.dispatch import Api
-    from fairlead_kafka.broker.quotas.quotas import Toll
-    from fairlead_kafka.broker.sessions import Session
-    from fairlead_kafka.core.effects import Buffer
-    from fairlead_kafka.wire import RequestHeader
+
+class Asker(Protocol):
+    """The session of a request."""
+
+    peer: str
+
+    def close(self, reason: str | None = None) -> None:
+        """End the connection, with a warning in the log if there is a reason."""
 
 
 class Outstanding:
@@ -29,7 +35,7 @@ class Outstanding:
         "toll",
     )
 
-    def __init__(self, session: Session, header: RequestHeader, api: Api, frame_bytes: int) -> None:
+    def __init__(self, session: Asker, header: RequestHeader, api: Api, frame_bytes: int) -> None:
         self.session = session
         self.header = header
         self.api = api

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
@@ -13,24 +13,33 @@ from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller import (
     BrokerConfigsChanged,
     Change,
+    ClusterView,
     LeadersChanged,
     TopicConfigsChanged,
     TopicDeleted,
     TopicImage,
 )
-from fairlead_kafka.broker.log import Partition, TopicLimits
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-
+from fairlead_kafka.broker.log import Logs, Partition, TopicLimits
+from fairlead_kafka.broker.purgatory import Purgatory
+from fairlead_kafka.broker.replication import Replication
 
 _logger = logging.getLogger("fairlead_kafka.broker")
+
+
+class PartitionsHost(Protocol):
+    """The part of the broker that its partitions need."""
+
+    node_id: int
+    controller: ClusterView
+    logs: Logs
+    purgatory: Purgatory
+    replication: Replication
 
 
 class HostedPartitions:
     """The partitions of one broker, as the controller's image has them."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: PartitionsHost) -> None:
         self._broker = broker
         self._limits: dict[UUID, TopicLimits] = {}
         self._offline: set[Partition] = set()

@@ -3,19 +3,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.broker.controller import ClusterView
 from fairlead_kafka.broker.log import Partition
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
+from fairlead_kafka.broker.replication import Replication
 
 SELECTOR = "replica.selector.class"
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 THIS_ONE = -1
 
 
-def preferred_replica(broker: Broker, partition: Partition, rack: str, offset: int) -> int:
+class SelectorHost(Protocol):
+    """The part of the broker that the choice of a replica needs."""
+
+    node_id: int
+    settings: Settings
+    controller: ClusterView
+    replication: Replication
+
+
+def preferred_replica(broker: SelectorHost, partition: Partition, rack: str, offset: int) -> int:
     """The broker to fetch from `offset` at, for a consumer in `rack`; THIS_ONE: no other is better.
 
     Asked of a leader that the config `replica.selector.class` lets send consumers away. A follower

@@ -27,9 +27,9 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from fairlead_kafka.base.acls import AclOperation, AclResourceType
+from fairlead_kafka.base.acls import CLUSTER_NAME, AclOperation, AclResourceType
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import DecodeError, UnsupportedVersion
@@ -43,28 +43,61 @@ from fairlead_kafka.base.limits import (
 )
 from fairlead_kafka.base.principal import ANONYMOUS, Principal
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.broker.answers import Answers
-from fairlead_kafka.broker.authorizer import host_of
+from fairlead_kafka.broker.answers import Answers, AnswersHost, Outbound
+from fairlead_kafka.broker.authorizer import Authorizer, host_of
 from fairlead_kafka.broker.dispatch import REGISTRY, Api, api_of, decode_served
-from fairlead_kafka.broker.links import is_of_broker
+from fairlead_kafka.broker.links import CLIENT_ID
 from fairlead_kafka.broker.listeners import DEFAULT_LISTENER, Listener
-from fairlead_kafka.broker.login import ServerLogin
+from fairlead_kafka.broker.login import LoginHost, LoginState, ServerLogin
 from fairlead_kafka.broker.outstanding import Outstanding
 from fairlead_kafka.broker.quotas.muting import Muting
+from fairlead_kafka.broker.quotas.quotas import Toll
+from fairlead_kafka.broker.services import AnswerRoom, Services
 from fairlead_kafka.core.effects import Buffer, Close, Hold
 from fairlead_kafka.wire import ApiKey, ApiMessage, FrameReader, RequestHeader, encode_response, peek_request
 from fairlead_kafka.wire.messages import ApiVersionsResponse
 
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-
 _logger = logging.getLogger("fairlead_kafka.broker")
+
+
+class Together(Outbound, AnswerRoom, Protocol):
+    """The counts and bounds that all sessions of a broker have together (`clients`)."""
+
+    full: bool
+    """True once requests take more than `queued.max.request.bytes`, until they take half of it."""
+
+    def count(self, session: Session, difference_bytes: int) -> None:
+        """A session has so much more, or less, that was read and is not answered."""
+
+    def finished_one(self, session: Session) -> None:
+        """A whole request has come while `full`."""
+
+    def hold(self, session: Session) -> None:
+        """Read from a session, or not."""
+
+    def muting_changed(self, session: Session) -> None:
+        """A session is to be still from now on, or no longer."""
+
+    def forget(self, session: Session) -> None:
+        """A session ends: another may take its place."""
+
+
+class SessionHost(Services, AnswersHost, LoginHost, Protocol):
+    """The part of the broker that sessions need, beside what handlers are given."""
+
+    authorizer: Authorizer | None
+
+    @property
+    def clients(self) -> Together:
+        """All sessions of the broker."""
 
 
 class Session:
     """One accepted connection. `closed` handlers' replies are dropped."""
 
-    def __init__(self, broker: Broker, connection: int, peer: str, listener: Listener | None = None) -> None:
+    def __init__(
+        self, broker: SessionHost, connection: int, peer: str, listener: Listener | None = None
+    ) -> None:
         self.broker = broker
         self.connection = connection
         self.peer = peer
@@ -87,8 +120,11 @@ class Session:
         self.blocked = False
         """True while nothing is begun: the broker has its `max.connections`, and this one waits."""
         self.muting = Muting(self)
-        unknown = "socket.request.max.bytes" if self.login is None else "sasl.server.max.receive.size"
-        self._frames = FrameReader(broker.settings[unknown])
+        self._frames = FrameReader(
+            broker.settings["socket.request.max.bytes"]
+            if self.login is None
+            else broker.settings["sasl.server.max.receive.size"]
+        )
         self._waiting: deque[memoryview] = deque()
         self._waiting_bytes = 0
         self._much_waits = False
@@ -120,8 +156,41 @@ class Session:
 
     @property
     def of_broker(self) -> bool:
-        """The peer is another broker."""
-        return is_of_broker(self)
+        """The peer is another broker: it says so where brokers come in, and may do what brokers do.
+
+        Anybody can call himself a broker. Where there are log-ins it is a user who does, and where
+        there is an authorizer one with CLUSTER_ACTION; where there is neither, everybody may do
+        everything.
+        """
+        if (
+            self.client_id is None
+            or not self.client_id.startswith(CLIENT_ID)
+            or self.listener != self.broker.links.listener.name
+        ):
+            return False
+        known = self.login is None or self.login.done
+        return known and self.may(
+            AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME, quiet=True
+        )
+
+    @property
+    def logged_in(self) -> bool:
+        """It is known who is at the other end, and no log-in is being renewed."""
+        return self.login is None or self.login.state is LoginState.DONE
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """Says what the principal may do; None: everything."""
+        return self.broker.authorizer
+
+    @property
+    def toll(self) -> Toll | None:
+        """Quota charge of the request that is being served; None: it is charged to nobody."""
+        return None if self.serving is None else self.serving.toll
+
+    def muting_changed(self) -> None:
+        """The session is to be still from now on, or no longer."""
+        self.broker.clients.muting_changed(self)
 
     @property
     def waits_for_answer(self) -> bool:

@@ -30,12 +30,30 @@ class Timer:
 
 
 class TimerHost(Protocol):
-    """The part of the broker that a repeating task needs."""
+    """The broker as what it does later sees it: its clock, and functions to be called at a
+    deadline."""
 
     now_ns: int
+    """Time of the step, in nanoseconds on the host's clock, which does not go back."""
 
     def call_at(self, deadline_ns: int, function: Callable[[], None], owner: Owner | None = None) -> Timer:
         """Run `function` at the deadline, in the name of `owner`."""
+
+
+class DelayHost(TimerHost, Protocol):
+    """A TimerHost that counts from now as well."""
+
+    def call_later(
+        self, milliseconds: float, function: Callable[[], None], owner: Owner | None = None
+    ) -> Timer:
+        """Run `function` so many milliseconds from now, in the name of `owner`."""
+
+
+class TaskHost(TimerHost, Protocol):
+    """A TimerHost that has tasks come round."""
+
+    def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> Repeating:
+        """Run `function` every so many milliseconds, counted from its end, whatever it raises."""
 
 
 class Repeating:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
@@ -12,9 +12,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.limits import ERROR_TEXT_MAX_LENGTH
 from fairlead_kafka.broker.controller import CreateInternalTopic, TopicImage
 from fairlead_kafka.broker.controller.names import check_topic_name
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
+from fairlead_kafka.broker.services import Services
 
 NO_ID = UUID(int=0)
 """No topic id."""
@@ -57,7 +55,7 @@ def told_fenced(error: int, knows: bool) -> int:
 
 
 def have_internal_topic(
-    broker: Broker, name: str, then: Callable[[TopicImage | None, BrokerError | None], None]
+    broker: Services, name: str, then: Callable[[TopicImage | None, BrokerError | None], None]
 ) -> None:
     """Have one of INTERNAL_TOPICS, created if it is not there: then(topic, None) or then(None,
     error)."""

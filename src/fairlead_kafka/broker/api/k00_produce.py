@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -37,19 +37,17 @@ from fairlead_kafka.broker.api.common import Gathering
 from fairlead_kafka.broker.api.rights import permitted, refusal
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS, TopicImage
 from fairlead_kafka.broker.conversion import RecordsRefused, convert
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.internal import ProducerIdentity
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.broker.produced import check_batch
 from fairlead_kafka.broker.replication import Led
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.broker.transactions.verifier import VERIFICATION, Verified
 from fairlead_kafka.records import BatchHeader
 from fairlead_kafka.wire import ApiKey, Buffer, Request
 from fairlead_kafka.wire.messages import ProduceRequest, ProduceResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Topic = ProduceResponse.TopicProduceResponse
 _Row = ProduceResponse.PartitionProduceResponse
@@ -78,7 +76,7 @@ _VERIFY_ERRORS: dict[int, int] = dict.fromkeys(
 
 
 @serves(ApiKey.PRODUCE, versions=(3, 12), advertised_low=0, pipelined=True)
-def produce(broker: Broker, request: Request[ProduceRequest], session: Session, reply: Reply) -> None:
+def produce(broker: Services, request: Request[ProduceRequest], session: Requester, reply: Reply) -> None:
     """Append, and answer when all is written."""
     message = request.message
     refused = _refuse_unnamed(message, session)
@@ -129,7 +127,7 @@ class _Produced:
     """One Produce request, from its appends to its answer."""
 
     def __init__(
-        self, broker: Broker, request: Request[ProduceRequest], session: Session, reply: Reply
+        self, broker: Services, request: Request[ProduceRequest], session: Requester, reply: Reply
     ) -> None:
         # Not the message itself: its records would stay in memory until the answer.
         message = request.message
@@ -232,7 +230,7 @@ def _refuse_all(message: ProduceRequest) -> BrokerError | None:
     return None
 
 
-def _refuse_unnamed(message: ProduceRequest, session: Session) -> BrokerError | None:
+def _refuse_unnamed(message: ProduceRequest, session: Requester) -> BrokerError | None:
     """An error that every partition gets if there is a transactional batch, and the session may not
     write in the name of its transaction.
 
@@ -240,7 +238,7 @@ def _refuse_unnamed(message: ProduceRequest, session: Session) -> BrokerError | 
     says for itself.
     """
     name = message.transactional_id
-    if session.broker.authorizer is None or name is None:
+    if session.authorizer is None or name is None:
         return None
     if not any(
         _transactional(data.records)

@@ -28,7 +28,7 @@ taken away.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
@@ -37,17 +37,15 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.api.rights import may_cluster
 from fairlead_kafka.broker.controller import TopicImage
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.fetch_sessions import FINAL_EPOCH, FULL_EPOCH, NO_SESSION, FetchSession, Wanted
 from fairlead_kafka.broker.log import Location, Partition, ReadBatch, readable
 from fairlead_kafka.broker.read_replica import THIS_ONE, preferred_replica
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import FetchRequest, FetchResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Topic = FetchResponse.FetchableTopicResponse
 _Row = FetchResponse.PartitionData
@@ -101,7 +99,7 @@ class _Plan:
 
 
 @serves(ApiKey.FETCH, versions=(4, 18))
-def fetch(broker: Broker, request: Request[FetchRequest], session: Session, reply: Reply) -> None:
+def fetch(broker: Services, request: Request[FetchRequest], session: Requester, reply: Reply) -> None:
     """Answer now if there is reason to, else when there is."""
     message = request.message
     try:
@@ -122,10 +120,10 @@ class _Fetch:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: Services,
         request: Request[FetchRequest],
         wanted: FetchSession,
-        session: Session,
+        session: Requester,
         reply: Reply,
     ) -> None:
         self._broker = broker
@@ -139,7 +137,7 @@ class _Fetch:
         self._available: dict[Wanted, int] = {}
         self._gathered_bytes = 0
         self._most_bytes: int = min(request.message.max_bytes, broker.settings["fetch.max.bytes"])
-        self._toll = None if session.serving is None else session.serving.toll
+        self._toll = session.toll
         granted_bytes = None if self._toll is None else broker.quotas.fetch_max_bytes(self._toll)
         if granted_bytes is not None:
             self._most_bytes = min(self._most_bytes, granted_bytes)
@@ -243,7 +241,7 @@ class _Fetch:
     def _find(self, want: Wanted, topic: TopicImage | None) -> Partition | int:
         if topic is None and self._wanted.by_id:
             return ErrorCode.UNKNOWN_TOPIC_ID
-        if self._broker.authorizer is not None and not self._may_read(want, topic):
+        if self._session.authorizer is not None and not self._may_read(want, topic):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if topic is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -13,21 +13,18 @@ DESCRIBE on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.api.common import Gathering, repeated
 from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.controller import TopicImage
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.log import TimedRecord
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ListOffsetsRequest, ListOffsetsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Row = ListOffsetsResponse.ListOffsetsPartitionResponse
 
@@ -39,7 +36,7 @@ _FROM_VERSION = {LATEST: 1, EARLIEST: 1, NEWEST: 7, EARLIEST_LOCAL: 8, LATEST_TI
 
 @serves(ApiKey.LIST_OFFSETS, versions=(1, 10))
 def list_offsets(
-    broker: Broker, request: Request[ListOffsetsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[ListOffsetsRequest], session: Requester, reply: Reply
 ) -> None:
     """Look up every partition; the answer goes when the last batch that has to be read is."""
     answer = ListOffsetsResponse(throttle_time_ms=0, topics=[])
@@ -83,7 +80,7 @@ def _answer_of(row: _Row, gathering: Gathering, absent: int) -> Callable[[int, T
 
 
 def _look_up(
-    broker: Broker,
+    broker: Services,
     topic: TopicImage | None,
     data: ListOffsetsRequest.ListOffsetsPartition,
     version: int,

@@ -20,7 +20,7 @@ session's principal; of the cluster they are 0 without DESCRIBE on it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -42,14 +42,12 @@ from fairlead_kafka.broker.controller import (
     NewTopic,
     TopicImage,
 )
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.quotas.spending import Spending
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import MetadataRequest, MetadataResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Asked = MetadataRequest.MetadataRequestTopic
 _Topic = MetadataResponse.MetadataResponseTopic
@@ -60,14 +58,18 @@ _IDS_FROM_VERSION = 12
 
 
 @serves(ApiKey.METADATA, versions=(0, 13))
-def metadata(broker: Broker, request: Request[MetadataRequest], session: Session, reply: Reply) -> None:
+def metadata(broker: Services, request: Request[MetadataRequest], session: Requester, reply: Reply) -> None:
     """Describe the cluster."""
     message = request.message
     image = broker.controller.image
     if message.topics is None or (request.version == 0 and not message.topics):
         seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, image.topics, quiet=True)
-        told = [_describe(session, message, topic) for topic in image.topics.values() if topic.name in seen]
-        reply(_answer(session, message, told))
+        told = [
+            _describe(broker, session, message, topic)
+            for topic in image.topics.values()
+            if topic.name in seen
+        ]
+        reply(_answer(broker, session, message, told))
         return
     if request.version < _IDS_FROM_VERSION and any(
         one.topic_id != NO_ID or one.name is None for one in message.topics
@@ -77,10 +79,15 @@ def metadata(broker: Broker, request: Request[MetadataRequest], session: Session
     asked = list({(one.name, one.topic_id): one for one in message.topics}.values())
     allowed = request.version < _ALLOW_FLAG_FROM_VERSION or message.allow_auto_topic_creation
     refused: dict[str, BrokerError | None] = {}
-    hidden = _hidden(session, asked)
+    hidden = _hidden(broker, session, asked)
     answer = Gathering(
         lambda: reply(
-            _answer(session, message, [_topic(session, message, one, hidden, refused) for one in asked])
+            _answer(
+                broker,
+                session,
+                message,
+                [_topic(broker, session, message, one, hidden, refused) for one in asked],
+            )
         )
     )
     if allowed and broker.settings["auto.create.topics.enable"]:
@@ -93,19 +100,19 @@ def metadata(broker: Broker, request: Request[MetadataRequest], session: Session
     answer.done()
 
 
-def _hidden(session: Session, asked: list[_Asked]) -> set[str]:
+def _hidden(broker: Services, session: Requester, asked: list[_Asked]) -> set[str]:
     """The names of topics of which the session is to know nothing; to this are added those that it
     may not create."""
-    if session.broker.authorizer is None:
+    if session.authorizer is None:
         return set()
-    by_id = session.broker.controller.image.topics_by_id
+    by_id = broker.controller.image.topics_by_id
     names = {one.name for one in asked if one.name is not None}
     names.update(by_id[one.topic_id].name for one in asked if one.name is None and one.topic_id in by_id)
     seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, names)
     return {name for name in names if name not in seen}
 
 
-def _creatable(session: Session, missing: list[str], hidden: set[str]) -> list[str]:
+def _creatable(session: Requester, missing: list[str], hidden: set[str]) -> list[str]:
     """Topics of `missing` that the session may create; the others are added to `hidden`."""
     if not missing or may_cluster(session, AclOperation.CREATE, quiet=True):
         return missing
@@ -115,8 +122,8 @@ def _creatable(session: Session, missing: list[str], hidden: set[str]) -> list[s
 
 
 def _create(
-    broker: Broker,
-    session: Session,
+    broker: Services,
+    session: Requester,
     missing: list[str],
     refused: dict[str, BrokerError | None],
     answer: Gathering,
@@ -150,8 +157,10 @@ def _refused(topics: list[_Asked]) -> MetadataResponse:
     )
 
 
-def _answer(session: Session, message: MetadataRequest, topics: list[_Topic]) -> MetadataResponse:
-    image = session.broker.controller.image
+def _answer(
+    broker: Services, session: Requester, message: MetadataRequest, topics: list[_Topic]
+) -> MetadataResponse:
+    image = broker.controller.image
     nodes = [info.endpoint(session.listener) for info in image.alive()]
     brokers = [
         MetadataResponse.MetadataResponseBroker(
@@ -173,13 +182,14 @@ def _answer(session: Session, message: MetadataRequest, topics: list[_Topic]) ->
 
 
 def _topic(
-    session: Session,
+    broker: Services,
+    session: Requester,
     message: MetadataRequest,
     asked: _Asked,
     hidden: set[str],
     refused: dict[str, BrokerError | None],
 ) -> _Topic:
-    image = session.broker.controller.image
+    image = broker.controller.image
     if asked.name is None:
         by_id = image.topics_by_id.get(asked.topic_id)
         if by_id is None:
@@ -193,12 +203,12 @@ def _topic(
                 topic_id=asked.topic_id,
                 partitions=[],
             )
-        return _describe(session, message, by_id)
+        return _describe(broker, session, message, by_id)
     if asked.name in hidden:
         return _Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=asked.name, partitions=[])
     topic = image.topics.get(asked.name)
     if topic is not None:
-        return _describe(session, message, topic)
+        return _describe(broker, session, message, topic)
     error = refused.get(asked.name) or name_error(asked.name)
     return _Topic(
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is None else error.code,
@@ -208,7 +218,7 @@ def _topic(
     )
 
 
-def _operations(session: Session, message: MetadataRequest, name: str) -> int:
+def _operations(session: Requester, message: MetadataRequest, name: str) -> int:
     return (
         operations(session, AclResourceType.TOPIC, name)
         if message.include_topic_authorized_operations
@@ -216,7 +226,7 @@ def _operations(session: Session, message: MetadataRequest, name: str) -> int:
     )
 
 
-def _describe(session: Session, message: MetadataRequest, topic: TopicImage) -> _Topic:
+def _describe(broker: Services, session: Requester, message: MetadataRequest, topic: TopicImage) -> _Topic:
     row = _Topic(
         error_code=ErrorCode.NONE,
         name=topic.name,
@@ -225,7 +235,7 @@ def _describe(session: Session, message: MetadataRequest, topic: TopicImage) -> 
         topic_authorized_operations=_operations(session, message, topic.name),
     )
     # No list, which a reader would get, but encoded as one.
-    row.__dict__["partitions"] = _Partitions(session.broker.controller.image, topic)
+    row.__dict__["partitions"] = _Partitions(broker.controller.image, topic)
     return row
 
 

@@ -13,8 +13,6 @@ UNKNOWN_TOPIC_ID). The group is asked only about what is left then.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
@@ -22,13 +20,11 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.coordinator import CommittedOffset
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import OffsetCommitRequest, OffsetCommitResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Topic = OffsetCommitResponse.OffsetCommitResponseTopic
 _Row = OffsetCommitResponse.OffsetCommitResponsePartition
@@ -40,7 +36,7 @@ _BROKER_RETENTION = -1
 
 @serves(ApiKey.OFFSET_COMMIT, versions=(2, 10))
 def offset_commit(
-    broker: Broker, request: Request[OffsetCommitRequest], session: Session, reply: Reply
+    broker: Services, request: Request[OffsetCommitRequest], session: Requester, reply: Reply
 ) -> None:
     """Commit what can be, and say per partition what became of it."""
     message = request.message
@@ -99,14 +95,14 @@ def offset_commit(
 
 
 def _image(
-    broker: Broker, topic: OffsetCommitRequest.OffsetCommitRequestTopic, by_id: bool
+    broker: Services, topic: OffsetCommitRequest.OffsetCommitRequestTopic, by_id: bool
 ) -> TopicImage | None:
     image = broker.controller.image
     return image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
 
 
 def _refused(
-    session: Session, message: OffsetCommitRequest, images: list[TopicImage | None], by_id: bool
+    session: Requester, message: OffsetCommitRequest, images: list[TopicImage | None], by_id: bool
 ) -> list[int]:
     """For each topic the error that all of its partitions get; 0 if there is none."""
     if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):

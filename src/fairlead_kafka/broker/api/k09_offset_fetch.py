@@ -14,7 +14,6 @@ there is UNKNOWN_TOPIC_ID), and left out where all are asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -22,13 +21,11 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead_kafka.broker.api.rights import demand, permitted
 from fairlead_kafka.broker.coordinator import CommittedOffset
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import OffsetFetchRequest, OffsetFetchResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Asked = OffsetFetchRequest.OffsetFetchRequestTopics
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
@@ -45,20 +42,22 @@ _IDS_FROM_VERSION = 10
 
 @serves(ApiKey.OFFSET_FETCH, versions=(1, 10))
 def offset_fetch(
-    broker: Broker, request: Request[OffsetFetchRequest], session: Session, reply: Reply
+    broker: Services, request: Request[OffsetFetchRequest], session: Requester, reply: Reply
 ) -> None:
     """Give each group's offsets."""
     message = request.message
     by_id = request.version >= _IDS_FROM_VERSION
     stable = bool(message.require_stable)
     if request.version >= _GROUPS_FROM_VERSION:
-        groups = [_group(session, group.group_id, group.topics, by_id, stable) for group in message.groups]
+        groups = [
+            _group(broker, session, group.group_id, group.topics, by_id, stable) for group in message.groups
+        ]
         reply(OffsetFetchResponse(throttle_time_ms=0, groups=groups))
         return
     topics = None
     if message.topics is not None:
         topics = [_Asked(name=one.name, partition_indexes=one.partition_indexes) for one in message.topics]
-    group = _group(session, message.group_id, topics, by_id, stable)
+    group = _group(broker, session, message.group_id, topics, by_id, stable)
     if group.error_code and request.version < _ERRORS_FROM_VERSION:
         group.topics = _failed_rows(topics or [], group.error_code)
     rows = [_old_topic(topic) for topic in group.topics]
@@ -80,24 +79,29 @@ def _old_topic(topic: _Topic) -> _OldTopic:
     return _OldTopic(name=topic.name, partitions=rows)
 
 
-def _group(session: Session, group_id: str, topics: list[_Asked] | None, by_id: bool, stable: bool) -> _Group:
-    broker = session.broker
+def _group(
+    broker: Services,
+    session: Requester,
+    group_id: str,
+    topics: list[_Asked] | None,
+    by_id: bool,
+    stable: bool,
+) -> _Group:
     try:
         demand(session, AclOperation.DESCRIBE, AclResourceType.GROUP, group_id)
         unstable = broker.coordinator.unstable(group_id) if stable else frozenset()
         if topics is None:
-            rows = _all_rows(session, group_id, unstable, by_id)
+            rows = _all_rows(broker, session, group_id, unstable, by_id)
         else:
-            rows = _topic_rows(session, group_id, unstable, topics, by_id)
+            rows = _topic_rows(broker, session, group_id, unstable, topics, by_id)
     except BrokerError as error:
         return _Group(group_id=group_id, topics=[], error_code=error.code)
     return _Group(group_id=group_id, topics=rows, error_code=ErrorCode.NONE)
 
 
 def _all_rows(
-    session: Session, group_id: str, unstable: frozenset[TopicPartition], by_id: bool
+    broker: Services, session: Requester, group_id: str, unstable: frozenset[TopicPartition], by_id: bool
 ) -> list[_Topic]:
-    broker = session.broker
     by_topic: dict[str, list[_Row]] = {}
     found = {*broker.coordinator.fetch(group_id, None), *unstable}
     seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (of.topic for of in found))
@@ -117,9 +121,13 @@ def _all_rows(
 
 
 def _topic_rows(
-    session: Session, group_id: str, unstable: frozenset[TopicPartition], topics: list[_Asked], by_id: bool
+    broker: Services,
+    session: Requester,
+    group_id: str,
+    unstable: frozenset[TopicPartition],
+    topics: list[_Asked],
+    by_id: bool,
 ) -> list[_Topic]:
-    broker = session.broker
     names = [_name(broker, topic, by_id) for topic in topics]
     seen = permitted(
         session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (name for name in names if name is not None)
@@ -145,7 +153,7 @@ def _topic_rows(
     return answered
 
 
-def _name(broker: Broker, topic: _Asked, by_id: bool) -> str | None:
+def _name(broker: Services, topic: _Asked, by_id: bool) -> str | None:
     """Name of a topic; None for an id that is not there."""
     if not by_id:
         return topic.name
@@ -154,7 +162,7 @@ def _name(broker: Broker, topic: _Asked, by_id: bool) -> str | None:
 
 
 def _partition_rows(
-    broker: Broker, group_id: str, unstable: frozenset[TopicPartition], topic: str, numbers: Iterable[int]
+    broker: Services, group_id: str, unstable: frozenset[TopicPartition], topic: str, numbers: Iterable[int]
 ) -> list[_Row]:
     offsets = broker.coordinator.fetch(group_id, [TopicPartition(topic, number) for number in numbers])
     return [

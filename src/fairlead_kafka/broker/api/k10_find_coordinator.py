@@ -9,8 +9,6 @@ client fails at once and does not look for ever). Needs DESCRIBE on each group o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
@@ -19,13 +17,11 @@ from fairlead_kafka.broker.api.common import have_internal_topic, reason
 from fairlead_kafka.broker.api.rights import permitted, refusal
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from fairlead_kafka.broker.coordinator import home_partition
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import FindCoordinatorRequest, FindCoordinatorResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _SEVERAL_FROM_VERSION = 4
 _TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
@@ -38,7 +34,7 @@ _NOBODY = Node(NO_LEADER, "", -1)
 
 @serves(ApiKey.FIND_COORDINATOR, versions=(0, 6))
 def find_coordinator(
-    broker: Broker, request: Request[FindCoordinatorRequest], session: Session, reply: Reply
+    broker: Services, request: Request[FindCoordinatorRequest], session: Requester, reply: Reply
 ) -> None:
     """Find the coordinator of each key."""
     message = request.message
@@ -53,7 +49,7 @@ def find_coordinator(
             for key in keys
             if kind is not None and key not in seen
         }
-        found = [_row(session, message.key_type, key, hidden.get(key), error) for key in keys]
+        found = [_row(broker, session, message.key_type, key, hidden.get(key), error) for key in keys]
         if several:
             reply(FindCoordinatorResponse(throttle_time_ms=0, coordinators=found))
             return
@@ -76,12 +72,17 @@ def find_coordinator(
 
 
 def _row(
-    session: Session, key_type: int, key: str, hidden: BrokerError | None, missing: BrokerError | None
+    broker: Services,
+    session: Requester,
+    key_type: int,
+    key: str,
+    hidden: BrokerError | None,
+    missing: BrokerError | None,
 ) -> FindCoordinatorResponse.Coordinator:
     try:
         if hidden is not None:
             raise hidden
-        node, error_code, error_message = _find(session, key_type, key, missing), ErrorCode.NONE, None
+        node, error_code, error_message = _find(broker, session, key_type, key, missing), ErrorCode.NONE, None
     except BrokerError as error:
         node, error_code, error_message = _NOBODY, error.code, reason(error)
     return FindCoordinatorResponse.Coordinator(
@@ -94,8 +95,7 @@ def _row(
     )
 
 
-def _find(session: Session, key_type: int, key: str, missing: BrokerError | None) -> Node:
-    broker = session.broker
+def _find(broker: Services, session: Requester, key_type: int, key: str, missing: BrokerError | None) -> Node:
     if key_type not in _TOPICS:
         raise BrokerError(
             ErrorCode.INVALID_REQUEST, _REFUSED_KEYS.get(key_type, f"there is no key type {key_type}")

@@ -10,20 +10,17 @@ recognized by their instance id. The reason given (8 on) goes to the log. Needs 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import peer_host
 from fairlead_kafka.broker.coordinator import JoinOutcome, JoinRequest
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import JoinGroupRequest, JoinGroupResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
@@ -33,7 +30,9 @@ _CAN_SKIP_FROM_VERSION = 9
 
 
 @serves(ApiKey.JOIN_GROUP, versions=(0, 9))
-def join_group(broker: Broker, request: Request[JoinGroupRequest], session: Session, reply: Reply) -> None:
+def join_group(
+    broker: Services, request: Request[JoinGroupRequest], session: Requester, reply: Reply
+) -> None:
     """Take a member in."""
     message = request.message
     if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):

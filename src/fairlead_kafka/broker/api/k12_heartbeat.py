@@ -5,22 +5,18 @@ Versions 0-4. Needs READ on the group (GROUP_AUTHORIZATION_FAILED).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.rights import demand
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import HeartbeatRequest, HeartbeatResponse
 
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
-
 
 @serves(ApiKey.HEARTBEAT, versions=(0, 4))
-def heartbeat(broker: Broker, request: Request[HeartbeatRequest], session: Session, reply: Reply) -> None:
+def heartbeat(broker: Services, request: Request[HeartbeatRequest], session: Requester, reply: Reply) -> None:
     """Hear a member out."""
     message = request.message
     try:

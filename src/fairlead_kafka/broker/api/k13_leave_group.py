@@ -7,18 +7,15 @@ The reason given (5 on) goes to the log. Needs READ on the group (GROUP_AUTHORIZ
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import LeaveGroupRequest, LeaveGroupResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
@@ -28,7 +25,9 @@ _NOT_THE_GROUPS_FAULT = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_
 
 
 @serves(ApiKey.LEAVE_GROUP, versions=(0, 5))
-def leave_group(broker: Broker, request: Request[LeaveGroupRequest], session: Session, reply: Reply) -> None:
+def leave_group(
+    broker: Services, request: Request[LeaveGroupRequest], session: Requester, reply: Reply
+) -> None:
     """Let members go."""
     message = request.message
     if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
@@ -60,7 +59,7 @@ def leave_group(broker: Broker, request: Request[LeaveGroupRequest], session: Se
     reply(LeaveGroupResponse(throttle_time_ms=0, error_code=error_code, members=[] if error_code else rows))
 
 
-def _leave(broker: Broker, group_id: str, member_id: str, instance_id: str | None) -> int:
+def _leave(broker: Services, group_id: str, member_id: str, instance_id: str | None) -> int:
     try:
         broker.coordinator.leave(group_id, member_id, instance_id)
     except BrokerError as error:

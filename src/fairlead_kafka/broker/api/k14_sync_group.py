@@ -8,26 +8,24 @@ the group (GROUP_AUTHORIZATION_FAILED).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.coordinator import SyncOutcome
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import SyncGroupRequest, SyncGroupResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _NAMES_PROTOCOL_FROM_VERSION = 5
 
 
 @serves(ApiKey.SYNC_GROUP, versions=(0, 5))
-def sync_group(broker: Broker, request: Request[SyncGroupRequest], session: Session, reply: Reply) -> None:
+def sync_group(
+    broker: Services, request: Request[SyncGroupRequest], session: Requester, reply: Reply
+) -> None:
     """Give a member its assignment."""
     message = request.message
 

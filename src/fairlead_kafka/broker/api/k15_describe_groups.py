@@ -7,21 +7,17 @@ for it); the authorized operations, if asked for, are those of the session's pri
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import cut_short, reason
 from fairlead_kafka.broker.api.rights import NO_OPERATIONS, demand, operations
 from fairlead_kafka.broker.coordinator import Group, GroupState, Member
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DescribeGroupsRequest, DescribeGroupsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Group = DescribeGroupsResponse.DescribedGroup
 _Member = DescribeGroupsResponse.DescribedGroupMember
@@ -31,7 +27,7 @@ _MISSING_IS_ERROR_FROM_VERSION = 6
 
 @serves(ApiKey.DESCRIBE_GROUPS, versions=(0, 6))
 def describe_groups(
-    broker: Broker, request: Request[DescribeGroupsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[DescribeGroupsRequest], session: Requester, reply: Reply
 ) -> None:
     """Describe each group."""
     groups = [_describe(broker, session, group_id, request.version) for group_id in request.message.groups]
@@ -42,7 +38,7 @@ def describe_groups(
     reply(DescribeGroupsResponse(throttle_time_ms=0, groups=groups))
 
 
-def _describe(broker: Broker, session: Session, group_id: str, version: int) -> _Group:
+def _describe(broker: Services, session: Requester, group_id: str, version: int) -> _Group:
     try:
         demand(session, AclOperation.DESCRIBE, AclResourceType.GROUP, group_id)
         group = broker.coordinator.describe(group_id)

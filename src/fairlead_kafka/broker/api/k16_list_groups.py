@@ -6,24 +6,22 @@ classic. Told are the groups that the session may DESCRIBE, or all if it may DES
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.api.rights import may_cluster
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ListGroupsRequest, ListGroupsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _TYPE = "classic"
 
 
 @serves(ApiKey.LIST_GROUPS, versions=(0, 5))
-def list_groups(broker: Broker, request: Request[ListGroupsRequest], session: Session, reply: Reply) -> None:
+def list_groups(
+    broker: Services, request: Request[ListGroupsRequest], session: Requester, reply: Reply
+) -> None:
     """List the groups that the filters let through; filters do not mind upper and lower case."""
     states = {state.lower() for state in request.message.states_filter}
     types = {kind.lower() for kind in request.message.types_filter}

@@ -7,21 +7,17 @@ answer is ILLEGAL_SASL_STATE. Needs no right. What follows is in `broker.login`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import SaslHandshakeRequest, SaslHandshakeResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 
 @serves(ApiKey.SASL_HANDSHAKE, versions=(0, 1))
 def sasl_handshake(
-    broker: Broker, request: Request[SaslHandshakeRequest], session: Session, reply: Reply
+    broker: Services, request: Request[SaslHandshakeRequest], session: Requester, reply: Reply
 ) -> None:
     """Begin a log-in, or renew one."""
     if session.login is None:

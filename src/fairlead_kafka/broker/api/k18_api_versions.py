@@ -10,17 +10,14 @@ cluster's own, by which clients choose the protocol of transactions and of group
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.controller import FEATURES, ClusterImage, finalized
-from fairlead_kafka.broker.dispatch import REGISTRY, Reply, serves
+from fairlead_kafka.broker.dispatch import REGISTRY, serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ApiVersionsRequest, ApiVersionsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Kafka's `ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN`."""
@@ -30,7 +27,7 @@ _ZERO_FROM_VERSION = 4
 
 @serves(ApiKey.API_VERSIONS, versions=(0, 4))
 def api_versions(
-    broker: Broker, request: Request[ApiVersionsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[ApiVersionsRequest], session: Requester, reply: Reply
 ) -> None:
     """Answer with the registry."""
     message = request.message

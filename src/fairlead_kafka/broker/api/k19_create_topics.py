@@ -16,7 +16,7 @@ else `topic_config_error_code` is TOPIC_AUTHORIZATION_FAILED.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -24,14 +24,12 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import NO_ID, reason, repeated
 from fairlead_kafka.broker.api.rights import may_cluster, permitted, refusal
 from fairlead_kafka.broker.controller import CreateTopics, NewTopic, TopicImage
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.quotas.spending import Spending
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import CreateTopicsRequest, CreateTopicsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Row = CreateTopicsResponse.CreatableTopicResult
 
@@ -40,7 +38,7 @@ _STRICT_FROM_VERSION = 6
 
 @serves(ApiKey.CREATE_TOPICS, versions=(2, 7))
 def create_topics(
-    broker: Broker, request: Request[CreateTopicsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[CreateTopicsRequest], session: Requester, reply: Reply
 ) -> None:
     """Create each topic, or say why not; one failing does not stop the others."""
     validate_only = request.message.validate_only
@@ -72,7 +70,7 @@ def create_topics(
     broker.controller.decide(CreateTopics(wanted, validate_only, spending.spender), spending.told(decided))
 
 
-def _refused(session: Session, names: Iterable[str]) -> dict[str, BrokerError]:
+def _refused(session: Requester, names: Iterable[str]) -> dict[str, BrokerError]:
     """The topics that the session may not create, each with the error."""
     if may_cluster(session, AclOperation.CREATE, quiet=True):
         return {}
@@ -103,7 +101,7 @@ def _check(asked: CreateTopicsRequest.CreatableTopic, twice: bool) -> NewTopic |
     )
 
 
-def _created(broker: Broker, topic: TopicImage, validate_only: bool, seen: bool) -> _Row:
+def _created(broker: Services, topic: TopicImage, validate_only: bool, seen: bool) -> _Row:
     topic_id = NO_ID if validate_only else topic.topic_id
     if not seen:
         return _Row(

@@ -13,7 +13,7 @@ the name of one given by id. An id that is not there is UNKNOWN_TOPIC_ID.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
@@ -22,14 +22,12 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import NO_ID, reason, repeated
 from fairlead_kafka.broker.api.rights import may_cluster
 from fairlead_kafka.broker.controller import DeleteTopics
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.quotas.spending import Spending
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DeleteTopicsRequest, DeleteTopicsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Row = DeleteTopicsResponse.DeletableTopicResult
 
@@ -41,7 +39,7 @@ Asked = tuple[str | None, UUID]
 
 @serves(ApiKey.DELETE_TOPICS, versions=(1, 6))
 def delete_topics(
-    broker: Broker, request: Request[DeleteTopicsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[DeleteTopicsRequest], session: Requester, reply: Reply
 ) -> None:
     """Delete each topic, or say why not."""
     if request.version >= _IDS_FROM_VERSION:
@@ -51,7 +49,7 @@ def delete_topics(
     twice = repeated(asked)
     checked = {one: _check(one, one in twice) for one in dict.fromkeys(asked)}
     named = {one: topic for one, topic in checked.items() if not isinstance(topic, BrokerError)}
-    refused = _refused(session, named)
+    refused = _refused(broker, session, named)
     wanted = {one: topic for one, topic in named.items() if one not in refused}
 
     def decided(results: Any, error: BrokerError | None) -> None:
@@ -66,11 +64,11 @@ def delete_topics(
     broker.controller.decide(DeleteTopics(list(wanted.values()), spending.spender), spending.told(decided))
 
 
-def _refused(session: Session, named: Iterable[Asked]) -> dict[Asked, _Row]:
+def _refused(broker: Services, session: Requester, named: Iterable[Asked]) -> dict[Asked, _Row]:
     """The rows of topics that the session may not delete, each saying no more than it may know."""
-    if session.broker.authorizer is None or may_cluster(session, AclOperation.DELETE, quiet=True):
+    if session.authorizer is None or may_cluster(session, AclOperation.DELETE, quiet=True):
         return {}
-    image, rows = session.broker.controller.image, {}
+    image, rows = broker.controller.image, {}
     for asked in named:
         name, topic_id = asked
         topic = image.topics_by_id.get(topic_id) if name is None else image.topics.get(name)

@@ -13,7 +13,6 @@ or not).
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -21,15 +20,13 @@ from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.api.common import Gathering
 from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.broker.replication import Led
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DeleteRecordsRequest, DeleteRecordsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 _Row = DeleteRecordsResponse.DeleteRecordsPartitionResult
@@ -40,7 +37,7 @@ _NO_LOW_WATERMARK = -1
 
 @serves(ApiKey.DELETE_RECORDS, versions=(0, 2))
 def delete_records(
-    broker: Broker, request: Request[DeleteRecordsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[DeleteRecordsRequest], session: Requester, reply: Reply
 ) -> None:
     """Raise the start of each partition, and see the replicas follow."""
     names = (topic.name for topic in request.message.topics)
@@ -60,7 +57,7 @@ def delete_records(
 class _Deletion:
     """One DeleteRecords request until its answer."""
 
-    def __init__(self, broker: Broker, deletable: Container[str | None], reply: Reply) -> None:
+    def __init__(self, broker: Services, deletable: Container[str | None], reply: Reply) -> None:
         self._broker = broker
         self._deletable = deletable
         self._reply = reply

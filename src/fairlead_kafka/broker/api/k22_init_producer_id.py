@@ -14,29 +14,25 @@ IDEMPOTENT_WRITE on the cluster, or WRITE on any topic (KIP-679; CLUSTER_AUTHORI
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_PRODUCER_ID
 from fairlead_kafka.broker.api.common import told_fenced
 from fairlead_kafka.broker.api.rights import may_cluster, may_somewhere
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import InitProducerIdRequest, InitProducerIdResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _FENCED_FROM_VERSION = 4
 
 
 @serves(ApiKey.INIT_PRODUCER_ID, versions=(0, 5))
 def init_producer_id(
-    broker: Broker, request: Request[InitProducerIdRequest], session: Session, reply: Reply
+    broker: Services, request: Request[InitProducerIdRequest], session: Requester, reply: Reply
 ) -> None:
     """Give a producer id and epoch, or say why not."""
     message = request.message
@@ -75,7 +71,7 @@ def init_producer_id(
         answer(error.code, NO_PRODUCER)
 
 
-def _refused(session: Session, transactional_id: str | None) -> int:
+def _refused(session: Requester, transactional_id: str | None) -> int:
     """The error for who may not have a producer id; 0 for who may."""
     if transactional_id is not None:
         allowed = session.may(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, transactional_id)

@@ -9,23 +9,19 @@ each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.api.rights import may_cluster, permitted
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 
 @serves(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(2, 4))
 def offset_for_leader_epoch(
-    broker: Broker, request: Request[OffsetForLeaderEpochRequest], session: Session, reply: Reply
+    broker: Services, request: Request[OffsetForLeaderEpochRequest], session: Requester, reply: Reply
 ) -> None:
     """Answer from the partitions' epochs."""
     topics = []

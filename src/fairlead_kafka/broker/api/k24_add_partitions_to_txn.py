@@ -16,7 +16,6 @@ CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -25,15 +24,13 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.api.common import Gathering, told_fenced
 from fairlead_kafka.broker.api.rights import may_cluster, permitted
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.internal import ProducerIdentity
 from fairlead_kafka.broker.log.transactions import EPOCH_PER_TRANSACTION
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Asked = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 _Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
@@ -45,7 +42,7 @@ _SEVERAL_FROM_VERSION = 4
 
 @serves(ApiKey.ADD_PARTITIONS_TO_TXN, versions=(0, 5))
 def add_partitions_to_txn(
-    broker: Broker, request: Request[AddPartitionsToTxnRequest], session: Session, reply: Reply
+    broker: Services, request: Request[AddPartitionsToTxnRequest], session: Requester, reply: Reply
 ) -> None:
     """Add, or verify, and answer when all is written."""
     message, version = request.message, request.version
@@ -72,6 +69,7 @@ def add_partitions_to_txn(
             results.append(result)
             producer = ProducerIdentity(one.producer_id, one.producer_epoch)
             _serve(
+                broker,
                 session,
                 one.transactional_id,
                 producer,
@@ -88,6 +86,7 @@ def add_partitions_to_txn(
         reply(AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=rows))
 
     _serve(
+        broker,
         session,
         message.v3_and_below_transactional_id,
         producer,
@@ -109,7 +108,8 @@ def _taker(result: _Result, gathering: Gathering) -> Callable[[list[_Topic]], No
 
 
 def _serve(
-    session: Session,
+    broker: Services,
+    session: Requester,
     transactional_id: str,
     producer: ProducerIdentity,
     topics: list[_Asked],
@@ -118,7 +118,6 @@ def _serve(
     answer: Callable[[list[_Topic]], None],
 ) -> None:
     """Add or verify for one transaction; `answer` gets the rows by topic."""
-    broker = session.broker
     partitions = [TopicPartition(topic.name, number) for topic in topics for number in topic.partitions]
 
     def answer_all(error: int) -> None:
@@ -151,7 +150,7 @@ def _serve(
             answer_all(error.code)
 
 
-def _error_of(broker: Broker, of: TopicPartition, writable: set[str]) -> int:
+def _error_of(broker: Services, of: TopicPartition, writable: set[str]) -> int:
     if of.topic not in writable:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return (

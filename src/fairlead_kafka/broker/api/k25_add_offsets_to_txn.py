@@ -8,28 +8,24 @@ transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and READ on the group
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.api.common import have_internal_topic, told_fenced
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, TopicImage
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 
 @serves(ApiKey.ADD_OFFSETS_TO_TXN, versions=(0, 4))
 def add_offsets_to_txn(
-    broker: Broker, request: Request[AddOffsetsToTxnRequest], session: Session, reply: Reply
+    broker: Services, request: Request[AddOffsetsToTxnRequest], session: Requester, reply: Reply
 ) -> None:
     """Add, and answer when that is written."""
     message = request.message

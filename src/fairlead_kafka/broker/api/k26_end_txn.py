@@ -9,27 +9,22 @@ transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import told_fenced
 from fairlead_kafka.broker.api.rights import demand
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import EndTxnRequest, EndTxnResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
-
 
 _BY_EPOCH_FROM_VERSION = 5
 
 
 @serves(ApiKey.END_TXN, versions=(0, 5))
-def end_txn(broker: Broker, request: Request[EndTxnRequest], session: Session, reply: Reply) -> None:
+def end_txn(broker: Services, request: Request[EndTxnRequest], session: Requester, reply: Reply) -> None:
     """End the transaction."""
     message = request.message
 

@@ -9,21 +9,17 @@ Needs ALTER or CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED for e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.api.common import Gathering
 from fairlead_kafka.broker.api.rights import may_cluster
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.internal import Marker, append_marker
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _TOLD_FROM_VERSION = 2
 _Row = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
@@ -31,7 +27,7 @@ _Row = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 @serves(ApiKey.WRITE_TXN_MARKERS, versions=(1, 2))
 def write_txn_markers(
-    broker: Broker, request: Request[WriteTxnMarkersRequest], session: Session, reply: Reply
+    broker: Services, request: Request[WriteTxnMarkersRequest], session: Requester, reply: Reply
 ) -> None:
     """Append every marker to every partition it names."""
     answer = WriteTxnMarkersResponse(markers=[])
@@ -62,7 +58,7 @@ def write_txn_markers(
     gathering.done()
 
 
-def _append(broker: Broker, of: TopicPartition, marker: Marker, row: _Row, gathering: Gathering) -> None:
+def _append(broker: Services, of: TopicPartition, marker: Marker, row: _Row, gathering: Gathering) -> None:
     gathering.begin()
 
     def appended(error: int) -> None:

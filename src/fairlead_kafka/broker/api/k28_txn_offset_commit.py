@@ -14,8 +14,6 @@ READ on the group (GROUP_AUTHORIZATION_FAILED likewise) and on each topic
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
@@ -23,16 +21,14 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC
 from fairlead_kafka.broker.coordinator import CommittedOffset
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.broker.transactions.verifier import VERIFICATION, Verified
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _LOADING_FROM_VERSION = 2
 _ABORTABLE_FROM_VERSION = 4
@@ -41,7 +37,7 @@ _ADDS_FROM_VERSION = 5
 
 @serves(ApiKey.TXN_OFFSET_COMMIT, versions=(0, 5))
 def txn_offset_commit(
-    broker: Broker, request: Request[TxnOffsetCommitRequest], session: Session, reply: Reply
+    broker: Services, request: Request[TxnOffsetCommitRequest], session: Requester, reply: Reply
 ) -> None:
     """Commit what can be, once the transaction's coordinator has said that the group's offsets are
     in it."""
@@ -113,7 +109,7 @@ def txn_offset_commit(
         answer({})
 
 
-def _refused(session: Session, message: TxnOffsetCommitRequest) -> int:
+def _refused(session: Requester, message: TxnOffsetCommitRequest) -> int:
     """The error of every partition for who may not do this at all; 0 for who may."""
     if not session.may(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, message.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -132,7 +128,7 @@ client should retry, and not look for another coordinator."""
 
 
 def _verify(
-    broker: Broker,
+    broker: Services,
     transactional_id: str,
     group_id: str,
     producer: ProducerIdentity,

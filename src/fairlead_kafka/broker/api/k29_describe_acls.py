@@ -8,7 +8,7 @@ finds none, or hangs up).
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from fairlead_kafka.base.acls import (
     AclBinding,
@@ -23,24 +23,22 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import check_filter, matches
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DeleteAclsRequest, DescribeAclsRequest, DescribeAclsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 Known = TypeVar("Known", bound=IntEnum)
 
 
 @serves(ApiKey.DESCRIBE_ACLS, versions=(1, 3))
 def describe_acls(
-    broker: Broker, request: Request[DescribeAclsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[DescribeAclsRequest], session: Requester, reply: Reply
 ) -> None:
     """Tell the ACLs that fit."""
     wanted = filter_of(request.message)
-    error = acls_refusal(broker, session, AclOperation.DESCRIBE) or check_filter(wanted)
+    error = acls_refusal(session, AclOperation.DESCRIBE) or check_filter(wanted)
     if error is not None:
         reply(
             DescribeAclsResponse(
@@ -77,11 +75,11 @@ def _row(acl: AclBinding) -> DescribeAclsResponse.AclDescription:
     )
 
 
-def acls_refusal(broker: Broker, session: Session, operation: AclOperation) -> BrokerError | None:
+def acls_refusal(session: Requester, operation: AclOperation) -> BrokerError | None:
     """Why a request for ACLs, which needs `operation` on the cluster, is refused as a whole; None:
     it is not."""
     error = cluster_refusal(session, operation)
-    if error is None and broker.authorizer is None:
+    if error is None and session.authorizer is None:
         error = BrokerError(
             ErrorCode.SECURITY_DISABLED, "this cluster has no authorizer: set authorizer.class.name"
         )

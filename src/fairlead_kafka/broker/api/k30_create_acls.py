@@ -8,7 +8,7 @@ is empty, or on a resource of type CLUSTER not kafka-cluster; a principal withou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlead_kafka.base.acls import AclBinding, AclOperation, AclPatternType, AclPermission, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -16,19 +16,19 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.k29_describe_acls import acls_refusal, known
 from fairlead_kafka.broker.controller import CreateAcls
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import CreateAclsRequest, CreateAclsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Row = CreateAclsResponse.AclCreationResult
 
 
 @serves(ApiKey.CREATE_ACLS, versions=(1, 3))
-def create_acls(broker: Broker, request: Request[CreateAclsRequest], session: Session, reply: Reply) -> None:
+def create_acls(
+    broker: Services, request: Request[CreateAclsRequest], session: Requester, reply: Reply
+) -> None:
     """Create each ACL, or say why not; one failing does not stop the others."""
     bindings = [_binding(asked) for asked in request.message.creations]
 
@@ -39,7 +39,7 @@ def create_acls(broker: Broker, request: Request[CreateAclsRequest], session: Se
             )
         )
 
-    refused = acls_refusal(broker, session, AclOperation.ALTER)
+    refused = acls_refusal(session, AclOperation.ALTER)
     if refused is not None:
         decided(None, refused)
     else:

@@ -8,7 +8,7 @@ for itself).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlead_kafka.base.acls import AclBinding, AclOperation
 from fairlead_kafka.base.codes import ErrorCode
@@ -16,20 +16,20 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.k29_describe_acls import acls_refusal, filter_of
 from fairlead_kafka.broker.controller import DeleteAcls
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DeleteAclsRequest, DeleteAclsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Result = DeleteAclsResponse.DeleteAclsFilterResult
 _Deleted = DeleteAclsResponse.DeleteAclsMatchingAcl
 
 
 @serves(ApiKey.DELETE_ACLS, versions=(1, 3))
-def delete_acls(broker: Broker, request: Request[DeleteAclsRequest], session: Session, reply: Reply) -> None:
+def delete_acls(
+    broker: Services, request: Request[DeleteAclsRequest], session: Requester, reply: Reply
+) -> None:
     """Delete what fits each filter."""
     filters = [filter_of(asked) for asked in request.message.filters]
 
@@ -40,7 +40,7 @@ def delete_acls(broker: Broker, request: Request[DeleteAclsRequest], session: Se
             )
         )
 
-    refused = acls_refusal(broker, session, AclOperation.ALTER)
+    refused = acls_refusal(session, AclOperation.ALTER)
     if refused is not None:
         decided(None, refused)
     else:

@@ -10,7 +10,7 @@ anything but a topic or a group on the cluster (CLUSTER_AUTHORIZATION_FAILED).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from fairlead_kafka.base.acls import CLUSTER_NAME, AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -20,13 +20,11 @@ from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.controller import DescribedConfig
 from fairlead_kafka.broker.controller.names import check_topic_name
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DescribeConfigsRequest, DescribeConfigsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Asked = DescribeConfigsRequest.DescribeConfigsResource
 _Result = DescribeConfigsResponse.DescribeConfigsResult
@@ -67,7 +65,7 @@ def refuse_resource(resource_type: int) -> BrokerError:
     )
 
 
-def demand_configs(session: Session, operation: AclOperation, resource: Resource) -> None:
+def demand_configs(session: Requester, operation: AclOperation, resource: Resource) -> None:
     """Raises BrokerError unless the session may do this with a resource's configs."""
     if resource.resource_type == RESOURCE_TOPIC:
         demand(session, operation, AclResourceType.TOPIC, resource.resource_name)
@@ -79,7 +77,7 @@ def demand_configs(session: Session, operation: AclOperation, resource: Resource
 
 @serves(ApiKey.DESCRIBE_CONFIGS, versions=(1, 4))
 def describe_configs(
-    broker: Broker, request: Request[DescribeConfigsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[DescribeConfigsRequest], session: Requester, reply: Reply
 ) -> None:
     """Describe each resource."""
     message = request.message
@@ -91,7 +89,9 @@ def describe_configs(
     )
 
 
-def _describe(broker: Broker, session: Session, message: DescribeConfigsRequest, resource: _Asked) -> _Result:
+def _describe(
+    broker: Services, session: Requester, message: DescribeConfigsRequest, resource: _Asked
+) -> _Result:
     try:
         demand_configs(session, AclOperation.DESCRIBE_CONFIGS, resource)
         configs = _configs_of(broker, resource)
@@ -103,7 +103,7 @@ def _describe(broker: Broker, session: Session, message: DescribeConfigsRequest,
     return _result(resource, ErrorCode.NONE, None, rows)
 
 
-def _configs_of(broker: Broker, resource: _Asked) -> list[DescribedConfig]:
+def _configs_of(broker: Services, resource: _Asked) -> list[DescribedConfig]:
     if resource.resource_type == RESOURCE_TOPIC:
         check_topic_name(resource.resource_name)
         return broker.controller.describe_topic_configs(resource.resource_name, broker.node_id)

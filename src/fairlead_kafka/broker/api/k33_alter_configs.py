@@ -7,8 +7,6 @@ and what is refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import repeated
@@ -25,13 +23,11 @@ from fairlead_kafka.broker.controller import (
     changeable_configs,
     replacing,
 )
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import AlterConfigsRequest, AlterConfigsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Asked = AlterConfigsRequest.AlterConfigsResource
 _Row = AlterConfigsResponse.AlterConfigsResourceResponse
@@ -39,7 +35,7 @@ _Row = AlterConfigsResponse.AlterConfigsResourceResponse
 
 @serves(ApiKey.ALTER_CONFIGS, versions=(0, 2))
 def alter_configs(
-    broker: Broker, request: Request[AlterConfigsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[AlterConfigsRequest], session: Requester, reply: Reply
 ) -> None:
     """Alter each resource, all of its configs or none."""
     message = request.message
@@ -54,7 +50,7 @@ def alter_configs(
         ]
         reply(AlterConfigsResponse(throttle_time_ms=0, responses=rows))
 
-    alter_each(session, message.resources, decision_of, answer)
+    alter_each(broker, session, message.resources, decision_of, answer)
 
 
 def _decision(

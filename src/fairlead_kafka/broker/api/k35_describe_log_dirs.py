@@ -9,19 +9,16 @@ and how large the disk is nobody asked (-1). Needs DESCRIBE on the cluster
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.api.rights import may_cluster
 from fairlead_kafka.broker.controller import TopicImage
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Row = DescribeLogDirsResponse.DescribeLogDirsPartition
 
@@ -30,7 +27,7 @@ _UNKNOWN_BYTES = -1
 
 @serves(ApiKey.DESCRIBE_LOG_DIRS, versions=(1, 5))
 def describe_log_dirs(
-    broker: Broker, request: Request[DescribeLogDirsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[DescribeLogDirsRequest], session: Requester, reply: Reply
 ) -> None:
     """Describe the one directory; partitions that are not hosted here are left out, as Kafka does."""
     if not may_cluster(session, AclOperation.DESCRIBE):
@@ -62,7 +59,7 @@ def describe_log_dirs(
     reply(DescribeLogDirsResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, results=[result]))
 
 
-def _rows(broker: Broker, topic: TopicImage, numbers: Sequence[int]) -> list[_Row]:
+def _rows(broker: Services, topic: TopicImage, numbers: Sequence[int]) -> list[_Row]:
     rows = []
     for number in numbers:
         if 0 <= number < len(topic.partitions) and broker.node_id in topic.partitions[number].replicas:

@@ -7,24 +7,20 @@ connection. Needs no right.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.login import LoginState
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import SaslAuthenticateRequest, SaslAuthenticateResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _UNASKED = "SaslAuthenticate request received after successful authentication"
 
 
 @serves(ApiKey.SASL_AUTHENTICATE, versions=(0, 2))
 def sasl_authenticate(
-    broker: Broker, request: Request[SaslAuthenticateRequest], session: Session, reply: Reply
+    broker: Services, request: Request[SaslAuthenticateRequest], session: Requester, reply: Reply
 ) -> None:
     """Have the host look at a client's token."""
     login = session.login

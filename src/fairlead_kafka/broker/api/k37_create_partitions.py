@@ -10,22 +10,18 @@ controller_mutation_rate (THROTTLING_QUOTA_EXCEEDED, KIP-599). Needs ALTER on ea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import Gathering, reason, repeated
 from fairlead_kafka.broker.api.rights import permitted, refusal
 from fairlead_kafka.broker.controller import CreatePartitions
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.quotas.spending import Spending
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import CreatePartitionsRequest, CreatePartitionsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Row = CreatePartitionsResponse.CreatePartitionsTopicResult
 
@@ -34,7 +30,7 @@ _STRICT_FROM_VERSION = 3
 
 @serves(ApiKey.CREATE_PARTITIONS, versions=(0, 3))
 def create_partitions(
-    broker: Broker, request: Request[CreatePartitionsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[CreatePartitionsRequest], session: Requester, reply: Reply
 ) -> None:
     """Grow each topic, or say why not."""
     message = request.message

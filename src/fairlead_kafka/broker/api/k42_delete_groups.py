@@ -7,24 +7,21 @@ for it). Refused: groups with members (NON_EMPTY_GROUP).
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.rights import permitted
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DeleteGroupsRequest, DeleteGroupsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 
 @serves(ApiKey.DELETE_GROUPS, versions=(0, 2))
 def delete_groups(
-    broker: Broker, request: Request[DeleteGroupsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[DeleteGroupsRequest], session: Requester, reply: Reply
 ) -> None:
     """Delete each group, and answer when the last is gone."""
     group_ids = list(dict.fromkeys(request.message.groups_names))

@@ -14,7 +14,7 @@ for. Needs ALTER on the cluster (CLUSTER_AUTHORIZATION_FAILED for every partitio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
@@ -22,13 +22,11 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import ElectLeaders
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ElectLeadersRequest, ElectLeadersResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Row = ElectLeadersResponse.PartitionResult
 
@@ -38,7 +36,7 @@ _TYPES_FROM_VERSION = 1
 
 @serves(ApiKey.ELECT_LEADERS, versions=(0, 2))
 def elect_leaders(
-    broker: Broker, request: Request[ElectLeadersRequest], session: Session, reply: Reply
+    broker: Services, request: Request[ElectLeadersRequest], session: Requester, reply: Reply
 ) -> None:
     """Hold the elections."""
     message = request.message

@@ -13,7 +13,7 @@ the cluster (CLUSTER_AUTHORIZATION_FAILED).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
@@ -33,13 +33,11 @@ from fairlead_kafka.broker.controller import (
     ConfigAlteration,
 )
 from fairlead_kafka.broker.controller.names import check_topic_name
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Asked = IncrementalAlterConfigsRequest.AlterConfigsResource
 _Row = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
@@ -57,7 +55,7 @@ class Altered(NamedTuple):
 
 @serves(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=(0, 1))
 def incremental_alter_configs(
-    broker: Broker, request: Request[IncrementalAlterConfigsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[IncrementalAlterConfigsRequest], session: Requester, reply: Reply
 ) -> None:
     """Alter each resource, all of its configs or none."""
     message = request.message
@@ -70,12 +68,17 @@ def incremental_alter_configs(
         reply(IncrementalAlterConfigsResponse(throttle_time_ms=0, responses=rows))
 
     alter_each(
-        session, message.resources, lambda resource: _decision(resource, message.validate_only), answer
+        broker,
+        session,
+        message.resources,
+        lambda resource: _decision(resource, message.validate_only),
+        answer,
     )
 
 
 def alter_each(
-    session: Session,
+    broker: Services,
+    session: Requester,
     resources: list[R],
     decision_of: Callable[[R], AlterTopicConfigs | AlterBrokerConfigs],
     answer: Callable[[list[Altered]], None],
@@ -93,7 +96,7 @@ def alter_each(
         except BrokerError as error:
             outcomes[number] = error
         else:
-            session.broker.controller.decide(decision, gathering.into(outcomes, number))
+            broker.controller.decide(decision, gathering.into(outcomes, number))
     gathering.done()
 
 

@@ -14,7 +14,7 @@ partition named twice (INVALID_REQUEST), no such partition (UNKNOWN_TOPIC_OR_PAR
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
@@ -22,16 +22,14 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason, repeated
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import AlterReassignments, Reassignment
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 _Row = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
@@ -41,7 +39,7 @@ _FACTOR_FROM_VERSION = 1
 
 @serves(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions=(0, 1))
 def alter_partition_reassignments(
-    broker: Broker, request: Request[AlterPartitionReassignmentsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[AlterPartitionReassignmentsRequest], session: Requester, reply: Reply
 ) -> None:
     """Begin, change or cancel each move, or say why not."""
     message = request.message

@@ -7,20 +7,17 @@ left out, as Kafka does. Needs DESCRIBE on the cluster (CLUSTER_AUTHORIZATION_FA
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import TopicImage
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
 _Row = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
@@ -28,7 +25,7 @@ _Row = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
 
 @serves(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions=(0, 0))
 def list_partition_reassignments(
-    broker: Broker, request: Request[ListPartitionReassignmentsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[ListPartitionReassignmentsRequest], session: Requester, reply: Reply
 ) -> None:
     """List the moves under way."""
     refused = cluster_refusal(session, AclOperation.DESCRIBE)

@@ -8,25 +8,21 @@ it is there or not).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.api.rights import demand, permitted
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import OffsetDeleteRequest, OffsetDeleteResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 
 @serves(ApiKey.OFFSET_DELETE, versions=(0, 0))
 def offset_delete(
-    broker: Broker, request: Request[OffsetDeleteRequest], session: Session, reply: Reply
+    broker: Services, request: Request[OffsetDeleteRequest], session: Requester, reply: Reply
 ) -> None:
     """Take offsets back."""
     message = request.message

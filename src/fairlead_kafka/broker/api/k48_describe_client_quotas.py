@@ -12,7 +12,6 @@ Needs DESCRIBE_CONFIGS on the cluster.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
@@ -20,14 +19,12 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason, repeated
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import QuotaEntity
-from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.broker.quotas.table import CLIENT_ID, IP, USER
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.quota_table import CLIENT_ID, IP, USER
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DescribeClientQuotasRequest, DescribeClientQuotasResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Component = DescribeClientQuotasRequest.ComponentData
 
@@ -37,7 +34,7 @@ _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 
 @serves(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions=(0, 1))
 def describe_client_quotas(
-    broker: Broker, request: Request[DescribeClientQuotasRequest], session: Session, reply: Reply
+    broker: Services, request: Request[DescribeClientQuotasRequest], session: Requester, reply: Reply
 ) -> None:
     """List what matches."""
     message = request.message

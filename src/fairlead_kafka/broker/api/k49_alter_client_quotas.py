@@ -12,7 +12,7 @@ Needs ALTER_CONFIGS on the cluster.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
@@ -20,13 +20,11 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason, repeated
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import AlterClientQuotas, QuotaAlteration
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Asked = AlterClientQuotasRequest.EntryData
 _Row = AlterClientQuotasResponse.EntryData
@@ -36,7 +34,7 @@ Entity = tuple[tuple[str, str | None], ...]
 
 @serves(ApiKey.ALTER_CLIENT_QUOTAS, versions=(0, 1))
 def alter_client_quotas(
-    broker: Broker, request: Request[AlterClientQuotasRequest], session: Session, reply: Reply
+    broker: Services, request: Request[AlterClientQuotasRequest], session: Requester, reply: Reply
 ) -> None:
     """Alter the quotas of each entity, or say why not."""
     message = request.message

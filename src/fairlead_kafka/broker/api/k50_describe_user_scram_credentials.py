@@ -7,23 +7,19 @@ cluster (CLUSTER_AUTHORIZATION_FAILED).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.api.common import reason, repeated
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
 )
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
 _Info = DescribeUserScramCredentialsResponse.CredentialInfo
@@ -33,7 +29,7 @@ _NUMBERS = {name: number for number, name in SCRAM_MECHANISMS.items()}
 
 @serves(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions=(0, 0))
 def describe_user_scram_credentials(
-    broker: Broker, request: Request[DescribeUserScramCredentialsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[DescribeUserScramCredentialsRequest], session: Requester, reply: Reply
 ) -> None:
     """Describe the credentials of each user."""
     refused = cluster_refusal(session, AclOperation.DESCRIBE)

@@ -7,7 +7,7 @@ cluster (CLUSTER_AUTHORIZATION_FAILED for every user).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
@@ -16,20 +16,18 @@ from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import AlterScramCredentials, ScramAlteration, ScramCredential
 from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS, credential_of
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Row = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
 
 
 @serves(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions=(0, 0))
 def alter_user_scram_credentials(
-    broker: Broker, request: Request[AlterUserScramCredentialsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[AlterUserScramCredentialsRequest], session: Requester, reply: Reply
 ) -> None:
     """Change what is kept of passwords."""
     message = request.message

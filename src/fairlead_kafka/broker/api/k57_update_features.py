@@ -8,21 +8,17 @@ each feature. Needs ALTER on the cluster (CLUSTER_AUTHORIZATION_FAILED).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import FeatureUpdate, UpdateFeatures, UpgradeType
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Row = UpdateFeaturesResponse.UpdatableFeatureResult
 _TYPES_FROM_VERSION, _NO_ROWS_FROM_VERSION = 1, 2
@@ -30,7 +26,7 @@ _TYPES_FROM_VERSION, _NO_ROWS_FROM_VERSION = 1, 2
 
 @serves(ApiKey.UPDATE_FEATURES, versions=(0, 2))
 def update_features(
-    broker: Broker, request: Request[UpdateFeaturesRequest], session: Session, reply: Reply
+    broker: Services, request: Request[UpdateFeaturesRequest], session: Requester, reply: Reply
 ) -> None:
     """Have the controller change feature levels."""
     message, version = request.message, request.version

@@ -9,25 +9,21 @@ cluster.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import NO_LEADER
 from fairlead_kafka.broker.api.rights import NO_OPERATIONS, cluster_operations
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DescribeClusterRequest, DescribeClusterResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _ENDPOINT_BROKERS, _ENDPOINT_CONTROLLERS = 1, 2
 
 
 @serves(ApiKey.DESCRIBE_CLUSTER, versions=(0, 2))
 def describe_cluster(
-    broker: Broker, request: Request[DescribeClusterRequest], session: Session, reply: Reply
+    broker: Services, request: Request[DescribeClusterRequest], session: Requester, reply: Reply
 ) -> None:
     """Describe the cluster."""
     image, message = broker.controller.image, request.message

@@ -7,21 +7,17 @@ Refused: names that no topic can have (INVALID_TOPIC_EXCEPTION).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import NO_OFFSET, NO_SEQUENCE
 from fairlead_kafka.broker.api.common import cut_short, name_error, reason
 from fairlead_kafka.broker.api.rights import refusal
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DescribeProducersRequest, DescribeProducersResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Row = DescribeProducersResponse.PartitionResponse
 _Producer = DescribeProducersResponse.ProducerState
@@ -29,7 +25,7 @@ _Producer = DescribeProducersResponse.ProducerState
 
 @serves(ApiKey.DESCRIBE_PRODUCERS, versions=(0, 0))
 def describe_producers(
-    broker: Broker, request: Request[DescribeProducersRequest], session: Session, reply: Reply
+    broker: Services, request: Request[DescribeProducersRequest], session: Requester, reply: Reply
 ) -> None:
     """Describe the producers of each partition."""
     topics = []
@@ -45,7 +41,7 @@ def describe_producers(
     reply(DescribeProducersResponse(throttle_time_ms=0, topics=topics))
 
 
-def _describe(broker: Broker, topic: str, number: int) -> _Row:
+def _describe(broker: Services, topic: str, number: int) -> _Row:
     partition = broker.log_of(topic, number)
     if isinstance(partition, int):
         return _row(

@@ -6,27 +6,23 @@ topics that the session may not DESCRIBE are left out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from fairlead_kafka.broker.api.rights import demand, permitted
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DescribeTransactionsRequest, DescribeTransactionsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _Row = DescribeTransactionsResponse.TransactionState
 
 
 @serves(ApiKey.DESCRIBE_TRANSACTIONS, versions=(0, 0))
 def describe_transactions(
-    broker: Broker, request: Request[DescribeTransactionsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[DescribeTransactionsRequest], session: Requester, reply: Reply
 ) -> None:
     """Describe each transactional id."""
     states = [
@@ -35,7 +31,7 @@ def describe_transactions(
     reply(DescribeTransactionsResponse(throttle_time_ms=0, transaction_states=states))
 
 
-def _row(broker: Broker, session: Session, transactional_id: str) -> _Row:
+def _row(broker: Services, session: Requester, transactional_id: str) -> _Row:
     row = _Row(
         error_code=ErrorCode.NONE,
         transactional_id=transactional_id,

@@ -6,25 +6,21 @@ expression). Told are those that the session may DESCRIBE.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.broker.transactions import Transaction, TransactionState
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ListTransactionsRequest, ListTransactionsResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _STATES = {state.value for state in TransactionState}
 
 
 @serves(ApiKey.LIST_TRANSACTIONS, versions=(0, 1))
 def list_transactions(
-    broker: Broker, request: Request[ListTransactionsRequest], session: Session, reply: Reply
+    broker: Services, request: Request[ListTransactionsRequest], session: Requester, reply: Reply
 ) -> None:
     """List what the filters let through."""
     message = request.message

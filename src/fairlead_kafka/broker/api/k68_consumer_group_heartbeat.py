@@ -10,16 +10,12 @@ them on. Needs no right, as in Kafka where that feature is 0.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _WORDS = (
     "this cluster has groups of the classic protocol alone, not those of KIP-848: set "
@@ -29,7 +25,7 @@ _WORDS = (
 
 @serves(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions=(0, 1))
 def consumer_group_heartbeat(
-    broker: Broker, request: Request[ConsumerGroupHeartbeatRequest], session: Session, reply: Reply
+    broker: Services, request: Request[ConsumerGroupHeartbeatRequest], session: Requester, reply: Reply
 ) -> None:
     """Refuse, so that the client need not wait."""
     reply(

@@ -7,20 +7,16 @@ cluster: brokers are super users, or have it. The connection of anybody else is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.broker.api.rights import cluster_refusal
-from fairlead_kafka.broker.dispatch import Reply, serves_privately
+from fairlead_kafka.broker.dispatch import serves_privately
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import Message, PrivateApi, Request
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 
 @serves_privately(PrivateApi.REPLICATE)
-def replicate(broker: Broker, request: Request[Message], session: Session, reply: Reply) -> None:
+def replicate(broker: Services, request: Request[Message], session: Requester, reply: Reply) -> None:
     """A follower's pull or nudge."""
     here = session.listener == broker.links.listener.name
     refused = cluster_refusal(session, AclOperation.CLUSTER_ACTION) if here else "it came to another listener"

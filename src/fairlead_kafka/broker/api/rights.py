@@ -6,14 +6,11 @@ Without an authorizer all is allowed, and each of these looks at one attribute.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import CLUSTER_NAME, RESOURCE_OPERATIONS, AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.sessions import Session
+from fairlead_kafka.broker.requester import Requester
 
 NO_OPERATIONS = -(2**31)
 """Authorized operations that nobody asked for."""
@@ -41,34 +38,34 @@ class _Everything:
 _EVERYTHING = _Everything()
 
 
-def may_cluster(session: Session, operation: AclOperation, quiet: bool = False) -> bool:
+def may_cluster(session: Requester, operation: AclOperation, quiet: bool = False) -> bool:
     """Whether the session may do this to the cluster as a whole."""
     return session.may(operation, AclResourceType.CLUSTER, CLUSTER_NAME, quiet)
 
 
-def may_somewhere(session: Session, operation: AclOperation, kind: AclResourceType) -> bool:
+def may_somewhere(session: Requester, operation: AclOperation, kind: AclResourceType) -> bool:
     """Whether there is any resource of the type on which the session may do this."""
-    authorizer = session.broker.authorizer
+    authorizer = session.authorizer
     return authorizer is None or authorizer.allows_somewhere(session.principal, session.host, operation, kind)
 
 
 def permitted(
-    session: Session,
+    session: Requester,
     operation: AclOperation,
     kind: AclResourceType,
     names: Iterable[str],
     quiet: bool = False,
 ) -> Container[str | None]:
     """Names of resources on which the session may do this; `quiet`: refusals are not logged."""
-    if session.broker.authorizer is None:
+    if session.authorizer is None:
         return _EVERYTHING
     return {name for name in set(names) if session.may(operation, kind, name, quiet)}
 
 
-def operations(session: Session, kind: AclResourceType, name: str) -> int:
+def operations(session: Requester, kind: AclResourceType, name: str) -> int:
     """All that the session may do with a resource, as bits (Kafka's
     `AuthHelper.authorizedOperations`)."""
-    if session.broker.authorizer is None:
+    if session.authorizer is None:
         return _ALL_OPERATIONS[kind]
     return sum(
         1 << operation
@@ -77,7 +74,7 @@ def operations(session: Session, kind: AclResourceType, name: str) -> int:
     )
 
 
-def cluster_operations(session: Session) -> int:
+def cluster_operations(session: Requester) -> int:
     """All that the session may do with the cluster, as bits; 0 if it may not describe it."""
     return (
         operations(session, AclResourceType.CLUSTER, CLUSTER_NAME)
@@ -86,7 +83,7 @@ def cluster_operations(session: Session) -> int:
     )
 
 
-def refusal(session: Session, operation: AclOperation, kind: AclResourceType, name: str) -> BrokerError:
+def refusal(session: Requester, operation: AclOperation, kind: AclResourceType, name: str) -> BrokerError:
     """The error for what the session may not do."""
     where = (
         "the cluster"
@@ -97,13 +94,13 @@ def refusal(session: Session, operation: AclOperation, kind: AclResourceType, na
     return BrokerError(REFUSED_WITH[kind], text)
 
 
-def demand(session: Session, operation: AclOperation, kind: AclResourceType, name: str) -> None:
+def demand(session: Requester, operation: AclOperation, kind: AclResourceType, name: str) -> None:
     """Raises `refusal` unless the session may do this."""
     if not session.may(operation, kind, name):
         raise refusal(session, operation, kind, name)
 
 
-def cluster_refusal(session: Session, operation: AclOperation) -> BrokerError | None:
+def cluster_refusal(session: Requester, operation: AclOperation) -> BrokerError | None:
     """The error for a session without a right on the cluster; None: it has the right."""
     if may_cluster(session, operation):
         return None

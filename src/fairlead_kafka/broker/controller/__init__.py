@@ -101,7 +101,6 @@ from fairlead_kafka.broker.controller.image import (
     PartitionImage,
     PartitionsAdded,
     PartitionsChanged,
-    QuotaEntity,
     ScramCredential,
     ScramCredentialChanged,
     TopicConfigsChanged,
@@ -111,6 +110,7 @@ from fairlead_kafka.broker.controller.image import (
 )
 from fairlead_kafka.broker.controller.placement import PARTITIONS_PER_TOPIC_MAX, Assignments, round_robin
 from fairlead_kafka.broker.controller.view import ClusterView
+from fairlead_kafka.broker.quota_table import QuotaEntity
 
 __all__ = [
     "AclsChanged",

@@ -12,9 +12,8 @@ from fairlead_kafka.base.config import INT_MAX, LONG_MAX
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.controller.decisions import QuotaAlteration
 from fairlead_kafka.broker.controller.fold import MetadataRecord, client_quotas_record
-from fairlead_kafka.broker.controller.image import QuotaEntity
 from fairlead_kafka.broker.controller.journal import Journal
-from fairlead_kafka.broker.quotas.table import (
+from fairlead_kafka.broker.quota_table import (
     CLIENT_ID,
     CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,
@@ -23,6 +22,7 @@ from fairlead_kafka.broker.quotas.table import (
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
     USER,
+    QuotaEntity,
 )
 
 _CLIENT_KEYS: dict[str, float | None] = {

@@ -37,7 +37,6 @@ from fairlead_kafka.broker.controller.image import (
     PartitionImage,
     PartitionsAdded,
     PartitionsChanged,
-    QuotaEntity,
     ScramCredential,
     ScramCredentialChanged,
     TopicConfigsChanged,
@@ -46,6 +45,7 @@ from fairlead_kafka.broker.controller.image import (
     TopicImage,
 )
 from fairlead_kafka.broker.controller.packed import pack, rows, unpack
+from fairlead_kafka.broker.quota_table import QuotaEntity
 
 MetadataRecord = dict[str, Any]
 ChangedPartition = tuple[TopicImage, int, PartitionImage]

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from fairlead_kafka.base.acls import AclBinding
 from fairlead_kafka.base.ids import NO_LEADER, Node
+from fairlead_kafka.broker.quota_table import QuotaEntity
 
 CLUSTER_WIDE = ""
 """The broker name under which cluster-wide dynamic configs are kept, as in Kafka's protocol."""
@@ -22,11 +23,6 @@ NO_BROKER_EPOCH = -1
 """Epoch of a broker that never started."""
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 """Topics that clients may read and may not create, delete or grow (Kafka's `Topic.isInternal`)."""
-
-
-QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Entity that a quota is for: ("client-id", ...), ("ip", ...), ("user", ...) by type, in this
-order; None: the default, for those that have none of their own."""
 
 
 class ScramCredential(NamedTuple):

@@ -20,8 +20,8 @@ from fairlead_kafka.base.units import NS_PER_MS
 from fairlead_kafka.broker.controller.configs import Configs
 from fairlead_kafka.broker.controller.decisions import Spender
 from fairlead_kafka.broker.controller.image import Change, ClientQuotasChanged, ClusterImage
-from fairlead_kafka.broker.quotas.rates import TokenBucket
-from fairlead_kafka.broker.quotas.table import CONTROLLER_MUTATION_RATE, QuotaTable
+from fairlead_kafka.broker.quota_rates import TokenBucket
+from fairlead_kafka.broker.quota_table import CONTROLLER_MUTATION_RATE, QuotaTable
 
 _MS_PER_S = 1_000
 

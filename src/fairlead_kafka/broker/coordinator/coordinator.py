@@ -4,9 +4,10 @@ last word."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, Change, TopicDeleted
@@ -41,9 +42,8 @@ class CoordinatorHost(ShardHost, Protocol):
     """The part of the broker that the coordinator needs (`broker.machine.Broker` fits)."""
 
     wall_ms: int
-    settings: Mapping[str, Any]
+    settings: Settings
     rng: Rng
-    logs: Any
 
     def append_internal(
         self,
@@ -55,9 +55,6 @@ class CoordinatorHost(ShardHost, Protocol):
     ) -> None:
         """Append records, in the producer's transaction if there is one; done(error_code,
         base_offset)."""
-
-    def log_of(self, topic: str, number: int) -> Any:
-        """The log of a partition led here, or an error code."""
 
 
 class GroupCoordinator:

@@ -8,9 +8,10 @@ function kept in the member; what ends by itself is a timer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.coordinator.answers import Answers
@@ -38,7 +39,7 @@ class RebalancerHost(AttendanceHost, Protocol):
     """The part of the broker that membership needs."""
 
     wall_ms: int
-    settings: Mapping[str, Any]
+    settings: Settings
     rng: Rng
 
 

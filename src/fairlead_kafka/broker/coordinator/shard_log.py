@@ -10,11 +10,12 @@ The log is kept short as any other with `cleanup.policy=compact` is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC
@@ -52,7 +53,7 @@ base offset)."""
 class ShardLogHost(AttendanceHost, Protocol):
     """The part of the broker that writing needs."""
 
-    settings: Mapping[str, Any]
+    settings: Settings
 
 
 class ShardLog:

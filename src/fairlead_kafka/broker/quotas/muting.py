@@ -7,12 +7,40 @@ bounds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.purgatory import Deadlines
 
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.sessions import Session
+
+class MutingHost(Protocol):
+    """The part of the broker that mutings need."""
+
+    now_ns: int
+    deadlines: Deadlines
+
+
+class Muted(Protocol):
+    """The session that is muted."""
+
+    closed: bool
+
+    @property
+    def broker(self) -> MutingHost:
+        """The broker of the session."""
+
+    def muting_changed(self) -> None:
+        """The session is to be still from now on, or no longer."""
+
+    def serve(self) -> None:
+        """Begin what may begin."""
+
+    def on_close(self, function: Callable[[], None]) -> None:
+        """Have `function` called when the connection ends."""
+
+    def forget_on_close(self, function: Callable[[], None]) -> None:
+        """Undo `on_close`."""
 
 
 class Muting:
@@ -20,7 +48,7 @@ class Muting:
 
     __slots__ = ("_deadline", "_session", "_until_ns", "on")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Muted) -> None:
         self.on = False
         """True while nothing is to be read or begun."""
         self._session = session
@@ -36,7 +64,7 @@ class Muting:
         if not self.on:
             self.on = True
             session.on_close(self._end)
-            session.broker.clients.muting_changed(session)
+            session.muting_changed()
             self._wait()
 
     def _wait(self) -> None:
@@ -49,7 +77,7 @@ class Muting:
             return
         self.on = False
         session.forget_on_close(self._end)
-        session.broker.clients.muting_changed(session)
+        session.muting_changed()
         session.serve()
 
     def _end(self) -> None:

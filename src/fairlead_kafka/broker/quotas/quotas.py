@@ -3,16 +3,18 @@ long. See the package for the theory."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable
+from typing import Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.config_broker_quotas import SAMPLES, WINDOW_S
 from fairlead_kafka.base.limits import QUOTA_RATES_MAX
+from fairlead_kafka.base.principal import Principal
 from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S, ms_to_ns
-from fairlead_kafka.broker.controller import QuotaEntity
-from fairlead_kafka.broker.login import LoginState
-from fairlead_kafka.broker.quotas.rates import Rate
-from fairlead_kafka.broker.quotas.table import (
+from fairlead_kafka.broker.controller import ClusterView, QuotaEntity
+from fairlead_kafka.broker.quota_rates import Rate
+from fairlead_kafka.broker.quota_table import (
     CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -21,14 +23,9 @@ from fairlead_kafka.broker.quotas.table import (
     QuotaTable,
     plain_address,
 )
+from fairlead_kafka.broker.quotas.muting import Muting
 from fairlead_kafka.wire import ApiKey, ApiMessage, RequestHeader
 from fairlead_kafka.wire.private import PRIVATE_FIRST
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
 
 _MS_PER_S = 1_000
 _PERCENT_PER_NS = 100 / NS_PER_S
@@ -42,12 +39,32 @@ _OF_BROKERS: dict[int, int] = {
 or to log in."""
 
 
+class QuotasHost(Protocol):
+    """The part of the broker that quotas need."""
+
+    now_ns: int
+    settings: Settings
+    controller: ClusterView
+    handler_clock: Callable[[], int]
+
+
+class Payer(Protocol):
+    """The session that is charged."""
+
+    principal: Principal
+    muting: Muting
+
+    @property
+    def logged_in(self) -> bool:
+        """It is known who is at the other end."""
+
+
 class Toll:
     """Quota charge of one request, made when it is begun if it is not exempt."""
 
     __slots__ = ("api_key", "began_ns", "client_id", "session", "until_ns")
 
-    def __init__(self, session: Session, header: RequestHeader) -> None:
+    def __init__(self, session: Payer, header: RequestHeader) -> None:
         self.session = session
         self.api_key = header.api_key
         self.client_id = header.client_id
@@ -72,7 +89,7 @@ def is_exempt(header: RequestHeader) -> bool:
 class Quotas:
     """The client quotas of one broker. `changed` and `follow` keep them as the image has them."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: QuotasHost) -> None:
         self._broker = broker
         self.enabled = False
         """Some client has a quota: requests are charged."""
@@ -120,14 +137,14 @@ class Quotas:
 
     # --- What is used
 
-    def begun(self, session: Session, header: RequestHeader, size_bytes: int) -> Toll | None:
+    def begun(self, session: Payer, header: RequestHeader, size_bytes: int) -> Toll | None:
         """A request is about to be served: charge it for its bytes if it is a Produce. None: it is
         exempt.
 
         That early, because requests that follow it on the connection may be begun before it is
         answered: from now on none is, if this one was too much.
         """
-        if is_exempt(header) or (session.login is not None and session.login.state is not LoginState.DONE):
+        if is_exempt(header) or not session.logged_in:
             return None
         toll = Toll(session, header)
         if self.timed:
@@ -209,7 +226,7 @@ class Quotas:
         return wait_ms
 
     def _charge(
-        self, name: str, session: Session, client_id: str | None, value: float
+        self, name: str, session: Payer, client_id: str | None, value: float
     ) -> tuple[int, Rate | None]:
         """Record what a client has used, if it has this quota; how long it must be still, and its
         rate."""
@@ -251,7 +268,7 @@ class Quotas:
         rate = Rate(samples, self._window_ms) if found is None else found[0]
         self._rates[key] = rate, now_ms
         if found is None:
-            oldest: Any = next(iter(self._rates.values()))
+            oldest = next(iter(self._rates.values()))
             while oldest[1] <= now_ms - samples * self._window_ms or len(self._rates) > QUOTA_RATES_MAX:
                 del self._rates[next(iter(self._rates))]
                 oldest = next(iter(self._rates.values()))

@@ -3,14 +3,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.controller import DecisionDone, Spender
+from fairlead_kafka.base.principal import Principal
+from fairlead_kafka.broker.controller import ClusterView, DecisionDone, Spender
+from fairlead_kafka.broker.quotas.quotas import Quotas
 
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
+
+class SpendingHost(Protocol):
+    """The part of the broker that a charge needs."""
+
+    now_ns: int
+    controller: ClusterView
+    quotas: Quotas
+
+
+class Charged(Protocol):
+    """The session whose request it is."""
+
+    principal: Principal
+    client_id: str | None
 
 
 class Spending:
@@ -21,7 +34,7 @@ class Spending:
     made, and the client is throttled.
     """
 
-    def __init__(self, broker: Broker, session: Session, *, strict: bool) -> None:
+    def __init__(self, broker: SpendingHost, session: Charged, *, strict: bool) -> None:
         self.spender: Spender | None = None
         """The client that decisions are charged to; None: no client has such a quota."""
         self.throttle_ms = 0

@@ -19,26 +19,24 @@ that they cannot fetch.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.broker.controller import PartitionImage, TopicImage
-from fairlead_kafka.broker.dispatch import Reply
-from fairlead_kafka.broker.log import Location, Partition, ReadBatch, readable
+from fairlead_kafka.broker.controller import ClusterView, PartitionImage, TopicImage
+from fairlead_kafka.broker.log import Location, Logs, Partition, ReadBatch, readable
 from fairlead_kafka.broker.replication.led import Follower, Led
 from fairlead_kafka.broker.replication.rules import FOLLOW, LeaderLog, Step, Verdict, judge
 from fairlead_kafka.broker.replication.stream import Key, Mark, Meeting, Pull, Told, encode_answer, number_of
+from fairlead_kafka.broker.requester import Reply
+from fairlead_kafka.broker.timers import TimerHost
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.records import scan
 from fairlead_kafka.wire import Message
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.replication.replication import Replication
 
 MARK_DELAY_MS = 5
 """High watermarks that moved wait so long for records to travel with. Nobody who produces waits for
@@ -51,6 +49,37 @@ LONG_AGO_NS = -(1 << 62)
 
 NOT_THIS_STREAM = Message(body=encode_answer(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, (), (), (), ()))
 """The answer to a follower that counts on another stream than this one: it begins another."""
+
+
+class FeedHost(TimerHost, Protocol):
+    """The part of the broker that feeding others needs."""
+
+    node_id: int
+    settings: Settings
+    controller: ClusterView
+    logs: Logs
+
+
+class Feeding(Protocol):
+    """The partitions led here, and the streams that feed their followers (`replication`)."""
+
+    awake: dict[Feed, None]
+    """Streams to be answered at the end of this step."""
+
+    def lead(self, topic: TopicImage, number: int, partition: Partition) -> Led:
+        """The `Led` of a partition that the image says is led here."""
+
+    def follower_moved(self, led: Led, follower: Follower) -> None:
+        """A follower has written more, or was met."""
+
+    def starts_moved(self, led: Led) -> None:
+        """A follower has deleted what it was told to."""
+
+    def may_join(self, node_id: int) -> None:
+        """More is known of a broker than when its replicas were looked at last."""
+
+    def end_feed(self, feed: Feed) -> None:
+        """A follower's stream is over; it may begin another."""
 
 
 class _Sent(NamedTuple):
@@ -71,7 +100,7 @@ class _Sent(NamedTuple):
 class Feed:
     """One follower's stream, from its first pull to the end of its connection."""
 
-    def __init__(self, broker: Broker, replication: Replication, node_id: int) -> None:
+    def __init__(self, broker: FeedHost, replication: Feeding, node_id: int) -> None:
         self.node_id = node_id
         self.broker_epoch = -1
         self.met: dict[Key, Follower | None] = {}

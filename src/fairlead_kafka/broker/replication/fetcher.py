@@ -19,15 +19,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.broker.controller import TopicImage
-from fairlead_kafka.broker.links import Done, Lane
-from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.controller import ClusterView, TopicImage
+from fairlead_kafka.broker.links import Done, Lane, Links
+from fairlead_kafka.broker.log import Logs, Partition
+from fairlead_kafka.broker.purgatory import Purgatory
 from fairlead_kafka.broker.replication.rules import UNKNOWN_EPOCH, Step, Verdict, truncation_point
 from fairlead_kafka.broker.replication.stream import (
     Answer,
@@ -39,11 +41,9 @@ from fairlead_kafka.broker.replication.stream import (
     encode_nudge,
     encode_pull,
 )
+from fairlead_kafka.broker.timers import DelayHost
 from fairlead_kafka.records import scan
 from fairlead_kafka.wire import Message, PrivateApi
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
@@ -52,6 +52,18 @@ SILENCE_MIN_MS = 1_000
 MEET_AGAIN_MS = 10
 """Brokers in processes of their own hear of a new epoch some milliseconds apart: who came too early
 comes again soon."""
+
+
+class FetcherHost(DelayHost, Protocol):
+    """The part of the broker that following others needs."""
+
+    node_id: int
+    wall_ms: int
+    settings: Settings
+    controller: ClusterView
+    links: Links
+    logs: Logs
+    purgatory: Purgatory
 
 
 class FetcherState(Enum):
@@ -91,7 +103,7 @@ class Followed:
 class Fetcher:
     """One stream from a leader to this broker."""
 
-    def __init__(self, broker: Broker, leader: int) -> None:
+    def __init__(self, broker: FetcherHost, leader: int) -> None:
         self._broker = broker
         self._leader = leader
         self.state = FetcherState.RESTING

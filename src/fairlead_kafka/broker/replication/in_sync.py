@@ -11,17 +11,15 @@ already; one that is proposed to leave counts until it has left.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.broker.controller import AlterPartitions, ProposedIsr
+from fairlead_kafka.broker.controller import AlterPartitions, ClusterView, ProposedIsr
 from fairlead_kafka.broker.replication.led import Led
 from fairlead_kafka.broker.replication.rules import in_time, may_join
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.replication.replication import Replication
+from fairlead_kafka.broker.timers import TimerHost
 
 RETRY_MS = 200
 """Wait before a change that the controller did not take is proposed again, if there is still reason
@@ -37,10 +35,28 @@ class Change(NamedTuple):
     isr_epochs: tuple[int, ...]
 
 
+class InSyncHost(TimerHost, Protocol):
+    """The part of the broker that proposals need."""
+
+    node_id: int
+    settings: Settings
+    controller: ClusterView
+
+
+class Leaderships(Protocol):
+    """The partitions led here (`replication`)."""
+
+    def holds(self, led: Led) -> bool:
+        """True as long as the partition is led here in that epoch."""
+
+    def advance_mark(self, led: Led) -> None:
+        """Raise the high watermark as far as the replicas allow."""
+
+
 class InSyncReplicas:
     """The proposals of one broker. `flush` sends those of a step together."""
 
-    def __init__(self, broker: Broker, replication: Replication) -> None:
+    def __init__(self, broker: InSyncHost, replication: Leaderships) -> None:
         self._broker = broker
         self._replication = replication
         self.changes: list[Change] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
@@ -15,9 +15,6 @@ from fairlead_kafka.broker.controller import PartitionImage, TopicImage
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.broker.replication.rules import effective_min_isr, in_time, replicated_end
 from fairlead_kafka.broker.replication.stream import Key
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.replication.feed import Feed
 
 UNKNOWN_END = -1
 """End of a replica in sync not heard of in this leader epoch: nothing is replicated to it."""
@@ -34,16 +31,29 @@ class Proposal(Protocol):
         """The replicas in sync that were proposed."""
 
 
+class Stream(Protocol):
+    """A follower broker's stream, as the partitions that it feeds see it (`feed`)."""
+
+    def grown(self, led: Led) -> None:
+        """There is more in the log of a partition."""
+
+    def mark_moved(self, led: Led) -> None:
+        """High watermark or log start of a partition moved."""
+
+    def forget(self, key: Key) -> None:
+        """The partition must be met again."""
+
+
 class Follower:
     """A remote replica that has met its leader in this leader epoch."""
 
     __slots__ = ("behind_since_ns", "broker_epoch", "end", "feed", "node_id", "sent", "start")
 
-    def __init__(self, node_id: int, broker_epoch: int, feed: Feed, end: int) -> None:
+    def __init__(self, node_id: int, broker_epoch: int, feed: Stream, end: int) -> None:
         self.node_id = node_id
         self.broker_epoch = broker_epoch
         """Epoch of the follower's broker: which of its lives it is."""
-        self.feed: Feed | None = feed
+        self.feed: Stream | None = feed
         """The stream it is fed by; None: that has ended."""
         self.end = end
         """Offset below which everything is written there."""

@@ -4,7 +4,7 @@ others."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError
@@ -22,31 +22,35 @@ from fairlead_kafka.broker.controller import (
     TopicDeleted,
     TopicImage,
 )
-from fairlead_kafka.broker.dispatch import Reply
+from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.broker.log import Partition
-from fairlead_kafka.broker.replication.feed import NOT_THIS_STREAM, Feed
-from fairlead_kafka.broker.replication.fetcher import Fetcher, Followed
-from fairlead_kafka.broker.replication.in_sync import InSyncReplicas
+from fairlead_kafka.broker.replication.feed import NOT_THIS_STREAM, Feed, FeedHost
+from fairlead_kafka.broker.replication.fetcher import Fetcher, FetcherHost, Followed
+from fairlead_kafka.broker.replication.in_sync import InSyncHost, InSyncReplicas
 from fairlead_kafka.broker.replication.led import Follower, Led, Replicated
 from fairlead_kafka.broker.replication.stream import Key, decode_pull, encode_answer, key_of
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.timers import TaskHost
 from fairlead_kafka.wire import Message, Request
 
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-    from fairlead_kafka.broker.sessions import Session
+
+class ReplicationHost(FeedHost, FetcherHost, InSyncHost, TaskHost, Protocol):
+    """The part of the broker that replication needs."""
+
+    guard: Guard
 
 
 class Replication:
     """The replicas of one broker. `advance` is called in each step, after the events."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: ReplicationHost) -> None:
         self._broker = broker
         self.awake: dict[Feed, None] = {}
         """Streams to be answered at the end of this step."""
         self._led: dict[Partition, Led] = {}
         """Partitions led here that were ever looked at; one that nobody wrote to costs nothing."""
         self._feeds: dict[int, Feed] = {}
-        self._by_session: dict[Session, Feed] = {}
+        self._by_session: dict[Requester, Feed] = {}
         self._fetchers: dict[int, Fetcher] = {}
         self._following: dict[Key, int] = {}
         self._stirred: dict[Fetcher, None] = {}
@@ -248,7 +252,7 @@ class Replication:
 
     # --- Streams of followers
 
-    def pull(self, request: Request[Message], session: Session, reply: Reply) -> None:
+    def pull(self, request: Request[Message], session: Requester, reply: Reply) -> None:
         """Serve one request on a stream."""
         try:
             pull = decode_pull(request.message.body)
@@ -271,7 +275,7 @@ class Replication:
         else:
             feed.pulled(pull, reply)
 
-    def _open_feed(self, session: Session, node_id: int) -> Feed:
+    def _open_feed(self, session: Requester, node_id: int) -> Feed:
         self._end_feed(node_id)
         feed = self._feeds[node_id] = self._by_session[session] = Feed(self._broker, self, node_id)
         session.on_close(lambda: self._close_feed(session, feed))
@@ -283,7 +287,7 @@ class Replication:
             feed.end()
             self._advance_all()  # nobody waits for it any more
 
-    def _close_feed(self, session: Session, feed: Feed) -> None:
+    def _close_feed(self, session: Requester, feed: Feed) -> None:
         if self._by_session.get(session) is feed:
             del self._by_session[session]
         self.end_feed(feed)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
+from typing import Final, Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.control import ProducerIds
 from fairlead_kafka.broker.controller import TRANSACTION_VERSION, TRANSACTIONS_TOPIC, level
 from fairlead_kafka.broker.internal import NO_PRODUCER, Marker, ProducerIdentity
-from fairlead_kafka.broker.shards import Shards, epoch_of
+from fairlead_kafka.broker.shards import ShardHost, Shards, epoch_of
 from fairlead_kafka.broker.timers import Repeating
 from fairlead_kafka.broker.transactions.image import TransactionImage
 from fairlead_kafka.broker.transactions.log import Transaction, TransactionLog, TransactionShard, replay
-from fairlead_kafka.broker.transactions.markers import RETRY_MS, Ending, Markers
+from fairlead_kafka.broker.transactions.markers import RETRY_MS, Ending, Markers, MarkersHost
 from fairlead_kafka.broker.transactions.states import (
     ADD_ERRORS,
     END_ERRORS,
@@ -26,12 +28,10 @@ from fairlead_kafka.broker.transactions.states import (
     INIT_ERRORS,
     TransactionState,
 )
+from fairlead_kafka.records import RecordColumns
 
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
-
-ABORT_INTERVAL = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
-EXPIRY_INTERVAL = "transaction.remove.expired.transaction.cleanup.interval.ms"
+ABORT_INTERVAL: Final = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+EXPIRY_INTERVAL: Final = "transaction.remove.expired.transaction.cleanup.interval.ms"
 ADD_WAIT_MS = 100
 """How long AddPartitionsToTxn waits for the end of the transaction before."""
 
@@ -40,11 +40,23 @@ Initialized = Callable[[int, ProducerIdentity], None]
 Done = Callable[[int], None]
 
 
+class TransactionHost(ShardHost, MarkersHost, Protocol):
+    """The part of the broker that the transaction coordinator needs."""
+
+    settings: Settings
+    producer_ids: ProducerIds
+
+    def append_internal(
+        self, topic: str, partition: int, columns: RecordColumns, done: Callable[[int, int], None]
+    ) -> None:
+        """Append records; done(error_code, base_offset)."""
+
+
 class TransactionCoordinator:
     """Transactional ids whose partition of `__transaction_state` is led here. Methods raise
     `BrokerError` with what the client is told."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: TransactionHost) -> None:
         self._broker = broker
         self._shards: Shards[TransactionShard] = Shards(broker, TRANSACTIONS_TOPIC, "transactional id", self)
         self._log = TransactionLog(

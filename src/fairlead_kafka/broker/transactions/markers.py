@@ -17,17 +17,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.broker.internal import Marker, append_marker
+from fairlead_kafka.broker.controller import ClusterView
+from fairlead_kafka.broker.internal import Marker, MarkerHost, append_marker
+from fairlead_kafka.broker.links import Links
+from fairlead_kafka.broker.timers import TimerHost
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
 
 RETRY_MS = 100
 """Wait before a marker that could not be brought is tried again."""
@@ -48,10 +48,18 @@ class Ending:
     settled: Callable[[], None]
 
 
+class MarkersHost(MarkerHost, TimerHost, Protocol):
+    """The part of the broker that markers need."""
+
+    node_id: int
+    controller: ClusterView
+    links: Links
+
+
 class Markers:
     """All transactions of one coordinator that are ending."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: MarkersHost) -> None:
         self._broker = broker
 
     def bring(self, ending: Ending) -> None:

@@ -14,21 +14,19 @@ transaction, and nobody is asked any more.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC
+from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC, ClusterView
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.broker.links import Links
 from fairlead_kafka.broker.log.transactions import EPOCH_PER_TRANSACTION
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.machine import Broker
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
@@ -40,10 +38,41 @@ _Key = tuple[TopicPartition, ProducerIdentity, bool]
 """A partition, the producer that writes to it, and whether it is to be added."""
 
 
+class Transactions(Protocol):
+    """The transactions that are coordinated here."""
+
+    def verify(
+        self, transactional_id: str, producer: ProducerIdentity, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """Whether partitions are in the producer's open transaction: error codes."""
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        partitions: Collection[TopicPartition],
+        done: Callable[[int], None],
+        client_version: int,
+    ) -> None:
+        """Partitions that the producer is going to write to; done(error code)."""
+
+
+class VerifierHost(Protocol):
+    """The part of the broker that the verifier needs."""
+
+    node_id: int
+    controller: ClusterView
+    links: Links
+
+    @property
+    def transactions(self) -> Transactions:
+        """The coordinator of this broker."""
+
+
 class Verifier:
     """Questions of one broker to coordinators that are not answered yet."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: VerifierHost) -> None:
         self._broker = broker
         self._waiting: dict[_Key, list[Verified]] = {}
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.controller.image import QuotaEntity
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Entity that a quota is for: ("client-id", ...), ("ip", ...), ("user", ...) by type, in this
+order; None: the default, for those that have none of their own."""
 
 CLIENT_ID, IP, USER = "client-id", "ip", "user"
 """The types of entities, in the order in which an entity has them."""
