@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         RecordMetadata,
         ScramCredentialInfo,
         ScramMechanism,
+        SubscriptionPattern,
         UserScramCredentialDeletion,
         UserScramCredentialUpsertion,
     )
@@ -132,6 +133,7 @@ _HOMES = {
         "RecordMetadata",
         "ScramCredentialInfo",
         "ScramMechanism",
+        "SubscriptionPattern",
         "UserScramCredentialDeletion",
         "UserScramCredentialUpsertion",
     ),
@@ -191,6 +193,7 @@ __all__ = [
     "ScramCredentialInfo",
     "ScramMechanism",
     "Secret",
+    "SubscriptionPattern",
     "TimedOut",
     "TopicPartition",
     "TransactionFailed",

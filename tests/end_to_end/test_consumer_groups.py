@@ -327,7 +327,6 @@ def test_a_consumer_without_a_group_says_what_it_lacks(cluster: Cluster) -> None
             {"group.id": "g", "partition.assignment.strategy": "fair"},
             "fair is unknown; there are range, roundrobin",
         ),
-        ({"group.id": "g", "group.protocol": "consumer"}, "group.protocol: must be classic"),
         (
             {"group.id": "g", "heartbeat.interval.ms": 9_000, "session.timeout.ms": 9_000},
             "must be less than session.timeout.ms",

@@ -197,6 +197,10 @@ class FakeNode(AdminAnswers):
         self._queues.clear()
         self.cluster.host.wake(self.cluster.handles[self.node_id - 1])
 
+    def serve(self, api_key: ApiKey, answer: Callable[[Request], Message]) -> None:
+        """Have another part of the rig answer requests of one kind."""
+        self._serve[api_key] = answer
+
     def _answer(self, connection: int, request: Request, since_ns: int) -> bool:
         answer = self._serve[ApiKey(request.api_key)](request)
         if request.api_key == ApiKey.FETCH and self._now_ns < since_ns + ms_to_ns(
@@ -223,10 +227,11 @@ class FakeNode(AdminAnswers):
 
     def _metadata(self, request: Request) -> Message:
         cluster = self.cluster
+        by_id = {topic.topic_id: name for name, topic in cluster.topics.items()}
         names = (
             list(cluster.topics)
             if request.message.topics is None
-            else [topic.name for topic in request.message.topics]
+            else [topic.name or by_id.get(topic.topic_id, "") for topic in request.message.topics]
         )
         brokers = [
             Message(node_id=node.node_id, host=f"node{node.node_id}", port=PORT, rack=None)

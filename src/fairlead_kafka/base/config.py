@@ -190,6 +190,8 @@ class ConfigKey:
     """If dynamic, for one broker alone, not for the whole cluster (Kafka's update mode)."""
     upper: bool = False
     """The value is a text in any case; it is parsed to upper case."""
+    lower: bool = False
+    """The value is a text in any case; it is parsed to lower case."""
     aliases: tuple[str, ...] = ()
     """Other clients' names for this key; they take the same values."""
     no_effect: str = ""
@@ -215,6 +217,8 @@ class ConfigKey:
             raise ConfigError(f"{self.name}: expected {self.type.value}, got {self._shown(value)}") from None
         if self.upper and isinstance(parsed, str):
             parsed = parsed.upper()
+        if self.lower and isinstance(parsed, str):
+            parsed = parsed.lower()
         wrong = self.validator(parsed) if self.validator else None
         if wrong:
             raise ConfigError(f"{self.name}: {wrong}, got {self._shown(value)}")

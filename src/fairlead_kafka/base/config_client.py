@@ -457,8 +457,6 @@ CLIENT_CONFIGS = ConfigTable(
         "sasl.oauthbearer.jwt.": _JAVA_CLASS,
         "sasl.oauthbearer.assertion.": "tokens are asked for with id and secret; else there is "
         "sasl.oauthbearer.token.provider",
-        "group.remote.assignor": "groups use the classic protocol, in which members share among themselves: "
-        "partition.assignment.strategy",
         "key.serializer": "keys and values are bytes; serialize before sending",
         "value.serializer": "keys and values are bytes; serialize before sending",
         "key.deserializer": "keys and values are bytes; deserialize after polling",

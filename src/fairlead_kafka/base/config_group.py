@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from fairlead_kafka.base.config import ConfigKey, ConfigType, at_least, name_on_the_wire, not_empty, validates
+from fairlead_kafka.base.config import ConfigKey, ConfigType, at_least, name_on_the_wire, not_empty, one_of
 
 _T = ConfigType
 _CONSUMER = ("consumer",)
-
-
-@validates(str)
-def _classic(value: str) -> str | None:
-    """classic"""
-    return None if value == "classic" else "must be classic, for the protocol of KIP-848 is not served yet"
-
-
 GROUP_KEYS = (
     ConfigKey(
         "group.id",
@@ -39,15 +31,28 @@ GROUP_KEYS = (
         "group.protocol",
         _T.STRING,
         "classic",
-        "How members and coordinator agree; only classic (not yet the protocol of KIP-848).",
+        "Who assigns partitions: with classic the members, with consumer (KIP-848) the brokers, and members "
+        "that keep what they have read on meanwhile.",
         _CONSUMER,
-        _classic,
+        one_of("classic", "consumer"),
+        lower=True,
+    ),
+    ConfigKey(
+        "group.remote.assignor",
+        _T.STRING,
+        None,
+        "With group.protocol=consumer, the assignor of the brokers' that is to share: uniform or range, or "
+        "one of their own; null: as the brokers are configured.",
+        _CONSUMER,
+        name_on_the_wire,
+        nullable=True,
     ),
     ConfigKey(
         "partition.assignment.strategy",
         _T.LIST,
         ("range", "cooperative-sticky"),
-        "How a group shares, in order of preference: range, roundrobin, sticky, cooperative-sticky, or "
+        "How a group of group.protocol=classic shares, in order of preference: range, roundrobin, sticky, "
+        "cooperative-sticky, or "
         "Kafka's class names. Partitions "
         "are kept through a rebalance only if all of them are cooperative.",
         _CONSUMER,
@@ -57,7 +62,7 @@ GROUP_KEYS = (
         "session.timeout.ms",
         _T.INT,
         45_000,
-        "A member that is not heard of for this long loses its partitions.",
+        "A member that is not heard of for this long loses its partitions (group.protocol=classic).",
         _CONSUMER,
         at_least(1),
     ),
@@ -65,7 +70,7 @@ GROUP_KEYS = (
         "heartbeat.interval.ms",
         _T.INT,
         3_000,
-        "How often a member tells that it lives.",
+        "How often a member tells that it lives (group.protocol=classic).",
         _CONSUMER,
         at_least(1),
     ),

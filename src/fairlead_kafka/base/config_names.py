@@ -182,6 +182,7 @@ NullablePasswordKey = Literal[
 NullableStringKey = Literal[
     "group.id",
     "group.instance.id",
+    "group.remote.assignor",
     "inter.broker.listener.name",
     "replica.selector.class",
     "sasl.client.callback.handler.class",

@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from fairlead_kafka.client.producer import Producer
     from fairlead_kafka.client.producer_async import AsyncProducer
     from fairlead_kafka.consumer import Record
+    from fairlead_kafka.consumer.groups.operations import SubscriptionPattern
     from fairlead_kafka.core.metadata import PartitionMetadata
     from fairlead_kafka.core.prepared import PreparedTransaction
 
@@ -109,6 +110,7 @@ __all__ = [
     "RecordMetadata",
     "ScramCredentialInfo",
     "ScramMechanism",
+    "SubscriptionPattern",
     "TransactionDescription",
     "TransactionListing",
     "UserScramCredentialDeletion",
@@ -142,6 +144,7 @@ _HOMES = {
     "fairlead_kafka.client.producer": ("Producer",),
     "fairlead_kafka.client.producer_async": ("AsyncProducer",),
     "fairlead_kafka.consumer": ("Record",),
+    "fairlead_kafka.consumer.groups.operations": ("SubscriptionPattern",),
     "fairlead_kafka.core.metadata": ("PartitionMetadata",),
     "fairlead_kafka.core.prepared": ("PreparedTransaction",),
 }

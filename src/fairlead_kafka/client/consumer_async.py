@@ -16,6 +16,7 @@ from fairlead_kafka.client.consumer_calls import ConsumerCalls
 from fairlead_kafka.client.consumer_group import RebalanceListener
 from fairlead_kafka.client.hosting import end_with, offload, run_async
 from fairlead_kafka.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
+from fairlead_kafka.consumer.groups import SubscriptionPattern
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.runtime import Completion
@@ -76,15 +77,17 @@ class AsyncConsumer:
         await run_async(self._calls.assign(partitions))
 
     async def subscribe(
-        self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None
+        self,
+        topics: Iterable[str] | re.Pattern[str] | SubscriptionPattern,
+        listener: RebalanceListener | None = None,
     ) -> None:
         """Subscribe to topics: the group `group.id` assigns partitions of them to this consumer.
 
-        `topics`: names, or a compiled pattern for all topics whose whole name it matches.
-        Partitions come, and go, in later polls, and `listener` is told. Reading begins at the
-        committed offset, else as `auto.offset.reset` says. Polls raise errors of the group. Another
-        call replaces the subscription. UsageError without `group.id`, or while partitions are
-        assigned by hand.
+        `topics`: names, or a compiled pattern for all topics whose whole name it matches, or, with
+        `group.protocol=consumer`, a SubscriptionPattern that brokers match. Partitions come, and
+        go, in later polls, and `listener` is told. Reading begins at the committed offset, else as
+        `auto.offset.reset` says. Polls raise errors of the group. Another call replaces the
+        subscription. UsageError without `group.id`, or while partitions are assigned by hand.
         """
         await run_async(self._calls.subscribe(topics, listener))
 
@@ -107,9 +110,9 @@ class AsyncConsumer:
         """Commit offsets for the group (None: all positions); returns once its log has them.
 
         An offset is that of the next record to read: where the group goes on reading. BrokerError
-        if the group has gone on without this consumer (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION), or
-        is rebalancing (REBALANCE_IN_PROGRESS: poll, and commit again). UsageError without
-        `group.id`.
+        if the group has gone on without this consumer (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION,
+        FENCED_MEMBER_EPOCH), or is rebalancing (REBALANCE_IN_PROGRESS: poll, and commit again).
+        UsageError without `group.id`.
         """
         await run_async(self._calls.commit(offsets, timeout_s))
 

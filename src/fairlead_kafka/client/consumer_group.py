@@ -29,6 +29,7 @@ from fairlead_kafka.consumer.groups import (
     Gate,
     GroupChange,
     Subscribe,
+    SubscriptionPattern,
     TellGroup,
     TellPositions,
     TellSubscription,
@@ -120,7 +121,9 @@ class GroupSteps(ABC):
     # Calls
 
     def subscribe(
-        self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None
+        self,
+        topics: Iterable[str] | re.Pattern[str] | SubscriptionPattern,
+        listener: RebalanceListener | None,
     ) -> Steps[None]:
         """Subscribe to topics, so that the group assigns partitions."""
         self._check_group("subscribe", ", or assign partitions by hand")
@@ -129,8 +132,8 @@ class GroupSteps(ABC):
                 f"subscribe: expected several topics, got the text {topics!r}; put it into a list, or "
                 "compile it for a pattern"
             )
-        pattern = topics if isinstance(topics, re.Pattern) else None
-        names = [] if isinstance(topics, re.Pattern) else list(topics)
+        pattern = topics if isinstance(topics, re.Pattern | SubscriptionPattern) else None
+        names = [] if isinstance(topics, re.Pattern | SubscriptionPattern) else list(topics)
         if not names and pattern is None:
             raise UsageError("subscribe: no topics; unsubscribe ends a subscription")
         yield from self._ask(lambda completion: Subscribe(completion, names, pattern))

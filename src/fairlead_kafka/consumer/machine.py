@@ -15,7 +15,7 @@ from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead_kafka.consumer.absent import AbsentTopics
 from fairlead_kafka.consumer.counters import counters
 from fairlead_kafka.consumer.fetcher import Fetcher
-from fairlead_kafka.consumer.groups import Gate, GroupDesk, Membership
+from fairlead_kafka.consumer.groups import Gate, GroupDesk, Member, make_member
 from fairlead_kafka.consumer.operations import (
     NO_END,
     Assign,
@@ -64,9 +64,9 @@ class ConsumerMachine:
         self._group = (
             None
             if settings["group.id"] is None
-            else Membership(settings, rng, self._network, self._gate, self)
+            else make_member(settings, rng, self._network, self._gate, self)
         )
-        self._talkers: list[Network | Membership | Parting] = [self._network, *filter(None, [self._group])]
+        self._talkers: list[Network | Member | Parting] = [self._network, *filter(None, [self._group])]
         """Everything with connections; an event goes to each, which ignores those of others."""
         self._scripts = Scripts(
             self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from fairlead_kafka.base.errors import UnsupportedVersion
 from fairlead_kafka.core.metadata import NO_TOPIC_ID, PartitionMetadata
@@ -14,12 +15,17 @@ from fairlead_kafka.wire.messages import MetadataRequest, MetadataResponse
 def ask_metadata(
     topics: Sequence[str] | None,
     *,
+    topic_ids: Sequence[UUID] = (),
     allow_auto_topic_creation: bool = False,
     include_topic_authorized_operations: bool = False,
 ) -> Steps[MetadataResponse]:
     """A script: the Metadata answer about `topics` (None: all), from any broker; asked again while
-    none answers."""
+    none answers.
+
+    `topic_ids`: topics by their ids as well, for brokers since Kafka 3.0.
+    """
     rows = [MetadataRequest.MetadataRequestTopic(name=name, topic_id=NO_TOPIC_ID) for name in topics or ()]
+    rows += [MetadataRequest.MetadataRequestTopic(name=None, topic_id=topic_id) for topic_id in topic_ids]
     request = MetadataRequest(
         topics=None if topics is None else rows,
         allow_auto_topic_creation=allow_auto_topic_creation,

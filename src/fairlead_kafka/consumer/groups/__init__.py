@@ -1,9 +1,9 @@
 """Membership of a group: agree on who reads what, and keep offsets, with the coordinator.
 
-Theory of operation. `Membership` is a part of the consumer machine with a `Network` of its own: a
+Theory of operation. A `Member` is a part of the consumer machine with a `Network` of its own: a
 JoinGroup waits for all other members, and on a connection where answers come in order it would hold
-up the fetches behind it. Requests to the coordinator are scripts (`calls`); the states of a member
-are a table (`states`):
+up the fetches behind it. Requests to the coordinator are scripts (`calls`). There are two kinds, by
+`group.protocol`. The states of a classic one (`Membership`) are a table (`states`):
 
     OUTSIDE ──subscribe──▶ JOINING ──assigned──▶ ADOPTING ──taken over──▶ STABLE
     STABLE ──rejoin──▶ GIVING_UP ──given up──▶ JOINING
@@ -23,46 +23,75 @@ leader assigns (`assignors`, `sticky`), and watches whether topics come or grow.
 (KIP-345) does not leave when it closes, and has its partitions again if it is back within its
 session's time.
 
-Positions come from committed offsets where there are some, else by the reset policy. Commits go out
-with the member's generation: what a group that has moved on refuses is told to the application,
-because another member reads its partitions now.
+With `group.protocol=consumer` (KIP-848) the coordinator assigns, and answers heartbeats with what
+each member should read (`ConsumerMembership`). Its states are Kafka's (`epochs`):
 
-Sources: KIP-54, KIP-62, KIP-134, KIP-345, KIP-394, KIP-429, KIP-447, KIP-792; Kafka's
-`ConsumerCoordinator`, `AbstractCoordinator`.
+    UNSUBSCRIBED ──subscribe──▶ JOINING ──target──▶ RECONCILING ──taken──▶ ACKNOWLEDGING
+    ACKNOWLEDGING ──sent──▶ STABLE ──target──▶ RECONCILING
+    JOINING to STABLE ──fenced──▶ FENCED ──released──▶ JOINING
+    JOINING to STABLE ──no poll──▶ STALE ──released, and polled──▶ JOINING
+
+The coordinator takes partitions from one member first, and gives them to another once the former
+has said that it does not own them any more. So a member says what it owns, and never less than it
+may read at any moment: what waits at the gate is among it. Assignments name topics by id; names
+come from metadata (`looking`), and what has no name yet is taken over later.
+
+Positions come from committed offsets where there are some, else by the reset policy. Commits go out
+with the member's generation or epoch; one with an epoch that has passed meanwhile is made again
+with the next. What a group that has moved on refuses is told to the application, because another
+member reads its partitions now.
+
+Sources: KIP-54, KIP-62, KIP-134, KIP-345, KIP-394, KIP-429, KIP-447, KIP-792, KIP-848,
+KIP-1082; Kafka's `ConsumerCoordinator`, `AbstractCoordinator`, `ConsumerMembershipManager`,
+`ConsumerHeartbeatRequestManager`.
 """
 
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.consumer.groups.assignors import ASSIGNORS, Assignor, assignors_named
 from fairlead_kafka.consumer.groups.desk import NO_GROUP, GroupDesk
+from fairlead_kafka.consumer.groups.epochs import EPOCH_TRANSITIONS, EpochSignal, EpochState
 from fairlead_kafka.consumer.groups.gate import Gate, GroupChange
-from fairlead_kafka.consumer.groups.membership import Membership, check_group_settings
+from fairlead_kafka.consumer.groups.member import Assignee, Member
+from fairlead_kafka.consumer.groups.membership import Membership
 from fairlead_kafka.consumer.groups.operations import (
     Acknowledge,
     Commit,
     FindCommitted,
     GroupOperation,
     Subscribe,
+    SubscriptionPattern,
     TellGroup,
     TellPositions,
     TellSubscription,
     Unsubscribe,
 )
+from fairlead_kafka.consumer.groups.reconciling import ConsumerMembership
+from fairlead_kafka.consumer.groups.settings import CONSUMER_PROTOCOL, check_group_settings
 from fairlead_kafka.consumer.groups.states import TRANSITIONS, MemberSignal, MemberState
+from fairlead_kafka.core.machine import Rng
+from fairlead_kafka.core.network import Network
 
 __all__ = [
     "ASSIGNORS",
     "Acknowledge",
     "Assignor",
     "Commit",
+    "ConsumerMembership",
+    "EPOCH_TRANSITIONS",
+    "EpochSignal",
+    "EpochState",
     "FindCommitted",
     "Gate",
     "GroupChange",
     "GroupDesk",
     "GroupOperation",
+    "Member",
     "MemberSignal",
     "MemberState",
     "Membership",
     "NO_GROUP",
     "Subscribe",
+    "SubscriptionPattern",
     "TRANSITIONS",
     "TellGroup",
     "TellPositions",
@@ -70,4 +99,11 @@ __all__ = [
     "Unsubscribe",
     "assignors_named",
     "check_group_settings",
+    "make_member",
 ]
+
+
+def make_member(settings: Settings, rng: Rng, network: Network, gate: Gate, assignee: Assignee) -> Member:
+    """The member that `group.protocol` asks for; see `Member`."""
+    made = ConsumerMembership if settings["group.protocol"] == CONSUMER_PROTOCOL else Membership
+    return made(settings, rng, network, gate, assignee)

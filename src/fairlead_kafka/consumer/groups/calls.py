@@ -12,7 +12,7 @@ from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.coordinator_lookup import KeyType, find_coordinators
-from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, offset_rows
+from fairlead_kafka.core.group_offsets import NO_GENERATION, GroupMetadata, OffsetAndMetadata, offset_rows
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.partition_offsets import ISOLATION_LEVELS, READ_COMMITTED
 from fairlead_kafka.core.script import Ask, Pause, Steps, ask_one
@@ -123,29 +123,51 @@ class CoordinatorCalls:
             else broker_error(code, f"{text}: {policy(code).meaning}", "Read")
         )
 
+    def not_a_member(self) -> BrokerError:
+        """The error for a commit of a subscribed consumer that is not in its group."""
+        advice = "this consumer is not in the group at present; poll"
+        return self.error(ApiKey.OFFSET_COMMIT, ErrorCode.UNKNOWN_MEMBER_ID, advice)
+
+    def moved_on(self, code: int) -> BrokerError:
+        """The error for a commit in the name of a membership that is over."""
+        return self.error(ApiKey.OFFSET_COMMIT, code, _MOVED_ON)
+
     def commit(
-        self, member: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+        self, member: Callable[[], GroupMetadata], offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> Steps[None]:
-        """Commit offsets. BrokerError if the group refuses them."""
-        message = OffsetCommitRequest(
-            group_id=self.group_id,
-            generation_id_or_member_epoch=member.generation_id,
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            retention_time_ms=-1,
-            topics=offset_rows(offsets),
-        )
+        """Commit offsets, in the name of `member` as it is by then. BrokerError if the group
+        refuses them."""
+        rows = offset_rows(offsets)
+
+        def message() -> OffsetCommitRequest:
+            who = member()
+            return OffsetCommitRequest(
+                group_id=self.group_id,
+                generation_id_or_member_epoch=who.generation_id,
+                member_id=who.member_id,
+                group_instance_id=who.group_instance_id,
+                retention_time_ms=-1,
+                topics=rows,
+            )
+
         # A topic that is gone does not come back, and commits behind this one wait for it (as in
         # Java, where it fails them at once).
         told = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
-        _, code = yield from self.ask(ApiKey.OFFSET_COMMIT, lambda: message, _row_codes, told=told)
+        while True:
+            _, code = yield from self.ask(ApiKey.OFFSET_COMMIT, message, _row_codes, told=told)
+            if code != ErrorCode.STALE_MEMBER_EPOCH:
+                break
+            yield Pause(self.error(ApiKey.OFFSET_COMMIT, code))  # a heartbeat will tell the new epoch
         if code:
             raise self.error(ApiKey.OFFSET_COMMIT, code, _COMMIT_ADVICE.get(code, ""))
 
     def committed(
-        self, partitions: Sequence[TopicPartition]
+        self, partitions: Sequence[TopicPartition], member: Callable[[], GroupMetadata | None]
     ) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
-        """The committed offset of each partition, None where there is none."""
+        """The committed offset of each partition, None where there is none.
+
+        `member`: whose epoch the coordinator is to check (KIP-848); None: nobody's.
+        """
         topics: dict[str, list[int]] = {}
         for topic, number in partitions:
             topics.setdefault(topic, []).append(number)
@@ -154,16 +176,27 @@ class CoordinatorCalls:
             OffsetFetchRequest.OffsetFetchRequestTopics,
         )
         rows = [made(name=name, partition_indexes=numbers) for name, numbers in topics.items()]
-        group = OffsetFetchRequest.OffsetFetchRequestGroup(
-            group_id=self.group_id,
-            member_id=None,
-            member_epoch=-1,
-            topics=[row_of_group(name=name, partition_indexes=numbers) for name, numbers in topics.items()],
-        )
-        message = OffsetFetchRequest(
-            group_id=self.group_id, topics=rows, groups=[group], require_stable=self._require_stable
-        )
-        answer, code = yield from self.ask(ApiKey.OFFSET_FETCH, lambda: message, _fetched_codes)
+        rows_of_group = [
+            row_of_group(name=name, partition_indexes=numbers) for name, numbers in topics.items()
+        ]
+
+        def message() -> OffsetFetchRequest:
+            who = member()
+            group = OffsetFetchRequest.OffsetFetchRequestGroup(
+                group_id=self.group_id,
+                member_id=None if who is None else who.member_id,
+                member_epoch=NO_GENERATION if who is None else who.generation_id,
+                topics=rows_of_group,
+            )
+            return OffsetFetchRequest(
+                group_id=self.group_id, topics=rows, groups=[group], require_stable=self._require_stable
+            )
+
+        while True:
+            answer, code = yield from self.ask(ApiKey.OFFSET_FETCH, message, _fetched_codes)
+            if code != ErrorCode.STALE_MEMBER_EPOCH:
+                break
+            yield Pause(self.error(ApiKey.OFFSET_FETCH, code))
         if code:
             raise self.error(ApiKey.OFFSET_FETCH, code)
         found: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(partitions)
@@ -185,6 +218,7 @@ _COMMIT_ADVICE: dict[int, str] = {
     ErrorCode.UNKNOWN_MEMBER_ID: _MOVED_ON,
     ErrorCode.ILLEGAL_GENERATION: _MOVED_ON,
     ErrorCode.GROUP_ID_NOT_FOUND: _MOVED_ON,
+    ErrorCode.FENCED_MEMBER_EPOCH: _MOVED_ON,
     ErrorCode.REBALANCE_IN_PROGRESS: "the group is rebalancing; poll, and commit again",
     ErrorCode.FENCED_INSTANCE_ID: "another consumer has taken this one's group.instance.id",
 }

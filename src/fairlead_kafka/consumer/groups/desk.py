@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.consumer.groups.membership import Assignee, Membership
+from fairlead_kafka.consumer.groups.member import Assignee, Member
 from fairlead_kafka.consumer.groups.operations import (
     Acknowledge,
     Commit,
@@ -40,7 +40,7 @@ class GroupDesk:
     """Serves the operations of `groups.operations`; without a `membership` (no `group.id`) by
     UsageError."""
 
-    def __init__(self, host: DeskHost, membership: Membership | None) -> None:
+    def __init__(self, host: DeskHost, membership: Member | None) -> None:
         self._host = host
         self._membership = membership
         self.serve: dict[type, Callable[[Any], None]] = {
@@ -56,7 +56,7 @@ class GroupDesk:
             ),
         }
 
-    def _member(self) -> Membership:
+    def _member(self) -> Member:
         if self._membership is None:
             raise UsageError(NO_GROUP)
         return self._membership

@@ -13,6 +13,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer.absent import AbsentTopics
 from fairlead_kafka.consumer.groups.assignors import Assignor
 from fairlead_kafka.consumer.groups.calls import CoordinatorCalls
+from fairlead_kafka.consumer.groups.looking import find_topics
 from fairlead_kafka.core.consumer_protocol import (
     PROTOCOL_TYPE,
     Assignment,
@@ -24,12 +25,10 @@ from fairlead_kafka.core.consumer_protocol import (
 )
 from fairlead_kafka.core.group_offsets import NO_GENERATION
 from fairlead_kafka.core.script import Pause, Steps
-from fairlead_kafka.core.topic_listing import ask_metadata
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import (
     JoinGroupRequest,
     JoinGroupResponse,
-    MetadataResponse,
     SyncGroupRequest,
     SyncGroupResponse,
 )
@@ -149,20 +148,8 @@ class Joining:
 
     def _count(self, topics: set[str]) -> Steps[dict[str, int | None]]:
         """How many partitions each topic has; None for one that is not there."""
-        if not topics:
-            return {}
-        answer = yield from ask_metadata(sorted(topics))
-        found = _counts(answer)
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        missing = sorted(topic.name for topic in answer.topics if topic.name and topic.error_code == unknown)
-        for topic in missing:
-            self._absent.missing(topic)
-        if missing and self._absent.creates:
-            found |= _counts((yield from ask_metadata(missing, allow_auto_topic_creation=True)))
-        self._absent.keep(topics)
-        for topic, count in found.items():
-            self._absent.there(topic, count)
-        return {topic: found.get(topic) for topic in sorted(topics)}
+        found = yield from find_topics(self._absent, sorted(topics))
+        return {topic: len(found[topic].partitions) if topic in found else None for topic in sorted(topics)}
 
     def _join_message(self, topics: Sequence[str], owned: Sequence[TopicPartition]) -> JoinGroupRequest:
         protocols = []
@@ -241,10 +228,3 @@ def _subscriptions(
             )
             found[one.member_id] = Subscription(())
     return found
-
-
-def _counts(answer: MetadataResponse) -> dict[str, int]:
-    """How many partitions each topic of a Metadata answer has."""
-    return {
-        topic.name: len(topic.partitions) for topic in answer.topics if topic.name and not topic.error_code
-    }

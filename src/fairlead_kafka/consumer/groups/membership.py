@@ -7,84 +7,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
 
 from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
-from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError, ConfigError, FairleadError
+from fairlead_kafka.base.errors import BrokerError, FairleadError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.groups.assignors import assignors_named
-from fairlead_kafka.consumer.groups.calls import CoordinatorCalls
 from fairlead_kafka.consumer.groups.gate import Gate, GroupChange
 from fairlead_kafka.consumer.groups.joining import Joined, Joining
+from fairlead_kafka.consumer.groups.member import Assignee, Member
+from fairlead_kafka.consumer.groups.operations import SubscriptionPattern
 from fairlead_kafka.consumer.groups.states import BEATING, TRANSITIONS, MemberSignal, MemberState
-from fairlead_kafka.consumer.groups.watch import Watch
-from fairlead_kafka.core.backoff import Backoff
-from fairlead_kafka.core.effects import Effect
-from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.group_offsets import NO_GENERATION, GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import Network
-from fairlead_kafka.core.script import Done, Script, Scripts, Steps
+from fairlead_kafka.core.script import Steps
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import HeartbeatRequest, LeaveGroupRequest
 
-_FOR_EVER_NS = 2**63 - 1
-_IN_FLIGHT_MAX = 8
 _LOST = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND})
 
 
-class Assignee(Protocol):
-    """The machine whose assignment the group makes."""
-
-    def assigned(self) -> Sequence[TopicPartition]:
-        """The partitions assigned now."""
-
-    def adopt(self, partitions: Sequence[TopicPartition]) -> None:
-        """Read exactly these from now on; those assigned before keep their positions."""
-
-
-class Membership:
-    """A member, or none yet, of the group `group.id`.
-
-    `gate` is shared with the client class; `network` is the consumer's other one.
-    """
+class Membership(Member):
+    """A member, or none yet, of the group `group.id`, by the classic protocol."""
 
     def __init__(
         self, settings: Settings, rng: Rng, network: Network, gate: Gate, assignee: Assignee
     ) -> None:
-        self._settings = settings
-        self._assignee = assignee
-        self._gate = gate
-        group_id = settings["group.id"]
-        assert group_id is not None, "a machine without group.id has no Membership"
-        self.group_id = group_id
-        self._instance_id: str | None = settings["group.instance.id"]
-        self._network = Network(settings, rng, max_in_flight=_IN_FLIGHT_MAX, beside=network)
-        self._scripts = Scripts(
-            self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
-        )
-        self._calls = CoordinatorCalls(settings, self._network.metadata, self.group_id)
+        super().__init__(settings, rng, network, gate, assignee)
         self._assignors = assignors_named(settings["partition.assignment.strategy"])
         self._cooperative = all(assignor.cooperative for assignor in self._assignors)
         self._joining = Joining(settings, self._calls, self._assignors, self._instance_id)
-        self._watch = Watch(settings)
         self._state = MemberState.OUTSIDE
-        self.generation = NO_GENERATION
-        self.error: Exception | None = None
-        """Error that every poll raises, until a new subscription."""
-        self._attempt = 0
         self._under_way = False
         self._again = False
         """A rebalance is due as soon as the present one is over."""
-        self._change_number = 0
         self._target: tuple[TopicPartition, ...] = ()
         """Partitions assigned once the change at the gate is made."""
-        self._beat_at_ns = 0
-        self._beating = False
-        self._now_ns = 0
 
     # --- What the machine asks
 
@@ -93,16 +54,17 @@ class Membership:
         """True if partitions come from the group."""
         return self._state is not MemberState.OUTSIDE
 
-    def topics(self) -> tuple[str, ...]:
-        """Topics subscribed to, as far as they are known."""
-        return self._watch.topics or ()
-
-    def subscribe(self, topics: Sequence[str], pattern: re.Pattern[str] | None) -> None:
+    def subscribe(self, topics: Sequence[str], pattern: re.Pattern[str] | SubscriptionPattern | None) -> None:
         """Read these topics, or all whose whole name the pattern matches, from now on."""
+        if isinstance(pattern, SubscriptionPattern):
+            raise UsageError(
+                "subscribe: a SubscriptionPattern is for brokers to match, which they do with "
+                "group.protocol=consumer alone; set that, or give re.compile(...)"
+            )
         changed = self._watch.subscribe(topics, pattern)
         if self._state in (MemberState.OUTSIDE, MemberState.FAILED):
             self.error = None
-            self._gate.polled_ns = max(self._gate.polled_ns, self._now_ns)
+            self._polled()
             self._signal(MemberSignal.SUBSCRIBE)
         elif changed:
             self._rejoin()
@@ -125,66 +87,25 @@ class Membership:
             return
         self._tell_leaving(node_id, member_id, "the consumer is being closed", done)
 
-    def acknowledge(self, number: int) -> bool:
-        """Make change `number`, for which the client did its part; False if it was overtaken."""
-        change = self._gate.change
-        if change is None or change.number != number:
-            return False
-        self._gate.change = None
-        self._taken(change)
-        return True
-
     def who(self) -> GroupMetadata:
         """Sender of commits: this member in its generation, or only the group if not subscribed."""
         if not self.subscribed:
             return GroupMetadata(self.group_id)
         return GroupMetadata(self.group_id, self.generation, self._joining.member_id, self._instance_id)
 
-    def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline_ns: int, done: Done
-    ) -> None:
-        """Commit offsets; done(None, error).
+    def _commit_script(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Steps[None]:
+        who = self.who()
+        return self._calls.commit(lambda: who, offsets)
 
-        One commit at a time, in the order of the calls: one that is asked again must not set back
-        what a later one has committed. It is made in the name of the generation that it was asked
-        for in.
-        """
-        if self.error is not None:
-            done(None, self.error)
-            return
-        if self.subscribed and self.generation == NO_GENERATION:
-            error = self._calls.error(
-                ApiKey.OFFSET_COMMIT,
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                "this consumer is not in the group at present; poll",
-            )
-            done(None, error)
-            return
+    def _committed_script(
+        self, partitions: Sequence[TopicPartition]
+    ) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
+        return self._calls.committed(partitions, lambda: None)
 
-        def told(value: Any, error: Exception | None) -> None:
-            if isinstance(error, BrokerError) and self.subscribed:
-                self._heard(error.code)
-            done(value, error)
-
-        script = self._calls.commit(self.who(), offsets)
-        self._scripts.start(
-            f"committing offsets of group {self.group_id!r}", script, deadline_ns, told, line="commits"
-        )
-
-    def committed(self, partitions: Sequence[TopicPartition], deadline_ns: int, done: Done) -> None:
-        """Look up committed offsets; done({partition: OffsetAndMetadata | None}, error)."""
-        self._scripts.start(
-            f"reading offsets of group {self.group_id!r}",
-            self._calls.committed(partitions),
-            deadline_ns,
-            done,
-        )
+    def _refused(self, code: int) -> None:
+        self._heard(code)
 
     # --- The machine's step
-
-    def handle(self, event: ConnectionEvent, now_ns: int, wall_ms: int) -> None:
-        """An event of a connection, ours or not."""
-        self._network.handle(event, now_ns, wall_ms)
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
         """Work on answers and on what is due: heartbeat, join, watch of topics."""
@@ -205,26 +126,12 @@ class Membership:
 
     def deadline_ns(self) -> int | None:
         """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
-        times = [self._network.deadline_ns(), self._scripts.deadline_ns()]
-        if self.subscribed and self._state is not MemberState.FAILED:
-            times.append(self._watch.next_ns)
-            if self._state in BEATING and self.generation != NO_GENERATION:
-                times.append(self._absent_at_ns())
-                times.append(None if self._beating else self._beat_at_ns)
-        return min((at_ns for at_ns in times if at_ns is not None), default=None)
-
-    def take_refusals(self) -> list[tuple[int | None, AuthenticationFailed]]:
-        """Failed log-ins since the last call; see `Network.take_refusals`."""
-        return self._network.take_refusals()
-
-    def take_effects(self) -> list[Effect]:
-        """The effects of this step."""
-        return self._network.take_effects()
-
-    def close(self, error: Exception) -> None:
-        """Fail what is under way with `error`, and close the connections."""
-        self._scripts.close(error)
-        self._network.close()
+        if not self.subscribed or self._state is MemberState.FAILED:
+            return self._next_ns()
+        if self._state not in BEATING or self.generation == NO_GENERATION:
+            return self._next_ns(self._watch.next_ns)
+        beat_at_ns = None if self._beating else self._beat_at_ns
+        return self._next_ns(self._watch.next_ns, self._absent_at_ns(), beat_at_ns)
 
     def check(self) -> None:
         """CheckFailed unless what is kept of the membership fits its state."""
@@ -247,9 +154,6 @@ class Membership:
 
     def _signal(self, signal: MemberSignal) -> None:
         self._state = TRANSITIONS[self._state, signal]
-
-    def _start(self, what: str, script: Script, done: Done) -> None:
-        self._scripts.start(f"{what} for group {self.group_id!r}", script, _FOR_EVER_NS, done)
 
     def _join(self) -> None:
         self._attempt += 1
@@ -280,31 +184,12 @@ class Membership:
         self._signal(MemberSignal.ASSIGNED)
         owned = set(self._assignee.assigned())
         target = set(joined.partitions)
+        self._target = joined.partitions
         self._tell(
-            joined.partitions,
             revoked=tuple(sorted(owned - target)),
             added=tuple(sorted(target - owned)),
             complete=True,
         )
-
-    def _tell(
-        self,
-        target: Sequence[TopicPartition],
-        *,
-        revoked: tuple[TopicPartition, ...],
-        added: tuple[TopicPartition, ...] = (),
-        lost: bool = False,
-        complete: bool = False,
-    ) -> None:
-        """Have the client make a change; make it at once if the client has no part in it."""
-        self._change_number += 1
-        self._target = tuple(target)
-        change = GroupChange(self._change_number, revoked, added, lost, complete)
-        if revoked or complete:
-            self._gate.change = change
-        else:
-            self._gate.change = None
-            self._taken(change)
 
     def _taken(self, change: GroupChange) -> None:
         self._assignee.adopt(self._target)
@@ -324,7 +209,8 @@ class Membership:
         owned = self._assignee.assigned()
         topics = set(self._watch.topics or ())
         kept = [of for of in owned if self._cooperative and of.topic in topics]
-        self._tell(kept, revoked=tuple(sorted(set(owned) - set(kept))))
+        self._target = tuple(kept)
+        self._tell(revoked=tuple(sorted(set(owned) - set(kept))))
 
     def _forget(self) -> None:
         """Be no member any more: the next join is a new member's."""
@@ -337,7 +223,8 @@ class Membership:
             return
         self._forget()
         self._signal(MemberSignal.LOST)
-        self._tell((), revoked=tuple(sorted(self._assignee.assigned())), lost=True)
+        self._target = ()
+        self._tell(revoked=tuple(sorted(self._assignee.assigned())), lost=True)
 
     def _fail(self, error: Exception) -> None:
         if not isinstance(error, FairleadError):
@@ -384,17 +271,7 @@ class Membership:
         elif code in _LOST:
             self._lose()
         elif code == ErrorCode.FENCED_INSTANCE_ID:
-            text = (
-                f"group {self.group_id!r}: another consumer has taken group.instance.id "
-                f"{self._instance_id!r}; give each its own"
-            )
-            self._fail(BrokerError(code, text))
-
-    def _absent_at_ns(self) -> int:
-        return self._gate.polled_ns + ms_to_ns(self._settings["max.poll.interval.ms"])
-
-    def _absent(self) -> bool:
-        return self._now_ns >= self._absent_at_ns()
+            self._fail(self._instance_taken(code))
 
     def _left_by_silence(self) -> None:
         """Leave the group: the application has not polled for max.poll.interval.ms."""
@@ -425,21 +302,3 @@ class Membership:
             self._fail(error)
         elif changed:
             self._rejoin()
-
-
-def check_group_settings(settings: Settings) -> None:
-    """ConfigError for configs of a group that contradict each other, or name an assignor that is
-    not there."""
-    if settings["group.id"] is None:
-        if settings["enable.auto.commit"] and "enable.auto.commit" in settings.given:
-            raise ConfigError(
-                "enable.auto.commit: true needs a group.id, in whose name offsets are committed"
-            )
-        return
-    assignors_named(settings["partition.assignment.strategy"])
-    beat_ms, session_ms = settings["heartbeat.interval.ms"], settings["session.timeout.ms"]
-    if beat_ms >= session_ms:
-        raise ConfigError(
-            f"heartbeat.interval.ms ({beat_ms}) must be less than session.timeout.ms ({session_ms}); a third "
-            "of it is usual"
-        )

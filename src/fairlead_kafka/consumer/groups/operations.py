@@ -7,10 +7,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionPattern:
+    """A regular expression that brokers match with the names of topics, in the form of RE2.
+
+    For groups of `group.protocol=consumer` alone. It matches a whole name. Kafka's counterpart:
+    `org.apache.kafka.clients.consumer.SubscriptionPattern` (KIP-848).
+    """
+
+    pattern: str
+
+    def __str__(self) -> str:
+        return self.pattern
 
 
 class Subscribe(NamedTuple):
@@ -19,7 +34,7 @@ class Subscribe(NamedTuple):
 
     completion: Any
     topics: Sequence[str]
-    pattern: re.Pattern[str] | None = None
+    pattern: re.Pattern[str] | SubscriptionPattern | None = None
 
 
 class Unsubscribe(NamedTuple):

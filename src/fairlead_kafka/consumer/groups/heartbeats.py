@@ -1,0 +1,105 @@
+"""Heartbeats of a KIP-848 member: all that there is to say once, and later what has changed.
+
+Kafka's counterpart: `ConsumerHeartbeatRequestManager.HeartbeatState`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.wire.messages import ConsumerGroupHeartbeatRequest
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+LEAVE_FOR_A_WHILE_EPOCH = -2
+"""A static member leaves with it: its partitions wait for it, as long as a session may last."""
+_UNCHANGED_MS = -1
+
+Owned = Mapping[UUID, frozenset[int]]
+"""Partitions by topic id."""
+
+
+class Status(NamedTuple):
+    """The part of a heartbeat that is left out while it stays the same."""
+
+    topics: tuple[str, ...]
+    regex: str
+    """Regular expression that the coordinator is to match; "": none."""
+    owned: Owned
+    """Partitions that the member reads, or may read at any moment."""
+
+
+class Heartbeats:
+    """Makes the heartbeats of one member, which has the same id as long as its consumer lives.
+
+    What a heartbeat said is said again until one was answered, since nobody knows whether the
+    coordinator heard it. What the member owns is said whenever it acknowledges an assignment, even
+    if that changed nothing: the coordinator waits for it before it gives partitions to another.
+    """
+
+    def __init__(self, settings: Settings, group_id: str, member_id: str) -> None:
+        self._group_id = group_id
+        self._instance_id: str | None = settings["group.instance.id"]
+        self._rack_id: str | None = settings["client.rack"] or None
+        self._rebalance_timeout_ms: int = settings["max.poll.interval.ms"]
+        self._assignor: str | None = settings["group.remote.assignor"]
+        self.member_id = member_id
+        self._told: Status | None = None
+        """Status that the coordinator knows; None: it is to be told all."""
+        self._telling: Status | None = None
+
+    def forget(self) -> None:
+        """Start from scratch: the coordinator knows nothing of this member."""
+        self._told = self._telling = None
+
+    def knows(self, *statuses: Status) -> bool:
+        """True if one of these is what the coordinator was told last."""
+        return self._told in statuses
+
+    def message(self, epoch: int, status: Status, *, acknowledges: bool) -> ConsumerGroupHeartbeatRequest:
+        """The heartbeat to send now; one that `acknowledges` an assignment says what is owned."""
+        told, self._told, self._telling = self._told, None, status
+        whole = told is None or epoch == JOIN_EPOCH
+        named = whole or (told is not None and (told.topics, told.regex) != (status.topics, status.regex))
+        owning = whole or acknowledges or (told is not None and told.owned != status.owned)
+        dropped = "" if told is not None and told.regex else None  # "" ends the match of the one before
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id,
+            member_id=self.member_id,
+            member_epoch=epoch,
+            instance_id=self._instance_id,
+            rack_id=self._rack_id if whole else None,
+            rebalance_timeout_ms=self._rebalance_timeout_ms if whole else _UNCHANGED_MS,
+            subscribed_topic_names=sorted(status.topics) if named else None,
+            subscribed_topic_regex=(status.regex or dropped) if named else None,
+            server_assignor=self._assignor if whole else None,
+            topic_partitions=_rows(status.owned) if owning else None,
+        )
+
+    def answered(self) -> None:
+        """Note that the coordinator heard the last heartbeat."""
+        self._told = self._telling
+
+    def farewell(self) -> ConsumerGroupHeartbeatRequest:
+        """The heartbeat that leaves the group; a static member's keeps its place."""
+        static = self._instance_id is not None
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id,
+            member_id=self.member_id,
+            member_epoch=LEAVE_FOR_A_WHILE_EPOCH if static else LEAVE_EPOCH,
+            instance_id=self._instance_id,
+            rack_id=None,
+            rebalance_timeout_ms=_UNCHANGED_MS,
+            subscribed_topic_names=None,
+            subscribed_topic_regex=None,
+            server_assignor=None,
+            topic_partitions=None,
+        )
+
+
+def _rows(owned: Owned) -> list[ConsumerGroupHeartbeatRequest.TopicPartitions]:
+    made = ConsumerGroupHeartbeatRequest.TopicPartitions
+    return [made(topic_id=topic_id, partitions=sorted(numbers)) for topic_id, numbers in owned.items()]

@@ -1,0 +1,235 @@
+"""The part that a member has whatever its group's protocol is.
+
+A network of its own, requests to the coordinator, commits and committed offsets, and the change
+that waits at the gate. `membership` is the classic protocol, `reconciling` that of KIP-848.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.consumer.groups.calls import CoordinatorCalls
+from fairlead_kafka.consumer.groups.gate import Gate, GroupChange
+from fairlead_kafka.consumer.groups.operations import SubscriptionPattern
+from fairlead_kafka.consumer.groups.watch import Watch
+from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.effects import Effect
+from fairlead_kafka.core.events import ConnectionEvent
+from fairlead_kafka.core.group_offsets import NO_GENERATION, GroupMetadata, OffsetAndMetadata
+from fairlead_kafka.core.machine import Rng
+from fairlead_kafka.core.network import Network
+from fairlead_kafka.core.script import Done, Script, Scripts, Steps
+
+_FOR_EVER_NS = 2**63 - 1
+_IN_FLIGHT_MAX = 8
+
+
+class Assignee(Protocol):
+    """The machine whose assignment the group makes."""
+
+    def assigned(self) -> Sequence[TopicPartition]:
+        """The partitions assigned now."""
+
+    def adopt(self, partitions: Sequence[TopicPartition]) -> None:
+        """Read exactly these from now on; those assigned before keep their positions."""
+
+
+class Member(ABC):
+    """A member, or none yet, of the group `group.id`.
+
+    `gate` is shared with the client class; `network` is the consumer's other one.
+    """
+
+    def __init__(
+        self, settings: Settings, rng: Rng, network: Network, gate: Gate, assignee: Assignee
+    ) -> None:
+        self._settings = settings
+        self._assignee = assignee
+        self._gate = gate
+        group_id = settings["group.id"]
+        assert group_id is not None, "a machine without group.id has no member"
+        self.group_id = group_id
+        self._instance_id: str | None = settings["group.instance.id"]
+        self._network = Network(settings, rng, max_in_flight=_IN_FLIGHT_MAX, beside=network)
+        self._scripts = Scripts(
+            self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
+        )
+        self._calls = CoordinatorCalls(settings, self._network.metadata, self.group_id)
+        self._watch = Watch(settings)
+        self.generation = NO_GENERATION
+        """Generation, or member epoch; NO_GENERATION: not in the group."""
+        self.error: Exception | None = None
+        """Error that every poll raises, until a new subscription."""
+        self._attempt = 0
+        """Number of this membership, or attempt at one: answers to an older one are ignored."""
+        self._change_number = 0
+        self._beat_at_ns = 0
+        self._beating = False
+        """A heartbeat is under way."""
+        self._now_ns = 0
+
+    # --- What the machine asks
+
+    @property
+    @abstractmethod
+    def subscribed(self) -> bool:
+        """True if partitions come from the group."""
+
+    @abstractmethod
+    def subscribe(self, topics: Sequence[str], pattern: re.Pattern[str] | SubscriptionPattern | None) -> None:
+        """Read these topics, or all whose whole name the pattern matches, from now on."""
+
+    @abstractmethod
+    def leave(self, done: Callable[[], None]) -> None:
+        """Leave the group, if it is in one; `done()` once the coordinator knows, or cannot be
+        told."""
+
+    @abstractmethod
+    def who(self) -> GroupMetadata:
+        """Sender of commits: this member as it is now, or only the group if not subscribed."""
+
+    @abstractmethod
+    def advance(self, now_ns: int, wall_ms: int) -> None:
+        """Work on answers and on what is due."""
+
+    @abstractmethod
+    def deadline_ns(self) -> int | None:
+        """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """CheckFailed unless what is kept of the membership fits its state."""
+
+    @abstractmethod
+    def _taken(self, change: GroupChange) -> None:
+        """Make a change for which the client class has done its part."""
+
+    @abstractmethod
+    def _commit_script(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Steps[None]:
+        """A script that commits, in the name of the member as it is now."""
+
+    @abstractmethod
+    def _committed_script(
+        self, partitions: Sequence[TopicPartition]
+    ) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
+        """A script that looks committed offsets up."""
+
+    @abstractmethod
+    def _refused(self, code: int) -> None:
+        """React to an error in the answer to a request about offsets in this member's name."""
+
+    def topics(self) -> tuple[str, ...]:
+        """Topics subscribed to, as far as they are known."""
+        return self._watch.topics or ()
+
+    def acknowledge(self, number: int) -> bool:
+        """Make change `number`, for which the client did its part; False if it was overtaken."""
+        change = self._gate.change
+        if change is None or change.number != number:
+            return False
+        self._gate.change = None
+        self._taken(change)
+        return True
+
+    def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline_ns: int, done: Done
+    ) -> None:
+        """Commit offsets; done(None, error).
+
+        One commit at a time, in the order of the calls: one that is asked again must not set back
+        what a later one has committed. It is made in the name of the membership that it was asked
+        for in.
+        """
+        if self.error is not None:
+            done(None, self.error)
+            return
+        if self.subscribed and self.generation == NO_GENERATION:
+            done(None, self._calls.not_a_member())
+            return
+
+        what = f"committing offsets of group {self.group_id!r}"
+        script = self._commit_script(offsets)
+        self._scripts.start(what, script, deadline_ns, self._reacting(done), line="commits")
+
+    def committed(self, partitions: Sequence[TopicPartition], deadline_ns: int, done: Done) -> None:
+        """Look up committed offsets; done({partition: OffsetAndMetadata | None}, error)."""
+        what = f"reading offsets of group {self.group_id!r}"
+        self._scripts.start(what, self._committed_script(partitions), deadline_ns, self._reacting(done))
+
+    def _reacting(self, done: Done) -> Done:
+        """`done`, after this member has reacted to the error, if it is the same one still."""
+        attempt = self._attempt
+
+        def told(value: object, error: Exception | None) -> None:
+            if isinstance(error, BrokerError) and self.subscribed and attempt == self._attempt:
+                self._refused(error.code)
+            done(value, error)
+
+        return told
+
+    # --- The machine's step
+
+    def handle(self, event: ConnectionEvent, now_ns: int, wall_ms: int) -> None:
+        """An event of a connection, ours or not."""
+        self._network.handle(event, now_ns, wall_ms)
+
+    def take_refusals(self) -> list[tuple[int | None, AuthenticationFailed]]:
+        """Failed log-ins since the last call; see `Network.take_refusals`."""
+        return self._network.take_refusals()
+
+    def take_effects(self) -> list[Effect]:
+        """The effects of this step."""
+        return self._network.take_effects()
+
+    def close(self, error: Exception) -> None:
+        """Fail what is under way with `error`, and close the connections."""
+        self._scripts.close(error)
+        self._network.close()
+
+    # --- For both protocols
+
+    def _start(self, what: str, script: Script, done: Done) -> None:
+        self._scripts.start(f"{what} for group {self.group_id!r}", script, _FOR_EVER_NS, done)
+
+    def _tell(
+        self,
+        *,
+        revoked: tuple[TopicPartition, ...],
+        added: tuple[TopicPartition, ...] = (),
+        lost: bool = False,
+        complete: bool = False,
+    ) -> None:
+        """Have the client make a change; make it at once if the client has no part in it."""
+        self._change_number += 1
+        change = GroupChange(self._change_number, revoked, added, lost, complete)
+        if revoked or complete:
+            self._gate.change = change
+        else:
+            self._gate.change = None
+            self._taken(change)
+
+    def _polled(self) -> None:
+        """Count `max.poll.interval.ms` from now at the earliest."""
+        self._gate.polled_ns = max(self._gate.polled_ns, self._now_ns)
+
+    def _absent_at_ns(self) -> int:
+        return self._gate.polled_ns + ms_to_ns(self._settings["max.poll.interval.ms"])
+
+    def _absent(self) -> bool:
+        return self._now_ns >= self._absent_at_ns()
+
+    def _instance_taken(self, code: int) -> BrokerError:
+        text = f"group {self.group_id!r}: another consumer has taken group.instance.id {self._instance_id!r}"
+        return BrokerError(code, f"{text}; give each its own")
+
+    def _next_ns(self, *times: int | None) -> int | None:
+        """The earliest of these times, and of the network's and the scripts'."""
+        known = (self._network.deadline_ns(), self._scripts.deadline_ns(), *times)
+        return min((at_ns for at_ns in known if at_ns is not None), default=None)
