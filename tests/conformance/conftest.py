@@ -12,9 +12,12 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka.lab.apache_kafka import ApacheKafka, Unavailable, jars
 from fairlead_kafka.lab.transcript.run import CONFIG
+from fairlead_kafka.wire import TRANSACTION_VERSION, ApiKey
+from fairlead_kafka.wire.messages import UpdateFeaturesRequest
 from tests.support.java_tools import JavaTools
 from tests.support.secured_kafka import SecuredKafka, secured_kafka
 from tests.support.waiting import until
+from tests.support.wire_client import Wire
 
 
 @pytest.fixture(scope="session")
@@ -69,6 +72,35 @@ def tools(kafka_jars: str) -> Iterator[JavaTools]:
 def embedded() -> Iterator[str]:
     """`bootstrap.servers` of an embedded cluster of three brokers."""
     with fairlead_kafka.Cluster(brokers=3) as cluster:
+        yield cluster.bootstrap_servers
+
+
+def first_protocol(servers: str) -> None:
+    """Lower a cluster's `transaction.version` to 0: clients speak the first protocol then."""
+    update = UpdateFeaturesRequest.FeatureUpdateKey(
+        feature=TRANSACTION_VERSION, max_version_level=0, upgrade_type=2
+    )
+    with Wire(servers.split(",")[0]) as wire:
+        answer = wire.ask(
+            ApiKey.UPDATE_FEATURES, 2, timeout_ms=10_000, feature_updates=[update], validate_only=False
+        )
+    assert answer.error_code == 0, answer.error_message
+
+
+@pytest.fixture(scope="session")
+def apache_kafka_first_protocol(kafka_jars: str) -> Iterator[str]:
+    """An Apache Kafka of its own whose `transaction.version` is 0."""
+    configs: dict[str, Any] = {key.replace(".", "_"): value for key, value in CONFIG.items()}
+    with ApacheKafka(heap="512m", **configs) as kafka:
+        first_protocol(kafka.bootstrap_servers)
+        yield kafka.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def embedded_first_protocol() -> Iterator[str]:
+    """An embedded cluster of three brokers whose `transaction.version` is 0."""
+    with fairlead_kafka.Cluster(brokers=3) as cluster:
+        first_protocol(cluster.bootstrap_servers)
         yield cluster.bootstrap_servers
 
 

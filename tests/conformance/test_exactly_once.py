@@ -61,7 +61,7 @@ def visible(client: dict[str, str], topic: str) -> list[bytes]:
 def test_an_end_is_answered_as_done_when_it_is_asked_for_again(
     client: dict[str, str], new_topic: NewTopic
 ) -> None:
-    """Also where transaction.version is 2: the first protocol leaves the epoch as it is."""
+    """The end raises the epoch (KIP-890), and whoever asks again has the one before."""
     topic = new_topic(client["bootstrap.servers"])
     prepared = [part.transaction for part in write(client, topic, 0)]
     with fairlead_kafka.Admin(client) as admin:
@@ -69,7 +69,7 @@ def test_an_end_is_answered_as_done_when_it_is_asked_for_again(
             admin.end_transactions(prepared, commit=True)
         described = admin.describe_transactions([each.transactional_id for each in prepared])
         assert [(each.producer_id, each.epoch) for each in described.values()] == [
-            (each.producer_id, each.epoch) for each in prepared
+            (each.producer_id, each.epoch + 1) for each in prepared
         ]
         with pytest.raises(fairlead_kafka.ItemsFailed) as caught:
             admin.end_transactions(prepared, commit=False)

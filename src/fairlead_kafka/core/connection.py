@@ -26,6 +26,7 @@ from fairlead_kafka.wire import (
     ApiMessage,
     FrameReader,
     PrivateApi,
+    ceiling,
     decode_response,
     encode_request,
     negotiate,
@@ -130,6 +131,11 @@ class Connection:
     in_flight: deque[InFlight] = field(default_factory=deque)
     offered: dict[int, tuple[int, int]] = field(default_factory=dict)
     """The APIs that the broker serves: API key → lowest and highest version."""
+    finalized: dict[str, int] = field(default_factory=dict)
+    """The feature levels that the cluster has finalized, as this broker said when the connection
+    was opened (KIP-584)."""
+    features_epoch: int = -1
+    """Number of these levels, higher for later ones; -1: the broker told none."""
     expiry_ns: int | None = None
     """A lower bound of the deadlines in flight: looked at when it is reached, not kept exact at
     every answer."""
@@ -154,7 +160,8 @@ class Connection:
         """The version to speak. UnsupportedVersion if there is none in common."""
         version = self._versions.get(api_key)
         if version is None:
-            version = self._versions[api_key] = negotiate(api_key, self.offered)
+            limit = ceiling(api_key, self.finalized)
+            version = self._versions[api_key] = negotiate(api_key, self.offered, limit)
         return version
 
     def encode(self, request: InFlight, message: ApiMessage, expects_response: bool = True) -> list[Buffer]:
@@ -223,6 +230,8 @@ class Connection:
                 response.error_code, f"{self.peer} refused ApiVersions version {request.version}"
             )
         self.offered = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+        self.features_epoch = response.finalized_features_epoch
+        self.finalized = {one.name: one.max_version_level for one in response.finalized_features}
         self.negotiation_wait_ms = wait_ms(ApiKey.API_VERSIONS, request.version, response)
         return True
 

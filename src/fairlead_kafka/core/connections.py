@@ -65,6 +65,9 @@ class Connections:
         """Callbacks due in the next `advance`: requests that expect no answer, or could not be
         sent."""
         self.now_ns = 0
+        self.finalized: Mapping[str, int] = {}
+        """The feature levels of the cluster, the newest that a broker told (KIP-584)."""
+        self._features_epoch = -1
         self.next_ns = 0
         """A lower bound of the time at which something expires."""
         self.changed = True
@@ -228,6 +231,9 @@ class Connections:
                 if connection.state is State.NEGOTIATING:
                     if connection.hear_versions(frame):
                         self._throttle(peer, connection, connection.negotiation_wait_ms)
+                        if connection.features_epoch >= self._features_epoch:
+                            self.finalized = connection.finalized
+                            self._features_epoch = connection.features_epoch
                         self._negotiated(peer, connection)
                     else:
                         self._ask_versions(connection)

@@ -112,6 +112,11 @@ class Network:
         UsageError if it is not connected."""
         return self._connections.connection(node_id, api_key).version(api_key)
 
+    def feature_level(self, feature: str) -> int:
+        """The level of a feature that the cluster has finalized, as far as a broker told (KIP-584);
+        0: it is off, or no broker has been reached."""
+        return self._connections.finalized.get(feature, 0)
+
     def trouble(self) -> str:
         """Why nothing moves: what was wrong with the last answer about the cluster, and with the
         brokers that were asked.

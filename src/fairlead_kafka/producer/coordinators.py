@@ -4,10 +4,9 @@ A lost answer says nothing about what was done, so a request is repeated, whatev
 transaction meanwhile: all of these requests may be repeated. After an answer with an error a script
 ends if the transaction has failed (`Abandoned`).
 
-Versions are held where the first protocol of transactions is spoken, in which the client adds
-partitions itself and EndTxn leaves the epoch as it is (KIP-98): EndTxn up to 4, TxnOffsetCommit up
-to 4, Produce up to 11. Newer ones belong to KIP-890's second protocol, which brokers offer beside
-the first.
+Which protocol of transactions is spoken follows from the versions of EndTxn, TxnOffsetCommit and
+Produce, which are negotiated by the feature level that the cluster has finalized
+(`wire.api.FEATURE_VERSIONS`).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from fairlead_kafka.base.errors import (
     UsageError,
 )
 from fairlead_kafka.base.hooks import hook
-from fairlead_kafka.base.ids import Node, TopicPartition
+from fairlead_kafka.base.ids import NO_PRODUCER_ID, Node, TopicPartition
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.coordinator_lookup import KeyType
@@ -161,14 +160,17 @@ class Coordinators:
 
     @hook("producer: a transaction is ended")
     def end(self, commit: bool) -> Steps[None]:
-        """Commit or abort the transaction: EndTxn."""
+        """Commit or abort the transaction: EndTxn. Where each has an epoch of its own, the answer
+        is the identity of the next one (KIP-890)."""
         message = EndTxnRequest(
             transactional_id=self._transactional_id,
             producer_id=self._identity.producer_id,
             producer_epoch=self._identity.epoch,
             committed=commit,
         )
-        yield from self._ask(ApiKey.END_TXN, message, _code)
+        answer = yield from self._ask(ApiKey.END_TXN, message, _code)
+        if answer.producer_id != NO_PRODUCER_ID:
+            self._identity.grant(answer.producer_id, answer.producer_epoch)
 
     # Inside
 

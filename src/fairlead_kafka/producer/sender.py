@@ -121,6 +121,7 @@ class Sender:
                 entry = topics[queue.topic.name] = (row, {})
             entry[0].partition_data.append(_PartitionData(index=queue.partition, records=batch.buffer))
             entry[1][queue.partition] = batch
+            self._transactions.sent(queue.topic.name, queue.partition)
         self._recorder.sent(batches)
         message = ProduceRequest(
             transactional_id=self._transactions.transactional_id,
@@ -134,7 +135,6 @@ class Sender:
             message,
             self._answered(node_id, batches, topics),
             expects_response=self._settings.acks != 0,
-            version=self._transactions.produce_version(node_id),
         )
 
     # Answers

@@ -21,6 +21,10 @@ class TransactionPartitions:
         if partition not in self.added and partition not in self._asked:
             self.wanted[partition] = None
 
+    def add(self, partition: TopicPartition) -> None:
+        """Count a partition as added: its first batch does that."""
+        self.added[partition] = None
+
     def ask(self) -> list[TopicPartition]:
         """The partitions to ask for now; they count as asked for."""
         self._asked, self.wanted = self.wanted, {}

@@ -6,6 +6,10 @@ producer id is asked for, partitions that got a batch are added, offsets are han
 transaction is to end and nothing of it is open or on the wire any more, it is ended. A batch goes
 out only to a partition that is added (`may_send`).
 
+Where the cluster has finalized `transaction.version` 2, partitions and offsets are added by the
+first request that writes to them, and the answer to EndTxn has the epoch of the next transaction
+(KIP-890). Which protocol a transaction speaks is decided when it begins.
+
 Anything that fails in a transaction, a record that found no partition as well as a batch that was
 not delivered, leaves it fit only to be aborted. What has not been sent then fails at once. If what
 has become of a batch is not known, or its sequence is missing, the coordinator is asked for a new
@@ -54,11 +58,10 @@ from fairlead_kafka.producer.submission import (
 from fairlead_kafka.producer.transaction_calls import ABORT, COMMIT, INIT, OFFSETS, PREPARE, Call, Calls
 from fairlead_kafka.producer.transaction_partitions import TransactionPartitions
 from fairlead_kafka.producer.transaction_states import TRANSITIONS, TransactionState, TransactionTrigger
-from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire import TRANSACTION_VERSION
 
-PRODUCE_VERSION_MAX = 11
-"""From version 12 on a Produce request adds its partitions to the transaction by itself (KIP-890):
-not in the protocol spoken here."""
+EPOCH_PER_TRANSACTION = 2
+"""The level of `transaction.version` from which each transaction has an epoch of its own (KIP-890)."""
 
 _S, _T = TransactionState, TransactionTrigger
 _COMMITTABLE = (_S.IN_TRANSACTION, _S.COMMITTING, _S.PREPARING)
@@ -103,6 +106,7 @@ class Transactions:
         self._busy = False
         self._partitions = TransactionPartitions()
         self._started = False  # the coordinator knows of the transaction
+        self._by_epoch = False  # an epoch for each transaction: the second protocol
         self._prepared: PreparedTransaction | None = None  # the last one
         self._serve: dict[type, Callable[..., None]] = {
             InitTransactions: self._init,
@@ -121,23 +125,23 @@ class Transactions:
         return self.transactional_id is not None
 
     def partition_used(self, topic: str, partition: int) -> None:
-        """A batch was begun for this partition: it has to be added to the transaction."""
-        if self.transactional_id is not None:
+        """A batch was begun for this partition: it has to be added to the transaction, unless its
+        first batch does that (KIP-890)."""
+        if self.transactional_id is not None and not self._by_epoch:
             self._partitions.use(TopicPartition(topic, partition))
 
     def may_send(self, topic: str, partition: int) -> bool:
         """False until the partition is part of the transaction at its coordinator; then
         `take_released` names it."""
-        return self.transactional_id is None or (topic, partition) in self._partitions.added
+        if self.transactional_id is None or self._by_epoch:
+            return True
+        return (topic, partition) in self._partitions.added
 
-    def produce_version(self, node_id: int) -> int | None:
-        """The version of Produce to speak with a node that is ready; None: whatever is negotiated."""
-        if not self.transactional:
-            return None
-        try:
-            return min(self._network.version(node_id, ApiKey.PRODUCE), PRODUCE_VERSION_MAX)
-        except UnsupportedVersion:
-            return None  # the answer will tell
+    def sent(self, topic: str, partition: int) -> None:
+        """A batch goes out: from now on the coordinator may know of the transaction."""
+        if self._by_epoch:
+            self._partitions.add(TopicPartition(topic, partition))
+            self._started = True
 
     # For the machine
 
@@ -234,6 +238,8 @@ class Transactions:
             self._calls.refuse_unfinished(operation, "begin_transaction")
         elif self.state is TransactionState.READY:
             self._fire(_T.BEGIN)
+            level = self._network.feature_level(TRANSACTION_VERSION)
+            self._by_epoch = level >= EPOCH_PER_TRANSACTION
             self._ledger.resolve(operation.completion)
         else:
             self._refuse_state(operation, "begin_transaction")
@@ -323,7 +329,8 @@ class Transactions:
         self._scripts.start(what, script, NEVER_NS, finished)
 
     def _hand_in(self, operation: SendOffsets) -> Script:
-        yield from self._coordinators.add_offsets(operation.group.group_id)
+        if not self._by_epoch:
+            yield from self._coordinators.add_offsets(operation.group.group_id)
         self._started = True
         yield from self._coordinators.commit_offsets(operation.offsets, operation.group)
 

@@ -33,7 +33,7 @@ A schema is decoded, and its codec compiled, with the first message of its versi
 milliseconds.
 """
 
-from fairlead_kafka.wire.api import CLIENT_VERSIONS, ApiKey, negotiate
+from fairlead_kafka.wire.api import CLIENT_VERSIONS, TRANSACTION_VERSION, ApiKey, ceiling, negotiate
 from fairlead_kafka.wire.codec import (
     Request,
     RequestHeader,
@@ -67,7 +67,9 @@ __all__ = [
     "decode_response",
     "encode_request",
     "encode_response",
+    "ceiling",
     "negotiate",
+    "TRANSACTION_VERSION",
     "peek_request",
     "prepare",
     "response_correlation_id",

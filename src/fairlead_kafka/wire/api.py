@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import NamedTuple
 
 from fairlead_kafka.base.errors import UnsupportedVersion
 
@@ -108,11 +109,8 @@ CLIENT_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 4),
     ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),  # 4 and above: brokers among themselves (KIP-890)
     ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
-    ApiKey.END_TXN: (0, 4),  # 5 needs the transaction version 2 feature (KIP-890)
-    ApiKey.TXN_OFFSET_COMMIT: (
-        3,
-        4,
-    ),  # below 3 a group cannot refuse a member that it has replaced (KIP-447); 5: as above
+    ApiKey.END_TXN: (0, 5),
+    ApiKey.TXN_OFFSET_COMMIT: (3, 5),  # below 3 a group cannot refuse a member that it replaced (KIP-447)
     ApiKey.DESCRIBE_ACLS: (1, 3),
     ApiKey.CREATE_ACLS: (1, 3),
     ApiKey.DELETE_ACLS: (1, 3),
@@ -135,6 +133,36 @@ CLIENT_VERSIONS: dict[ApiKey, tuple[int, int]] = {
 }
 """Lowest and highest version of each API that our client sends; an API that is not here is not one
 the client uses."""
+
+
+TRANSACTION_VERSION = "transaction.version"
+
+
+class FeatureVersion(NamedTuple):
+    """The first version of an API that is spoken only where a cluster has finalized a feature at
+    `level` or above (KIP-584)."""
+
+    version: int
+    feature: str
+    level: int
+
+
+FEATURE_VERSIONS: dict[ApiKey, FeatureVersion] = {
+    ApiKey.PRODUCE: FeatureVersion(12, TRANSACTION_VERSION, 2),
+    ApiKey.END_TXN: FeatureVersion(5, TRANSACTION_VERSION, 2),
+    ApiKey.TXN_OFFSET_COMMIT: FeatureVersion(5, TRANSACTION_VERSION, 2),
+}
+"""APIs whose newest versions have another meaning: the second protocol of transactions (KIP-890).
+Brokers serve them at any level, and a client keeps below them where the level is lower."""
+
+
+def ceiling(api_key: int, finalized: Mapping[str, int]) -> int | None:
+    """The highest version of an API that the cluster's `finalized` levels (feature → level) allow;
+    None: all."""
+    bound = FEATURE_VERSIONS.get(ApiKey(api_key))
+    if bound is None or finalized.get(bound.feature, 0) >= bound.level:
+        return None
+    return bound.version - 1
 
 
 def negotiate(api_key: int, offered: Mapping[int, tuple[int, int]], ceiling: int | None = None) -> int:

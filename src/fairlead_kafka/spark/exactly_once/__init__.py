@@ -28,10 +28,9 @@ longer than transaction.timeout.ms, between 3 and 4) are replaced by those of th
 that hold the same rows, which a digest tells; a decision of its own says so. If there are none,
 `RowsLost` says what is missing.
 
-Transactions speak the first protocol (KIP-98): EndTxn leaves the epoch as it is, so a repeated end
-is answered as done, also on Kafka 4 with transaction.version=2. The second (KIP-890) would raise it
-and protect from late messages of an earlier transaction under the same epoch; here every
-transaction has an epoch of its own from the start.
+An end that is repeated is answered as done. By the first protocol (KIP-98) EndTxn leaves the epoch
+as it is; by the second (KIP-890, transaction.version=2) it raises it, and the epoch before is known
+as that of the transaction that ended.
 
 Nothing here knows of Spark but `writers` and the base class of `parts.TaskPrepared`; the lab drives
 `task` and `driver` in processes of its own, and kills them at each `TaskStep` and `Step`.
