@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -24,8 +23,7 @@ from tests.support.wire_client import Wire
 def apache_kafka(kafka_jars: str) -> Iterator[str]:
     """`bootstrap.servers` of an Apache Kafka; skips with the reason where Java or Maven is missing.
     One that does not start is an error."""
-    configs: dict[str, Any] = {key.replace(".", "_"): value for key, value in CONFIG.items()}
-    with ApacheKafka(heap="512m", **configs) as kafka:
+    with ApacheKafka(heap="512m", properties=CONFIG) as kafka:
         yield kafka.bootstrap_servers
 
 

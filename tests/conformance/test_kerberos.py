@@ -188,7 +188,7 @@ def kerberized(kafka_jars: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
             f'{MODULE} required useKeyTab=true storeKey=true doNotPrompt=true keyTab="{realm.service}" '
             f'principal="{SERVICE}";'
         )
-        properties: dict[str, Any] = {
+        properties: dict[str, object] = {
             "sasl.enabled.mechanisms": "GSSAPI",
             "sasl.kerberos.service.name": "kafka",
             "sasl.kerberos.principal.to.local.rules": "DEFAULT",
@@ -197,7 +197,7 @@ def kerberized(kafka_jars: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
             **{f"listener.name.{name.lower()}.gssapi.sasl.jaas.config": module for name in LISTENERS},
             "listener.name.kerberos.connections.max.reauth.ms": 3_000,
         }
-        with ApacheKafka(heap="512m", listeners=LISTENERS, **properties) as kafka:
+        with ApacheKafka(heap="512m", listeners=LISTENERS, properties=properties) as kafka:
             yield Kerberized(kafka, realm, certificates)
 
 

@@ -14,7 +14,8 @@ from tests.support.rights.worlds import APACHE_KAFKA, CONFIG, Theirs, answers
 
 
 def test_apache_kafka_answers_as_it_is_recorded(kafka_jars: str) -> None:
-    with ApacheKafka(heap="512m", listeners={"SASL": "SASL_PLAINTEXT"}, **CONFIG, **APACHE_KAFKA) as kafka:
+    properties = {**CONFIG, **APACHE_KAFKA}
+    with ApacheKafka(heap="512m", listeners={"SASL": "SASL_PLAINTEXT"}, properties=properties) as kafka:
         world = Theirs(kafka)
         try:
             found = answers(world)

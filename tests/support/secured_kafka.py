@@ -61,7 +61,7 @@ class SecuredKafka:
 def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
     """Started here, with files in `folder`. Raises `lab.maven.Unavailable`."""
     certificates = Certificates(folder)
-    properties: dict[str, Any] = {
+    properties: dict[str, object] = {
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": certificates.issue("localhost"),
         "ssl.truststore.type": "PEM",
@@ -78,7 +78,9 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
             properties[f"{prefix}.sasl.enabled.mechanisms"] = ",".join(MECHANISMS)
             for mechanism, module in _MODULES.items():
                 properties[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = module
-    with ApacheKafka(heap="512m", listeners=LISTENERS, users={USER: PASSWORD}, **properties) as kafka:
+    with ApacheKafka(
+        heap="512m", listeners=LISTENERS, users={USER: PASSWORD}, properties=properties
+    ) as kafka:
         yield SecuredKafka(kafka, certificates)
 
 

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from fairlead_kafka.client import Admin
 from fairlead_kafka.lab.maven import Unavailable as Unavailable
@@ -71,8 +70,8 @@ class ApacheKafka:
 
     `advertise(node_id, port)` names the port at which clients are told to find a broker that
     listens on `port`: a proxy's, say. `listeners`: further ones, name → security protocol;
-    `servers(name)` are their addresses. `users`: name → password, for SCRAM. Further arguments are
-    broker configs, with `_` for `.`. Raises Unavailable.
+    `servers(name)` are their addresses. `users`: name → password, for SCRAM. `properties`: broker
+    configs, by Kafka's names. Raises Unavailable.
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class ApacheKafka:
         advertise: Callable[[int, int], int] | None = None,
         listeners: Mapping[str, str] | None = None,
         users: Mapping[str, str] | None = None,
-        **properties: Any,
+        properties: Mapping[str, object] | None = None,
     ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="fairlead-apache-kafka-"))
         self._heap = heap
@@ -97,7 +96,7 @@ class ApacheKafka:
         ]
         self.bootstrap_servers = ",".join(f"127.0.0.1:{port}" for port in advertised)
         try:
-            self._configure(advertised, {key.replace("_", "."): value for key, value in properties.items()})
+            self._configure(advertised, properties or {})
             for node_id in range(brokers):
                 self._processes[node_id] = self._launch(node_id)
             for node_id in range(brokers):
@@ -153,7 +152,7 @@ class ApacheKafka:
         """Folder of each broker's logs, by node id."""
         return [self._folder / f"data-{node_id}" for node_id in range(len(self._processes))]
 
-    def _configure(self, advertised: list[int], properties: dict[str, Any]) -> None:
+    def _configure(self, advertised: list[int], properties: Mapping[str, object]) -> None:
         """Write each broker's configuration, and format its folder."""
         controller_id, controller_port = len(advertised) - 1, _free_port()
         formatting = []

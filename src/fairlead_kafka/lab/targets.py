@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.lab.apache_kafka import ApacheKafka
@@ -44,13 +43,13 @@ def secured_target(name: str, security: str) -> Iterator[tuple[str, Place]]:
         return
     with TemporaryDirectory(prefix="fairlead-lab-") as folder:
         certificates = Certificates(Path(folder))
-        properties: dict[str, Any] = {
+        properties: dict[str, object] = {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": certificates.issue("localhost"),
         }
         trust = str(certificates.trust)
         if name == "apache-kafka":
-            with ApacheKafka(listeners={"SECURED": "SSL"}, **properties) as kafka:
+            with ApacheKafka(listeners={"SECURED": "SSL"}, properties=properties) as kafka:
                 yield kafka.bootstrap_servers, Place(kafka.servers("SECURED"), trust)
             return
         listeners = {
@@ -76,7 +75,7 @@ def target(name: str, brokers: int = 1) -> Iterator[str]:
 
 
 @contextmanager
-def _embedded(brokers: int, config: Mapping[str, Any] | None = None) -> Iterator[list[str]]:
+def _embedded(brokers: int, config: Mapping[str, object] | None = None) -> Iterator[list[str]]:
     """Run our own cluster in a process of its own; the `bootstrap.servers` of each of its
     listeners.
     """

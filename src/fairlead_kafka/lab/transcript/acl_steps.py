@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TypedDict, Unpack
 
 from fairlead_kafka.base.acls import AclOperation, AclPatternType, AclPermission, AclResourceType
 from fairlead_kafka.lab.transcript.steps import PREFIX, Step, ask
@@ -45,11 +45,36 @@ def acl(
     )
 
 
-def filtered(principal: str | None = _WHO, resource: str | None = None, **more: Any) -> dict[str, Any]:
+class Filtered(TypedDict):
+    """The fields of a filter of DescribeAcls and DeleteAcls."""
+
+    resource_type_filter: int
+    resource_name_filter: str | None
+    pattern_type_filter: int
+    principal_filter: str | None
+    host_filter: str | None
+    operation: int
+    permission_type: int
+
+
+class _More(TypedDict, total=False):
+    resource: str | None
+    kind: int
+    pattern: int
+    operation: int
+    permission: int
+    host: str
+
+
+class _Wanted(_More, total=False):
+    principal: str | None
+
+
+def filtered(principal: str | None = _WHO, **more: Unpack[_More]) -> Filtered:
     """The fields of a filter of DescribeAcls and DeleteAcls."""
     return {
         "resource_type_filter": int(more.get("kind", _ANY)),
-        "resource_name_filter": resource,
+        "resource_name_filter": more.get("resource"),
         "pattern_type_filter": int(more.get("pattern", _ANY)),
         "principal_filter": principal,
         "host_filter": more.get("host"),
@@ -63,7 +88,9 @@ def make(name: str, *rows: _AclCreation, versions: Iterable[int] = (3,)) -> Step
     return ask(name, ApiKey.CREATE_ACLS, versions, creations=list(rows))
 
 
-def describe(name: str, versions: Iterable[int] = (3,), rows: int | None = None, **wanted: Any) -> Step:
+def describe(
+    name: str, versions: Iterable[int] = (3,), rows: int | None = None, **wanted: Unpack[_Wanted]
+) -> Step:
     """A DescribeAcls step; `rows`: asked again until there are that many ACLs, since brokers hear
     of them after the controller.
     """
@@ -80,7 +107,7 @@ def until_acls(step: Step, count: int) -> Step:
     return replace(step, until=holds)
 
 
-def delete(name: str, *filters: dict[str, Any], versions: Iterable[int] = (3,)) -> Step:
+def delete(name: str, *filters: Filtered, versions: Iterable[int] = (3,)) -> Step:
     """A DeleteAcls step."""
     return ask(
         name,
@@ -178,9 +205,12 @@ _USER = PREFIX + "user"
 
 
 def _alter(
-    name: str, *upserted: tuple[str, int, int], deleted: Iterable[tuple[str, int]] = (), **more: Any
+    name: str,
+    *upserted: tuple[str, int, int],
+    deleted: Iterable[tuple[str, int]] = (),
+    salt: bytes = b"some salt",
+    password: bytes = b"x" * 32,
 ) -> Step:
-    salt, password = more.get("salt", b"some salt"), more.get("password", b"x" * 32)
     made = [
         AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
             name=who, mechanism=kind, iterations=count, salt=salt, salted_password=password

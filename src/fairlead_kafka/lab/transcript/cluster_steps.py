@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, PREFIX, UNKNOWN_ID, Seen, Step, ask
+from fairlead_kafka.lab.transcript.steps import (
+    JUST_CHANGED,
+    PREFIX,
+    UNKNOWN_ID,
+    Body,
+    Given,
+    Seen,
+    Step,
+    ask,
+    given,
+    request,
+)
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import (
     AlterConfigsRequest,
@@ -30,7 +41,11 @@ _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
 def topic(
-    name: str, partitions: int = 1, replication_factor: int = 1, assignments: Any = (), **configs: str | None
+    name: str,
+    partitions: int = 1,
+    replication_factor: int = 1,
+    assignments: Iterable[tuple[int, Iterable[int]]] = (),
+    **configs: str | None,
 ) -> _Creatable:
     """A topic of a CreateTopics request; configs with `_` for `.`."""
     rows = [
@@ -50,11 +65,13 @@ def topic(
     )
 
 
-def create(name: str, *topics: Any, versions: Any = (7,), validate_only: bool = False) -> Step:
+def create(
+    name: str, *topics: Given[_Creatable], versions: Iterable[int] = (7,), validate_only: bool = False
+) -> Step:
     """A CreateTopics step; a topic may be a function of `Seen`."""
 
     def rows(seen: Seen) -> list[_Creatable]:
-        return [one(seen) if callable(one) else one for one in topics]
+        return [given(one, seen) for one in topics]
 
     return ask(
         name, ApiKey.CREATE_TOPICS, versions, topics=rows, timeout_ms=10_000, validate_only=validate_only
@@ -122,7 +139,12 @@ _CREATE = [
 
 
 def _grow(
-    name: str, count: int, assignments: Any = None, topic_name: str = MAIN, versions: Any = (3,), **more: Any
+    name: str,
+    count: int,
+    assignments: Iterable[Iterable[int]] | None = None,
+    topic_name: str = MAIN,
+    versions: Iterable[int] = (3,),
+    validate_only: bool | None = None,
 ) -> Step:
     placed = (
         None
@@ -130,7 +152,10 @@ def _grow(
         else [CreatePartitionsRequest.CreatePartitionsAssignment(broker_ids=list(one)) for one in assignments]
     )
     rows = [_Grown(name=topic_name, count=count, assignments=placed)]
-    return ask(name, ApiKey.CREATE_PARTITIONS, versions, topics=rows, timeout_ms=10_000, **more)
+    fields: dict[str, Body] = {"topics": rows, "timeout_ms": 10_000}
+    if validate_only is not None:
+        fields["validate_only"] = validate_only
+    return request(name, ApiKey.CREATE_PARTITIONS, versions, fields)
 
 
 def _grow_by_version(seen: Seen) -> list[_Grown]:
@@ -169,8 +194,15 @@ _PARTITIONS = [
 ]
 
 
-def _metadata(name: str, versions: Any, topics: Any, **more: Any) -> Step:
-    return ask(name, ApiKey.METADATA, versions, topics=topics, allow_auto_topic_creation=False, **more)
+def _metadata(
+    name: str,
+    versions: Iterable[int],
+    topics: Given[Sequence[_Topic] | None],
+    mine: bool = False,
+    **more: Body,
+) -> Step:
+    fields: dict[str, Body] = {"topics": topics, "allow_auto_topic_creation": False, **more}
+    return request(name, ApiKey.METADATA, versions, fields, mine=mine)
 
 
 _METADATA = [
@@ -209,14 +241,19 @@ _METADATA = [
 
 
 def _describe(
-    name: str, kind: int, resource: str, keys: Any, versions: Any = range(1, 5), **more: Any
+    name: str,
+    kind: int,
+    resource: str,
+    keys: list[str] | None,
+    versions: Iterable[int] = range(1, 5),
+    **more: Body,
 ) -> Step:
     rows = [
         DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=kind, resource_name=resource, configuration_keys=keys
         )
     ]
-    return ask(name, ApiKey.DESCRIBE_CONFIGS, versions, resources=rows, **more)
+    return request(name, ApiKey.DESCRIBE_CONFIGS, versions, {"resources": rows, **more})
 
 
 def _alter(
@@ -224,8 +261,8 @@ def _alter(
     resource: str,
     *changes: tuple[str, int, str | None],
     kind: int = _TOPIC,
-    versions: Any = (1,),
-    **more: Any,
+    versions: Iterable[int] = (1,),
+    validate_only: bool = False,
 ) -> Step:
     configs = [
         IncrementalAlterConfigsRequest.AlterableConfig(name=key, config_operation=operation, value=value)
@@ -241,17 +278,17 @@ def _alter(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         versions,
         resources=rows,
-        validate_only=more.get("validate_only", False),
+        validate_only=validate_only,
     )
 
 
 def _replace(
     name: str,
     resource: str,
-    versions: Any = (2,),
+    versions: Iterable[int] = (2,),
     kind: int = _TOPIC,
     validate_only: bool = False,
-    **configs: Any,
+    **configs: str | None,
 ) -> Step:
     rows = [
         AlterConfigsRequest.AlterableConfig(name=key.replace("_", "."), value=value)
@@ -425,33 +462,27 @@ _VERSIONS = [
     ),
 ]
 
-_ANY_ACL: dict[str, Any] = {
-    "resource_type_filter": 1,
-    "pattern_type_filter": 1,
-    "operation": 1,
-    "permission_type": 1,
-}
-_ACL: dict[str, Any] = {
-    "resource_type": 2,
-    "resource_name": MAIN,
-    "principal": "User:a",
-    "host": "*",
-    "operation": 3,
-    "permission_type": 3,
-}
+_ANY_ACL = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+_ACL = _AclCreation(
+    resource_type=2, resource_name=MAIN, principal="User:a", host="*", operation=3, permission_type=3
+)
 _RIGHTS = [
-    ask("without an authorizer", ApiKey.DESCRIBE_ACLS, range(1, 4), **_ANY_ACL),
+    request("without an authorizer", ApiKey.DESCRIBE_ACLS, range(1, 4), _ANY_ACL),
     ask(
         "without an authorizer",
         ApiKey.CREATE_ACLS,
         range(1, 4),
-        creations=[_AclCreation(**_ACL), _AclCreation(**_ACL)],
+        creations=[_ACL, _ACL],
     ),
     ask(
         "without an authorizer",
         ApiKey.DELETE_ACLS,
         range(1, 4),
-        filters=[DeleteAclsRequest.DeleteAclsFilter(**_ANY_ACL)],
+        filters=[
+            DeleteAclsRequest.DeleteAclsFilter(
+                resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1
+            )
+        ],
     ),
 ]
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib.resources import files
-from typing import Any
+from typing import TypeAlias
 from uuid import UUID
 
 from fairlead_kafka.base.errors import ConfigError
@@ -53,9 +53,9 @@ class Symbols:
     def __init__(self, seen: Seen) -> None:
         self._base_ms = seen.base_ms
         self._topics = {topic_id: name for name, topic_id in seen.ids.items()}
-        self._numbers: dict[tuple[str, Any], int] = {}
+        self._numbers: dict[tuple[str, int | str], int] = {}
 
-    def numbered(self, kind: str, value: Any) -> str:
+    def numbered(self, kind: str, value: int | str) -> str:
         """A name made of `kind` and a number, the same for the same value."""
         next_number = 1 + sum(1 for other, _ in self._numbers if other == kind)
         return f"{kind} {self._numbers.setdefault((kind, value), next_number)}"
@@ -70,89 +70,100 @@ class Symbols:
         """Text with any UUID in it (a member's id, say) numbered."""
         return _UUID.sub(lambda found: f"<{self.numbered('uuid', found[0])}>", value)
 
-    def time(self, value: int) -> Any:
+    def time(self, value: int) -> int | str:
         """A time relative to the transcript's records, if it is one of theirs; else "a time"."""
         if value <= 0:
             return value
         return f"base + {value - self._base_ms} ms" if 0 <= value - self._base_ms < 1000 else "a time"
 
 
-_RULES: dict[str, Callable[[Symbols, Any], Any]] = {
+_NUMBER_RULES: Mapping[str, Callable[[Symbols, int], int | str]] = {
     "port": lambda symbols, value: "a port" if value > 0 else value,
-    "host": lambda symbols, value: "127.0.0.1" if value == "localhost" else value,
-    "log_dir": lambda symbols, value: "a folder" if value else value,
-    "cluster_id": lambda symbols, value: "an id" if value else value,
-    "error_message": lambda symbols, value: "some words" if value else None,
-    "batch_index_error_message": lambda symbols, value: "some words" if value else None,
-    "documentation": lambda symbols, value: "some words" if value else None,
     "producer_id": lambda symbols, value: symbols.numbered("producer", value) if value >= 0 else value,
-    "auth_bytes": lambda symbols, value: "some bytes" if len(value) else "",
     "session_id": lambda symbols, value: symbols.numbered("session", value) if value else value,
     "log_append_time_ms": Symbols.time,
     "timestamp": Symbols.time,
     "last_timestamp": Symbols.time,
     "transaction_start_time_ms": Symbols.time,
 }
-"""Field → function that gives what is compared instead of its value."""
+"""Field → function that gives what is compared instead of its number."""
+_TEXT_RULES: Mapping[str, Callable[[str], str | None]] = {
+    "host": lambda value: "127.0.0.1" if value == "localhost" else value,
+    "log_dir": lambda value: "a folder" if value else value,
+    "cluster_id": lambda value: "an id" if value else value,
+    "error_message": lambda value: "some words" if value else None,
+    "batch_index_error_message": lambda value: "some words" if value else None,
+    "documentation": lambda value: "some words" if value else None,
+}
+"""Field → function that gives what is compared instead of its text."""
+Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str | int, Plain] | None"
+"""An answer made alike: a field's name, or an index, is a key."""
 
 
-def plain(outcome: Outcome, symbols: Symbols) -> Any:
+def plain(outcome: Outcome, symbols: Symbols) -> Plain:
     """An answer as dicts, lists and scalars, made alike."""
     return _plain(_mine(outcome.answer) if outcome.step.mine else outcome.answer, "", symbols)
 
 
-def _plain(value: Any, name: str, symbols: Symbols) -> Any:
+def _plain(value: object, name: str, symbols: Symbols) -> Plain:
     if isinstance(value, Message):
         return {field: _plain(inner, field, symbols) for field, inner in vars(value).items()}
     if name == "records":
         return _batches(value, symbols)
+    if isinstance(value, (list, tuple)):
+        return _list(value, name, symbols)
+    if isinstance(value, UUID):
+        return symbols.topic(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        if name == "auth_bytes":
+            return "some bytes" if len(value) else ""
+        return bytes(value).hex()
+    if isinstance(value, str):
+        return _TEXT_RULES[name](value) if name in _TEXT_RULES else symbols.text(value)
+    if isinstance(value, int) and name in _NUMBER_RULES:
+        return _NUMBER_RULES[name](symbols, value)
+    assert value is None or isinstance(value, (int, float)), f"{name}: no such value in Kafka's messages"
+    return value
+
+
+def _list(value: Sequence[object], name: str, symbols: Symbols) -> Plain:
     if name in ("isr_nodes", "mechanisms"):
-        return sorted(value)  # a set, in no order
+        return sorted((_plain(inner, "", symbols) for inner in value), key=repr)  # a set, in no order
     if name in ("acls", "matching_acls") or (
         name == "resources" and any("acls" in vars(one) for one in value)
     ):
         rows = [_plain(inner, "", symbols) for inner in value]
         return dict(enumerate(sorted(rows, key=repr)))  # a set, of which no field tells one from the others
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner, name, symbols) for inner in value]
-    if name in _RULES and value is not None:
-        return _RULES[name](symbols, value)
-    if isinstance(value, UUID):
-        return symbols.topic(value)
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value).hex()
-    return symbols.text(value) if isinstance(value, str) else value
+    return [_plain(inner, name, symbols) for inner in value]
 
 
-def _batches(records: Any, symbols: Symbols) -> Any:
+def _batches(records: object, symbols: Symbols) -> Plain:
     """Record batches by header and records, decompressed; without checksums, and without the times
     of control batches.
     """
     if records is None:
         return None
+    assert isinstance(records, (list, bytes, bytearray, memoryview)), "as a codec gives them"
     data = b"".join(records) if isinstance(records, list) else bytes(records)
-    batches = []
+    batches: list[Plain] = []
     for header in scan(data):
-        row = {
-            **header._asdict(),
-            "producer_id": symbols.numbered("producer", header.producer_id)
-            if header.producer_id >= 0
-            else -1,
-        }
+        row: dict[str | int, Plain] = dict(header._asdict().items())
+        if header.producer_id >= 0:
+            row["producer_id"] = symbols.numbered("producer", header.producer_id)
         for field in ("position", "crc", "base_timestamp_ms", "max_timestamp_ms"):
             del row[field]
-        records = data[header.position + HEADER_SIZE_BYTES : header.stop]
+        payload = data[header.position + HEADER_SIZE_BYTES : header.stop]
         if header.codec:  # no two libraries compress alike
             del row["size_bytes"]
-            records = bytes(decompress(header.compression, records, _INFLATED_MAX_BYTES))
-        row["records"] = records.hex()
+            payload = bytes(decompress(header.compression, payload, _INFLATED_MAX_BYTES))
+        row["records"] = payload.hex()
         if not header.control:
             row["times"] = [symbols.time(header.base_timestamp_ms), symbols.time(header.max_timestamp_ms)]
         batches.append(row)
     return batches
 
 
-def _mine(value: Any) -> Any:
+def _mine(value: object) -> object:
     """An answer without rows that the transcript did not make."""
     if isinstance(value, Message):
         return Message(**{field: _mine(inner) for field, inner in vars(value).items()})
@@ -174,7 +185,7 @@ def _named_by_us(row: Message) -> bool:
     return str(name).startswith(PREFIX)
 
 
-def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+def differences(ours: Plain, theirs: Plain, path: str = "") -> Iterator[tuple[str, Plain, Plain]]:
     """Differences of two plain answers: (path, ours, theirs).
 
     List elements are matched by what identifies them, not by index.
@@ -193,16 +204,17 @@ def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, A
         yield path, ours, theirs
 
 
-def _by_identity(elements: list[Any]) -> dict[Any, Any]:
-    if not all(isinstance(one, dict) for one in elements):
+def _by_identity(elements: list[Plain]) -> dict[str | int, Plain]:
+    rows = [one for one in elements if isinstance(one, dict)]
+    if len(rows) < len(elements):
         return dict(enumerate(elements))
     names = [
         next((str(one[field]) for field in _IDENTITIES if one.get(field) not in (None, "", "no id")), "")
-        for one in elements
+        for one in rows
     ]
     count: Counter[str] = Counter()
-    keyed = {}
-    for name, one in zip(names, elements, strict=True):
+    keyed: dict[str | int, Plain] = {}
+    for name, one in zip(names, rows, strict=True):
         keyed[name if not count[name] else f"{name}#{count[name]}"] = one
         count[name] += 1
     return keyed
@@ -226,7 +238,7 @@ class Explanation:
     among: str = ""
     used: int = 0
 
-    def covers(self, outcome: Outcome, path: str, ours: Any, theirs: Any) -> bool:
+    def covers(self, outcome: Outcome, path: str, ours: Plain, theirs: Plain) -> bool:
         """True if this entry covers the difference."""
         return (
             fnmatchcase(outcome.step.api.name, self.api)

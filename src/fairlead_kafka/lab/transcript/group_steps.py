@@ -1,23 +1,23 @@
-"""Groups of the classic protocol: members that join, share, fall silent and leave; offsets that are
-committed, read and deleted."""
+"""Groups of the classic protocol: members that join, share, fall silent and leave."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias, TypedDict, Unpack
 
 from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
 from fairlead_kafka.lab.transcript.steps import (
-    JUST_CHANGED,
-    NO_ID,
     PREFIX,
-    UNKNOWN_ID,
     WARMING_UP,
+    Body,
+    Given,
     Seen,
     Step,
     answer,
     ask,
+    given,
+    request,
     send,
 )
 from fairlead_kafka.wire import ApiKey
@@ -25,7 +25,6 @@ from fairlead_kafka.wire.messages import (
     JoinGroupRequest,
     LeaveGroupRequest,
     OffsetCommitRequest,
-    OffsetDeleteRequest,
     OffsetFetchRequest,
     SyncGroupRequest,
 )
@@ -45,8 +44,10 @@ _MINUTES = 60_000
 _ASKS_FOR_ID = 4
 
 
-def _of(seen: Seen, member: Any) -> Any:
-    return member(seen) if callable(member) else member
+Protocols: TypeAlias = Sequence[tuple[str, bytes]]
+"""Names of assignors and the metadata for each."""
+Shares: TypeAlias = Sequence[tuple[str, bytes]]
+"""Names of kept JoinGroup answers and the assignment for each of these members."""
 
 
 def member_of(kept: str) -> Callable[[Seen], str]:
@@ -59,9 +60,17 @@ def generation_of(kept: str) -> Callable[[Seen], int]:
     return lambda seen: int(seen[kept].generation_id)
 
 
-def _join_fields(
-    group: Any, member: Any, protocols: Any = (("range", b"meta"),), **more: Any
-) -> dict[str, Any]:
+class _Join(TypedDict, total=False):
+    """What a JoinGroup step may say beside group, member and versions."""
+
+    protocols: Protocols
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    instance: str
+    protocol_type: str
+
+
+def _join_fields(group: str, member: Given[str], **more: Unpack[_Join]) -> dict[str, Body]:
     return {
         "group_id": group,
         "session_timeout_ms": more.get("session_timeout_ms", 30_000),
@@ -71,7 +80,7 @@ def _join_fields(
         "protocol_type": more.get("protocol_type", "consumer"),
         "protocols": [
             JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata)
-            for name, metadata in protocols
+            for name, metadata in more.get("protocols", (("range", b"meta"),))
         ],
         "reason": None,
     }
@@ -79,56 +88,51 @@ def _join_fields(
 
 def join(
     name: str,
-    group: Any,
-    member: Any = "",
+    group: str,
+    member: Given[str] = "",
     versions: Iterable[int] = (9,),
     keep: str | None = None,
-    **more: Any,
+    on: str = "a",
+    again_on: Iterable[int] = (),
+    **more: Unpack[_Join],
 ) -> Step:
     """A JoinGroup step."""
-    on, again_on = more.pop("on", "a"), more.pop("again_on", ())
-    return ask(
-        name,
-        ApiKey.JOIN_GROUP,
-        versions,
-        on=on,
-        keep=keep,
-        again_on=again_on,
-        **_join_fields(group, member, **more),
-    )
+    fields = _join_fields(group, member, **more)
+    return request(name, ApiKey.JOIN_GROUP, versions, fields, on=on, keep=keep, again_on=again_on)
+
+
+class _Sync(TypedDict, total=False):
+    """What a SyncGroup step may say beside group, member and versions; a member and a generation
+    that are not its own among it."""
+
+    member: str
+    generation: int
+    instance: str
+    protocol_type: str
+    protocol_name: str
 
 
 def sync(
     name: str,
-    group: Any,
+    group: str,
     kept: str,
     versions: Iterable[int] = (5,),
-    shares: Any = (),
-    member: Any = None,
-    generation: Any = None,
-    **more: Any,
+    shares: Shares = (),
+    **more: Unpack[_Sync],
 ) -> Step:
     """A SyncGroup step of the member that JoinGroup answer `kept` made; `shares`: (kept or member
     id, assignment)."""
-    return ask(
-        name,
-        ApiKey.SYNC_GROUP,
-        versions,
-        on=more.pop("on", "a"),
-        **_sync_fields(group, kept, shares, member, generation, **more),
-    )
+    return request(name, ApiKey.SYNC_GROUP, versions, _sync_fields(group, kept, shares, **more))
 
 
-def _sync_fields(
-    group: Any, kept: str, shares: Any, member: Any = None, generation: Any = None, **more: Any
-) -> dict[str, Any]:
+def _sync_fields(group: str, kept: str, shares: Shares, **more: Unpack[_Sync]) -> dict[str, Body]:
     def assignments(seen: Seen) -> list[_Share]:
         return [_Share(member_id=seen[one].member_id, assignment=share) for one, share in shares]
 
     return {
         "group_id": group,
-        "generation_id": generation_of(kept) if generation is None else generation,
-        "member_id": member_of(kept) if member is None else member,
+        "generation_id": more.get("generation", generation_of(kept)),
+        "member_id": more.get("member", member_of(kept)),
         "group_instance_id": more.get("instance"),
         "protocol_type": more.get("protocol_type", "consumer"),
         "protocol_name": more.get("protocol_name", "range"),
@@ -138,34 +142,36 @@ def _sync_fields(
 
 def heartbeat(
     name: str,
-    group: Any,
+    group: str,
     kept: str,
     versions: Iterable[int] = (4,),
-    member: Any = None,
-    generation: Any = None,
-    **more: Any,
+    member: str | None = None,
+    generation: int | None = None,
+    instance: str | None = None,
+    again_on: Iterable[int] = (),
 ) -> Step:
     """A Heartbeat step."""
     return ask(
         name,
         ApiKey.HEARTBEAT,
         versions,
-        on=more.get("on", "a"),
         group_id=group,
         generation_id=generation_of(kept) if generation is None else generation,
         member_id=member_of(kept) if member is None else member,
-        group_instance_id=more.get("instance"),
-        again_on=more.get("again_on", ()),
+        group_instance_id=instance,
+        again_on=again_on,
     )
 
 
 def leave(
-    name: str, group: Any, member: Any, versions: Iterable[int] = (5,), instance: str | None = None
+    name: str, group: str, member: Given[str], versions: Iterable[int] = (5,), instance: str | None = None
 ) -> Step:
     """A LeaveGroup step."""
 
     def members(seen: Seen) -> list[_MemberIdentity]:
-        return [_MemberIdentity(member_id=_of(seen, member), group_instance_id=instance, reason="transcript")]
+        return [
+            _MemberIdentity(member_id=given(member, seen), group_instance_id=instance, reason="transcript")
+        ]
 
     return ask(name, ApiKey.LEAVE_GROUP, versions, group_id=group, member_id=member, members=members)
 
@@ -206,7 +212,7 @@ def _flow(version: int) -> list[Step]:
     group, kept = f"{PREFIX}flow-{version}", f"flow-{version}"
     small = min(version, 5)
     first: list[Step] = []
-    member: Any = ""
+    member: Given[str] = ""
     if version >= _ASKS_FOR_ID:
         first, member = (
             [
@@ -238,41 +244,41 @@ def _flow(version: int) -> list[Step]:
 
 _LIVES = [step for version in range(10) for step in _flow(version)]
 
-_PAIR = PREFIX + "pair"
+PAIR = PREFIX + "pair"
 _TWO = [
-    join("first: an id", _PAIR, keep="first", again_on=WARMING_UP),
+    join("first: an id", PAIR, keep="first", again_on=WARMING_UP),
     join(
         "first alone",
-        _PAIR,
+        PAIR,
         member_of("first"),
         keep="first",
         protocols=(("range", b"r1"), ("sticky", b"s1")),
     ),
-    sync("first has all", _PAIR, "first", shares=[("first", b"all")]),
-    describe("one member", _PAIR),
-    join("second: an id", _PAIR, keep="second", on="b"),
+    sync("first has all", PAIR, "first", shares=[("first", b"all")]),
+    describe("one member", PAIR),
+    join("second: an id", PAIR, keep="second", on="b"),
     send(
         "second joins",
         ApiKey.JOIN_GROUP,
         9,
         on="b",
-        **_join_fields(_PAIR, member_of("second"), (("range", b"r2"), ("sticky", b"s2"))),
+        **_join_fields(PAIR, member_of("second"), protocols=(("range", b"r2"), ("sticky", b"s2"))),
     ),
-    heartbeat("first is told", _PAIR, "first", again_on=(0,)),
-    describe("while they join", _PAIR, versions=(5,)),
+    heartbeat("first is told", PAIR, "first", again_on=(0,)),
+    describe("while they join", PAIR, versions=(5,)),
     join(
         "first joins too",
-        _PAIR,
+        PAIR,
         member_of("first"),
         keep="first",
         protocols=(("range", b"r1"), ("sticky", b"s1")),
     ),
     answer("second is in", ApiKey.JOIN_GROUP, 9, on="b", keep="second"),
-    describe("while they wait for shares", _PAIR, versions=(5,)),
-    send("second waits for its share", ApiKey.SYNC_GROUP, 5, on="b", **_sync_fields(_PAIR, "second", ())),
-    sync("first shares out", _PAIR, "first", shares=[("first", b"one"), ("second", b"two")]),
+    describe("while they wait for shares", PAIR, versions=(5,)),
+    send("second waits for its share", ApiKey.SYNC_GROUP, 5, on="b", **_sync_fields(PAIR, "second", ())),
+    sync("first shares out", PAIR, "first", shares=[("first", b"one"), ("second", b"two")]),
     answer("second has its share", ApiKey.SYNC_GROUP, 5, on="b"),
-    describe("two members", _PAIR, versions=(0, 3, 4, 5, 6)),
+    describe("two members", PAIR, versions=(0, 3, 4, 5, 6)),
     ask("all groups", ApiKey.LIST_GROUPS, range(6), mine=True),
     ask("stable groups", ApiKey.LIST_GROUPS, (4, 5), states_filter=["Stable"], mine=True),
     ask(
@@ -286,20 +292,20 @@ _TWO = [
     ask("groups in no known state", ApiKey.LIST_GROUPS, (4,), states_filter=["Tired"], mine=True),
     ask("groups of no known type", ApiKey.LIST_GROUPS, (5,), types_filter=["tired"], mine=True),
     ask("consumer groups of the new kind", ApiKey.LIST_GROUPS, (5,), types_filter=["consumer"], mine=True),
-    ask("delete it with members", ApiKey.DELETE_GROUPS, range(3), groups_names=[_PAIR]),
-    sync("of another protocol", _PAIR, "first", protocol_name="sticky"),
-    sync("of another type", _PAIR, "first", protocol_type="connect"),
-    sync("by a stranger", _PAIR, "first", (0, 3, 5), member="nobody"),
-    sync("of a generation to come", _PAIR, "first", (0, 3, 5), generation=99),
-    heartbeat("by a stranger", _PAIR, "first", range(5), member="nobody"),
-    heartbeat("of a generation to come", _PAIR, "first", range(5), generation=99),
-    heartbeat("with a strange instance", _PAIR, "first", (3, 4), instance="strange"),
-    join("a stranger", _PAIR, "nobody", (0, 4, 9)),
-    join("without a common protocol", _PAIR, "", (3, 9), protocols=(("other", b""),)),
-    join("of another type", _PAIR, "", (3, 9), protocol_type="connect"),
-    leave("a stranger", _PAIR, "nobody", (0, 2, 3, 5)),
-    leave("second", _PAIR, member_of("second")),
-    heartbeat("first is told again", _PAIR, "first"),
+    ask("delete it with members", ApiKey.DELETE_GROUPS, range(3), groups_names=[PAIR]),
+    sync("of another protocol", PAIR, "first", protocol_name="sticky"),
+    sync("of another type", PAIR, "first", protocol_type="connect"),
+    sync("by a stranger", PAIR, "first", (0, 3, 5), member="nobody"),
+    sync("of a generation to come", PAIR, "first", (0, 3, 5), generation=99),
+    heartbeat("by a stranger", PAIR, "first", range(5), member="nobody"),
+    heartbeat("of a generation to come", PAIR, "first", range(5), generation=99),
+    heartbeat("with a strange instance", PAIR, "first", (3, 4), instance="strange"),
+    join("a stranger", PAIR, "nobody", (0, 4, 9)),
+    join("without a common protocol", PAIR, "", (3, 9), protocols=(("other", b""),)),
+    join("of another type", PAIR, "", (3, 9), protocol_type="connect"),
+    leave("a stranger", PAIR, "nobody", (0, 2, 3, 5)),
+    leave("second", PAIR, member_of("second")),
+    heartbeat("first is told again", PAIR, "first"),
 ]
 
 _BAD = [
@@ -340,7 +346,7 @@ _BAD = [
 _STATIC = PREFIX + "static"
 _READS_TOPIC = b"\0\0" + struct.pack(">ih", 1, len(TOPIC)) + TOPIC.encode() + b"\xff\xff\xff\xff"
 """A consumer's subscription to TOPIC: the coordinator compares what a member that returns reads."""
-_SAME = {"instance": "i1", "protocols": (("range", _READS_TOPIC),)}
+_SAME: _Join = {"instance": "i1", "protocols": (("range", _READS_TOPIC),)}
 _STATICS = [
     join("a static member", _STATIC, keep="static", again_on=WARMING_UP, versions=(5,), **_SAME),
     sync("its share", _STATIC, "static", shares=[("static", b"all")], instance="i1"),
@@ -353,148 +359,6 @@ _STATICS = [
     leave("by another instance", _STATIC, "", (3, 5), instance="i2"),
     leave("by its instance", _STATIC, "", (5,), instance="i1"),
     describe("empty", _STATIC, versions=(5,)),
-]
-
-
-def commit(
-    name: str,
-    group: str,
-    versions: Iterable[int] = (9,),
-    to: str = TOPIC,
-    partition: int = 0,
-    offset: int = 7,
-    **more: Any,
-) -> Step:
-    """An OffsetCommit step of one partition."""
-
-    def rows(seen: Seen) -> list[_CommitTopic]:
-        row = _CommitRow(
-            partition_index=partition,
-            committed_offset=offset,
-            committed_leader_epoch=more.get("epoch", -1),
-            committed_metadata=more.get("metadata", "m"),
-        )
-        return [_CommitTopic(name=to, topic_id=more.get("topic_id", seen.id(to)), partitions=[row])]
-
-    return ask(
-        name,
-        ApiKey.OFFSET_COMMIT,
-        versions,
-        group_id=group,
-        generation_id_or_member_epoch=more.get("generation", -1),
-        member_id=more.get("member", ""),
-        group_instance_id=more.get("instance"),
-        retention_time_ms=-1,
-        topics=rows,
-        again_on={*WARMING_UP, *more.get("again_on", ())},
-    )
-
-
-def committed(
-    name: str, group: str, versions: Iterable[int] = (9,), topics: Any = ((TOPIC, (0, 1)),), **more: Any
-) -> Step:
-    """An OffsetFetch step; `topics` None: all of them."""
-
-    made, made_with_id = (
-        OffsetFetchRequest.OffsetFetchRequestTopic,
-        OffsetFetchRequest.OffsetFetchRequestTopics,
-    )
-    named = [(one, list(numbers)) for one, numbers in topics or ()]
-    rows = None if topics is None else [made(name=one, partition_indexes=numbers) for one, numbers in named]
-
-    def groups(seen: Seen) -> list[_FetchGroup]:
-        with_ids = [
-            made_with_id(name=one, topic_id=more.get("topic_id", seen.id(one)), partition_indexes=numbers)
-            for one, numbers in named
-        ]
-        member, epoch, wanted = (
-            more.get("member"),
-            more.get("epoch", -1),
-            None if topics is None else with_ids,
-        )
-        return [_FetchGroup(group_id=group, member_id=member, member_epoch=epoch, topics=wanted)]
-
-    stable, again_on = more.get("require_stable", False), {*WARMING_UP, *more.get("again_on", ())}
-    return ask(
-        name,
-        ApiKey.OFFSET_FETCH,
-        versions,
-        group_id=group,
-        topics=rows,
-        groups=groups,
-        require_stable=stable,
-        again_on=again_on,
-    )
-
-
-_OFFSETS = [
-    commit("by hand", SIMPLE, range(2, 11), again_on=JUST_CHANGED),
-    commit("another", SIMPLE, partition=1, offset=11, epoch=0, metadata=None),
-    committed("two partitions", SIMPLE, range(1, 11)),
-    committed("all", SIMPLE, range(2, 11), topics=None),
-    committed("none", SIMPLE, (1, 7, 8, 9), topics=()),
-    committed("of a partition that is not there", SIMPLE, (1, 9), topics=((TOPIC, (9,)),)),
-    committed("of a topic that is not there", SIMPLE, (1, 8, 9), topics=((PREFIX + "missing", (0,)),)),
-    committed(
-        "of an id that is not there", SIMPLE, (10,), topics=((PREFIX + "missing", (0,)),), topic_id=UNKNOWN_ID
-    ),
-    committed("of a group that is not there", ABSENT, (1, 5, 8, 9, 10)),
-    committed("all of a group that is not there", ABSENT, (5, 8), topics=None),
-    committed("of no group", "", (1, 8)),
-    committed("as a member that is not there", SIMPLE, (9,), member="nobody", epoch=3),
-    committed("stable ones", SIMPLE, (7, 9), require_stable=True),
-    commit("of a topic that is not there", SIMPLE, (2, 9), to=PREFIX + "missing"),
-    commit("of an id that is not there", SIMPLE, (10,), topic_id=UNKNOWN_ID),
-    commit("of no id", SIMPLE, (10,), topic_id=NO_ID),
-    commit("of a partition that is not there", SIMPLE, (2, 9, 10), partition=9),
-    commit("below zero", SIMPLE, offset=-3),
-    commit("metadata too long", SIMPLE, (2, 9), metadata="x" * 5000),
-    commit("as a member that is not there", SIMPLE, (2, 9, 10), member="nobody", generation=3),
-    commit("of no group", "", (2, 9)),
-    commit("of a group that is not there, as a member", ABSENT, (2, 9), member="nobody", generation=3),
-    commit("into a group with members, by hand", _PAIR, (2, 9)),
-    ask(
-        "nothing",
-        ApiKey.OFFSET_COMMIT,
-        (2, 9),
-        group_id=SIMPLE,
-        generation_id_or_member_epoch=-1,
-        retention_time_ms=-1,
-        topics=[],
-    ),
-    ask(
-        "a retention of its own",
-        ApiKey.OFFSET_COMMIT,
-        (4,),
-        group_id=PREFIX + "kept",
-        generation_id_or_member_epoch=-1,
-        retention_time_ms=5,
-        topics=[_CommitTopic(name=TOPIC, partitions=[_CommitRow(partition_index=0, committed_offset=1)])],
-    ),
-    describe("a group of offsets alone", SIMPLE, versions=(0, 5, 6)),
-]
-
-
-def _drop(name: str, group: str, to: str = TOPIC, partition: int = 0) -> Step:
-    rows = [
-        OffsetDeleteRequest.OffsetDeleteRequestTopic(
-            name=to, partitions=[OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=partition)]
-        )
-    ]
-    return ask(name, ApiKey.OFFSET_DELETE, (0,), group_id=group, topics=rows)
-
-
-_DROPPED = [
-    _drop("one", SIMPLE, partition=1),
-    committed("what is left", SIMPLE, topics=None),
-    _drop("one that is not there", SIMPLE, partition=1),
-    _drop("of a partition that is not there", SIMPLE, partition=9),
-    _drop("of a topic that is not there", SIMPLE, to=PREFIX + "missing"),
-    _drop("of a group that is not there", ABSENT),
-    _drop("of no group", ""),
-    ask("delete the group", ApiKey.DELETE_GROUPS, (2,), groups_names=[SIMPLE]),
-    committed("of a group that is gone", SIMPLE),
-    ask("delete it again", ApiKey.DELETE_GROUPS, (2,), groups_names=[SIMPLE]),
 ]
 
 
@@ -514,7 +378,7 @@ def _beat(name: str, member_epoch: int) -> Step:
     )
 
 
-_NEWER = [_beat("a member that joins", 0), _beat("a member that leaves", -1)]
+NEWER_STEPS: list[Step] = [_beat("a member that joins", 0), _beat("a member that leaves", -1)]
 """Steps for the groups of KIP-848, which only one of the two systems has."""
 
-STEPS: list[Step] = [*_FOUND, *_LIVES, *_TWO, *_BAD, *_STATICS, *_OFFSETS, *_DROPPED, *_NEWER]
+STEPS: list[Step] = [*_FOUND, *_LIVES, *_TWO, *_BAD, *_STATICS]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from fairlead_kafka.lab.transcript.steps import PREFIX, Step, ask
 from fairlead_kafka.wire import ApiKey
@@ -27,9 +26,9 @@ def told(
 def altered(
     name: str,
     *ops: tuple[str, float | None],
-    entity: Any = (("user", _WHO),),
+    entity: Iterable[tuple[str, str | None]] = (("user", _WHO),),
     versions: Iterable[int] = (1,),
-    **more: Any,
+    validate_only: bool = False,
 ) -> Step:
     """An AlterClientQuotas step of one entity; None removes a quota."""
     parts = [AlterClientQuotasRequest.EntityData(entity_type=kind, entity_name=who) for kind, who in entity]
@@ -37,11 +36,13 @@ def altered(
         AlterClientQuotasRequest.OpData(key=key, value=value or 0.0, remove=value is None)
         for key, value in ops
     ]
-    fields = {
-        "entries": [AlterClientQuotasRequest.EntryData(entity=parts, ops=changes)],
-        "validate_only": more.get("validate_only", False),
-    }
-    return ask(name, ApiKey.ALTER_CLIENT_QUOTAS, versions, **fields)
+    return ask(
+        name,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        versions,
+        entries=[AlterClientQuotasRequest.EntryData(entity=parts, ops=changes)],
+        validate_only=validate_only,
+    )
 
 
 _ONE = ("producer_byte_rate", 1e9)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TypedDict, Unpack
+from uuid import UUID
 
 from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
 from fairlead_kafka.lab.transcript.steps import (
@@ -12,10 +13,14 @@ from fairlead_kafka.lab.transcript.steps import (
     PREFIX,
     UNKNOWN_ID,
     WARMING_UP,
+    Body,
+    Given,
     Seen,
     Step,
     ask,
     batch,
+    given,
+    request,
     silent,
 )
 from fairlead_kafka.records import crc32c
@@ -62,18 +67,18 @@ Made = Callable[[Seen], bytes]
 
 def produce(
     name: str,
-    records: Any,
+    records: Given[bytes | None],
     versions: Iterable[int] = (9,),
     to: str = MAIN,
     partition: int = 0,
     acks: int = -1,
-    **more: Any,
+    transactional_id: str | None = None,
+    again_on: Iterable[int] = (),
 ) -> Step:
     """A Produce step of one batch; `records` is a function of `Seen`, or bytes."""
-    transactional_id = more.pop("transactional_id", None)
 
     def rows(seen: Seen) -> list[_TopicProduceData]:
-        data = records(seen) if callable(records) else records
+        data = given(records, seen)
         return [
             _TopicProduceData(
                 name=to,
@@ -82,9 +87,15 @@ def produce(
             )
         ]
 
-    step = silent if acks == 0 else ask
-    fields = {"transactional_id": transactional_id, "acks": acks, "timeout_ms": 5_000, "topic_data": rows}
-    return step(name, ApiKey.PRODUCE, versions, **fields, **more)
+    fields: dict[str, Body] = {
+        "transactional_id": transactional_id,
+        "acks": acks,
+        "timeout_ms": 5_000,
+        "topic_data": rows,
+    }
+    if acks == 0:
+        return silent(name, ApiKey.PRODUCE, versions, on="a", **fields)
+    return request(name, ApiKey.PRODUCE, versions, fields, again_on=again_on)
 
 
 def changed(made: Made, *changes: tuple[int, struct.Struct, int], stamp: bool = True) -> Made:
@@ -255,8 +266,27 @@ _IDEMPOTENT = [
 ]
 
 
+class _Limits(TypedDict, total=False):
+    """What a Fetch step may say beside partition and offset."""
+
+    epoch: int
+    last_fetched_epoch: int
+    partition_max_bytes: int
+    topic_id: UUID
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation_level: int
+    again_on: Iterable[int]
+
+
 def fetch(
-    name: str, offset: int, versions: Iterable[int] = (12,), to: str = MAIN, partition: int = 0, **limits: Any
+    name: str,
+    offset: int,
+    versions: Iterable[int] = (12,),
+    to: str = MAIN,
+    partition: int = 0,
+    **limits: Unpack[_Limits],
 ) -> Step:
     """A sessionless Fetch of one partition that does not wait."""
 
@@ -336,24 +366,27 @@ _FETCHED = [
 
 
 def list_offsets(
-    name: str, timestamp: Any, versions: Iterable[int] = (8,), to: str = MAIN, partition: int = 0, **more: Any
+    name: str,
+    timestamp: Given[int],
+    versions: Iterable[int] = (8,),
+    to: str = MAIN,
+    partition: int = 0,
+    epoch: int = -1,
+    isolation_level: int = 0,
 ) -> Step:
     """A ListOffsets step of one partition."""
 
     def rows(seen: Seen) -> list[_ListOffsetsTopic]:
-        at = timestamp(seen) if callable(timestamp) else timestamp
-        row = _ListOffsetsPartition(
-            partition_index=partition, current_leader_epoch=more.get("epoch", -1), timestamp=at
-        )
+        at = given(timestamp, seen)
+        row = _ListOffsetsPartition(partition_index=partition, current_leader_epoch=epoch, timestamp=at)
         return [_ListOffsetsTopic(name=to, partitions=[row])]
 
-    level = more.get("isolation_level", 0)
     return ask(
         name,
         ApiKey.LIST_OFFSETS,
         versions,
         replica_id=-1,
-        isolation_level=level,
+        isolation_level=isolation_level,
         topics=rows,
         timeout_ms=1000,
     )

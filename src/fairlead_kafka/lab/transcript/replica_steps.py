@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
 from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, PREFIX, Step, ask
@@ -19,7 +18,9 @@ TOPIC = PREFIX + "replicas"
 _PREFERRED, _UNCLEAN = 0, 1
 
 
-def elect(name: str, kind: int, partitions: Any, versions: Iterable[int] = (2,), to: str = TOPIC) -> Step:
+def elect(
+    name: str, kind: int, partitions: Iterable[int] | None, versions: Iterable[int] = (2,), to: str = TOPIC
+) -> Step:
     """An ElectLeaders step; `partitions` None: all."""
     rows = (
         None
@@ -37,7 +38,7 @@ def reassign(
     replicas: list[int] | None,
     versions: Iterable[int] = (0, 1),
     to: str = TOPIC,
-    **more: Any,
+    again_on: Iterable[int] = (),
 ) -> Step:
     """An AlterPartitionReassignments step of one partition; `replicas` None: take a reassignment
     back."""
@@ -51,10 +52,12 @@ def reassign(
             ],
         )
     ]
-    return ask(name, ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions, topics=rows, timeout_ms=5_000, **more)
+    return ask(
+        name, ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions, topics=rows, timeout_ms=5_000, again_on=again_on
+    )
 
 
-def reassignments(name: str, partitions: Any, to: str = TOPIC) -> Step:
+def reassignments(name: str, partitions: Iterable[int] | None, to: str = TOPIC) -> Step:
     """A ListPartitionReassignments step; `partitions` None: all."""
     rows = (
         None
@@ -68,7 +71,7 @@ def reassignments(name: str, partitions: Any, to: str = TOPIC) -> Step:
     return ask(name, ApiKey.LIST_PARTITION_REASSIGNMENTS, (0,), topics=rows, timeout_ms=5_000)
 
 
-def _log_dirs(name: str, partitions: Any, to: str = TOPIC) -> Step:
+def _log_dirs(name: str, partitions: Iterable[int], to: str = TOPIC) -> Step:
     return ask(
         name,
         ApiKey.DESCRIBE_LOG_DIRS,

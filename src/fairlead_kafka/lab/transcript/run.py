@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from fairlead_kafka.lab.apache_kafka import ApacheKafka
 from fairlead_kafka.lab.transcript import (
@@ -18,6 +17,7 @@ from fairlead_kafka.lab.transcript import (
     cluster_steps,
     feature_steps,
     group_steps,
+    offset_steps,
     quota_steps,
     record_steps,
     replica_steps,
@@ -27,7 +27,14 @@ from fairlead_kafka.lab.transcript import (
     three_steps,
     transaction_steps,
 )
-from fairlead_kafka.lab.transcript.compare import Explanation, Symbols, differences, explanations, plain
+from fairlead_kafka.lab.transcript.compare import (
+    Explanation,
+    Plain,
+    Symbols,
+    differences,
+    explanations,
+    plain,
+)
 from fairlead_kafka.lab.transcript.holders import ADMIN, NOBODY, USERS
 from fairlead_kafka.lab.transcript.steps import Step
 from fairlead_kafka.lab.transcript.talk import Outcome, Talk
@@ -48,6 +55,8 @@ STEPS: tuple[Step, ...] = (
     *record_steps.STEPS,
     *session_steps.STEPS,
     *group_steps.STEPS,
+    *offset_steps.STEPS,
+    *group_steps.NEWER_STEPS,
     *transaction_steps.STEPS,
     *second_protocol_steps.STEPS,
     *replica_steps.STEPS,
@@ -107,9 +116,8 @@ def run_replicated(status: Status = lambda _: None) -> Transcript:
     base_ms, steps = time.time_ns() // 1_000_000 - 60_000, three_steps.STEPS
     config = CONFIG | {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "500"}
     status("three brokers of Apache Kafka start")
-    properties: dict[str, Any] = {key.replace(".", "_"): value for key, value in config.items()}
     with (
-        ApacheKafka(heap="400m", brokers=3, **properties) as kafka,
+        ApacheKafka(heap="400m", brokers=3, properties=config) as kafka,
         Talk(kafka.bootstrap_servers, base_ms, kafka.kill) as talk,
     ):
         status("Apache Kafka is asked")
@@ -136,14 +144,17 @@ def run_secured(status: Status = lambda _: None, steps: tuple[Step, ...] = secur
     base_ms = time.time_ns() // 1_000_000 - 60_000
     config = {**CONFIG, **_SECURED}
     status("Apache Kafka starts")
-    properties: dict[str, Any] = {
+    properties = {
         "super.users": f"User:ANONYMOUS;User:{ADMIN}",
         **{f"listener.name.sasl.{key}": value for key, value in _jaas(USERS).items()},
         "listener.name.sasl.sasl.enabled.mechanisms": ",".join(MECHANISMS),
         **config,
     }
     with ApacheKafka(
-        heap="512m", listeners={"SASL": "SASL_PLAINTEXT"}, users={NOBODY: USERS[NOBODY]}, **properties
+        heap="512m",
+        listeners={"SASL": "SASL_PLAINTEXT"},
+        users={NOBODY: USERS[NOBODY]},
+        properties=properties,
     ) as kafka:
         status("Apache Kafka is asked")
         with Talk(kafka.servers("SASL"), base_ms, users=USERS) as talk:
@@ -190,8 +201,7 @@ def run_transcript(
     base_ms = time.time_ns() // 1_000_000 - 60_000
     if kafka is None:
         status("Apache Kafka starts")
-        properties: dict[str, Any] = {key.replace(".", "_"): value for key, value in CONFIG.items()}
-        with ApacheKafka(heap="512m", **properties) as started:
+        with ApacheKafka(heap="512m", properties=CONFIG) as started:
             return run_transcript(status, started.bootstrap_servers, steps)
     status("Apache Kafka is asked")
     with Talk(kafka, base_ms) as talk:
@@ -222,7 +232,7 @@ def _quietly() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def judge(ours: list[tuple[Outcome, Any]], theirs: list[Any], known: list[Explanation]) -> Transcript:
+def judge(ours: list[tuple[Outcome, Plain]], theirs: list[Plain], known: list[Explanation]) -> Transcript:
     """Compare answer by answer. Returns the result."""
     result = Transcript(requests=len(ours), apis=len({outcome.step.api for outcome, _ in ours}))
     for (outcome, mine), other in zip(ours, theirs, strict=True):

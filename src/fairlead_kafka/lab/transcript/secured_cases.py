@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairlead_kafka.lab.transcript.holders import (
     DENIED,
@@ -19,7 +19,7 @@ from fairlead_kafka.lab.transcript.holders import (
     SPECIALS,
     Holder,
 )
-from fairlead_kafka.lab.transcript.steps import Seen, Step, ask
+from fairlead_kafka.lab.transcript.steps import Body, FieldValue, Seen, Step, request
 from fairlead_kafka.wire import ApiKey, Message
 
 _OF_THE_CLUSTER = ("everything", "blindfolded", "from-elsewhere", "not-from-here")
@@ -36,7 +36,7 @@ class Case(NamedTuple):
     asked, too.
     """
 
-    make: Callable[[Holder], Step]
+    make: Make
     kinds: str
     needs: str
 
@@ -55,7 +55,10 @@ class Case(NamedTuple):
         return list(dict.fromkeys([NOBODY, *exactly, *singles, *several]))
 
 
-Rows = Callable[[list[str], Seen], Any]
+Rows = Callable[[list[str], Seen], FieldValue]
+"""A function that gives a field's rows for names of things."""
+Make = Callable[[Holder], Step]
+"""A function that makes a user's step."""
 
 
 def about(
@@ -65,21 +68,26 @@ def about(
     field: str,
     rows: Rows,
     things: Iterable[str],
-    **fields: Any,
-) -> Any:
+    **fields: FieldValue | Callable[[Holder], FieldValue],
+) -> Make:
     """A function that makes a step whose `field` lists `things`: the user's own, by short names, or
     SECRET.
     """
 
     def make(holder: Holder) -> Step:
         names = [one if one == SECRET else holder.own(one) for one in things]
-        filled: dict[str, Any] = {
+        filled: dict[str, Body] = {
             key: value(holder) if callable(value) else value for key, value in fields.items()
         }
         filled[field] = lambda seen: rows(names, seen)
-        return ask(name, api, versions, **filled)
+        return request(name, api, versions, filled)
 
     return make
+
+
+def mine(make: Make) -> Make:
+    """A function that makes the step whose answer lists everything there is; see `Step.mine`."""
+    return lambda holder: replace(make(holder), mine=True)
 
 
 def of(thing: str = "own") -> Callable[[Holder], str]:
@@ -87,7 +95,7 @@ def of(thing: str = "own") -> Callable[[Holder], str]:
     return lambda holder: holder.own(thing)
 
 
-def partitions(list_name: str, topic_field: str = "name", ids: bool = False, **row: Any) -> Rows:
+def partitions(list_name: str, topic_field: str = "name", ids: bool = False, **row: FieldValue) -> Rows:
     """One row of partition 0 for each topic, with its id if `ids`; without `row` the partition is a
     bare number."""
 
@@ -106,7 +114,7 @@ def bare(names: list[str], _seen: Seen) -> list[str]:
     return names
 
 
-def named(field: str = "name", **more: Any) -> Rows:
+def named(field: str = "name", **more: FieldValue) -> Rows:
     """One row for each name."""
     return lambda names, _seen: [Message(**{field: name}, **more) for name in names]
 

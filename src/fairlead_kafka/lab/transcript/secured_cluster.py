@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairlead_kafka.lab.transcript import feature_steps, quota_steps
 from fairlead_kafka.lab.transcript.acl_steps import acl, filtered
 from fairlead_kafka.lab.transcript.holders import Holder
-from fairlead_kafka.lab.transcript.secured_cases import TRIO, Case, Rows, about
-from fairlead_kafka.lab.transcript.steps import Seen, Step, ask
+from fairlead_kafka.lab.transcript.secured_cases import TRIO, Case, Make, Rows, about
+from fairlead_kafka.lab.transcript.steps import FieldValue, Seen, Step, ask
 from fairlead_kafka.wire import ApiKey, Message
 from fairlead_kafka.wire.messages import (
     AlterUserScramCredentialsRequest,
@@ -21,22 +19,22 @@ _TOPIC, _BROKER = 2, 4
 _SET = 0
 
 
-def _resources(kind: int = _TOPIC, *names_instead: str, **more: Any) -> Rows:
+def _resources(kind: int = _TOPIC, *names_instead: str, **more: FieldValue) -> Rows:
     def rows(names: list[str], _seen: Seen) -> list[Message]:
         return [Message(resource_type=kind, resource_name=name, **more) for name in names_instead or names]
 
     return rows
 
 
-def _describe(name: str, rows: Rows) -> Any:
+def _describe(name: str, rows: Rows) -> Make:
     return about(name, ApiKey.DESCRIBE_CONFIGS, (1, 4), "resources", rows, TRIO)
 
 
-def _alter(name: str, rows: Rows, **more: Any) -> Any:
+def _alter(name: str, rows: Rows, **more: FieldValue) -> Make:
     return about(name, ApiKey.INCREMENTAL_ALTER_CONFIGS, (1,), "resources", rows, TRIO, **more)
 
 
-def _replace(name: str, rows: Rows, **more: Any) -> Any:
+def _replace(name: str, rows: Rows, **more: FieldValue) -> Make:
     return about(name, ApiKey.ALTER_CONFIGS, (2,), "resources", rows, TRIO, **more)
 
 

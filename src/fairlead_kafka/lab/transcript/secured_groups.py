@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from fairlead_kafka.lab.transcript.holders import SECRET, Holder
-from fairlead_kafka.lab.transcript.secured_cases import TRIO, Case, Rows, about, bare, of, partitions
-from fairlead_kafka.lab.transcript.steps import WARMING_UP, Seen, Step, ask, batch
+from fairlead_kafka.lab.transcript.secured_cases import (
+    TRIO,
+    Case,
+    Make,
+    Rows,
+    about,
+    bare,
+    mine,
+    of,
+    partitions,
+)
+from fairlead_kafka.lab.transcript.steps import WARMING_UP, Body, FieldValue, Seen, Step, ask, batch, request
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import (
     AddPartitionsToTxnRequest,
@@ -22,34 +32,39 @@ _AddPartitionsToTxnTransaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTra
 _OffsetFetchRequestGroup = OffsetFetchRequest.OffsetFetchRequestGroup
 _TopicProduceData = ProduceRequest.TopicProduceData
 _WritableTxnMarker = WriteTxnMarkersRequest.WritableTxnMarker
-_OFFSET: dict[str, Any] = {
-    "partition_index": 0,
-    "committed_offset": 0,
-    "committed_leader_epoch": -1,
-    "committed_metadata": "",
-}
-_NO_MEMBER: dict[str, Any] = {"member_id": "stranger", "group_instance_id": None}
+_NO_MEMBER: dict[str, FieldValue] = {"member_id": "stranger", "group_instance_id": None}
 
 _NOT_A_MEMBER = {"generation_id": -1, "member_id": ""}
 _OF_THE_KIND = {"protocol_type": "consumer", "protocol_name": "range"}
 
 
-def _in_group(name: str, api: ApiKey, version: int, **fields: Any) -> Case:
+def _in_group(
+    name: str, api: ApiKey, version: int, again_on: Iterable[int] = (), **fields: FieldValue
+) -> Case:
     """A case of a request that group members send."""
 
     def make(holder: Holder) -> Step:
-        return ask(name, api, (version,), group_id=holder.own("joined"), **fields)
+        filled: dict[str, Body] = {"group_id": holder.own("joined"), **fields}
+        return request(name, api, (version,), filled, again_on=again_on)
 
     return Case(make, "group", "group-read")
 
 
-def _commit(things: Any, versions: Any) -> Any:
+def _commit(things: Iterable[str], versions: Iterable[int]) -> Make:
     return about(
         "committed",
         ApiKey.OFFSET_COMMIT,
         versions,
         "topics",
-        partitions("partitions", ids=True, **_OFFSET),
+        partitions(
+            "partitions",
+            "name",
+            True,
+            partition_index=0,
+            committed_offset=0,
+            committed_leader_epoch=-1,
+            committed_metadata="",
+        ),
         things,
         group_id=of(),
         generation_id_or_member_epoch=-1,
@@ -58,21 +73,29 @@ def _commit(things: Any, versions: Any) -> Any:
     )
 
 
-def _in_groups(rows: Rows | None) -> Rows:
-    """OffsetFetch of two groups: the user's own and the secret one."""
+def _in_groups(named: bool) -> Rows:
+    """OffsetFetch of two groups, the user's own and the secret one: of the topics named, or of all
+    that the groups have offsets of."""
 
     def groups(names: list[str], seen: Seen) -> list[_OffsetFetchRequestGroup]:
         mine = names[0].rpartition(".")[0] + ".own"
-        topics = None if rows is None else rows(names, seen)
+        topics = [
+            OffsetFetchRequest.OffsetFetchRequestTopics(
+                name=name, topic_id=seen.id(name), partition_indexes=[0]
+            )
+            for name in names
+        ]
         return [
-            _OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=topics)
+            _OffsetFetchRequestGroup(
+                group_id=group, member_id=None, member_epoch=-1, topics=topics if named else None
+            )
             for group in (mine, SECRET)
         ]
 
     return groups
 
 
-def _find(name: str, kind: int) -> Any:
+def _find(name: str, kind: int) -> Make:
     def make(holder: Holder) -> Step:
         keys = [holder.own(), SECRET]
         return ask(
@@ -89,7 +112,6 @@ def _find(name: str, kind: int) -> Any:
 
 
 _OFFSET_ROWS = partitions("partition_indexes")
-_WITH_IDS = partitions("partition_indexes", ids=True)
 
 GROUPS: list[Case] = [
     Case(_find("where its group is", 0), "group", "group-describe"),
@@ -106,11 +128,12 @@ GROUPS: list[Case] = [
         reason=None,
         again_on=WARMING_UP,
     ),
-    _in_group("beaten", ApiKey.HEARTBEAT, 4, generation_id=1, **_NO_MEMBER),
+    _in_group("beaten", ApiKey.HEARTBEAT, 4, (), generation_id=1, **_NO_MEMBER),
     _in_group(
         "synced",
         ApiKey.SYNC_GROUP,
         5,
+        (),
         generation_id=1,
         protocol_type="consumer",
         protocol_name="range",
@@ -145,7 +168,7 @@ GROUPS: list[Case] = [
         "looks-up",
     ),
     Case(
-        about("two groups' offsets", ApiKey.OFFSET_FETCH, (9,), "groups", _in_groups(_WITH_IDS), TRIO),
+        about("two groups' offsets", ApiKey.OFFSET_FETCH, (9,), "groups", _in_groups(named=True), TRIO),
         "topic group",
         "looks-up",
     ),
@@ -155,14 +178,14 @@ GROUPS: list[Case] = [
             ApiKey.OFFSET_FETCH,
             (10,),
             "groups",
-            _in_groups(_WITH_IDS),
+            _in_groups(named=True),
             ("own", SECRET),
         ),
         "topic group",
         "looks-up",
     ),
     Case(
-        about("all of two groups", ApiKey.OFFSET_FETCH, (9,), "groups", _in_groups(None), ("own",)),
+        about("all of two groups", ApiKey.OFFSET_FETCH, (9,), "groups", _in_groups(named=False), ("own",)),
         "topic group",
         "looks-up",
     ),
@@ -180,7 +203,7 @@ GROUPS: list[Case] = [
         "group-describe",
     ),
     Case(
-        about("all groups", ApiKey.LIST_GROUPS, (5,), "states_filter", bare, (), mine=True),
+        mine(about("all groups", ApiKey.LIST_GROUPS, (5,), "states_filter", bare, ())),
         "group cluster",
         "group-describe cluster-describe",
     ),
@@ -235,28 +258,28 @@ def told(holder: Holder) -> str:
     return f"tx of {holder.user}"
 
 
-def _identity(holder: Holder) -> dict[str, Any]:
+def _identity(holder: Holder) -> dict[str, Callable[[Seen], int]]:
     return {
         "producer_id": lambda seen: seen[told(holder)].producer_id,
         "producer_epoch": lambda seen: seen[told(holder)].producer_epoch,
     }
 
 
-def _init(name: str, thing: str | None, versions: Any) -> Any:
+def _init(name: str, thing: str | None, versions: Iterable[int]) -> Make:
     def make(holder: Holder) -> Step:
         mine = None if thing is None else holder.own(thing)
-        fields: dict[str, Any] = {
+        fields: dict[str, Body] = {
             "transactional_id": mine,
             "transaction_timeout_ms": 60_000,
             "producer_id": -1,
             "producer_epoch": -1,
         }
-        return ask(name, ApiKey.INIT_PRODUCER_ID, versions, again_on=WARMING_UP, **fields)
+        return request(name, ApiKey.INIT_PRODUCER_ID, versions, fields, again_on=WARMING_UP)
 
     return make
 
 
-def _add(name: str, things: Any, versions: Any) -> Any:
+def _add(name: str, things: Iterable[str], versions: Iterable[int]) -> Make:
     def make(holder: Holder) -> Step:
         identity = _identity(holder)
         rows = [
@@ -267,10 +290,13 @@ def _add(name: str, things: Any, versions: Any) -> Any:
         ]
 
         def transactions(seen: Seen) -> list[_AddPartitionsToTxnTransaction]:
-            numbers = {key: value(seen) for key, value in identity.items()}
             return [
                 _AddPartitionsToTxnTransaction(
-                    transactional_id=holder.own(), verify_only=True, topics=rows, **numbers
+                    transactional_id=holder.own(),
+                    producer_id=identity["producer_id"](seen),
+                    producer_epoch=identity["producer_epoch"](seen),
+                    verify_only=True,
+                    topics=rows,
                 )
             ]
 
@@ -306,56 +332,59 @@ def _write(holder: Holder) -> Step:
             )
         ]
 
-    fields: dict[str, Any] = {
+    fields: dict[str, Body] = {
         "transactional_id": holder.own(),
         "acks": -1,
         "timeout_ms": 5_000,
         "topic_data": rows,
     }
-    return ask("produced in a transaction", ApiKey.PRODUCE, (11,), again_on=WARMING_UP, **fields)
+    return request("produced in a transaction", ApiKey.PRODUCE, (11,), fields, again_on=WARMING_UP)
 
 
 def _offsets(holder: Holder) -> Step:
     topics = [
         TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
-            name=one, partitions=[TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(**_OFFSET)]
+            name=one,
+            partitions=[
+                TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
+                    partition_index=0, committed_offset=0, committed_leader_epoch=-1, committed_metadata=""
+                )
+            ],
         )
         for one in (holder.own(), holder.own("missing"), SECRET)
     ]
-    fields: dict[str, Any] = {
+    fields: dict[str, Body] = {
         "transactional_id": holder.own(),
         "group_id": holder.own(),
         "generation_id": -1,
         "member_id": "",
         "topics": topics,
     }
-    return ask(
+    return request(
         "committed in a transaction",
         ApiKey.TXN_OFFSET_COMMIT,
         (0, 3),
+        {**fields, **_identity(holder)},
         again_on=WARMING_UP,
-        **fields,
-        **_identity(holder),
     )
 
 
 def _add_offsets(holder: Holder) -> Step:
-    fields: dict[str, Any] = {"transactional_id": holder.own(), "group_id": holder.own()}
-    return ask(
-        "a group added", ApiKey.ADD_OFFSETS_TO_TXN, (3,), again_on=WARMING_UP, **fields, **_identity(holder)
-    )
+    fields: dict[str, Body] = {
+        "transactional_id": holder.own(),
+        "group_id": holder.own(),
+        **_identity(holder),
+    }
+    return request("a group added", ApiKey.ADD_OFFSETS_TO_TXN, (3,), fields, again_on=WARMING_UP)
 
 
 def _end(holder: Holder) -> Step:
-    return ask(
-        "ended",
-        ApiKey.END_TXN,
-        (3,),
-        transactional_id=holder.own(),
-        committed=True,
-        again_on=WARMING_UP,
+    fields: dict[str, Body] = {
+        "transactional_id": holder.own(),
+        "committed": True,
         **_identity(holder),
-    )
+    }
+    return request("ended", ApiKey.END_TXN, (3,), fields, again_on=WARMING_UP)
 
 
 def _markers(holder: Holder) -> Step:
@@ -378,8 +407,8 @@ def _described(holder: Holder) -> Step:
 
 
 def _listed(_holder: Holder) -> Step:
-    fields: dict[str, Any] = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1}
-    return ask("all transactions", ApiKey.LIST_TRANSACTIONS, (1,), mine=True, **fields)
+    fields: dict[str, Body] = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1}
+    return request("all transactions", ApiKey.LIST_TRANSACTIONS, (1,), fields, mine=True)
 
 
 TRANSACTIONS: list[Case] = [

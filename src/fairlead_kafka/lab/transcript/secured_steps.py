@@ -10,8 +10,9 @@ from dataclasses import replace
 from fairlead_kafka.base.acls import AclBinding, AclOperation, AclPatternType, AclPermission, AclResourceType
 from fairlead_kafka.lab.transcript import acl_steps, login_steps
 from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
-from fairlead_kafka.lab.transcript.group_steps import commit, find
+from fairlead_kafka.lab.transcript.group_steps import find
 from fairlead_kafka.lab.transcript.holders import ADMIN, HOLDERS, PUBLIC, SECRET, Holder
+from fairlead_kafka.lab.transcript.offset_steps import commit
 from fairlead_kafka.lab.transcript.secured_cases import Case
 from fairlead_kafka.lab.transcript.secured_cluster import CLUSTER, CONFIGS
 from fairlead_kafka.lab.transcript.secured_groups import ENDED, GROUPS, TRANSACTIONS, told

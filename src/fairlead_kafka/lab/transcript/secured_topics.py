@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from fairlead_kafka.lab.transcript.cluster_steps import topic
 from fairlead_kafka.lab.transcript.holders import PUBLIC, SECRET, Holder
-from fairlead_kafka.lab.transcript.secured_cases import TRIO, Case, Rows, about, bare, named, partitions
-from fairlead_kafka.lab.transcript.steps import UNKNOWN_ID, Seen, Step, ask, batch, silent
+from fairlead_kafka.lab.transcript.secured_cases import (
+    TRIO,
+    Case,
+    Make,
+    Rows,
+    about,
+    bare,
+    mine,
+    named,
+    partitions,
+)
+from fairlead_kafka.lab.transcript.steps import UNKNOWN_ID, FieldValue, Seen, Step, ask, batch, silent
 from fairlead_kafka.wire import ApiKey, Message
 from fairlead_kafka.wire.messages import (
     AlterPartitionReassignmentsRequest,
@@ -33,7 +43,7 @@ def _batches(names: list[str], seen: Seen) -> list[_TopicProduceData]:
     ]
 
 
-def _produce(name: str, things: Any, versions: Any = (9,), **more: Any) -> Any:
+def _produce(name: str, things: Iterable[str], versions: Iterable[int] = (9,), acks: int = 1) -> Make:
     return about(
         name,
         ApiKey.PRODUCE,
@@ -41,7 +51,8 @@ def _produce(name: str, things: Any, versions: Any = (9,), **more: Any) -> Any:
         "topic_data",
         _batches,
         things,
-        **{"acks": 1, "timeout_ms": _MS, **more},
+        acks=acks,
+        timeout_ms=_MS,
     )
 
 
@@ -56,7 +67,7 @@ def _still_there(_holder: Holder) -> Step:
     return ask("what comes next on that connection", ApiKey.API_VERSIONS, (0,))
 
 
-_READ = {
+_READ: dict[str, FieldValue] = {
     "replica_id": -1,
     "max_wait_ms": 0,
     "min_bytes": 0,
@@ -73,7 +84,7 @@ _FROM = {
 }
 
 
-def _fetch(name: str, things: Any, versions: Any) -> Any:
+def _fetch(name: str, things: Iterable[str], versions: Iterable[int]) -> Make:
     return about(
         name,
         ApiKey.FETCH,
@@ -86,9 +97,18 @@ def _fetch(name: str, things: Any, versions: Any) -> Any:
 
 
 def _metadata(
-    name: str, versions: Any, rows: Rows, things: Any = TRIO, auto: bool = False, **more: Any
-) -> Any:
-    fields = {"allow_auto_topic_creation": auto, "include_topic_authorized_operations": True, **more}
+    name: str,
+    versions: Iterable[int],
+    rows: Rows,
+    things: Iterable[str] = TRIO,
+    auto: bool = False,
+    **more: bool,
+) -> Make:
+    fields: dict[str, FieldValue | Callable[[Holder], FieldValue]] = {
+        "allow_auto_topic_creation": auto,
+        "include_topic_authorized_operations": True,
+        **more,
+    }
     return about(name, ApiKey.METADATA, versions, "topics", rows, things, **fields)
 
 
@@ -182,7 +202,7 @@ TOPICS: list[Case] = [
     Case(_metadata("described", (8, 12), _and_public), "topic cluster", "topic-describe"),
     Case(_metadata("described by id", (12,), _by_id, ("own", SECRET)), "topic", "topic-describe"),
     Case(
-        _metadata("all that there is", (9, 13), lambda _names, _seen: None, mine=True),
+        mine(_metadata("all that there is", (9, 13), lambda _names, _seen: None)),
         "topic",
         "topic-describe",
     ),

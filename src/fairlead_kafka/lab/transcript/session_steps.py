@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
 
 from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
 from fairlead_kafka.lab.transcript.record_steps import produce
@@ -11,7 +10,6 @@ from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, PREFIX, Seen, Step
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import FetchRequest
 
-Named = TypeVar("Named", FetchRequest.FetchTopic, FetchRequest.ForgottenTopic)
 TOPIC = PREFIX + "session"
 
 
@@ -26,49 +24,49 @@ def fetch(
     epoch: int,
     versions: Iterable[int] = (12,),
     keep: str | None = None,
-    **more: Any,
+    again_on: Iterable[int] = (),
+    max_wait_ms: int = 0,
+    forgotten: Iterable[int] = (),
+    rack: str = "",
 ) -> Step:
     """A Fetch step in a session: `session` is the name under which the answer that began it was
     kept, or a number."""
 
-    def named(made: type[Named], seen: Seen, rows: list[Any]) -> list[Named]:
-        return [made(topic=TOPIC, topic_id=seen.id(TOPIC), partitions=rows)] if rows else []
-
     def topics(seen: Seen) -> list[FetchRequest.FetchTopic]:
-        return named(
-            FetchRequest.FetchTopic,
-            seen,
-            [
-                FetchRequest.FetchPartition(
-                    partition=number,
-                    current_leader_epoch=-1,
-                    fetch_offset=offset,
-                    last_fetched_epoch=-1,
-                    log_start_offset=-1,
-                    partition_max_bytes=1 << 20,
-                )
-                for number, offset in offsets.items()
-            ],
-        )
+        rows = [
+            FetchRequest.FetchPartition(
+                partition=number,
+                current_leader_epoch=-1,
+                fetch_offset=offset,
+                last_fetched_epoch=-1,
+                log_start_offset=-1,
+                partition_max_bytes=1 << 20,
+            )
+            for number, offset in offsets.items()
+        ]
+        topic_id = seen.id(TOPIC)
+        return [FetchRequest.FetchTopic(topic=TOPIC, topic_id=topic_id, partitions=rows)] if rows else []
+
+    def forgotten_topics(seen: Seen) -> list[FetchRequest.ForgottenTopic]:
+        rows, topic_id = list(forgotten), seen.id(TOPIC)
+        return [FetchRequest.ForgottenTopic(topic=TOPIC, topic_id=topic_id, partitions=rows)] if rows else []
 
     return ask(
         name,
         ApiKey.FETCH,
         versions,
         keep=keep,
-        again_on=more.get("again_on", ()),
+        again_on=again_on,
         replica_id=-1,
-        max_wait_ms=more.get("max_wait_ms", 0),
+        max_wait_ms=max_wait_ms,
         min_bytes=1,
         max_bytes=1 << 20,
         isolation_level=0,
         session_id=_id_of(session),
         session_epoch=epoch,
         topics=topics,
-        forgotten_topics_data=lambda seen: named(
-            FetchRequest.ForgottenTopic, seen, list(more.get("forgotten", ()))
-        ),
-        rack_id=more.get("rack", ""),
+        forgotten_topics_data=forgotten_topics,
+        rack_id=rack,
     )
 
 

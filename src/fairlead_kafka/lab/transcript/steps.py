@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.records import Compression, Slice, columns_from_lists, encode
 from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire.message import ApiMessage
 
 NO_ID = UUID(int=0)
 UNKNOWN_ID = UUID("01234567-89ab-cdef-0123-456789abcdef")
@@ -66,7 +67,7 @@ class Seen:
         """Id of a topic, zeros if none was told."""
         return self.ids.get(topic, NO_ID)
 
-    def learn(self, answer: Any) -> None:
+    def learn(self, answer: object) -> None:
         """Remember the topic ids in an answer."""
         if isinstance(answer, Message):
             fields = vars(answer)
@@ -79,8 +80,19 @@ class Seen:
                 self.learn(one)
 
 
-Body = Any
-"""Value of a request's field: plain, or a function of `Seen` that gives it."""
+T = TypeVar("T")
+FieldValue: TypeAlias = "bool | int | float | str | bytes | UUID | ApiMessage | Iterable[FieldValue] | None"
+"""Value of a request's field, lists of it and messages inside included."""
+Given: TypeAlias = "T | Callable[[Seen], T]"
+"""A value, or a function of what was seen so far that gives it."""
+Body: TypeAlias = "FieldValue | Callable[[Seen], FieldValue]"
+"""What a step has in a field: a value, or a function of `Seen` that gives it."""
+
+
+def given(value: Given[T], seen: Seen) -> T:
+    """The value itself, or what its function gives; the value must not be callable."""
+    found: T = value(seen) if callable(value) else value
+    return found
 
 
 @dataclass(frozen=True)
@@ -90,7 +102,7 @@ class Step:
     name: str
     api: ApiKey
     versions: tuple[int, ...]
-    fields: dict[str, Body]
+    fields: Mapping[str, Body]
     kind: Kind = Kind.ASK
     on: str = "a"
     """Name of the connection; one that was closed is opened again.
@@ -109,10 +121,32 @@ class Step:
 
 
 def ask(
-    name: str, api: ApiKey, versions: Iterable[int], *, on: str = "a", keep: str | None = None, **fields: Body
+    name: str,
+    api: ApiKey,
+    versions: Iterable[int],
+    *,
+    on: str = "a",
+    keep: str | None = None,
+    again_on: Iterable[int] = (),
+    mine: bool = False,
+    **fields: Body,
 ) -> Step:
-    """A step that sends and compares; `again_on` and `mine` may be among the keywords."""
-    again_on, mine = fields.pop("again_on", frozenset()), fields.pop("mine", False)
+    """A step that sends and compares."""
+    return request(name, api, versions, fields, on=on, keep=keep, again_on=again_on, mine=mine)
+
+
+def request(
+    name: str,
+    api: ApiKey,
+    versions: Iterable[int],
+    fields: Mapping[str, Body],
+    *,
+    on: str = "a",
+    keep: str | None = None,
+    again_on: Iterable[int] = (),
+    mine: bool = False,
+) -> Step:
+    """A step that sends and compares, its fields given as a mapping."""
     return Step(name, api, tuple(versions), fields, Kind.ASK, on, keep, frozenset(map(int, again_on)), mine)
 
 
@@ -139,13 +173,19 @@ def raw(name: str, api: ApiKey, data: bytes, *, on: str = "raw") -> Step:
     return Step(name, api, (0,), {}, Kind.RAW, on, raw=data)
 
 
-def build(fields: dict[str, Body], seen: Seen) -> Message:
+def build(fields: Mapping[str, Body], seen: Seen) -> Message:
     """The request's message."""
     return Message(**{name: value(seen) if callable(value) else value for name, value in fields.items()})
 
 
 def batch(
-    *values: bytes | None, key: bytes | None = None, codec: str = "none", **options: Any
+    *values: bytes | None,
+    key: bytes | None = None,
+    codec: str = "none",
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
 ) -> Callable[[Seen], bytes]:
     """One record batch as a producer sends it, its records a millisecond apart from `base_ms` on."""
 
@@ -158,7 +198,10 @@ def batch(
             [Slice(columns, 0, len(values), None)],
             create_time_ms=seen.base_ms,
             compression=Compression.named(codec),
-            **options,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            transactional=transactional,
         )
         return bytes(encoded.buffer)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 from fairlead_kafka.lab.transcript.cluster_steps import create, topic
 from fairlead_kafka.lab.transcript.record_steps import cut_records, epochs, fetch, list_offsets, produce
@@ -21,9 +20,9 @@ _ONE = batch(b"one")
 _PLACED = [(0, [0, 1, 2]), (1, [1, 2, 0]), (2, [2, 0, 1])]
 
 
-def at(node: int, step: Step, **more: Any) -> Step:
+def at(node: int, step: Step, until: Callable[[Message], bool] | None = None) -> Step:
     """The step, sent to one broker."""
-    return replace(step, on=str(node), name=f"{step.name}, of broker {node}", **more)
+    return replace(step, on=str(node), name=f"{step.name}, of broker {node}", until=until)
 
 
 def _rows(answer: Message) -> dict[int, Message]:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypedDict, Unpack
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
-from fairlead_kafka.lab.transcript.group_steps import committed, find
+from fairlead_kafka.lab.transcript.group_steps import find
+from fairlead_kafka.lab.transcript.offset_steps import committed
 from fairlead_kafka.lab.transcript.record_steps import Made, fetch, produce
-from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, PREFIX, WARMING_UP, Seen, Step, ask, batch
+from fairlead_kafka.lab.transcript.steps import (
+    JUST_CHANGED,
+    PREFIX,
+    WARMING_UP,
+    Body,
+    Given,
+    Seen,
+    Step,
+    ask,
+    batch,
+    request,
+)
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import (
     AddPartitionsToTxnRequest,
@@ -30,7 +42,13 @@ _OLD_END = range(5)
 
 
 def init(
-    name: str, transactional_id: Any, keep: str | None = None, versions: Iterable[int] = (5,), **more: Any
+    name: str,
+    transactional_id: str | None,
+    keep: str | None = None,
+    versions: Iterable[int] = (5,),
+    timeout_ms: int = 60_000,
+    producer_id: Given[int] = -1,
+    epoch: Given[int] = -1,
 ) -> Step:
     """An InitProducerId step of a transactional producer."""
     return ask(
@@ -38,15 +56,15 @@ def init(
         ApiKey.INIT_PRODUCER_ID,
         versions,
         transactional_id=transactional_id,
-        transaction_timeout_ms=more.get("timeout_ms", 60_000),
-        producer_id=more.get("producer_id", -1),
-        producer_epoch=more.get("epoch", -1),
+        transaction_timeout_ms=timeout_ms,
+        producer_id=producer_id,
+        producer_epoch=epoch,
         keep=keep,
         again_on=WARMING_UP,
     )
 
 
-def _identity(kept: str, epoch: int = 0) -> dict[str, Any]:
+def _identity(kept: str, epoch: int = 0) -> dict[str, Body]:
     """Producer id and epoch from a kept InitProducerId answer, the epoch changed by `epoch`."""
     return {
         "producer_id": lambda seen: seen[kept].producer_id,
@@ -60,19 +78,21 @@ def add(
     versions: Iterable[int] = (3,),
     to: str = TOPIC,
     partitions: Iterable[int] = (0,),
-    **more: Any,
+    epoch: int = 0,
+    transactional_id: str = ID,
+    again_on: Iterable[int] = WARMING_UP,
 ) -> Step:
     """An AddPartitionsToTxn step as clients send it."""
-    identity = _identity(kept, more.get("epoch", 0))
+    identity = _identity(kept, epoch)
     return ask(
         name,
         ApiKey.ADD_PARTITIONS_TO_TXN,
         versions,
-        v3_and_below_transactional_id=more.get("transactional_id", ID),
+        v3_and_below_transactional_id=transactional_id,
         v3_and_below_producer_id=identity["producer_id"],
         v3_and_below_producer_epoch=identity["producer_epoch"],
         v3_and_below_topics=[_AddPartitionsToTxnTopic(name=to, partitions=list(partitions))],
-        again_on=more.get("again_on", {*WARMING_UP, *JUST_CHANGED} if more.get("settles") else WARMING_UP),
+        again_on=again_on,
     )
 
 
@@ -110,49 +130,65 @@ def end(
 ) -> Step:
     """An EndTxn step."""
     identity = _identity(kept, epoch)
-    return ask(
-        name,
-        ApiKey.END_TXN,
-        versions,
-        transactional_id=transactional_id,
-        committed=commit,
-        again_on=WARMING_UP,
-        **identity,
-    )
+    fields = {"transactional_id": transactional_id, "committed": commit, **identity}
+    return request(name, ApiKey.END_TXN, versions, fields, again_on=WARMING_UP)
 
 
 def _written(kept: str, sequence: int, *values: bytes, epoch: int = 0) -> Made:
     def make(seen: Seen) -> bytes:
         told = seen[kept]
-        options = {
-            "producer_id": told.producer_id,
-            "producer_epoch": told.producer_epoch + epoch,
-            "transactional": True,
-        }
-        return batch(*values, base_sequence=sequence, **options)(seen)
+        made = batch(
+            *values,
+            producer_id=told.producer_id,
+            producer_epoch=told.producer_epoch + epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        return made(seen)
 
     return make
 
 
 def write(
-    name: str, kept: str, sequence: int, versions: Iterable[int] = (11,), partition: int = 0, **more: Any
+    name: str,
+    kept: str,
+    sequence: int,
+    versions: Iterable[int] = (11,),
+    partition: int = 0,
+    epoch: int = 0,
+    transactional_id: str = ID,
+    again_on: Iterable[int] = WARMING_UP,
 ) -> Step:
     """A Produce step of one record in a transaction."""
-    named = more.get("transactional_id", ID)
-    made = _written(kept, sequence, b"%d" % sequence, epoch=more.get("epoch", 0))
+    made = _written(kept, sequence, b"%d" % sequence, epoch=epoch)
     return produce(
         name,
         made,
         versions,
         TOPIC,
         partition,
-        transactional_id=named,
-        again_on=more.get("again_on", WARMING_UP),
+        transactional_id=transactional_id,
+        again_on=again_on,
     )
 
 
+class _Offsets(TypedDict, total=False):
+    """What a TxnOffsetCommit step may say beside the partition."""
+
+    transactional_id: str
+    group: str
+    generation: int
+    member: str
+    epoch: int
+
+
 def offsets(
-    name: str, kept: str, versions: Iterable[int] = (3,), to: str = TOPIC, partition: int = 0, **more: Any
+    name: str,
+    kept: str,
+    versions: Iterable[int] = (3,),
+    to: str = TOPIC,
+    partition: int = 0,
+    **more: Unpack[_Offsets],
 ) -> Step:
     """A TxnOffsetCommit step of one partition."""
     rows = [
@@ -168,34 +204,29 @@ def offsets(
             ],
         )
     ]
-    return ask(
-        name,
-        ApiKey.TXN_OFFSET_COMMIT,
-        versions,
-        transactional_id=more.get("transactional_id", ID),
-        group_id=more.get("group", GROUP),
-        generation_id=more.get("generation", -1),
-        member_id=more.get("member", ""),
-        group_instance_id=None,
-        topics=rows,
-        again_on=WARMING_UP,
+    fields: dict[str, Body] = {
+        "transactional_id": more.get("transactional_id", ID),
+        "group_id": more.get("group", GROUP),
+        "generation_id": more.get("generation", -1),
+        "member_id": more.get("member", ""),
+        "group_instance_id": None,
+        "topics": rows,
         **_identity(kept, more.get("epoch", 0)),
-    )
+    }
+    return request(name, ApiKey.TXN_OFFSET_COMMIT, versions, fields, again_on=WARMING_UP)
 
 
-def add_offsets(name: str, kept: str, versions: Iterable[int] = (3,), epoch: int = 0, **more: Any) -> Step:
+def add_offsets(
+    name: str,
+    kept: str,
+    versions: Iterable[int] = (3,),
+    epoch: int = 0,
+    transactional_id: str = ID,
+    group: str = GROUP,
+) -> Step:
     """An AddOffsetsToTxn step."""
-    identity = _identity(kept, epoch)
-    transactional_id, group = more.get("transactional_id", ID), more.get("group", GROUP)
-    return ask(
-        name,
-        ApiKey.ADD_OFFSETS_TO_TXN,
-        versions,
-        transactional_id=transactional_id,
-        group_id=group,
-        again_on=WARMING_UP,
-        **identity,
-    )
+    fields = {"transactional_id": transactional_id, "group_id": group, **_identity(kept, epoch)}
+    return request(name, ApiKey.ADD_OFFSETS_TO_TXN, versions, fields, again_on=WARMING_UP)
 
 
 def describe(name: str, *transactional_ids: str) -> Step:
@@ -203,10 +234,10 @@ def describe(name: str, *transactional_ids: str) -> Step:
     return ask(name, ApiKey.DESCRIBE_TRANSACTIONS, (0,), transactional_ids=list(transactional_ids))
 
 
-def listed(name: str, versions: Iterable[int] = (0, 1), **filters: Any) -> Step:
+def listed(name: str, versions: Iterable[int] = (0, 1), **filters: Body) -> Step:
     """A ListTransactions step."""
     fields = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1, **filters}
-    return ask(name, ApiKey.LIST_TRANSACTIONS, versions, mine=True, **fields)
+    return request(name, ApiKey.LIST_TRANSACTIONS, versions, fields, mine=True)
 
 
 _BEGUN = [
@@ -218,7 +249,7 @@ _BEGUN = [
     describe("nothing begun", ID),
     end("nothing to commit", "tx", True, _OLD_END),
     end("nothing to abort", "tx", False, _OLD_END),
-    add("the first partition", "tx", range(4), settles=True),
+    add("the first partition", "tx", range(4), again_on={*WARMING_UP, *JUST_CHANGED}),
     add("two at once", "tx", partitions=(0, 1)),
     describe("begun", ID),
     listed("all"),
