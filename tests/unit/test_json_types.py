@@ -14,6 +14,7 @@ from fairlead_kafka.base.json_types import (
     json_object,
     list_at,
     number_at,
+    number_or_none,
     object_at,
     objects_at,
     text_at,
@@ -45,6 +46,14 @@ def test_a_value_is_given_if_it_is_of_the_type_asked_for(
 def test_a_missing_key_is_a_key_error(read: Callable[[Mapping[str, Json], str], object]) -> None:
     with pytest.raises(KeyError):
         read(_ROW, "missing")
+
+
+def test_a_number_that_need_not_be_there() -> None:
+    assert number_or_none(_ROW, "f") == 0.5
+    assert number_or_none(_ROW, "z") is None
+    assert number_or_none(_ROW, "missing") is None
+    with pytest.raises(ValueError, match="'t' must be a number, got 'x'"):
+        number_or_none(_ROW, "t")
 
 
 def test_lists_and_objects_are_asked_for_with_what_is_in_them() -> None:

@@ -38,6 +38,14 @@ def number_at(row: Mapping[str, Json], key: str) -> float:
     return value
 
 
+def number_or_none(row: Mapping[str, Json], key: str) -> float | None:
+    """The number under a key; None if the key is missing, or its value is null.
+
+    Raises ValueError if its value is anything else.
+    """
+    return None if row.get(key) is None else number_at(row, key)
+
+
 def integer_at(row: Mapping[str, Json], key: str) -> int:
     """The whole number under a key.
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
+from fairlead_kafka.base.json_types import Json, JsonObject, number_at, number_or_none, text_at
 from fairlead_kafka.client import Admin, NewTopic, Producer
 from fairlead_kafka.lab.apache_kafka import Unavailable
 from fairlead_kafka.lab.batching_limits import LIMITS, limit_row
@@ -36,7 +36,7 @@ LINES = 5_000
 250 KB large.
 """
 TIMEOUT_S = 30.0
-CODECS: Mapping[str, Mapping[str, Any]] = {
+CODECS: Mapping[str, Mapping[str, Json]] = {
     "none": {},
     "gzip": {"compression.type": "gzip"},
     "gzip 1": {"compression.type": "gzip", "compression.gzip.level": 1},
@@ -79,7 +79,7 @@ class Case:
     linger_ms: int
     codec: str
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> JsonObject:
         """The producer's configs."""
         return {**AS_KAFKA, "batch.size": self.batch_size, "linger.ms": self.linger_ms, **CODECS[self.codec]}
 
@@ -155,7 +155,7 @@ def measure(bootstrap_servers: str, topic: str, case: Case, load: Load) -> Row:
         admin.create_topics([NewTopic(topic, partitions=PARTITIONS)])
     journal = Journal(load, time.perf_counter_ns)
 
-    def delivered(number: int, _: Any, error: Exception | None) -> None:
+    def delivered(number: int, _: object, error: Exception | None) -> None:
         if error is None:
             journal.acked(number)
         else:
@@ -188,7 +188,7 @@ def row_of(case: Case, load: Load, journal: Journal, partitions: Sequence[Held],
     """The row of a case: latencies from the journal, sizes from what the partitions hold."""
     batches, size_bytes = sum(one.batches for one in partitions), sum(one.size_bytes for one in partitions)
     figures = journal.figures()
-    row = {
+    row: Row = {
         "batch_size": case.batch_size,
         "linger_ms": case.linger_ms,
         "compression": case.codec,
@@ -219,9 +219,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             shown = [row for row in table if (row["target"], row["linger_ms"]) == (name, linger_ms)]
             for column, unit in (("ratio", "bytes sent by bytes of values"), ("p99_ms", "p99, ms")):
                 series = {
-                    codec: ([row["batch_size"] for row in shown if row["compression"] == codec],
-                            [row[column] for row in shown if row["compression"] == codec])
-                    for codec in dict.fromkeys(row["compression"] for row in shown)
+                    codec: ([number_at(row, "batch_size") for row in shown if row["compression"] == codec],
+                            [number_or_none(row, column) for row in shown if row["compression"] == codec])
+                    for codec in dict.fromkeys(text_at(row, "compression") for row in shown)
                 }  # fmt: skip
                 panels.append(
                     Lines(f"linger.ms {linger_ms}, {name}", series, "batch.size, bytes", unit, log_x=True)

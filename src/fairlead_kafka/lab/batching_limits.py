@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.base.json_types import Json
 from fairlead_kafka.client import Admin, NewTopic, Producer
 from fairlead_kafka.client.handles import Ack
 from fairlead_kafka.lab.experiment import Row
@@ -29,7 +29,7 @@ class Limit:
     setting: str
     records: int
     size: int
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Json] = field(default_factory=dict)
     topic: Mapping[str, str] = field(default_factory=dict)
     broker_up: bool = True
 

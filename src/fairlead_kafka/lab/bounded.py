@@ -8,14 +8,13 @@ and then killed.
 from __future__ import annotations
 
 import faulthandler
-import json
 import re
 import signal
 import subprocess
 from collections.abc import Sequence
-from typing import Any
 
 from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.base.json_types import JsonObject, json_object
 
 _REQUEST = signal.SIGUSR1
 _ANSWER_S = 2.0
@@ -32,7 +31,7 @@ def tell_where_on_request() -> None:
     faulthandler.register(_REQUEST, all_threads=True)
 
 
-def run_client(command: Sequence[str], limit_s: float) -> dict[str, Any]:
+def run_client(command: Sequence[str], limit_s: float) -> JsonObject:
     """The figures that a client prints, JSON in its last line; or {"skipped": why}."""
     try:
         ran = run_bounded(command, limit_s)
@@ -43,8 +42,7 @@ def run_client(command: Sequence[str], limit_s: float) -> dict[str, Any]:
             "skipped": "failed: "
             f"{ran.stderr.strip().splitlines()[-1] if ran.stderr.strip() else ran.returncode}"
         }
-    figures: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
-    return figures
+    return json_object(ran.stdout.splitlines()[-1])
 
 
 def run_bounded(command: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[str]:

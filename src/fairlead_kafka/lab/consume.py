@@ -14,12 +14,13 @@ import json
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import fairlead_kafka.lab.peers.reading as reading
 import fairlead_kafka.lab.peers.sent_to_polled as sent_to_polled
+from fairlead_kafka.base.json_types import number_or_none, text_at
 from fairlead_kafka.client import Admin, NewTopic, Producer
 from fairlead_kafka.lab.apache_kafka import Unavailable, java_command
 from fairlead_kafka.lab.bounded import NotFinished
@@ -29,7 +30,7 @@ from fairlead_kafka.lab.lines import values_of_size
 from fairlead_kafka.lab.peers.tls import settings_of
 from fairlead_kafka.lab.plotting import Bars, figure
 from fairlead_kafka.lab.targets import SECURITIES, TARGETS, Place, secured_target
-from fairlead_kafka.lab.whole_process import run_program, run_whole
+from fairlead_kafka.lab.whole_process import marks_of, run_program, run_whole
 
 RUN_TIMEOUT_S = 180.0
 LATENCY_ROUNDS = 3
@@ -156,11 +157,17 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     for place in dict.fromkeys((row["target"], *(row[name] for name in asdict(PLAIN))) for row in read):
         found = [row for row in read if (row["target"], *(row[name] for name in asdict(PLAIN))) == place]
         series = {
-            each: [row.get(key) for row in found]
+            each: [number_or_none(row, key) for row in found]
             for each, key in (("cold", "cold_records_per_s"), ("warm", "records_per_s"))
         }
         panels.append(
-            Bars(", ".join(map(str, place)), [row["system"] for row in found], series, "records/s", log=True)
+            Bars(
+                ", ".join(map(str, place)),
+                [text_at(row, "system") for row in found],
+                series,
+                "records/s",
+                log=True,
+            )
         )
     figure(path, panels, title="Records read per second")
 
@@ -248,10 +255,10 @@ def _once(system: str, place: Place, topic: str, cell: Cell, count: int, chosen:
         "started_s": time.monotonic(),
     }
     told = run_program([sys.executable, reading.__file__, json.dumps(job)], RUN_TIMEOUT_S)
-    return told if "skipped" in told else figures(told, cell, count)
+    return told if "skipped" in told else figures(marks_of(told), cell, count)
 
 
-def figures(marks: Row, cell: Cell, count: int) -> Row:
+def figures(marks: Mapping[str, float], cell: Cell, count: int) -> Row:
     """The measured part of a row."""
     warm_per_s = marks["warm_records"] / marks["warm_s"]
     return {
@@ -306,14 +313,14 @@ def _latencies(
             rows.append(
                 _latency(bootstrap_servers, f"consume-latency-{number}-{system}", system, chosen.latency_s)
             )
-    told = {"target": name, "how": "latency", "rate": sent_to_polled.RATE}
+    told: Row = {"target": name, "how": "latency", "rate": sent_to_polled.RATE}
     return [
         {"system": system, **told, **sorted(rows, key=_p50)[len(rows) // 2]} for system, rows in found.items()
     ]
 
 
 def _p50(row: Row) -> float:
-    return float(row.get("p50_ms") or 0.0)
+    return number_or_none(row, "p50_ms") or 0.0
 
 
 def _latency(bootstrap_servers: str, topic: str, system: str, seconds: float) -> Row:

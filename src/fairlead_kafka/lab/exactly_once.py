@@ -28,10 +28,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,7 +40,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client import Admin, Consumer, NewTopic, Producer
 from fairlead_kafka.lab.apache_kafka import Unavailable
 from fairlead_kafka.lab.experiment import Row, Status
-from fairlead_kafka.lab.peers.deaths import DIED, WAITING, Death
+from fairlead_kafka.lab.peers.deaths import DIED, WAITING, Death, Spec
 from fairlead_kafka.lab.process_tree import descendants
 from fairlead_kafka.lab.targets import target
 
@@ -92,7 +91,7 @@ class _Query:
         FairleadError if it neither ended nor reached its kill in time.
         """
         self.lives += 1
-        spec: dict[str, Any] = {
+        spec: Spec = {
             "client": self.client,
             "source": SOURCE,
             "topic": SINK,
@@ -100,7 +99,7 @@ class _Query:
             "checkpoint": str(self.folder / "checkpoint"),
             "rows": self.rows,
             "batch_rows": batch_rows,
-            "deaths": [asdict(death) for death in deaths],
+            "deaths": [death.fields() for death in deaths],
             "seed": self.rng.getrandbits(32),
         }
         said = self.folder / f"life-{self.lives}.txt"
@@ -127,7 +126,7 @@ class _Query:
 
 def run(status: Status, *, kills: int, targets: Sequence[str], engine: str, seed: int) -> list[Row]:
     """Run a trial on each target; a row for each."""
-    rows = []
+    rows: list[Row] = []
     for name in targets:
         if engine == "spark" and find_spec("pyspark") is None:
             rows.append(

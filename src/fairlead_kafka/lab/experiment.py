@@ -11,17 +11,18 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import fairlead_kafka
+from fairlead_kafka.base.json_types import Json, JsonObject
 from fairlead_kafka.lab.plotting import Unplottable
 
-Row = dict[str, Any]
+Row: TypeAlias = JsonObject
 Status = Callable[[str], None]
 """Callback that is told what is being measured now, to show progress."""
 
 REPORT_VERSION = 1
-AS_KAFKA: Mapping[str, Any] = {"batch.max.size": 0}
+AS_KAFKA: Mapping[str, Json] = {"batch.max.size": 0}
 """Producer configs under which each batch is sent by itself, as Kafka's are: with them the KIPs'
 policies are measured.
 """

@@ -27,6 +27,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import fairlead_kafka.lab.peers.fresh as fresh
+from fairlead_kafka.base.json_types import integer_at, number_at, text_at
 from fairlead_kafka.client import Admin, NewTopic, Producer
 from fairlead_kafka.lab.apache_kafka import ApacheKafka, Unavailable, java_command
 from fairlead_kafka.lab.bounded import NotFinished
@@ -103,7 +104,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     that was measured."""
     name = "apache-kafka" if any(row["target"] == "apache-kafka" for row in rows) else rows[0]["target"]
     found = {
-        (row["what"], row["records"], row["system"]): row["seconds"] for row in rows if row["target"] == name
+        (text_at(row, "what"), integer_at(row, "records"), text_at(row, "system")): number_at(row, "seconds")
+        for row in rows
+        if row["target"] == name
     }
     panels = []
     for what, records in dict.fromkeys((what, records) for what, records, _ in found):
@@ -169,7 +172,7 @@ def _measure(
                 status(f"{name}, {task} {records:,}, round {number} of {rounds}: {system}")
                 for row in _once(system, task, records, place):
                     if number > 0 or "skipped" in row:
-                        found.setdefault((system, row["what"]), []).append(row)
+                        found.setdefault((system, text_at(row, "what")), []).append(row)
         for (system, what), measured in found.items():
             rows.append(
                 {"system": system, "target": name, "what": what, "records": records, **_median(measured)}
@@ -186,7 +189,8 @@ def _median(rows: Sequence[Row]) -> Row:
     if skipped:
         return {"skipped": skipped[0]["skipped"]}
     return {
-        key: round(statistics.median(row[key] for row in rows), 4) for key in ("seconds", "cpu_s", "rss_mb")
+        key: round(statistics.median(number_at(row, key) for row in rows), 4)
+        for key in ("seconds", "cpu_s", "rss_mb")
     }
 
 

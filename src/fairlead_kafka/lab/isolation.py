@@ -14,19 +14,28 @@ Slow: every answer of the broker comes 500 ms late. Dead: killed, nobody takes i
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.base.json_types import (
+    Json,
+    JsonObject,
+    integer_at,
+    json_object,
+    number_at,
+    number_or_none,
+    object_at,
+    text_at,
+)
 from fairlead_kafka.client import Admin, NewTopic
 from fairlead_kafka.lab.apache_kafka import Unavailable, jars, java
 from fairlead_kafka.lab.experiment import Row, Status
@@ -53,7 +62,7 @@ class System(NamedTuple):
 
     module: str | None
     client: str
-    config: dict[str, Any]
+    config: Mapping[str, Json]
     loads: tuple[str, ...] = LOADS
 
 
@@ -115,8 +124,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         shown = [
             row for row in rows if (row["target"], row["load"]) == (target, load) and row["fault"] != NO_FAULT
         ]
-        shares = {(row["system"], row["fault"]): row["share"] for row in shown}
-        systems = list(dict.fromkeys(row["system"] for row in shown))
+        shares = {(text_at(row, "system"), row["fault"]): number_or_none(row, "share") for row in shown}
+        systems = list(dict.fromkeys(text_at(row, "system") for row in shown))
         series = {f"one broker {kind}": [shares.get((system, kind)) for system in systems] for kind in FAULTS}
         panels.append(
             Bars(
@@ -138,7 +147,7 @@ class _Bench:
         self.rate = rate
         self._topics = 0
 
-    def run(self, system: str, load: str, kind: str) -> dict[str, Any]:
+    def run(self, system: str, load: str, kind: str) -> JsonObject:
         """Run one client once: {"baseline", "fault"} as it reports them, or {"skipped": why}."""
         missing = _missing(system)
         if missing:
@@ -185,34 +194,38 @@ def _measure(
     return [{"system": system, "target": target, "load": load, **row} for row in rows_of(told)]
 
 
-def rows_of(told: dict[str, dict[str, Any]]) -> list[Row]:
+def rows_of(told: Mapping[str, Mapping[str, Json]]) -> list[Row]:
     """Rows of one system under one load, from its runs' reports by fault; the one without fault
     first.
     """
     measured = {kind: one for kind, one in told.items() if "skipped" not in one}
-    baselines = [one["baseline"] for one in measured.values()]
+    baselines = [object_at(one, "baseline") for one in measured.values()]
     rows: list[Row] = []
     if baselines:
-        latencies_ms = [one["p99_ms"] for one in baselines if one["p99_ms"] is not None]
+        latencies_ms = [number_at(one, "p99_ms") for one in baselines if one["p99_ms"] is not None]
         rows.append(
             {
                 "fault": NO_FAULT,
-                "healthy_records_per_s": round(fmean(one["healthy_records_per_s"] for one in baselines)),
+                "healthy_records_per_s": round(
+                    fmean(number_at(one, "healthy_records_per_s") for one in baselines)
+                ),
                 "share": 1.0,
                 "p99_ms": round(fmean(latencies_ms), 1) if latencies_ms else None,
-                "acked": sum(one["acked"] for one in baselines),
-                "failed": sum(one["failed"] for one in baselines),
+                "acked": sum(integer_at(one, "acked") for one in baselines),
+                "failed": sum(integer_at(one, "failed") for one in baselines),
             }
         )
     for kind, one in told.items():
         if "skipped" in one:
             rows.append({"fault": kind, "skipped": one["skipped"]})
             continue
-        before, after = one["baseline"]["healthy_records_per_s"], one["fault"]["healthy_records_per_s"]
+        before, after = (
+            number_at(object_at(one, phase), "healthy_records_per_s") for phase in ("baseline", "fault")
+        )
         rows.append(
             {
                 "fault": kind,
-                **one["fault"],
+                **object_at(one, "fault"),
                 "share": round(after / before, 3) if before else None,
                 "rss_mb": one["rss_mb"],
             }
@@ -259,7 +272,7 @@ def _missing(system: str) -> str | None:
 
 def run_client(
     command: Sequence[str], limit_s: float, break_broker: Callable[[], AbstractContextManager[None]]
-) -> dict[str, Any]:
+) -> JsonObject:
     """Run a client, break the broker when it asks for it, and heal the broker at the end.
 
     Returns the client's last report, or {"skipped": why}.
@@ -269,12 +282,12 @@ def run_client(
         assert process.stdout is not None
         watch = threading.Timer(limit_s, process.kill)
         watch.start()
-        told: dict[str, Any] = {}
+        told: JsonObject = {}
         try:
             if process.stdout.readline().strip() == "fault":
                 with break_broker():
                     last = process.stdout.readline()
-                    told = json.loads(last) if last.strip() else {}
+                    told = json_object(last) if last.strip() else {}
         except FairleadError as error:
             told = {"skipped": f"the fault could not be made: {error}"}
         finally:

@@ -12,13 +12,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from fairlead_kafka.base.json_types import JsonObject, number_at
 from fairlead_kafka.lab.experiment import Row, Status
 from fairlead_kafka.lab.plotting import bars
 from fairlead_kafka.records import BinaryColumn, RecordColumns, Slice, bounds_of, cut, decode, encode_many
+from fairlead_kafka.records.layout import EncodedBatch
 
 RECORD_SIZES_BYTES = (10, 100, 512, 4096)
 THREADS = (1, 2)
@@ -39,7 +41,7 @@ class _Load:
 _PROFILES = {"quick": _Load(8 << 20, 300_000, 5), "full": _Load(64 << 20, 3_000_000, 15)}
 
 
-def run(status: Status, profile: str = "quick") -> list[dict[str, Any]]:
+def run(status: Status, profile: str = "quick") -> list[JsonObject]:
     """Rows `{"kernel": "encode" | "decode", "record_size", "threads", "records_per_s",
     "gb_per_s"}`.
 
@@ -48,7 +50,7 @@ def run(status: Status, profile: str = "quick") -> list[dict[str, Any]]:
     threads working on columns of their own.
     """
     load = _PROFILES[profile]
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     for record_size in RECORD_SIZES_BYTES:
         status(f"records of {record_size} B")
         tasks = [_Task(record_size, load) for _ in range(max(THREADS))]
@@ -71,7 +73,9 @@ def run(status: Status, profile: str = "quick") -> list[dict[str, Any]]:
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Records per second by kernel and record size, on one thread and on two."""
     groups = list(dict.fromkeys((row["kernel"], row["record_size"]) for row in rows))
-    rates = {(row["kernel"], row["record_size"], row["threads"]): row["records_per_s"] for row in rows}
+    rates = {
+        (row["kernel"], row["record_size"], row["threads"]): number_at(row, "records_per_s") for row in rows
+    }
     series = {f"{threads} threads": [rates.get((*group, threads)) for group in groups] for threads in THREADS}
     bars(
         path,
@@ -97,7 +101,7 @@ class _Task:
         ]
         self.answers = [b"".join(batch.buffer for batch in self._batches(cuts)) for cuts in self.calls]
 
-    def _batches(self, cuts: Any) -> Any:
+    def _batches(self, cuts: npt.NDArray[np.int64]) -> list[EncodedBatch]:
         return encode_many(self.columns, None, bounds_of(cuts), create_time_ms=_CREATE_TIME_MS)
 
     def encode(self) -> None:

@@ -27,12 +27,12 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.json_types import integer_at, json_object, text_at
 from fairlead_kafka.client import Admin, Consumer
 from fairlead_kafka.lab.apache_kafka import Unavailable, java_command
 from fairlead_kafka.lab.experiment import Row, Status
@@ -226,7 +226,7 @@ def _await_acknowledged(clients: Sequence[_Client]) -> None:
             time.sleep(0.05)
 
 
-def _row(client: _Client, settings: Mapping[str, Any], kills: int, security: str) -> Row:
+def _row(client: _Client, settings: Mapping[str, object], kills: int, security: str) -> Row:
     text = client.said.read_text()
     acked = java_acknowledged(text) if client.system == "java" else acknowledged(text)
     if not acked:
@@ -268,13 +268,13 @@ def java_acknowledged(text: str) -> dict[int, int]:
     """
     acked: dict[int, int] = {}
     for line in text.splitlines():
-        event: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
+        event = json_object(line) if line.startswith("{") else {}
         if event.get("name") == "producer_send_success":
-            acked[int(event["value"])] = int(event["timestamp"])
+            acked[int(text_at(event, "value"))] = integer_at(event, "timestamp")
     return acked
 
 
-def _read(settings: Mapping[str, Any], topic: str) -> list[int]:
+def _read(settings: Mapping[str, object], topic: str) -> list[int]:
     """Numbers of all records in the topic."""
     partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
     found: list[int] = []

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from fairlead_kafka.base.json_types import Json, number_at
 from fairlead_kafka.lab.apache_kafka import Unavailable
 from fairlead_kafka.lab.experiment import AS_KAFKA, Row, Status
 from fairlead_kafka.lab.faulty_targets import faulty_target
@@ -40,13 +40,13 @@ RUNS = ((0, False), (0, True), (1_000, False))
 With a flush every 100 ms a linger of a second is never reached.
 """
 
-POLICIES: Mapping[str, Mapping[str, Any]] = {
+POLICIES: Mapping[str, Mapping[str, Json]] = {
     "round_robin": {"partitioner.class": "round_robin", **AS_KAFKA},
     "sticky": {"partitioner.class": "sticky", **AS_KAFKA},
     "late": {"partitioner.class": "late"},
 }
 """Our policies: the two that the KIP compares, and today's default."""
-PEER_POLICIES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+PEER_POLICIES: Mapping[str, Mapping[str, Mapping[str, Json]]] = {
     "java": {
         "round_robin": {"partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner"},
         "adaptive": {},
@@ -94,12 +94,12 @@ class Case:
 
     system: str
     policy: str
-    config: Mapping[str, Any]
+    config: Mapping[str, Json]
     partitions: int
     load: Load
     linger_ms: int
 
-    def row(self, **more: Any) -> Row:
+    def row(self, **more: Json) -> Row:
         """The row's first columns, and `more`."""
         return {
             "system": self.system,
@@ -226,7 +226,7 @@ def _virtual(status: Status, chosen: Sequence[Case], seed: int) -> list[Row]:
     ]
 
 
-def _shown(figures: Mapping[str, Any]) -> Row:
+def _shown(figures: Mapping[str, Json]) -> Row:
     return {key: figures[key] for key in _COLUMNS if key in figures}
 
 
@@ -239,8 +239,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         for row in rows:
             if _panel_of(row) == (clock, target, rate, linger_ms, flush) and "p99_ms" in row:
                 xs, ys = series.setdefault(f"{row['system']}, {row['policy']}", ([], []))
-                xs.append(row["partitions"])
-                ys.append(row["p99_ms"])
+                xs.append(number_at(row, "partitions"))
+                ys.append(number_at(row, "p99_ms"))
         title = (
             f"{rate:,}/s, linger {linger_ms} ms{', flushing' if flush else ''}, {target or 'virtual time'}"
         )
@@ -248,5 +248,5 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     figure(path, panels, "KIP-480: latency by partitions", columns=3)
 
 
-def _panel_of(row: Row) -> tuple[Any, ...]:
+def _panel_of(row: Row) -> tuple[Json, ...]:
     return (row["clock"], row.get("target"), row["rate"], row["linger_ms"], row["flush"])

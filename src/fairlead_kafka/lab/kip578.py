@@ -21,11 +21,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, FairleadError, TimedOut
+from fairlead_kafka.base.json_types import Json, number_at, number_or_none, text_at
 from fairlead_kafka.client import Admin, NewPartitions, NewTopic
+from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.lab.apache_kafka import Unavailable
 from fairlead_kafka.lab.experiment import Row, Status
 from fairlead_kafka.lab.kip578_brokers import BROKERS
@@ -85,7 +86,7 @@ class Case:
     partitions: int
     replication_factor: int = BROKERS
 
-    def row(self, **figures: Any) -> Row:
+    def row(self, **figures: Json) -> Row:
         """A row with all columns; those that were not measured are None."""
         row: Row = {
             "system": self.system,
@@ -178,9 +179,10 @@ def _by_system(rows: Sequence[Row], column: str) -> dict[str, tuple[list[float],
     """
     found: dict[str, tuple[list[float], list[float | None]]] = {}
     for row in rows:
-        sizes, values = found.setdefault(row["system"], ([], []))
-        sizes.append(row["partitions"])
-        values.append(None if row[column] is None else max(row[column], 0.001))
+        sizes, values = found.setdefault(text_at(row, "system"), ([], []))
+        sizes.append(number_at(row, "partitions"))
+        value = number_or_none(row, column)
+        values.append(None if value is None else max(value, 0.001))
     return found
 
 
@@ -265,11 +267,11 @@ def _middle(runs: Sequence[Row]) -> Row:
     failed = [run for run in runs if "skipped" in run]
     if failed:
         return failed[0]
-    middle = median(run["mb_per_s"] for run in runs)
-    return min(runs, key=lambda run: abs(run["mb_per_s"] - middle))
+    middle = median(number_at(run, "mb_per_s") for run in runs)
+    return min(runs, key=lambda run: abs(number_at(run, "mb_per_s") - middle))
 
 
-def _whole(partitions: Sequence[Any]) -> bool:
+def _whole(partitions: Sequence[PartitionMetadata]) -> bool:
     return all(each.leader >= 0 and len(each.isr) == len(each.replicas) for each in partitions)
 
 
@@ -309,7 +311,9 @@ def _delete(target: KipTarget, topic: str) -> float:
     return round(time.monotonic() - begun_s, 3)
 
 
-def _until(target: KipTarget, topic: str, reached: Callable[[Sequence[Any]], bool], begun_s: float) -> float:
+def _until(
+    target: KipTarget, topic: str, reached: Callable[[Sequence[PartitionMetadata]], bool], begun_s: float
+) -> float:
     """Seconds since `begun_s` when the topic's partitions satisfy `reached`.
 
     TimedOut after `PATIENCE_S`.

@@ -12,7 +12,6 @@ from __future__ import annotations
 import gc
 import json
 import sys
-from typing import Any
 
 BROKERS = 3
 
@@ -23,8 +22,7 @@ def main(folder: str, hosting: str) -> None:
 
     gc.collect()
     gc.freeze()  # as `fairlead up` does
-    more: dict[str, Any] = {"processes": True} if hosting == "processes" else {}
-    with Cluster(BROKERS, data_dir=folder, **more) as cluster:
+    with Cluster(BROKERS, data_dir=folder, processes=hosting == "processes") as cluster:
         print(json.dumps(cluster.bootstrap_servers))
         for line in sys.stdin:
             what, node_id = json.loads(line)

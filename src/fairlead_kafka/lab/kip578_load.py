@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from typing import Any
 
+from fairlead_kafka.base.json_types import JsonObject, integer_at
 from fairlead_kafka.lab.apache_kafka import java_command
 from fairlead_kafka.lab.experiment import AS_KAFKA
 from fairlead_kafka.lab.pacing import rates
@@ -22,7 +22,7 @@ _PROGRESS = re.compile(r"^(\d+) records sent, [\d.]+ records/sec", re.MULTILINE)
 """A line of progress, for some seconds each; the summary looks the same."""
 
 
-def load(generator: str, bootstrap_servers: str, topic: str, records: int) -> dict[str, Any]:
+def load(generator: str, bootstrap_servers: str, topic: str, records: int) -> JsonObject:
     """{mb_per_s, p99_ms, max_ms, acked, failed} of `records` values of 512 bytes without keys,
     acks=all, as fast as they go; or {skipped}.
 
@@ -51,12 +51,11 @@ def load(generator: str, bootstrap_servers: str, topic: str, records: int) -> di
         return (
             {"skipped": f"failed: {(ran.stderr or ran.stdout).strip()[-300:]}"} if ran.returncode else figures
         )
-    return {name: figures[name] for name in ("mb_per_s", "p99_ms", "max_ms", "acked")} | {
-        "failed": records - figures["acked"]
-    }
+    shown = {name: figures[name] for name in ("mb_per_s", "p99_ms", "max_ms", "acked")}
+    return {**shown, "failed": records - integer_at(figures, "acked")}
 
 
-def unfinished(said: str | bytes | None, records: int) -> dict[str, Any]:
+def unfinished(said: str | bytes | None, records: int) -> JsonObject:
     """Figures of a run that was stopped, from its output so far."""
     text = said.decode() if isinstance(said, bytes) else said or ""
     acked = sum(int(count) for count in _PROGRESS.findall(text))

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.lab.apache_kafka import ApacheKafka
@@ -87,7 +87,7 @@ class Embedded:
             self._hosting,
         ]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.bootstrap_servers = str(self._answer())
+        self.bootstrap_servers = self._answer()
 
     def stop(self) -> None:
         """See `KipTarget`."""
@@ -125,7 +125,7 @@ class Embedded:
         self._process.stdin.flush()
         self._answer()
 
-    def _answer(self) -> Any:
+    def _answer(self) -> str:
         assert self._process is not None
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -133,7 +133,8 @@ class Embedded:
             raise FairleadError(
                 f"the embedded cluster ended with code {self._process.wait()}; what it said is above"
             )
-        return json.loads(line)
+        answer: str = json.loads(line)
+        return answer
 
     def close(self) -> None:
         """Stop, and remove all data."""

@@ -13,11 +13,10 @@ process of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 from pathlib import Path
 from random import sample
-from typing import Any
 
+from fairlead_kafka.base.json_types import Json, number_at, number_or_none
 from fairlead_kafka.lab.apache_kafka import Unavailable
 from fairlead_kafka.lab.experiment import Row, Status
 from fairlead_kafka.lab.faulty_targets import fault, faulty_target
@@ -66,7 +65,7 @@ def run(
     rate: int | None = None,
     records: int | None = None,
     lingers_ms: Sequence[int] = (0, DEFAULT_LINGER_MS),
-    properties: Mapping[str, Any] | None = None,
+    properties: Mapping[str, Json] | None = None,
     seed: int = 1,
     rounds: int = 1,
 ) -> list[Row]:
@@ -158,11 +157,11 @@ def _shown(runs: Sequence[Row]) -> Row:
     measured = [row for row in runs if "avg_ms" in row]
     if not measured:
         return runs[0]
-    shares = [row["cpu_stolen_share"] or 0.0 for row in measured]
+    shares = [number_or_none(row, "cpu_stolen_share") or 0.0 for row in measured]
     quiet = [
         row for row, share in zip(measured, shares, strict=True) if share <= min(shares) + AS_QUIET_SHARE
     ]
-    return sorted(quiet, key=itemgetter("avg_ms"))[(len(quiet) - 1) // 2]
+    return sorted(quiet, key=lambda row: number_at(row, "avg_ms"))[(len(quiet) - 1) // 2]
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
@@ -175,10 +174,12 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         title = f"series {series}, linger {linger_ms} ms, {fault_kind}, {target or 'virtual time'}"
         names = [f"{row['system']}, {row['policy']}" for row in shown]
         shares = [100 * share_of_broker_0(row) for row in shown]
-        panels.append(Bars(f"p99: {title}", names, {"p99": [row["p99_ms"] for row in shown]}, "ms", log=True))
+        panels.append(
+            Bars(f"p99: {title}", names, {"p99": [number_at(row, "p99_ms") for row in shown]}, "ms", log=True)
+        )
         panels.append(Bars(f"Bytes on broker 0: {title}", names, {"share": shares}, "% of all bytes"))
     figure(path, panels, "KIP-794: one broker of three is slow", columns=2)
 
 
-def _kind_of(row: Row) -> tuple[Any, ...]:
+def _kind_of(row: Row) -> tuple[Json, ...]:
     return (row["target"], row["fault"], row["series"], row["linger_ms"])

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from fairlead_kafka.base.json_types import Json, integer_at
 from fairlead_kafka.lab.experiment import AS_KAFKA, Row
 
 RECORD_SIZE = 512
@@ -17,7 +17,7 @@ UNBOUNDED = 2**63 - 1
 DEFAULT_LINGER_MS = 5
 """Default of linger.ms today, in Kafka (KIP-1030) and here."""
 
-POLICIES: Mapping[str, Mapping[str, Any]] = {
+POLICIES: Mapping[str, Mapping[str, Json]] = {
     "sticky": {"partitioner.class": "sticky", **AS_KAFKA},
     "uniform": {"partitioner.class": "uniform", **AS_KAFKA},
     "uniform.kafka": {"partitioner.class": "uniform.kafka", **AS_KAFKA},
@@ -34,9 +34,9 @@ POLICIES: Mapping[str, Mapping[str, Any]] = {
 """Our policies by the names in rows, each as configs; `adaptive.coalesced` makes larger batches
 where more records wait, as `late` does.
 """
-DEFAULT: Mapping[str, Mapping[str, Any]] = {"default": {}}
+DEFAULT: Mapping[str, Mapping[str, Json]] = {"default": {}}
 """The producer without any configs, which is `late`; measured under this name only if asked for."""
-PEER_POLICIES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+PEER_POLICIES: Mapping[str, Mapping[str, Mapping[str, Json]]] = {
     "java": {
         "adaptive": {},
         "uniform": {"partitioner.adaptive.partitioning.enable": "false"},
@@ -55,13 +55,13 @@ class Case:
 
     system: str
     policy: str
-    config: Mapping[str, Any]
+    config: Mapping[str, Json]
     series: int
     rate: int
     records: int
     linger_ms: int
 
-    def row(self, **more: Any) -> Row:
+    def row(self, **more: Json) -> Row:
         """The row's first columns, and `more`."""
         return {
             "system": self.system,
@@ -80,7 +80,7 @@ def cases(
     systems: Sequence[str],
     policies: Sequence[str],
     lingers_ms: Sequence[int],
-    properties: Mapping[str, Any],
+    properties: Mapping[str, Json],
 ) -> list[Case]:
     """All rows to measure: by series, then linger, then system.
 
@@ -109,5 +109,5 @@ def cases(
 
 def share_of_broker_0(row: Row) -> float:
     """Broker 0's share of all bytes that the row's brokers hold, 0 to 1."""
-    sizes = [int(size) for key, size in row.items() if key.startswith("bytes_broker_")]
-    return round(int(row["bytes_broker_0"]) / (sum(sizes) or 1), 4)
+    sizes = [integer_at(row, key) for key in row if key.startswith("bytes_broker_")]
+    return round(integer_at(row, "bytes_broker_0") / (sum(sizes) or 1), 4)

@@ -7,8 +7,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any
 
+from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.client import Admin, NewTopic
 from fairlead_kafka.lab.apache_kafka import Unavailable
 from fairlead_kafka.lab.bounded import run_client
@@ -42,7 +42,7 @@ def limit_s(records: int, rate: int) -> float:
     return 3 * records / rate + DRAIN_S
 
 
-def run_paced(task: Task) -> dict[str, Any]:
+def run_paced(task: Task) -> JsonObject:
     """Run one system's load. Returns its figures (`peers.paced`), or {"skipped": why}."""
     module = MODULES[task.system]
     if module and find_spec(module) is None:
@@ -77,7 +77,7 @@ def warm_up(bootstrap_servers: str, brokers: int, rate: int) -> None:
     )
 
 
-def measure(task: Task, brokers: int) -> dict[str, Any]:
+def measure(task: Task, brokers: int) -> JsonObject:
     """`run_paced`, and the contents of its topic; the topic is then deleted, so that no later
     system pays for its data.
 
@@ -100,7 +100,7 @@ def measure(task: Task, brokers: int) -> dict[str, Any]:
     }
 
 
-def split_figures(sums: list[Held]) -> dict[str, Any]:
+def split_figures(sums: list[Held]) -> JsonObject:
     """{bytes_broker_0, …, batch_size_avg_bytes} of sums by broker."""
     batches = sum(one.batches for one in sums)
     size_bytes = sum(one.size_bytes for one in sums)
@@ -110,7 +110,9 @@ def split_figures(sums: list[Held]) -> dict[str, Any]:
     }
 
 
-def load_of(records: int, rate: int, record_size: int, warmup_s: float, **more: Any) -> Load:
+def load_of(
+    records: int, rate: int, record_size: int, warmup_s: float, period_ms: int = 1, flush: bool = False
+) -> Load:
     """A load of `records` after `warmup_s` seconds of warm-up, with the time limit `limit_s`."""
     warmup_records = round(warmup_s * rate)
     return Load(
@@ -119,5 +121,6 @@ def load_of(records: int, rate: int, record_size: int, warmup_s: float, **more: 
         record_size,
         warmup_records=warmup_records,
         limit_s=limit_s(records + warmup_records, rate),
-        **more,
+        period_ms=period_ms,
+        flush=flush,
     )

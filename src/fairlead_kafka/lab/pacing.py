@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.base.units import MIB, NS_PER_MS, NS_PER_S
 
 _OPEN, _FAILED = 0, -1
@@ -129,7 +129,7 @@ class Journal:
         """Note the end: nothing more is waited for."""
         self._end_ns = self._now_ns()
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> JsonObject:
         """{records_per_s, mb_per_s, avg_ms, …, max_ms, acked, failed}, and `error` if records
         failed, `open` if some were given up.
 
@@ -141,7 +141,7 @@ class Journal:
         first, handed = self._load.warmup_records, np.array(self.sent_ns, np.int64) > 0
         sent, acked = np.array(self.sent_ns, np.int64), np.array(self.acked_ns, np.int64)
         waiting = handed & (acked == _OPEN)
-        counts: dict[str, Any] = {"acked": int((acked > 0).sum()), "failed": int((acked == _FAILED).sum())}
+        counts: JsonObject = {"acked": int((acked > 0).sum()), "failed": int((acked == _FAILED).sum())}
         if self.first_error:
             counts["error"] = self.first_error
         if waiting.any():

@@ -14,9 +14,12 @@ from importlib.util import find_spec
 from itertools import cycle
 from math import floor, log10
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fairlead_kafka.base.errors import ConfigError, FairleadError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SUFFIXES = (".svg", ".png")
 PANEL_WIDTH_INCHES = 6.4
@@ -36,6 +39,7 @@ _SYSTEMS = {
 }
 _OTHERS = ("#0b5c7a", "#c2662d", "#5a8f4f", "#7a5195", "#b8a13a", "#b03a5b", "#4f7cac", "#6b6b6b")
 _INK, _GRID = "#333333", "#dddddd"
+# matplotlib types its keys as a literal of some three hundred names, in new releases only.
 _STYLE: Any = {
     "svg.hashsalt": "fairlead",
     "svg.fonttype": "none",
@@ -218,7 +222,7 @@ def _height_inches(panel: Bars | Lines) -> float:
     )
 
 
-def _draw_bars(axes: Any, panel: Bars) -> None:
+def _draw_bars(axes: Axes, panel: Bars) -> None:
     count = len(panel.series)
     thick = 0.8 / count
     # With one series a bar is a system, and has its colour; otherwise a colour tells the series.
@@ -258,7 +262,7 @@ def _draw_bars(axes: Any, panel: Bars) -> None:
     _finish(axes, panel.title, "x", count)
 
 
-def _draw_lines(axes: Any, panel: Lines) -> None:
+def _draw_lines(axes: Axes, panel: Lines) -> None:
     for (name, (xs, ys)), colour in zip(panel.series.items(), colours(list(panel.series)), strict=True):
         points = [(x, y) for x, y in zip(xs, ys, strict=True) if y is not None]
         axes.plot(
@@ -284,7 +288,7 @@ def _draw_lines(axes: Any, panel: Lines) -> None:
     _finish(axes, panel.title, "y", len(panel.series))
 
 
-def _logarithmic(axes: Any, which: str) -> None:
+def _logarithmic(axes: Axes, which: str) -> None:
     from matplotlib.ticker import NullFormatter
 
     if which == "x":
@@ -296,11 +300,11 @@ def _logarithmic(axes: Any, which: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _tick(value: float, _: int) -> str:
+def _tick(value: float, _: float) -> str:
     return short(value)
 
 
-def _finish(axes: Any, title: str, grid: str, series: int) -> None:
+def _finish(axes: Axes, title: str, grid: Literal["x", "y"], series: int) -> None:
     axes.set_title(title, pad=18 if series > 1 else 6)
     axes.grid(axis=grid, color=_GRID, linewidth=0.6)
     axes.set_axisbelow(True)

@@ -16,11 +16,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from fairlead_kafka.base.errors import FairleadError, TimedOut
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.json_types import list_at
 from fairlead_kafka.client import Admin, Consumer, NewTopic, Producer, Record
+from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.lab.experiment import Row, Status
 from fairlead_kafka.testing import Cluster
 
@@ -87,7 +88,11 @@ class Stage:
     # What happens
 
     def step(
-        self, what: str, *, acks: Sequence[str] = ("all",), wait: Callable[[Any], bool] | None = None
+        self,
+        what: str,
+        *,
+        acks: Sequence[str] = ("all",),
+        wait: Callable[[PartitionMetadata], bool] | None = None,
     ) -> Row:
         """Wait until the partition is as it should be, send a record with each of `acks`, read
         along, and note the results.
@@ -99,7 +104,7 @@ class Stage:
         sent = [self._send(each) for each in acks]
         got = self._read_along()
         after = self._describe()
-        row = {
+        row: Row = {
             "scenario": self.number,
             "title": self.title,
             "step": what,
@@ -126,7 +131,7 @@ class Stage:
 
     # How it is seen
 
-    def _client(self) -> dict[str, Any]:
+    def _client(self) -> dict[str, object]:
         return {
             "bootstrap.servers": self.cluster.bootstrap_servers,
             "reconnect.backoff.max.ms": 100,
@@ -134,14 +139,14 @@ class Stage:
             "metadata.max.age.ms": 1_000,
         }
 
-    def _describe(self) -> Any:
+    def _describe(self) -> PartitionMetadata:
         return self._admin.describe_topics([TOPIC])[TOPIC].partitions[0]
 
     def _summary(self) -> str:
         configs = ",".join(f"{key}={value}" for key, value in sorted(self.configs.items()))
         return f"Topic: {TOPIC}\tPartitionCount: 1\tReplicationFactor: {BROKERS}\tConfigs: {configs}"
 
-    def _until(self, reached: Callable[[Any], bool]) -> Any:
+    def _until(self, reached: Callable[[PartitionMetadata], bool]) -> PartitionMetadata:
         deadline_s = time.monotonic() + PATIENCE_S
         while True:
             partition = self._describe()
@@ -245,14 +250,14 @@ def text(rows: Sequence[Row]) -> Iterator[str]:
             title = row["title"]
             yield f"\nScenario {row['scenario']}: {title}"
         yield f"\n  {row['step']}  ({row['settled_ms']} ms)"
-        yield from (f"    {line}" for line in row["describe"])
-        yield from (f"    producer: {line}" for line in row["producer"])
+        yield from (f"    {line}" for line in list_at(row, "describe"))
+        yield from (f"    producer: {line}" for line in list_at(row, "producer"))
         yield f"    consumer: {row['consumer']}"
         if "verdict" in row:
             yield f"  {row['verdict']}"
 
 
-def _line(partition: Any) -> str:
+def _line(partition: PartitionMetadata) -> str:
     leader = partition.leader if partition.leader >= 0 else "none"
     replicas, isr = (",".join(map(str, each)) for each in (partition.replicas, partition.isr))
     return f"\tTopic: {TOPIC}\tPartition: 0\tLeader: {leader}\tReplicas: {replicas}\tIsr: {isr}"
@@ -286,11 +291,11 @@ class Play:
         return Stage(self.number, self.title, dict(self.configs), status)
 
 
-def _in_sync(count: int) -> Callable[[Any], bool]:
+def _in_sync(count: int) -> Callable[[PartitionMetadata], bool]:
     return lambda partition: len(partition.isr) == count
 
 
-def _led_by_another(than: int) -> Callable[[Any], bool]:
+def _led_by_another(than: int) -> Callable[[PartitionMetadata], bool]:
     return lambda partition: partition.leader not in (-1, than)
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
+from fairlead_kafka.base.json_types import Json, integer_at, number_at, text_at
 from fairlead_kafka.lab.experiment import AS_KAFKA, Row, Status
 from fairlead_kafka.lab.kip794_cases import DEFAULT, POLICIES, RECORD_SIZE
 from fairlead_kafka.lab.paced import load_of
@@ -41,7 +41,7 @@ class Scenario:
     keyed_share: float = 0.0
     events: Sequence[BrokerEvent] = ()
     stall: Stall | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Json] = field(default_factory=dict)
 
     def task(self, policy: str, seed: int) -> VirtualTask:
         """One run of the scenario."""
@@ -113,10 +113,10 @@ def run(
     tasks = [SCENARIOS[name].task(policy, each) for name, policy in pairs for each in seeds]
     status(f"virtual time: {len(tasks)} runs")
     found = virtual_loads(tasks, lambda count: status(f"virtual time: {count} of {len(tasks)} runs"))
-    rows = []
+    rows: list[Row] = []
     for number, (name, policy) in enumerate(pairs):
         runs = found[number * len(seeds) : (number + 1) * len(seeds)]
-        first = {
+        first: Row = {
             "scenario": name,
             "policy": policy,
             "seeds": len(seeds),
@@ -130,12 +130,15 @@ def _mean(runs: Sequence[Row]) -> Row:
     skipped = [run for run in runs if "avg_ms" not in run]
     if skipped:
         return {"skipped": skipped[0].get("skipped", "nothing was acknowledged")}
-    means = {key: round(mean(run[key] for run in runs), 2) for key in ("records_per_s", "avg_ms", "p99_ms")}
+    means: Row = {
+        key: round(mean(number_at(run, key) for run in runs), 2)
+        for key in ("records_per_s", "avg_ms", "p99_ms")
+    }
     return {
         **means,
         "skew_share": round(mean(skew_share(run) for run in runs), 4),
-        "failed": sum(run["failed"] for run in runs),
-        "requests": round(mean(run["requests"] for run in runs)),
+        "failed": sum(integer_at(run, "failed") for run in runs),
+        "requests": round(mean(integer_at(run, "requests") for run in runs)),
     }
 
 
@@ -143,7 +146,7 @@ def skew_share(row: Row) -> float:
     """Bytes of the broker that has most, above the mean, as a share of the mean; 0 if there are
     none.
     """
-    sizes = [int(size) for key, size in row.items() if key.startswith("bytes_broker_")]
+    sizes = [integer_at(row, key) for key in row if key.startswith("bytes_broker_")]
     average = mean(sizes)
     return max(sizes) / average - 1 if average else 0.0
 
@@ -151,8 +154,8 @@ def skew_share(row: Row) -> float:
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw the average latency and p99 of all policies, a panel for each scenario."""
     panels = []
-    for name in dict.fromkeys(row["scenario"] for row in rows):
+    for name in dict.fromkeys(text_at(row, "scenario") for row in rows):
         shown = [row for row in rows if row["scenario"] == name]
-        figures = {key: [row[f"{key}_ms"] for row in shown] for key in ("avg", "p99")}
-        panels.append(Bars(name, [row["policy"] for row in shown], figures, "ms", log=True))
+        figures = {key: [number_at(row, f"{key}_ms") for row in shown] for key in ("avg", "p99")}
+        panels.append(Bars(name, [text_at(row, "policy") for row in shown], figures, "ms", log=True))
     figure(path, panels, "Policies under other loads and faults, in virtual time", columns=2)

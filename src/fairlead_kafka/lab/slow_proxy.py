@@ -16,7 +16,6 @@ import struct
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from fairlead_kafka.base.errors import ConnectionFailed
 from fairlead_kafka.base.units import ms_to_ns
@@ -30,7 +29,7 @@ from fairlead_kafka.core.events import (
     Received,
     Submitted,
 )
-from fairlead_kafka.runtime import Completion, SelectorHost
+from fairlead_kafka.runtime import Completion, Handle, SelectorHost
 from fairlead_kafka.wire import ApiKey, FrameReader
 
 _LISTENER = 1
@@ -44,7 +43,7 @@ _TIMEOUT_S = 10.0
 class OpenDoor:
     """Listen on a free port; answered with the port."""
 
-    completion: Any
+    completion: Completion
 
 
 @dataclass(slots=True)
@@ -53,7 +52,7 @@ class SetDelays:
 
     produce_service_time_ms: float
     latency_ms: float
-    completion: Any
+    completion: Completion
 
 
 @dataclass(eq=False, slots=True)
@@ -85,7 +84,7 @@ class SlowProxy:
         self._events: deque[Event] = deque()
         self._effects: list[Effect] = []
         self._pairs: dict[int, _Pair] = {}
-        self._opening: Any = None
+        self._opening: Completion | None = None
         self._last_number = 0
         self._service_ns = self._latency_ns = 0
 
@@ -119,7 +118,7 @@ class SlowProxy:
         """See `core.machine.Machine`."""
         return min((pair.departing[0][0] for pair in self._pairs.values() if pair.departing), default=None)
 
-    def _operate(self, operation: Any) -> None:
+    def _operate(self, operation: object) -> None:
         if isinstance(operation, OpenDoor):
             self._opening = operation.completion
             self._effects.append(Listen(_LISTENER, "127.0.0.1", 0))
@@ -195,7 +194,7 @@ class SlowProxies:
 
     def __init__(self) -> None:
         self._host = SelectorHost("fairlead-slow-proxies")
-        self._handles: dict[int, Any] = {}
+        self._handles: dict[int, Handle] = {}
         self._host.start()
 
     def open(self, node_id: int, port: int) -> int:

@@ -32,9 +32,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.base.json_types import (
+    Json,
+    integer_at,
+    integers_at,
+    number_at,
+    number_or_none,
+    object_at,
+    text_at,
+)
 from fairlead_kafka.client import Admin, NewTopic
 from fairlead_kafka.lab import plotting
 from fairlead_kafka.lab.experiment import Row, Status
@@ -70,7 +78,7 @@ SYNC_TIMEOUT_S = 60.0
 DRAIN_S = 300.0
 """Seconds that a client has to end."""
 LOAD, CONTROLLER = "load", "controller"
-_CONFIG: Mapping[str, Any] = {
+_CONFIG: Mapping[str, Json] = {
     "default.replication.factor": BROKERS,
     "min.insync.replicas": 2,
     "auto.create.topics.enable": False,
@@ -192,7 +200,8 @@ class _Looks:
         acknowledged = 0
         for client in self.clients:
             report = client.report()
-            records = report.pop("records")
+            records = integer_at(report, "records")
+            del report["records"]
             acknowledged += records if client.role in SHARES else 0
             self._row(
                 minute,
@@ -202,15 +211,17 @@ class _Looks:
                 records_per_s=round(records / seconds, 1),
                 **report,
             )
-        of_load = {row["process"]: row["p99_ms"] for row in self.rows[-len(self.clients) :]}
+        of_load = {
+            text_at(row, "process"): number_or_none(row, "p99_ms") for row in self.rows[-len(self.clients) :]
+        }
         slowest = max(
             (p99_ms for role, p99_ms in of_load.items() if role in SHARES and p99_ms is not None),
             default=None,
         )
-        load = {"records_per_s": round(acknowledged / seconds, 1), "p99_ms": slowest}
+        load: Row = {"records_per_s": round(acknowledged / seconds, 1), "p99_ms": slowest}
         self.rows.append({"table": "minutes", "minute": minute, "process": LOAD, **load})
 
-    def _row(self, minute: float, process: str, process_id: int | None, seconds: float, **more: Any) -> None:
+    def _row(self, minute: float, process: str, process_id: int | None, seconds: float, **more: Json) -> None:
         found = usage(process_id) if process_id is not None else None
         self.rows.append(
             {
@@ -393,24 +404,25 @@ def verdict(finals: Mapping[str, Row], kills: int, ratio: float | None) -> Row:
     audit = finals[AUDITOR]
     acknowledged, counts = Tally(), Counter[str]()
     for role, final in finals.items():
-        counts.update(final["counts"])
+        counts.update(integers_at(final, "counts"))
         if role in SHARES and role != "compacted":
-            told = Tally.from_json(final["tally"])
+            told = Tally.from_json(object_at(final, "tally"))
             acknowledged.counts.update(told.counts)
             acknowledged.sums.update(told.sums)
     read = Tally.from_json(
-        {place: each for place, each in audit["tally"].items() if not place.startswith(COMPACTED)}
+        {place: each for place, each in object_at(audit, "tally").items() if not place.startswith(COMPACTED)}
     )
-    newest, held = finals["compacted"]["newest"], audit["newest"]
+    newest, held = integers_at(finals["compacted"], "newest"), integers_at(audit, "newest")
     return {
         "table": "verdict",
         "kills": kills,
-        "acknowledged": sum(finals[role]["records"] for role in SHARES),
+        "acknowledged": sum(integer_at(finals[role], "records") for role in SHARES),
         **differences(acknowledged, read, counts["failed"]),
-        "disorder": audit["disorder"] + audit["ends_differ"],
+        "disorder": integer_at(audit, "disorder") + integer_at(audit, "ends_differ"),
         "failed": counts["failed"],
         "transactions": counts["committed"],
-        "torn": audit["transactions_torn"] + abs(audit["transactions_whole"] - counts["committed"]),
+        "torn": integer_at(audit, "transactions_torn")
+        + abs(integer_at(audit, "transactions_whole") - counts["committed"]),
         "aborted": counts["aborted"] + counts["aborted_by_faults"],
         "aborted_seen": audit["aborted_seen"],
         "compacted_wrong": sum(
@@ -450,7 +462,7 @@ def sound(rows: Sequence[Row]) -> bool:
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw memory, descriptors, threads, disk, throughput and latency over time."""
     looked = [row for row in rows if row.get("table") == "minutes"]
-    processes = list(dict.fromkeys(row["process"] for row in looked))
+    processes = list(dict.fromkeys(text_at(row, "process") for row in looked))
     brokers = [each for each in processes if each.startswith("broker-")]
     clients = [each for each in processes if each not in (*brokers, LOAD)]
 
@@ -458,7 +470,10 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         series = {}
         for name in names:
             own = [row for row in looked if row["process"] == name]
-            series[name] = ([row["minute"] for row in own], [row.get(column) for row in own])
+            series[name] = (
+                [number_at(row, "minute") for row in own],
+                [number_or_none(row, column) for row in own],
+            )
         return plotting.Lines(title, series, "minutes", unit)
 
     panels = [

@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, exp, isnan, log, nan, sqrt
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Row = dict[str, Any]
+from fairlead_kafka.base.json_types import Json, JsonObject, integer_list_at, number_at
+
+Row: TypeAlias = JsonObject
 Int64 = npt.NDArray[np.int64]
 
 WARM_UP_SHARE = 1 / 3
@@ -79,11 +81,12 @@ class Tally:
         return {place: [count, self.sums[place]] for place, count in self.counts.items()}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Sequence[int]]) -> Tally:
+    def from_json(cls, told: Mapping[str, Json]) -> Tally:
         """The tally that `to_json` wrote."""
+        pairs = {place: integer_list_at(told, place) for place in told}
         return cls(
-            Counter({place: count for place, (count, _) in told.items()}),
-            Counter({place: each for place, (_, each) in told.items()}),
+            Counter({place: count for place, (count, _) in pairs.items()}),
+            Counter({place: each for place, (_, each) in pairs.items()}),
         )
 
 
@@ -143,8 +146,8 @@ def slope(xs: Sequence[float], ys: Sequence[float]) -> Slope:
 
 def warm(rows: Sequence[Row]) -> list[Row]:
     """The rows after the warm-up."""
-    last = max((row["minute"] for row in rows), default=0.0)
-    return [row for row in rows if row["minute"] > last * WARM_UP_SHARE]
+    last = max((number_at(row, "minute") for row in rows), default=0.0)
+    return [row for row in rows if number_at(row, "minute") > last * WARM_UP_SHARE]
 
 
 def slope_rows(rows: Sequence[Row]) -> list[Row]:
@@ -154,11 +157,15 @@ def slope_rows(rows: Sequence[Row]) -> list[Row]:
     `first` and `last`: what the line through the points has there; `per_hour` and `stderr` of it,
     in the metric's unit.
     """
-    found = []
+    found: list[Row] = []
     for process in dict.fromkeys(row["process"] for row in rows):
         own = [row for row in warm(rows) if row["process"] == process]
         for metric in METRICS:
-            points = [(row["minute"], row[metric]) for row in own if row.get(metric) is not None]
+            points = [
+                (number_at(row, "minute"), number_at(row, metric))
+                for row in own
+                if row.get(metric) is not None
+            ]
             minutes, values = [minute for minute, _ in points], [value for _, value in points]
             line = slope(minutes, values)
             if isnan(line.slope):
@@ -188,6 +195,7 @@ def throughput_ratio(rows: Sequence[Row], process: str) -> float | None:
     if len(own) < 2 * count or not count:
         return None
     first, last = (
-        float(np.mean([row["records_per_s"] for row in part])) for part in (own[:count], own[-count:])
+        float(np.mean([number_at(row, "records_per_s") for row in part]))
+        for part in (own[:count], own[-count:])
     )
     return round(last / first, 4) if first else None

@@ -21,12 +21,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count, cycle, islice
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.json_types import Json, integer_at, number_at, text_at
 from fairlead_kafka.client import Admin, Consumer, NewTopic, Producer
 from fairlead_kafka.lab.experiment import Row, Status
 from fairlead_kafka.lab.lines import values_of_size
@@ -117,7 +117,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     measured = [row for row in rows if row["job"] != "latency"]
     for name, size in dict.fromkeys((row["target"], row["record_size"]) for row in measured):
         of_cell = {
-            (row["job"], row["system"]): row["rows_per_s"]
+            (text_at(row, "job"), text_at(row, "system")): number_at(row, "rows_per_s")
             for row in measured
             if (row["target"], row["record_size"]) == (name, size)
         }
@@ -149,7 +149,8 @@ def _start(
     status: Status, sessions: ExitStack, peers: Sequence[str], heap: str
 ) -> tuple[list[SparkSystem], list[Row]]:
     """Start a session for each system; a row for each that cannot be had."""
-    systems, missing = [], []
+    systems: list[SparkSystem] = []
+    missing: list[Row] = []
     for peer in peers:
         status(f"starting Spark for {peer}; what it needs is fetched the first time")
         try:
@@ -187,7 +188,7 @@ def _measure(status: Status, cell: _Cell, systems: Sequence[SparkSystem], jobs: 
                     if number or job == "latency":
                         measured.setdefault(of, []).append(row)
     kept = {
-        of: sorted(rounds, key=lambda row: row["rows_per_s"])[len(rounds) // 2]
+        of: sorted(rounds, key=lambda row: number_at(row, "rows_per_s"))[len(rounds) // 2]
         for of, rounds in measured.items()
     }
     return [
@@ -209,7 +210,8 @@ def _run_job(cell: _Cell, system: SparkSystem, job: str, values: str, first: boo
         return streaming_latency(system, cell.bootstrap_servers, cell.size, cell.stream_s, ours)
     if job.startswith("read"):
         if first:
-            _check(job, cell.rows, system.ask("digest", topic=cell.topic, options=source, **servers)["rows"])
+            digest = system.ask("digest", topic=cell.topic, options=source, **servers)
+            _check(job, cell.rows, integer_at(digest, "rows"))
         columns = ["value"] if job == "read_value" else []
         return _watched(cell, system, "read", topic=cell.topic, options=source, columns=columns, **servers)
     # A new name each time: the connector keeps its producers for ten minutes, and these make
@@ -236,9 +238,9 @@ def _run_job(cell: _Cell, system: SparkSystem, job: str, values: str, first: boo
     return row
 
 
-def _watched(cell: _Cell, system: SparkSystem, job: str, **arguments: Any) -> Row:
+def _watched(cell: _Cell, system: SparkSystem, job: str, **arguments: Json) -> Row:
     with watch_of(system) as watch:
-        seconds = system.ask(job, **arguments)["seconds"]
+        seconds = number_at(system.ask(job, **arguments), "seconds")
     millions = cell.rows / 1e6
     cpu_s = {kind: watch.cpu_s(kind) for kind in ("driver", "jvm", "worker", "broker")}
     return {

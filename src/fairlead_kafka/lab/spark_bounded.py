@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairlead_kafka.base.json_types import Json, integer_at, number_at
 from fairlead_kafka.lab.experiment import Row, Status
 from fairlead_kafka.lab.maven import Unavailable
 from fairlead_kafka.lab.spark import new_topic, values_file, watch_of
@@ -45,7 +46,7 @@ def run(
                 target(name) as servers,
                 SparkSystem("fairlead", heap, worker_limit_mb=worker_limit_mb) as system,
             ):
-                limits = {"heap": heap, "worker_limit_mb": worker_limit_mb}
+                limits: Row = {"heap": heap, "worker_limit_mb": worker_limit_mb}
                 rows += [
                     {"target": name, **row, **limits}
                     for row in stream(
@@ -63,17 +64,18 @@ def stream(
     """The measured part of the rows, of `count` values of about `record_size` bytes."""
     rows: list[Row] = []
 
-    def measured(job: str, name: str, **arguments: object) -> Row:
+    def measured(job: str, name: str, **arguments: Json) -> Row:
         status(f"{count} rows of {record_size} B: {job}")
         with watch_of(system) as watch:
             answer = system.ask(name, bootstrap_servers=bootstrap_servers, options={}, **arguments)
-        row = {
+        seconds = number_at(answer, "seconds")
+        row: Row = {
             "job": job,
             "gigabytes": round(count * record_size / 1e9, 3),
             "record_size": record_size,
             "rows": count,
-            "seconds": round(answer["seconds"], 1),
-            "mb_per_s": round(count * record_size / answer["seconds"] / 1e6, 1),
+            "seconds": round(seconds, 1),
+            "mb_per_s": round(count * record_size / seconds / 1e6, 1),
             "worker_rss_mb": round(watch.peak_rss_mb("worker")),
             "jvm_rss_mb": round(watch.peak_rss_mb("jvm")),
         }
@@ -91,6 +93,6 @@ def stream(
         first = measured("check", "digest", topic=_SOURCE)
         second = measured("check", "digest", topic=_SINK)
     for row, answer in zip(rows[-2:], (first, second), strict=True):
-        row["lost"] = count - answer["rows"]
+        row["lost"] = count - integer_at(answer, "rows")
         row["changed"] = answer["checksum"] != first["checksum"]
     return rows

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.base.json_types import Json, JsonObject, json_object, text_at
 from fairlead_kafka.lab.maven import Unavailable
 from fairlead_kafka.lab.process_tree import descendants, program
 from fairlead_kafka.lab.spark_connector import connector_jars, connector_python
@@ -59,7 +59,7 @@ class SparkSystem:
             "w+", prefix="fairlead-lab-spark-", suffix=".log", errors="replace"
         )
         self._folder = tempfile.TemporaryDirectory(prefix="fairlead-lab-spark-")
-        what: dict[str, Any] = {"system": system, "config": settings}
+        what: JsonObject = {"system": system, "config": settings}
         if worker_limit_mb is not None:
             limited = Path(self._folder.name) / "python"
             limited.write_text(_LIMITED.format(kilobytes=worker_limit_mb * 1024, interpreter=interpreter))
@@ -69,10 +69,10 @@ class SparkSystem:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True
         )
-        self.version: str = self._answer()["version"]
+        self.version = text_at(self._answer(), "version")
         """Spark's version."""
 
-    def ask(self, job: str, **arguments: Any) -> dict[str, Any]:
+    def ask(self, job: str, **arguments: Json) -> JsonObject:
         """The answer to a job, `seconds` among it. Raises JobFailed."""
         assert self._process.stdin is not None
         print(json.dumps({"job": job, **arguments}), file=self._process.stdin, flush=True)
@@ -112,13 +112,13 @@ class SparkSystem:
         self._log.close()
         self._folder.cleanup()
 
-    def _answer(self) -> dict[str, Any]:
+    def _answer(self) -> JsonObject:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
             self._log.seek(0)
             raise JobFailed(f"{self.system}: the Spark session ended: {self._log.read().strip()[-1000:]}")
-        return json.loads(line)  # type: ignore[no-any-return]
+        return json_object(line)
 
     def __enter__(self) -> SparkSystem:
         return self

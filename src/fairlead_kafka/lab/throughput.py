@@ -17,7 +17,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -25,6 +25,7 @@ from tempfile import TemporaryDirectory
 
 import fairlead_kafka.lab.peers.sending as sending
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.json_types import number_or_none, text_at
 from fairlead_kafka.base.units import MIB
 from fairlead_kafka.client import Admin, NewTopic
 from fairlead_kafka.lab.apache_kafka import Unavailable, java_command
@@ -34,7 +35,7 @@ from fairlead_kafka.lab.lines import values_of_size
 from fairlead_kafka.lab.peers.tls import settings_of
 from fairlead_kafka.lab.plotting import Bars, figure
 from fairlead_kafka.lab.targets import TARGETS, Place, secured_target
-from fairlead_kafka.lab.whole_process import run_program, run_whole
+from fairlead_kafka.lab.whole_process import marks_of, run_program, run_whole
 
 PARTITIONS = 12
 RUN_TIMEOUT_S = 300.0
@@ -182,7 +183,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         (row["target"], row.get("security", "plaintext"), row["key"], row["compression"]) for row in rows
     ):
         found = {
-            (row["system"], row["record_size"]): row.get("records_per_s", row.get("cold_records_per_s"))
+            (text_at(row, "system"), row["record_size"]): number_or_none(
+                row, "records_per_s" if "records_per_s" in row else "cold_records_per_s"
+            )
             for row in rows
             if (row["target"], row.get("security", "plaintext"), row["key"], row["compression"]) == cell
         }
@@ -242,7 +245,7 @@ class Cell:
 
 def _measure(status: Status, cell: Cell, rounds: int, peers: Sequence[str]) -> list[Row]:
     measured: dict[str, list[Row]] = {system: [] for system in peers}
-    what = {
+    what: Row = {
         "target": cell.target,
         "security": cell.security,
         "record_size": cell.size,
@@ -267,7 +270,7 @@ def _measure(status: Status, cell: Cell, rounds: int, peers: Sequence[str]) -> l
 
 
 def _speed(row: Row) -> float:
-    return float(row.get("records_per_s") or row.get("cold_records_per_s") or 0.0)
+    return number_or_none(row, "records_per_s") or number_or_none(row, "cold_records_per_s") or 0.0
 
 
 def run_system(system: str, cell: Cell, topic: str) -> Row:
@@ -283,7 +286,7 @@ def run_system(system: str, cell: Cell, topic: str) -> Row:
     records = max(1000, int(cell.records * share))
     if system != "java":
         told = run_program(_command(system, cell, topic, records), RUN_TIMEOUT_S)
-        return told if "skipped" in told else figures(system, told, cell.size)
+        return told if "skipped" in told else figures(system, marks_of(told), cell.size)
     try:
         return _java(cell, topic, records)
     except (NotFinished, Unavailable) as error:
@@ -307,10 +310,10 @@ def _command(system: str, cell: Cell, topic: str, records: int) -> list[str]:
     return [sys.executable, sending.__file__, json.dumps(job)]
 
 
-def figures(system: str, marks: Row, size: int) -> Row:
+def figures(system: str, marks: Mapping[str, float], size: int) -> Row:
     """The measured part of a row. MB per second are 10^6 bytes of values, those of memory 2^20."""
     warm_per_s = marks["warm_acked"] / marks["warm_s"]
-    row = {
+    row: Row = {
         "acked": marks["cold_acked"],
         "cold_s": round(marks["cold_s"], 3),
         "first_100000_s": round(marks["first_100000_s"], 3) if "first_100000_s" in marks else None,

@@ -18,9 +18,9 @@ from multiprocessing import get_context
 from operator import attrgetter
 from os import cpu_count
 from random import Random
-from typing import Any
 
 from fairlead_kafka.base.errors import ConfigError, TimedOut
+from fairlead_kafka.base.json_types import Json, JsonObject
 from fairlead_kafka.base.units import ms_to_ns, ns_to_ms
 from fairlead_kafka.lab.held import Held, by_broker
 from fairlead_kafka.lab.paced import split_figures
@@ -93,7 +93,7 @@ class VirtualTask:
     """
 
     load: Load
-    config: Mapping[str, Any]
+    config: Mapping[str, Json]
     brokers: int = 3
     partitions: int = 3
     fault: str = "none"
@@ -226,7 +226,7 @@ class _Loaded:
             else:
                 self.journal.failed(handed.serial + row, error)
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> JsonObject:
         """Figures as of `peers.paced` and `paced.split_figures`; without CPU seconds."""
         partitions = [
             Held(one.leader, one.end_offset, len(one.batches), one.size_bytes)
@@ -240,7 +240,7 @@ class _Loaded:
         }
 
 
-def virtual_load(task: VirtualTask) -> dict[str, Any]:
+def virtual_load(task: VirtualTask) -> JsonObject:
     """Figures of one run, or {"skipped": why} if the config does not fit; requests are Produce
     requests served.
     """
@@ -254,7 +254,7 @@ def virtual_load(task: VirtualTask) -> dict[str, Any]:
 
 def virtual_loads(
     tasks: Sequence[VirtualTask], done: Callable[[int], None] = lambda count: None
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Figures of all runs, in their order, several at a time on as many processes as there are
     cores; `done` is called with the number done.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -10,8 +9,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from fairlead_kafka.base.json_types import Json, JsonObject, json_object, number_at
 from fairlead_kafka.lab.bounded import NotFinished
 
 _LOOKS_S = 0.02
@@ -71,7 +71,7 @@ def run_whole(command: Sequence[str], limit_s: float, environment: Mapping[str, 
     return Whole(process.returncode, text, seconds, used.ru_utime + used.ru_stime, max(peaks_kb) // 1024)
 
 
-def run_program(command: Sequence[str], limit_s: float) -> dict[str, Any]:
+def run_program(command: Sequence[str], limit_s: float) -> JsonObject:
     """The JSON that a program prints last, with compiled modules kept; {"skipped": why} if it fails
     or does not end in time."""
     try:
@@ -80,8 +80,12 @@ def run_program(command: Sequence[str], limit_s: float) -> dict[str, Any]:
         return {"skipped": str(error)}
     if ran.returncode:
         return {"skipped": f"failed: {ran.said.strip()[-200:]}"}
-    told: dict[str, Any] = json.loads(ran.said.splitlines()[-1])
-    return told
+    return json_object(ran.said.splitlines()[-1])
+
+
+def marks_of(told: Mapping[str, Json]) -> dict[str, float]:
+    """The marks, all numbers, that a program printed. ValueError if there is anything else."""
+    return {name: number_at(told, name) for name in told}
 
 
 def without_cache_ban() -> dict[str, str]:

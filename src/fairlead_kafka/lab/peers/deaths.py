@@ -6,13 +6,39 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 WAITING = "waiting"
 """Name of the file that says that the job is at the step where it is to be killed."""
 DIED = "died"
 """Name of the file that says that a task has died."""
+
+
+class DeathFields(TypedDict):
+    """The fields of a `Death`, as JSON."""
+
+    folder: str
+    step: str
+    passed: int
+    alone: bool
+
+
+class Spec(TypedDict):
+    """One life of the query: the one argument of both engines, as JSON. `batch_rows` None: all that
+    is there is one batch."""
+
+    client: dict[str, str]
+    source: str
+    topic: str
+    name: str
+    checkpoint: str
+    rows: int
+    batch_rows: int | None
+    deaths: list[DeathFields]
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -26,6 +52,10 @@ class Death:
     step: str
     passed: int
     alone: bool
+
+    def fields(self) -> DeathFields:
+        """The kill as JSON, for a spec."""
+        return {"folder": self.folder, "step": self.step, "passed": self.passed, "alone": self.alone}
 
     def reached(self, step: str) -> None:
         """Called at each step; does not return if the process is to die at this one."""
@@ -48,6 +78,6 @@ class Death:
             os.close(descriptor)
 
 
-def deaths_of(given: list[dict[str, object]]) -> list[Death]:
-    """Deaths from the dicts that `dataclasses.asdict` made of them."""
-    return [Death(**one) for one in given]  # type: ignore[arg-type]
+def deaths_of(given: Sequence[DeathFields]) -> list[Death]:
+    """Deaths from a spec."""
+    return [Death(**one) for one in given]

@@ -15,20 +15,23 @@ import multiprocessing
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from enum import Enum
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
 from pathlib import Path
-from typing import Any
+from typing import TypeVarTuple
 
 import pyarrow as pa
 
-from fairlead_kafka.lab.peers.deaths import Death, deaths_of
+from fairlead_kafka.lab.peers.deaths import Spec, deaths_of
 
 ATTEMPTS_MAX = 4
 SPECULATIVE = 0.25
 """Share of tasks that run twice at once."""
 TASKS = 3
+Ts = TypeVarTuple("Ts")
 _FORK = multiprocessing.get_context("fork")
 
 driver = import_module("fairlead_kafka.spark.exactly_once.driver")
@@ -38,12 +41,11 @@ task = import_module("fairlead_kafka.spark.exactly_once.task")
 
 
 class Engine:
-    """One life of one query. `spec`: client, topic, checkpoint, name, rows, batch_rows, deaths,
-    seed."""
+    """One life of one query."""
 
-    def __init__(self, spec: dict[str, Any]) -> None:
+    def __init__(self, spec: Spec) -> None:
         self._spec = spec
-        self._deaths: list[Death] = deaths_of(spec["deaths"])
+        self._deaths = deaths_of(spec["deaths"])
         self._guarantee = settings.Guarantee()
         self._checkpoint = Path(spec["checkpoint"])
         self._rng = random.Random(spec["seed"])
@@ -68,19 +70,20 @@ class Engine:
                 return False
             self._note("commits", batch, "done")
 
-    def reached(self, step: Any) -> None:
+    def reached(self, step: Enum | str) -> None:
         """Called at each step of a process of this query; it may be killed there."""
         for death in self._deaths:
-            death.reached(getattr(step, "name", step))
+            death.reached(step if isinstance(step, str) else step.name)
 
     def _range(self, batch: int) -> tuple[int, int]:
+        rows = self._spec["rows"]
         noted = self._checkpoint / "offsets" / str(batch)
         if not noted.exists():
             start = json.loads((noted.parent / str(batch - 1)).read_text())[1] if batch else 0
             self._note(
                 "offsets",
                 batch,
-                json.dumps([start, min(start + self._spec["batch_rows"], self._spec["rows"])]),
+                json.dumps([start, min(start + (self._spec["batch_rows"] or rows), rows)]),
             )
         start, end = json.loads(noted.read_text())
         return start, end
@@ -95,7 +98,7 @@ class Engine:
             os.fsync(file.fileno())
         draft.rename(place)
 
-    def _run_task(self, batch: int, numbers: range) -> Any:
+    def _run_task(self, batch: int, numbers: range) -> object:
         """Run a task; the message of the attempt that ended first, None if all died."""
         for _ in range(ATTEMPTS_MAX):
             attempts = [
@@ -103,7 +106,7 @@ class Engine:
                 for _ in range(2 if self._rng.random() < SPECULATIVE else 1)
             ]
             waiting = {channel: process for process, channel in attempts}
-            message = None
+            message: object = None
             while waiting and message is None:
                 for channel in wait(list(waiting)):
                     assert isinstance(channel, Connection)
@@ -116,20 +119,20 @@ class Engine:
                 return message
         return None
 
-    def _in_process(self, function: Any, *arguments: Any) -> Any:
+    def _in_process(self, function: Callable[[*Ts], object], *arguments: *Ts) -> object:
         process, channel = self._start(function, *arguments)
         message = _received(channel)
         process.join()
         return message
 
-    def _start(self, function: Any, *arguments: Any) -> tuple[Any, Connection]:
+    def _start(self, function: Callable[[*Ts], object], *arguments: *Ts) -> tuple[ForkProcess, Connection]:
         here, there = _FORK.Pipe(duplex=False)
         process = _FORK.Process(target=_report, args=(there, function, arguments))
         process.start()
         there.close()
         return process, here
 
-    def _write(self, batch: int, numbers: range) -> Any:
+    def _write(self, batch: int, numbers: range) -> object:
         def batches() -> Iterator[pa.RecordBatch]:
             half = len(numbers) // 2
             for some in (numbers[:half], numbers[half:]):
@@ -141,7 +144,7 @@ class Engine:
             self._spec["client"], self._guarantee, writing, self._spec["topic"], batches(), self.reached
         )
 
-    def _commit(self, batch: int, messages: list[Any]) -> Any:
+    def _commit(self, batch: int, messages: list[object]) -> str:
         self.reached("TASKS_ENDED")
         committer = driver.Committer(
             self._spec["client"], self._guarantee, self._spec["name"], self.reached, at_once=1
@@ -150,16 +153,17 @@ class Engine:
         return "committed"
 
 
-def _report(channel: Connection, function: Any, arguments: tuple[Any, ...]) -> None:
+def _report(channel: Connection, function: Callable[[*Ts], object], arguments: tuple[*Ts]) -> None:
     channel.send(function(*arguments))
     channel.close()
 
 
-def _received(channel: Connection) -> Any:
+def _received(channel: Connection) -> object:
     try:
-        return channel.recv()
+        message: object = channel.recv()
     except EOFError:
         return None
+    return message
 
 
 if __name__ == "__main__":

@@ -10,14 +10,27 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from enum import Enum
 from importlib import import_module
-from typing import Any
+from typing import Protocol
 
-from fairlead_kafka.lab.peers.deaths import Death, deaths_of
+from fairlead_kafka.lab.peers.deaths import Death, Spec, deaths_of
 
 FORMAT = "fairlead-dying"
+
+
+class _Optioned(Protocol):
+    """A data source, as far as it is looked at here."""
+
+    options: Mapping[str, str]
+
+
+class _WriteOptions(Protocol):
+    """Parsed options of a write, as far as they are looked at here."""
+
+    client: Mapping[str, str]
+    exactly_once: object
 
 
 def dying_source() -> type:
@@ -26,7 +39,7 @@ def dying_source() -> type:
     options = import_module("fairlead_kafka.spark.options")
     schemas = import_module("fairlead_kafka.spark.schema")
 
-    def stream_writer(self: Any, schema: Any, overwrite: bool) -> Any:
+    def stream_writer(self: _Optioned, schema: object, overwrite: bool) -> object:
         given = {name: text for name, text in self.options.items() if name.lower() != "deaths"}
         parsed = options.parse_write_options(given, streaming=True)
         schemas.check_write_schema(schema, parsed.topic)
@@ -37,19 +50,19 @@ def dying_source() -> type:
     )
 
 
-def dying_writer(options: Any, deaths: Sequence[Death]) -> Any:
+def dying_writer(options: _WriteOptions, deaths: Sequence[Death]) -> object:
     """The writer of `fairlead-dying`."""
     base = import_module("fairlead_kafka.spark.exactly_once.writers").ExactlyOnceStreamWriter
     driver = import_module("fairlead_kafka.spark.exactly_once.driver")
 
-    def reached(step: Any) -> None:
+    def reached(step: Enum | str) -> None:
         for death in deaths:
-            death.reached(getattr(step, "name", step))
+            death.reached(step if isinstance(step, str) else step.name)
 
-    def committer(self: Any, name: str) -> Any:
+    def committer(self: object, name: str) -> object:
         return driver.Committer(options.client, options.exactly_once, name, reached, at_once=1)
 
-    def commit(self: Any, messages: Any, batch_id: int) -> None:
+    def commit(self: object, messages: object, batch_id: int) -> None:
         reached("TASKS_ENDED")
         base.commit(self, messages, batch_id)
 
@@ -57,7 +70,7 @@ def dying_writer(options: Any, deaths: Sequence[Death]) -> Any:
     return type("DyingStreamWriter", (base,), methods)(options, options.exactly_once)
 
 
-def run(spec: dict[str, Any]) -> None:
+def run(spec: Spec) -> None:
     """Run the query until everything that was in the source when it began is written."""
     config = {"spark.ui.enabled": "false", "spark.driver.memory": "512m", "spark.sql.shuffle.partitions": "2"}
     # Four attempts for a task; the default of a local master is one.
@@ -88,11 +101,6 @@ def run(spec: dict[str, Any]) -> None:
     )
     writer.trigger(availableNow=True).start().awaitTermination()
     session.stop()
-
-
-def as_options(deaths: Sequence[Death]) -> list[dict[str, Any]]:
-    """The deaths as dicts, for the `deaths` of a spec."""
-    return [asdict(death) for death in deaths]
 
 
 if __name__ == "__main__":

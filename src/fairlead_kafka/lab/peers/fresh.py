@@ -21,7 +21,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairlead_kafka import Consumer
 
 SIZE = 100
 _VALUES = 1_000
@@ -30,10 +35,23 @@ _TAKEN = 20_000
 WAIT_S = 30.0
 
 
+class Job(TypedDict):
+    """The program's one argument, as JSON."""
+
+    system: str
+    task: str
+    bootstrap_servers: str
+    topic: str
+    partitions: int
+    records: int
+    file: str
+    started_s: float
+
+
 class Program:
     """A program's task, and the times at which it reached its marks."""
 
-    def __init__(self, job: dict[str, Any]) -> None:
+    def __init__(self, job: Job) -> None:
         self.bootstrap_servers: str = job["bootstrap_servers"]
         self.topic: str = job["topic"]
         self.partitions: int = job["partitions"]
@@ -73,7 +91,7 @@ def fairlead_idle(program: Program) -> int:
         return program.done(0)
 
 
-def _delivered(metrics: Any) -> int:
+def _delivered(metrics: Mapping[str, Mapping[str, float]]) -> int:
     found = metrics["producer-metrics"]
     return int(found["record-send-total"] - found["record-error-total"])
 
@@ -124,7 +142,7 @@ def fairlead_send_async(program: Program) -> int:
     return asyncio.run(send())
 
 
-def _fairlead_read(program: Program, poll: Callable[[Any], int]) -> int:
+def _fairlead_read(program: Program, poll: Callable[[Consumer], int]) -> int:
     from fairlead_kafka import Consumer, TopicPartition
 
     program.mark("import")
@@ -326,7 +344,7 @@ PROGRAMS: dict[tuple[str, str], Callable[[Program], int]] = {
 
 def main() -> None:
     """Run the program that the command line asks for."""
-    job = json.loads(sys.argv[1])
+    job: Job = json.loads(sys.argv[1])
     program = Program(job)
     counted = PROGRAMS[job["system"], job["task"]](program)
     print(json.dumps({"counted": counted, **program.marks}), flush=True)

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from typing import Any
 
+from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.lab.bounded import tell_where_on_request
 from fairlead_kafka.lab.pacing import Journal, Load
 from fairlead_kafka.lab.peers.program import value_of
@@ -41,7 +41,7 @@ class Task:
     bootstrap_servers: str
     topic: str
     load: Load
-    config: dict[str, Any] = field(default_factory=dict)
+    config: JsonObject = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The task as JSON, for the command line."""
@@ -92,7 +92,7 @@ class Run:
             if self.task.load.flush:
                 flush()
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> JsonObject:
         """The run's figures, as they are printed."""
         return {**self.journal.figures(), "requests": self.requests, "cpu_s": round(self.cpu_s, 3)}
 

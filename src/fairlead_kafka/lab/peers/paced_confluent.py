@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from functools import partial
-from typing import Any
 
 from confluent_kafka import Producer
 
@@ -27,7 +26,7 @@ def paced_confluent_kafka(run: Run) -> None:
         brokers = json.loads(text)["brokers"]
         transmitted.update({name: broker["tx"] for name, broker in brokers.items()})
 
-    def delivered(number: int, error: Any, _: object) -> None:
+    def delivered(number: int, error: object, _: object) -> None:
         if error is None:
             journal.acked(number)
         else:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from typing import Any
 
+from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.lab.apache_kafka import java_command
 from fairlead_kafka.lab.pacing import rates
 from fairlead_kafka.lab.peers.paced import DRAIN_S, Task
@@ -21,7 +21,7 @@ _SUMMARY = re.compile(
 _REQUESTS = re.compile(r"^producer-metrics:request-total:\S+\s*:\s*([\d.]+)", re.MULTILINE)
 
 
-def paced_java(task: Task) -> dict[str, Any]:
+def paced_java(task: Task) -> JsonObject:
     """Run it. Returns figures as `peers.paced` prints them, or {"skipped": why}. CPU includes the
     start of the JVM. Raises Unavailable.
     """
@@ -52,7 +52,7 @@ def paced_java(task: Task) -> dict[str, Any]:
     return {**java_figures(ran.stdout, load.record_size), "cpu_s": round(cpu_s, 3)}
 
 
-def java_figures(said: str, record_size: int) -> dict[str, Any]:
+def java_figures(said: str, record_size: int) -> JsonObject:
     """Figures from the tool's output; {"skipped": why} if it has no summary."""
     summaries = list(_SUMMARY.finditer(said))
     if not summaries:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.client import Producer
@@ -17,7 +17,7 @@ def paced_fairlead(run: Run) -> None:
     journal, task = run.journal, run.task
     topic, value = task.topic, run.value
 
-    def delivered(number: int, metadata: Any, error: Exception | None) -> None:
+    def delivered(number: int, metadata: object, error: Exception | None) -> None:
         if error is None:
             journal.acked(number)
         else:
@@ -40,6 +40,6 @@ def paced_fairlead(run: Run) -> None:
     run.requests = requests_of(producer.metrics())
 
 
-def requests_of(metrics: Any) -> int:
+def requests_of(metrics: Mapping[str, Mapping[str, float]]) -> int:
     """Number of all requests sent, by the producer's own metrics."""
     return int(metrics["producer-metrics"]["request-total"])

@@ -6,14 +6,14 @@ import asyncio
 import time
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
+from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.lab.peers.paced import Run
 
 STOP_S = 1.0
 
 
-def _arguments(run: Run) -> dict[str, Any]:
+def _arguments(run: Run) -> JsonObject:
     """Kafka's configs in the spelling of both libraries."""
     given = {key.replace(".", "_"): value for key, value in run.task.config.items()}
     return {"bootstrap_servers": run.task.bootstrap_servers, "acks": "all", **given}
@@ -61,7 +61,7 @@ async def _aiokafka(run: Run) -> None:
 
     journal, topic, value = run.journal, run.task.topic, run.value
 
-    def done(number: int, future: asyncio.Future[Any]) -> None:
+    def done(number: int, future: asyncio.Future[object]) -> None:
         error = None if future.cancelled() else future.exception()
         if error is not None:
             journal.failed(number, error)
@@ -72,7 +72,7 @@ async def _aiokafka(run: Run) -> None:
     await producer.start()
     await producer.partitions_for(topic)
     run.begin()
-    open_: set[asyncio.Future[Any]] = set()
+    open_: set[asyncio.Future[object]] = set()
     for pause_s, numbers in run.task.load.turns(time.perf_counter_ns):
         if pause_s:
             await asyncio.sleep(pause_s)

@@ -16,12 +16,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from itertools import cycle
-from typing import Any
 
+from fairlead_kafka.base.json_types import Json, JsonObject
 from fairlead_kafka.lab.peers.program import KEYS, peak_memory_mb, value_of
 
 MODULES = {
@@ -64,7 +64,7 @@ class Task:
     phases: Phases
     record_size: int = 512
     rate: int = 0
-    config: dict[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Json] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The task as JSON, for the command line."""
@@ -85,7 +85,7 @@ class Phase:
         self.failed = 0
         self.latencies_ms: list[float] = []
 
-    def figures(self, seconds: float, healthy: list[int]) -> dict[str, Any]:
+    def figures(self, seconds: float, healthy: list[int]) -> JsonObject:
         """{healthy_records_per_s, p99_ms, acked, failed}; p99 is None if nothing on a healthy
         partition was acknowledged."""
         ordered = sorted(self.latencies_ms)

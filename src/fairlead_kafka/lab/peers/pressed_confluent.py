@@ -3,11 +3,14 @@ its documentation says."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 
 from fairlead_kafka.lab.peers.pressed import Run
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message
 
 POLL_EVERY = 500
 """Records between two polls, which serve the delivery callbacks."""
@@ -20,9 +23,10 @@ def pressed_confluent_kafka(run: Run) -> None:
     producer.list_topics(task.topic, timeout=10)
     acked, fail = run.acked, run.fail
 
-    def delivered(error: Any, message: Any) -> None:
-        if error is None:
-            acked(message.partition(), message.timestamp()[1])
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        partition = message.partition()
+        if error is None and partition is not None:
+            acked(partition, message.timestamp()[1])
         else:
             fail(error)
 

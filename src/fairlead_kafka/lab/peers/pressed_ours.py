@@ -4,10 +4,8 @@ there is no memory is given up.
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairlead_kafka.base.errors import FairleadError
-from fairlead_kafka.client import Producer
+from fairlead_kafka.client import Producer, RecordMetadata
 from fairlead_kafka.lab.peers.pressed import Run
 
 
@@ -18,8 +16,8 @@ def pressed_fairlead(run: Run) -> None:
     producer.partitions_for(task.topic)
     acked, fail = run.acked, run.fail
 
-    def delivered(metadata: Any, error: Exception | None) -> None:
-        if error is None:
+    def delivered(metadata: RecordMetadata | None, error: Exception | None) -> None:
+        if metadata is not None:
             acked(metadata.partition, metadata.timestamp_ms)
         else:
             fail(error)

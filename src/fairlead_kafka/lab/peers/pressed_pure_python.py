@@ -4,12 +4,16 @@ both may make the caller wait."""
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.lab.peers.pressed import Run
 
+if TYPE_CHECKING:
+    from aiokafka.structs import RecordMetadata
 
-def _arguments(run: Run) -> dict[str, Any]:
+
+def _arguments(run: Run) -> JsonObject:
     """Kafka's configs in the spelling of both libraries."""
     given = {key.replace(".", "_"): value for key, value in run.task.config.items()}
     return {"bootstrap_servers": run.task.bootstrap_servers.split(","), "acks": "all", **given}
@@ -25,7 +29,7 @@ def pressed_kafka_python(run: Run) -> None:
     producer.partitions_for(topic)
     acked, fail = run.acked, run.fail
 
-    def delivered(metadata: Any) -> None:
+    def delivered(metadata: RecordMetadata) -> None:
         acked(metadata.partition, metadata.timestamp)
 
     run.begin()
@@ -56,7 +60,7 @@ async def _aiokafka(run: Run) -> None:
     await producer.partitions_for(topic)
     acked, fail = run.acked, run.fail
 
-    def done(future: asyncio.Future[Any]) -> None:
+    def done(future: asyncio.Future[RecordMetadata]) -> None:
         error = future.exception()
         if error is None:
             metadata = future.result()

@@ -19,7 +19,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer as PeerConsumer
+    from kafkarrow import ConsumerManager
+
+    from fairlead_kafka import Consumer
 
 GO_ON, AGAIN, END = range(3)
 POLL_S = 5.0
@@ -29,16 +35,32 @@ ARROW_BATCH = 100_000
 _FIRST = 100_000
 
 
+class Job(TypedDict):
+    """The program's one argument, as JSON."""
+
+    system: str
+    bootstrap_servers: str
+    secured: dict[str, str]
+    topic: str
+    partitions: int
+    records: int
+    group: bool
+    isolation: str
+    warm_after_s: float
+    warm_s: float
+    started_s: float
+
+
 class Reading:
     """Progress of a program that reads, and what it is to do next."""
 
-    def __init__(self, job: dict[str, Any]) -> None:
+    def __init__(self, job: Job) -> None:
         self.bootstrap_servers: str = job["bootstrap_servers"]
         self.topic: str = job["topic"]
         self.partitions: int = job["partitions"]
         self.group: str | None = f"reading-{os.getpid()}" if job["group"] else None
         self.isolation: str = job["isolation"]
-        self.secured: dict[str, Any] = job["secured"]  # settings for TLS, in the client's own words
+        self.secured = job["secured"]  # settings for TLS, in the client's own words
         self.config = {
             "bootstrap.servers": self.bootstrap_servers,
             "isolation.level": self.isolation,
@@ -99,7 +121,7 @@ def _read(reading: Reading, poll: Callable[[], int], rewind: Callable[[], object
             rewind()
 
 
-def _fairlead(reading: Reading, poll_of: Callable[[Any], Callable[[], int]]) -> None:
+def _fairlead(reading: Reading, poll_of: Callable[[Consumer], Callable[[], int]]) -> None:
     from fairlead_kafka import Consumer, TopicPartition
 
     config = {**reading.config, "auto.offset.reset": "earliest"}
@@ -158,7 +180,7 @@ def fairlead_async_table(reading: Reading) -> None:
     _fairlead_async(reading, table=True)
 
 
-def _confluent(reading: Reading, poll_of: Callable[[Any], Callable[[], int]]) -> None:
+def _confluent(reading: Reading, poll_of: Callable[[PeerConsumer], Callable[[], int]]) -> None:
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
@@ -193,7 +215,7 @@ def confluent_consume(reading: Reading) -> None:
 
 
 def confluent_poll(reading: Reading) -> None:
-    def poll_of(consumer: Any) -> Callable[[], int]:
+    def poll_of(consumer: PeerConsumer) -> Callable[[], int]:
         def poll() -> int:
             message = consumer.poll(POLL_S)
             return int(message is not None and message.error() is None)
@@ -206,7 +228,7 @@ def confluent_poll(reading: Reading) -> None:
 def kafkarrow(reading: Reading) -> None:
     from kafkarrow import ConsumerManager, SourceTopic
 
-    def make() -> Any:
+    def make() -> ConsumerManager:
         return ConsumerManager(reading.config, [SourceTopic.from_earliest(reading.topic)], ARROW_BATCH)
 
     manager = make()
@@ -323,7 +345,7 @@ def raw(reading: Reading) -> None:
     def fetch() -> int:
         nonlocal turn
         number, turn = turn, (turn + 1) % len(connections)
-        frames: list[Any] = []
+        frames: list[memoryview] = []
         while not frames:
             frames = list(readers[number].feed(connections[number].recv(1 << 20)))
         count = 0
@@ -363,7 +385,7 @@ PROGRAMS: dict[str, Callable[[Reading], None]] = {
 
 def main() -> None:
     """Run the program that the command line asks for."""
-    job = json.loads(sys.argv[1])
+    job: Job = json.loads(sys.argv[1])
     reading = Reading(job)
     PROGRAMS[job["system"]](reading)
     print(json.dumps(reading.marks), flush=True)

@@ -19,10 +19,16 @@ import json
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from functools import partial
 from itertools import cycle, islice
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from kafka.producer.future import FutureRecordMetadata
+
+    from fairlead_kafka import Producer
+    from fairlead_kafka.client.handles import Ack
 
 SETTLE = 0
 KEYS = 3_000
@@ -41,15 +47,31 @@ KEPT = 1_000_000  # handles, at once
 Plan = Generator[int, int, None]
 
 
+class Job(TypedDict):
+    """The program's one argument, as JSON."""
+
+    system: str
+    bootstrap_servers: str
+    secured: dict[str, str]
+    topic: str
+    records: int
+    keyed: bool
+    compression: str
+    file: str
+    warm_after_s: float
+    warm_s: float
+    started_s: float
+
+
 class Sending:
     """Values and keys of a program that sends, and its progress."""
 
-    def __init__(self, job: dict[str, Any]) -> None:
+    def __init__(self, job: Job) -> None:
         self.bootstrap_servers: str = job["bootstrap_servers"]
         self.topic: str = job["topic"]
         self.compression: str = job["compression"]
         self.file: str = job["file"]
-        self.secured: dict[str, Any] = job["secured"]  # settings for TLS, in the client's own words
+        self.secured = job["secured"]  # settings for TLS, in the client's own words
         self.config = {
             "bootstrap.servers": self.bootstrap_servers,
             "compression.type": self.compression,
@@ -141,8 +163,8 @@ async def follow_async(
 
 def _fairlead(
     sending: Sending,
-    send_of: Callable[[Any], Callable[[int], object]],
-    acked: Callable[[Any], int] | None = None,
+    send_of: Callable[[Producer], Callable[[int], object]],
+    acked: Callable[[], int] | None = None,
 ) -> None:
     from fairlead_kafka import Producer
 
@@ -150,21 +172,23 @@ def _fairlead(
 
         def settle() -> int:
             producer.flush()
-            return (acked or _acked)(producer)
+            return _acked(producer.metrics()) if acked is None else acked()
 
         follow(sending.plan(), send_of(producer), settle)
 
 
-def _acked(producer: Any) -> int:
-    found = producer.metrics()["producer-metrics"]
+def _acked(metrics: Mapping[str, Mapping[str, float]]) -> int:
+    found = metrics["producer-metrics"]
     return int(found["record-send-total"] - found["record-retry-total"] - found["record-error-total"])
 
 
-def _one_by_one(sending: Sending, **options: Any) -> Callable[[Any], Callable[[int], object]]:
-    def send_of(producer: Any) -> Callable[[int], object]:
+def _one_by_one(
+    sending: Sending, on_delivery: Callable[[object, Exception | None], object] | None = None
+) -> Callable[[Producer], Callable[[int], object]]:
+    def send_of(producer: Producer) -> Callable[[int], object]:
         def send(count: int) -> None:
             for key, value in sending.pairs(count):
-                producer.send(sending.topic, value, key=key, **options)
+                producer.send(sending.topic, value, key=key, on_delivery=on_delivery)
 
         return send
 
@@ -180,26 +204,26 @@ def fairlead_send_callbacks(sending: Sending) -> None:
     """Send each record with a delivery callback."""
     acked = 0
 
-    def delivered(_: Any, error: Exception | None) -> None:
+    def delivered(_: object, error: Exception | None) -> None:
         nonlocal acked
         if error is None:
             acked += 1
 
-    _fairlead(sending, _one_by_one(sending, on_delivery=delivered), lambda _: acked)
+    _fairlead(sending, _one_by_one(sending, on_delivery=delivered), lambda: acked)
 
 
 def fairlead_send_handles(sending: Sending) -> None:
     """Keep every handle, up to a million, and look at it when its record is acknowledged."""
-    handles: list[Any] = []
+    handles: list[Ack] = []
     acked: int = 0
 
-    def looked_at(_: Any = None) -> int:
+    def looked_at() -> int:
         nonlocal acked
         acked += sum(bool(handle.result().offset >= 0) for handle in handles)
         handles.clear()
         return acked
 
-    def send_of(producer: Any) -> Callable[[int], object]:
+    def send_of(producer: Producer) -> Callable[[int], object]:
         def send(count: int) -> None:
             handles.extend(
                 [producer.send(sending.topic, value, key=key) for key, value in sending.pairs(count)]
@@ -219,7 +243,7 @@ def fairlead_send_table(sending: Sending) -> None:
     with pa.memory_map(sending.file + ".arrow") as source:
         table = pa.ipc.open_file(source).read_all()
 
-    def send(producer: Any, count: int) -> None:
+    def send(producer: Producer, count: int) -> None:
         for first in range(0, count, table.num_rows):
             producer.send_table(sending.topic, table.slice(0, count - first))
 
@@ -241,7 +265,7 @@ def fairlead_async(sending: Sending) -> None:
 
             async def settle() -> int:
                 await producer.flush()
-                return _acked(producer)
+                return _acked(producer.metrics())
 
             await follow_async(sending.plan(), send, settle)
 
@@ -249,7 +273,7 @@ def fairlead_async(sending: Sending) -> None:
 
 
 async def _with_futures(
-    sending: Sending, send_one: Callable[[bytes, bytes | None], Awaitable[Awaitable[Any]]]
+    sending: Sending, send_one: Callable[[bytes, bytes | None], Awaitable[Awaitable[object]]]
 ) -> None:
     """Await every future, AWAITED of them together."""
     import asyncio
@@ -270,7 +294,7 @@ async def _with_futures(
     await follow_async(sending.plan(), send, settle)
 
 
-def _confluent_config(sending: Sending) -> dict[str, Any]:
+def _confluent_config(sending: Sending) -> dict[str, object]:
     return {
         **sending.config,
         "acks": "all",
@@ -279,11 +303,16 @@ def _confluent_config(sending: Sending) -> dict[str, Any]:
     }
 
 
-def _confluent(sending: Sending, acked: Callable[[], int] | None = None, **options: Any) -> None:
+def _confluent(
+    sending: Sending,
+    acked: Callable[[], int] | None = None,
+    on_delivery: Callable[[object, object], None] | None = None,
+) -> None:
     from confluent_kafka import Producer
 
     producer = Producer(_confluent_config(sending))
-    produce, topic = producer.produce, sending.topic
+    topic = sending.topic
+    produce = producer.produce if on_delivery is None else partial(producer.produce, on_delivery=on_delivery)
     handed = 0
 
     def send(count: int) -> None:
@@ -292,7 +321,7 @@ def _confluent(sending: Sending, acked: Callable[[], int] | None = None, **optio
         for number, (key, value) in enumerate(sending.pairs(count)):
             while True:
                 try:
-                    produce(topic, value, key, **options)
+                    produce(topic, value, key)
                     break
                 except BufferError:
                     producer.poll(0.05)
@@ -364,7 +393,7 @@ def kafka_python(sending: Sending) -> None:
 
     config = {"acks": "all", "linger_ms": LINGER_MS, "compression_type": sending.codec, **sending.secured}
     producer = KafkaProducer(bootstrap_servers=sending.bootstrap_servers, **config)
-    futures: list[Any] = []
+    futures: list[FutureRecordMetadata] = []
     acked = 0
 
     def settle() -> int:
@@ -389,7 +418,7 @@ def aiokafka(sending: Sending) -> None:
     from aiokafka import AIOKafkaProducer
 
     async def run() -> None:
-        config: dict[str, Any] = {"acks": "all", "linger_ms": LINGER_MS, "compression_type": sending.codec}
+        config: dict[str, object] = {"acks": "all", "linger_ms": LINGER_MS, "compression_type": sending.codec}
         if sending.secured:
             config |= {
                 "security_protocol": "SSL",
@@ -430,7 +459,7 @@ PROGRAMS: dict[str, Callable[[Sending], None]] = {
 
 def main() -> None:
     """Run the program that the command line asks for."""
-    job = json.loads(sys.argv[1])
+    job: Job = json.loads(sys.argv[1])
     sending = Sending(job)
     PROGRAMS[job["system"]](sending)
     print(json.dumps(sending.marks), flush=True)

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TypedDict
 
 RATE = 1_000
 _WARM_UP_S = 1.0
@@ -24,10 +24,20 @@ _POLL_S = 0.2
 _TIME = struct.Struct(">d92x")
 
 
+class Job(TypedDict):
+    """The program's one argument, as JSON."""
+
+    system: str
+    bootstrap_servers: str
+    topic: str
+    partitions: int
+    seconds: float
+
+
 class Latencies:
     """Latencies of the records that came."""
 
-    def __init__(self, job: dict[str, Any]) -> None:
+    def __init__(self, job: Job) -> None:
         self.bootstrap_servers: str = job["bootstrap_servers"]
         self.topic: str = job["topic"]
         self.partitions = range(job["partitions"])
@@ -168,7 +178,7 @@ PROGRAMS: dict[str, Callable[[Latencies], None]] = {
 
 def main() -> None:
     """Run the program that the command line asks for."""
-    job = json.loads(sys.argv[1])
+    job: Job = json.loads(sys.argv[1])
     latencies = Latencies(job)
     PROGRAMS[job["system"]](latencies)
     print(json.dumps(latencies.figures()), flush=True)

@@ -17,11 +17,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.lab.soak_figures import Int64, Latencies, Tally
 
 AUDITOR = "auditor"
@@ -65,7 +65,7 @@ class Errand:
     value_bytes: int
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> JsonObject:
         """Configs that every client gets."""
         return {"bootstrap.servers": self.bootstrap_servers, "client.id": f"soak-{self.role}"}
 
@@ -99,7 +99,7 @@ class Ledger:
     """Numbers that were acknowledged, or read."""
     counts: Counter[str] = field(default_factory=Counter)
     """Other counts, by name."""
-    told: dict[str, Any] = field(default_factory=dict)
+    told: JsonObject = field(default_factory=dict)
     """Figures that only the last line has."""
     first_error: str = ""
     records: int = 0
@@ -134,14 +134,14 @@ class Ledger:
             self.counts["failed"] += many
             self.first_error = self.first_error or str(error)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> JsonObject:
         """{records, p50_ms, p99_ms} since the last report."""
         with self.lock:
             records, latencies, self._latencies = self.records - self._reported, self._latencies, Latencies()
             self._reported = self.records
         return {"records": records, "p50_ms": latencies.percentile(0.5), "p99_ms": latencies.percentile(0.99)}
 
-    def final(self) -> dict[str, Any]:
+    def final(self) -> JsonObject:
         """The figures of the last line."""
         with self.lock:
             return {

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -147,11 +146,11 @@ def auditor(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
             for place, last in again.last.items()
             if not place.startswith(COMPACTED)
         ),
-        "newest": again.newest,
+        "newest": {str(key): value for key, value in again.newest.items()},
     }
 
 
 def _to_the_end(consumer: Consumer, partitions: list[TopicPartition], reading: Reading) -> None:
-    ends: dict[TopicPartition, Any] = consumer.end_offsets(partitions, TIMEOUT_S)
+    ends = consumer.end_offsets(partitions, TIMEOUT_S)
     while any(consumer.position(partition, TIMEOUT_S) < end for partition, end in ends.items()):
         reading.take(consumer.poll_table(0.5, columns=_COLUMNS))

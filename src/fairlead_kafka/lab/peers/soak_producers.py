@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from queue import Queue
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from fairlead_kafka.base.errors import FairleadError, TimedOut, TransactionFaile
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client import Admin, Producer
 from fairlead_kafka.client.delivery import RecordMetadata
+from fairlead_kafka.client.handles import TableAck
 from fairlead_kafka.lab.peers.soak import (
     ABORT_EVERY,
     COMPACTED,
@@ -96,7 +96,7 @@ def compacted(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None
 
     _tables(errand, ledger, stopping, COMPACTED, values, acknowledged)
     ledger.told["newest"] = {
-        key: -1 if number % TOMBSTONE_EVERY == 0 else number for key, number in newest.items()
+        str(key): -1 if number % TOMBSTONE_EVERY == 0 else number for key, number in newest.items()
     }
 
 
@@ -108,7 +108,7 @@ def _tables(
     values: Callable[[Int64], pa.Array],
     acknowledged: Callable[[Int64], None],
 ) -> None:
-    under_way: Queue[tuple[Any, Int64, float] | None] = Queue(TABLES_UNDER_WAY)
+    under_way: Queue[tuple[TableAck, Int64, float] | None] = Queue(TABLES_UNDER_WAY)
 
     def settle() -> None:
         while (one := under_way.get()) is not None:

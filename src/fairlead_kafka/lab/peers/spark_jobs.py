@@ -15,9 +15,14 @@ import sys
 import time
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from pyspark.sql import DataFrame, SparkSession, functions
+
+from fairlead_kafka.base.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
 
 FORMATS = {"fairlead": "fairlead", "spark-sql-kafka": "kafka"}
 WRITE_TASKS = 8
@@ -52,9 +57,9 @@ class Jobs:
     def __init__(self, session: SparkSession, system: str) -> None:
         self._session = session
         self._format = FORMATS[system]
-        self._stream: Any = None
+        self._stream: StreamingQuery | None = None
 
-    def digest(self, bootstrap_servers: str, topic: str, options: Mapping[str, str]) -> dict[str, Any]:
+    def digest(self, bootstrap_servers: str, topic: str, options: Mapping[str, str]) -> JsonObject:
         """Count the rows of a read, and sum checksums of their values, which tells if one of them
         is another.
         """
@@ -64,7 +69,7 @@ class Jobs:
 
     def read(
         self, bootstrap_servers: str, topic: str, options: Mapping[str, str], columns: list[str]
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Read `columns`, or all if none are named, and drop them."""
         frame = self._frame(bootstrap_servers, topic, options)
         (frame.select(*columns) if columns else frame).write.format("noop").mode("overwrite").save()
@@ -78,7 +83,7 @@ class Jobs:
         rows: int,
         values: str,
         numbered: bool = False,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Write `rows` rows made on the way, whose values are in turn the lines of the file
         `values`; `numbered`: each ends with its number.
         """
@@ -100,7 +105,7 @@ class Jobs:
         columns: list[str],
         sink: str,
         sink_options: Mapping[str, str],
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Read from `topic` and write to the topic `sink`."""
         frame = self._frame(bootstrap_servers, topic, options).select(*columns)
         self._save(frame, bootstrap_servers, sink, sink_options)
@@ -108,7 +113,7 @@ class Jobs:
 
     def stream_begins(
         self, bootstrap_servers: str, topic: str, options: Mapping[str, str], sink: str, checkpoint: str
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Start a stream from `topic` to `sink` that takes what is there as soon as the batch
         before is through."""
         source = self._session.readStream.format(self._format).option(
@@ -129,12 +134,13 @@ class Jobs:
         self._stream = to.option("checkpointLocation", checkpoint).trigger(processingTime="0 seconds").start()
         return {}
 
-    def stream_ends(self) -> dict[str, Any]:
+    def stream_ends(self) -> JsonObject:
         """Stop the stream.
 
         Returns how many batches there were; raises what the stream failed with.
         """
         stream, self._stream = self._stream, None
+        assert stream is not None, "`stream_begins` came before"
         if not stream.isActive:
             stream.awaitTermination(STREAM_STOP_S)
         progress = stream.lastProgress

@@ -15,7 +15,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.json_types import JsonObject, json_object
+
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
 
 PERIOD_S = 0.01
 DRAIN_S = 120.0
@@ -41,10 +46,9 @@ class Errand:
         """The task as JSON, for the command line."""
         return json.dumps(asdict(self))
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> JsonObject:
         """The configs in the file `settings`."""
-        found: dict[str, Any] = json.loads(Path(self.settings).read_text())
-        return found
+        return json_object(Path(self.settings).read_text())
 
     def numbers(self) -> Iterator[range]:
         """Numbers of the records that are due, every now and then, until standard input ends."""
@@ -97,7 +101,7 @@ def confluent_kafka(errand: Errand, told: Told) -> None:
     producer.flush(DRAIN_S)
 
 
-def _produce(producer: Any, topic: str, number: int, told: Told) -> None:
+def _produce(producer: Producer, topic: str, number: int, told: Told) -> None:
     while True:
         try:
             producer.produce(
@@ -109,7 +113,7 @@ def _produce(producer: Any, topic: str, number: int, told: Told) -> None:
             return
 
 
-def _callback(told: Told, number: int) -> Callable[[Any, Exception | None], None]:
+def _callback(told: Told, number: int) -> Callable[[object, Exception | None], None]:
     return lambda _metadata, error: told.settled(number, error)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
 
-
-def settings_of(system: str, trust: str | None) -> dict[str, Any]:
+def settings_of(system: str, trust: str | None) -> dict[str, str]:
     """Configs with which a client trusts the authority of this PEM file; {} without one.
 
     `system`: its name in experiments.

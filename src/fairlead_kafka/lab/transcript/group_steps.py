@@ -61,7 +61,7 @@ def generation_of(kept: str) -> Callable[[Seen], int]:
 
 
 class _Join(TypedDict, total=False):
-    """What a JoinGroup step may say beside group, member and versions."""
+    """Arguments of a JoinGroup step beside group, member and versions."""
 
     protocols: Protocols
     session_timeout_ms: int
@@ -102,7 +102,7 @@ def join(
 
 
 class _Sync(TypedDict, total=False):
-    """What a SyncGroup step may say beside group, member and versions; a member and a generation
+    """Arguments of a SyncGroup step beside group, member and versions; a member and a generation
     that are not its own among it."""
 
     member: str

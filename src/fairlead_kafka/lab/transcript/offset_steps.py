@@ -30,7 +30,7 @@ _FetchGroup = OffsetFetchRequest.OffsetFetchRequestGroup
 
 
 class _Commit(TypedDict, total=False):
-    """What an OffsetCommit step may say beside group, partition and offset."""
+    """Arguments of an OffsetCommit step beside group, partition and offset."""
 
     epoch: int
     metadata: str | None
@@ -75,7 +75,7 @@ def commit(
 
 
 class _Committed(TypedDict, total=False):
-    """What an OffsetFetch step may say beside group and topics."""
+    """Arguments of an OffsetFetch step beside group and topics."""
 
     topic_id: UUID
     member: str

@@ -267,7 +267,7 @@ _IDEMPOTENT = [
 
 
 class _Limits(TypedDict, total=False):
-    """What a Fetch step may say beside partition and offset."""
+    """Arguments of a Fetch step beside partition and offset."""
 
     epoch: int
     last_fetched_epoch: int

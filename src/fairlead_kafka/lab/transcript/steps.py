@@ -86,7 +86,7 @@ FieldValue: TypeAlias = "bool | int | float | str | bytes | UUID | ApiMessage | 
 Given: TypeAlias = "T | Callable[[Seen], T]"
 """A value, or a function of what was seen so far that gives it."""
 Body: TypeAlias = "FieldValue | Callable[[Seen], FieldValue]"
-"""What a step has in a field: a value, or a function of `Seen` that gives it."""
+"""Content of a field of a step: a value, or a function of `Seen` that gives it."""
 
 
 def given(value: Given[T], seen: Seen) -> T:

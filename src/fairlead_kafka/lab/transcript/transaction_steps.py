@@ -173,7 +173,7 @@ def write(
 
 
 class _Offsets(TypedDict, total=False):
-    """What a TxnOffsetCommit step may say beside the partition."""
+    """Arguments of a TxnOffsetCommit step beside the partition."""
 
     transactional_id: str
     group: str
