@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
-from fairlead_kafka.lab.transcript.group_steps import committed
+from fairlead_kafka.lab.transcript.offset_steps import committed
 from fairlead_kafka.lab.transcript.record_steps import fetch, produce
 from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, PREFIX, WARMING_UP, Seen, Step, ask, batch
 from fairlead_kafka.lab.transcript.transaction_steps import describe, init
