@@ -88,8 +88,7 @@ def first_protocol(servers: str) -> None:
 @pytest.fixture(scope="session")
 def apache_kafka_first_protocol(kafka_jars: str) -> Iterator[str]:
     """An Apache Kafka of its own whose `transaction.version` is 0."""
-    configs: dict[str, Any] = {key.replace(".", "_"): value for key, value in CONFIG.items()}
-    with ApacheKafka(heap="512m", **configs) as kafka:
+    with ApacheKafka(heap="512m", properties=CONFIG) as kafka:
         first_protocol(kafka.bootstrap_servers)
         yield kafka.bootstrap_servers
 
