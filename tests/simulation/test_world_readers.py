@@ -7,6 +7,9 @@ import random
 
 import pytest
 
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.log.index import Location
 from fairlead_kafka.consumer import OffsetAndTimestamp
 from fairlead_kafka.simulation.facts import Facts
 from fairlead_kafka.simulation.judge_readings import judge_look, judge_still
@@ -14,7 +17,7 @@ from fairlead_kafka.simulation.keyed_sender import Wrote
 from fairlead_kafka.simulation.reader import Look, Read
 from fairlead_kafka.simulation.rot import Rotten
 from fairlead_kafka.simulation.workload import Told
-from fairlead_kafka.simulation.world_readers import run_seed
+from fairlead_kafka.simulation.world_readers import ReadersWorld, run_seed
 
 SEEDS = 8
 BLOCK = 4
@@ -92,6 +95,31 @@ def test_in_the_end_answers_by_time_are_what_was_read() -> None:
 
 
 def test_only_a_damaged_batch_may_stop_a_reader() -> None:
-    stopped = look(position=1)
-    assert judge_still([stopped, stopped], [Rotten(0, *PLACE, 1, 1)]) == []
-    assert len(judge_still([stopped, stopped], [Rotten(0, *PLACE, 2, 2)])) == 2
+    rotten = [Rotten(0, *PLACE, 1, 1, Location(1, 0, 80))]
+    corrupt = BrokerError(ErrorCode.CORRUPT_MESSAGE)
+    stopped = look(position=1, error=corrupt, damage=True)
+    assert judge_still([stopped, stopped], rotten) == []
+    elsewhere = look(position=1, error=corrupt)
+    assert len(judge_still([elsewhere, elsewhere], rotten)) == 2
+    otherwise = look(position=1, error=BrokerError(ErrorCode.KAFKA_STORAGE_ERROR), damage=True)
+    assert len(judge_still([otherwise, stopped], rotten)) == 1
+
+
+@pytest.mark.parametrize("seed", [40, 103])
+def test_a_reader_may_stand_before_a_damaged_batch_where_compaction_left_nothing(seed: int) -> None:
+    outcome = run_seed(seed)
+    assert not outcome.violations, str(outcome)
+
+
+def test_damage_is_met_by_who_reads_from_the_broker_that_has_it() -> None:
+    world = ReadersWorld(40)
+    world.run()
+    rot = world.ills.rot
+    first, second = rot.in_place(PLACE)
+    assert (first.node_id, second.node_id) == (0, 1), "this story has damage on both brokers"
+    leader = world.cluster.controller.image.topics[PLACE[0]].partitions[0].leader
+    own, strange = (first, second) if leader == first.node_id else (second, first)
+    assert rot.met(PLACE, own.base_offset) and rot.met(PLACE, own.base_offset - 1)
+    assert not rot.met(PLACE, own.last_offset + 1)
+    rot.found.remove(own)
+    assert not rot.met(PLACE, strange.base_offset)

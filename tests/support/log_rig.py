@@ -86,8 +86,14 @@ class LogRig:
         self.logs = Logs(
             self.files, FOLDER, self.topics.get, self._written, self, LogSettings.of(self.settings)
         )
-        self.logs.recover(self.results.append)
+        results: list[RecoveryResult] = []
+        self._recovering = True
+        self.logs.recover(results.append)
         self.run()
+        if not results:
+            self.advance(self.disk.sync_ms)  # what it found is synced before anybody is promised it
+        self.results += results
+        self._recovering = False
         return self.results[-1]
 
     def crash(
@@ -108,7 +114,7 @@ class LogRig:
         if (
             self.effects_left is None
             and len(self.logs.hosted()) <= CHECKED_MAX
-            and self.results
+            and not self._recovering
             and self.results[-1].refused is None
         ):
             self.logs.check()

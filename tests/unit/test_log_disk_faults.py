@@ -9,6 +9,7 @@ import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.core.effects import FileEffect, FileSync
 from fairlead_kafka.records import scan
 from tests.support.log_rig import FOLDER, TOPIC, LogRig, limits, records
 
@@ -118,6 +119,46 @@ def test_a_failed_sync_loses_who_waited_for_it_and_nobody_else() -> None:
     assert told == [True]
     rig.crash(power=True)
     assert rig.values(topic=safe) == {0: b"b", 1: b"e"}
+
+
+def test_what_a_killed_broker_had_written_and_not_synced_is_synced_before_anybody_is_told_of_it() -> None:
+    rig = LogRig({TOPIC: ("events", limits(flush_messages=1))})
+    rig.disk.sync_ms = 5
+    assert rig.append(records(b"a", producer_id=9, producer_epoch=0, base_sequence=0)) == []
+    rig.crash()  # between the write and its sync
+    assert rig.partition().written_end == 1, "a consumer may read it, and a retry is told that it is there"
+    rig.crash(power=True)
+    assert rig.values() == {0: b"a"}
+
+
+def test_rot_in_what_a_start_found_and_synced_is_no_torn_write() -> None:
+    rig = LogRig({TOPIC: ("events", limits(flush_messages=1))})
+    rig.disk.sync_ms = 5
+    rig.append(records(b"a"))
+    rig.crash()
+    rig.append(records(b"b"))
+    rig.advance(10)
+    rig.disk.files[FIRST][100] ^= 1
+    assert rig.crash().refused is not None
+
+
+def test_a_log_that_cannot_be_synced_does_not_start() -> None:
+    rig = LogRig({TOPIC: ("events", limits(flush_messages=1))})
+    rig.disk.sync_ms = 5
+    rig.append(records(b"a"))
+    read = rig.disk.faults.check
+
+    def syncs_fail(effect: FileEffect) -> None:
+        read(effect)
+        if isinstance(effect, FileSync):
+            raise OSError(errno.EIO, "broken")
+
+    rig.disk.faults.check = syncs_fail  # type: ignore[method-assign]
+    refused_for = rig.crash().refused
+    assert refused_for is not None and "cannot be synced" in refused_for
+    rig.disk.faults.check = read  # type: ignore[method-assign]
+    assert rig.crash().refused is None
+    assert rig.values() == {0: b"a"}
 
 
 def test_a_sync_that_fails_takes_back_groups_in_flight() -> None:

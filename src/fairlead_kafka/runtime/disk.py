@@ -50,6 +50,9 @@ class _OpenFile:
     size_bytes: int
     syncs: int = 0
     """Syncs under way on the worker; the file is closed after them."""
+    named: bool = False
+    """True once its name was synced too, in its folder: another process may have made the file, and
+    been killed before it did that."""
     dropped: bool = False
     """True if it is not to be kept open any more."""
 
@@ -75,9 +78,6 @@ class Disk:
         self._call_later = call_later
         self._reserve = Reserve()
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
-        self._fresh: dict[
-            str, None
-        ] = {}  # made by us and not synced since: their folders have to be synced as well
         self._held: dict[
             str, list[tuple[Handle, FileEffect]]
         ] = {}  # path under replacement → effects that wait for it
@@ -156,7 +156,6 @@ class Disk:
                 raise
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            self._fresh[path] = None
         opened = self._open[path] = _OpenFile(descriptor, os.fstat(descriptor).st_size)
         if len(self._open) > OPEN_FILES_MAX:
             _path, oldest = self._open.popitem(last=False)
@@ -210,7 +209,6 @@ class Disk:
         """Close `path` and what lies below it: the name will mean another file, or none."""
         for name in [name for name in self._open if name == path or name.startswith(path + os.sep)]:
             self._open.pop(name).drop()
-            self._fresh.pop(name, None)
 
     # On the worker
 
@@ -220,14 +218,14 @@ class Disk:
         except OSError as error:
             self._failed(handle, effect, error)
             return
-        fresh = effect.path in self._fresh
+        named = opened.named
         opened.syncs += 1  # so it stays open, whatever becomes of its name
 
         def work() -> None:
             failure: OSError | None = None
             try:
                 _flush(opened.descriptor)
-                if fresh:
+                if not named:
                     self._reserve.spend(lambda: _sync_folders(os.path.dirname(effect.path)))
             except OSError as error:
                 failure = error
@@ -242,7 +240,7 @@ class Disk:
         if failure is not None:
             self._failed(handle, effect, failure)
             return
-        self._fresh.pop(effect.path, None)
+        opened.named = True
         self._deliver(handle, FileDone(effect.token, None))
 
     def _replace(self, handle: Handle, effect: FileReplace) -> None:

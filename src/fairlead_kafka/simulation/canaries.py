@@ -101,6 +101,10 @@ def _never_starting_again(_: Any) -> Any:
     return lambda sequences, identity: None
 
 
+def _promising_at_once(_: Any) -> Any:
+    return lambda recovery: recovery._done(recovery._result)
+
+
 def _never_waiting(_: Any) -> Any:
     return lambda machine: True
 
@@ -309,6 +313,13 @@ CANARIES = (
         "compaction: the newest offset of each key",
         _off_by_one,
         first_seed=2,
+    ),
+    Canary(
+        "a start promises what it found and did not sync",
+        "cluster",
+        "recovery: what was found is synced",
+        _promising_at_once,
+        first_seed=250,
     ),
     Canary(
         "lost requests count as delivered",

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.consumer import OffsetAndTimestamp
 from fairlead_kafka.core.partition_offsets import MAX_TIMESTAMP
 from fairlead_kafka.simulation.facts import Fact, Facts, Verdict
@@ -119,12 +121,11 @@ def _has_time(look: Look, facts: Facts, answer: OffsetAndTimestamp) -> Iterable[
 def judge_still(looks: Sequence[Look], rotten: Sequence[Rotten]) -> list[str]:
     """Errors in looks at a partition that changes no more: all of it but `rotten` batches is read,
     and offsets by time agree with what was read.
+
+    A look may stop with CORRUPT_MESSAGE right before a batch that is damaged on its leader, and
+    nowhere else.
     """
-    stuck = [
-        look
-        for look in looks
-        if not look.whole and not any(one.base_offset <= look.position <= one.last_offset for one in rotten)
-    ]
+    stuck = [look for look in looks if not look.whole and not (look.damage and _corrupt(look.error))]
     found = [f"{look}, when all was well: {look.error}" for look in stuck]
     if found or rotten:
         return found
@@ -143,6 +144,10 @@ def judge_still(looks: Sequence[Look], rotten: Sequence[Rotten]) -> list[str]:
                     f"{look}, when all was well: for {asked} it was told {told}, and read {expected}"
                 )
     return found
+
+
+def _corrupt(error: Exception | None) -> bool:
+    return isinstance(error, BrokerError) and error.code == ErrorCode.CORRUPT_MESSAGE
 
 
 def _expected(items: Sequence[Item], time_ms: int) -> Item | None:

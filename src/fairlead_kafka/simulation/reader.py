@@ -71,6 +71,8 @@ class Look:
     error: FairleadError | None = None
     """The error that ended the look; None if it reached its end."""
     stopped_ns: int = -1
+    damage: bool = False
+    """True if the first batch at or behind `position` was damaged on the leader's disk."""
 
     @property
     def whole(self) -> bool:

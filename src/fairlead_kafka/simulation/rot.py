@@ -26,6 +26,8 @@ class Rotten(NamedTuple):
     partition: int
     base_offset: int
     last_offset: int
+    location: Location
+    """Its place on this broker's disk."""
 
 
 class Rot:
@@ -60,6 +62,25 @@ class Rot:
             key=lambda one: one.base_offset,
         )
 
+    def met(self, place: tuple[str, int], position: int) -> bool:
+        """True if the partition's leader comes to a damaged batch first when it is asked for
+        `position`.
+
+        That may lie before the batch: compaction removes what was between, and a reader that stands
+        there is given the next batch that is left. A replica's damage stops nobody but who reads
+        from it, and a damaged batch that compaction or a cut replaced by a sound one stops nobody.
+        """
+        topic, partition = place
+        image = self._cluster.controller.image.topics[topic]
+        leader = image.partitions[partition].leader
+        log = self._cluster.brokers[leader].machine.logs.known(image.topic_id, partition)
+        assert log is not None
+        number = log.index.first_reaching(position)
+        if number == len(log.index):
+            return False
+        first = log.index.location(number)
+        return any((one.node_id, one.location) == (leader, first) for one in self.in_place(place))
+
     def places(self) -> set[tuple[str, int]]:
         """Partitions that some broker cannot read in full: a replica that lacks the rest cannot get
         it there.
@@ -88,6 +109,7 @@ class Rot:
                                 partition,
                                 index.base_offset(number),
                                 index.last_offset(number),
+                                location,
                             ),
                             location,
                         )

@@ -269,6 +269,10 @@ class ReadersWorld(World):
             times = None if rotten else self._times(place, self._reading, TIMES_IN_THE_END)
             looks += [reader.look(place, seek, times, CONVERGENCE_MS) for reader in self.readers]
             self.host.run_until(lambda: all(reader.idle for reader in self.readers), 2 * CONVERGENCE_MS)
+            for look in looks[-len(self.readers) :]:
+                look.damage = (
+                    not look.whole and look.position >= 0 and self.ills.rot.met(place, look.position)
+                )
         return looks
 
     def _untrimmed(self, look: Look) -> list[str]:

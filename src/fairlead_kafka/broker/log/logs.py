@@ -346,6 +346,8 @@ class Logs:
                     partition.written_end = partition.log_end
                     self._written(partition)
                 self._checkpoints.recovered(result.place, result.entry_count)
+                if result.entry_count:
+                    self._writer.recovered()
                 self._host.call_later(self._settings.checkpoint_interval_ms, self._checkpoint_now_and_then)
                 self._host.call_later(self._settings.cleaner_interval_ms, self._clean_now_and_then)
             done(result)

@@ -1,7 +1,7 @@
 """Rebuilds what is known of the partitions: from the checkpoint, and from a scan of what was
 written behind it.
 
-    listing -> checkpoints -> scanning (file after file, chunk after chunk) -> [cutting a torn tail] -> done | refused
+    listing -> checkpoints -> scanning (file after file, chunk after chunk) -> [cutting a torn tail] -> [syncing] -> done | refused
 
 There are two checkpoint files, written in turn; the newer sound one counts. Without one everything
 is scanned, which tells all only if no file was ever deleted: else recovery refuses, for records
@@ -14,6 +14,10 @@ entry at the end, or a hole with sound entries behind it, of which nobody was pr
 There the log is cut, with a warning. Damage in what was synced is something else, and so is a file
 that is shorter than the checkpoint saw it synced: guessing would lose acknowledged records.
 Recovery then refuses, and says where, what is lost, and what can be done.
+
+What a scan finds may never have been synced: the process was killed between the two, and only the
+page cache has it. From now on it is promised (consumers read it, a producer that sends it again is
+told that it is there), so it is synced before recovery is done.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.units import MIB
 from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.log.checkpoint import Checkpoint, Place
@@ -171,10 +176,27 @@ class Recovery:
 
     def _next_file(self, place: int) -> None:
         if place == len(self._numbers):
-            self._done(self._result)
+            self._sync()
             return
         self._rest, self._rest_position = b"", 0
         self._read_chunk(place)
+
+    @hook("recovery: what was found is synced")
+    def _sync(self) -> None:
+        """Sync the last file, if anything was found: the others were synced before the next was
+        begun."""
+        if not self._result.entry_count:
+            self._done(self._result)
+            return
+        path = self._segments.path(self._numbers[-1])
+
+        def synced(_value: object, error: OSError | None) -> None:
+            if error is not None:
+                self._refuse(f"{path}: cannot be synced, so what was found in it may be lost again: {error}")
+            else:
+                self._done(self._result)
+
+        self._files.sync(path, synced)
 
     def _read_chunk(self, place: int) -> None:
         number = self._numbers[place]

@@ -111,6 +111,10 @@ class Writer:
         self.error: OSError | None = None
         """Why appends are refused now; None: they are not."""
 
+    def recovered(self) -> None:
+        """Recovery found entries and synced them: all that is in the files is synced."""
+        self._written_to = self._synced_to = self._segments.active, self._segments.active_size_bytes
+
     @hook("log: a batch is taken for writing")
     @shared("the writer of the log")
     def append(
