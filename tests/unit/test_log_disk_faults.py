@@ -155,7 +155,8 @@ def test_a_log_that_cannot_be_synced_does_not_start() -> None:
 
     rig.disk.faults.check = syncs_fail  # type: ignore[method-assign]
     refused_for = rig.crash().refused
-    assert refused_for is not None and "cannot be synced" in refused_for
+    assert refused_for is not None
+    assert "cannot be synced" in refused_for
     rig.disk.faults.check = read  # type: ignore[method-assign]
     assert rig.crash().refused is None
     assert rig.values() == {0: b"a"}

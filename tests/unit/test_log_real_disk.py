@@ -164,3 +164,20 @@ def test_files_that_may_not_grow_lose_what_does_not_fit_and_no_more(folder: Path
         assert [len(value or b"") for value in again.values()] == [3000, 1, 3000]
     finally:
         again.disk.close()
+
+
+def test_the_name_of_a_file_that_another_process_made_is_synced_with_it_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr("fairlead_kafka.runtime.disk._sync_folders", synced.append)
+    first = RealRig(folder)
+    assert first.append(records(b"a")) == [True]
+    first.disk.close()
+    assert synced == [str(folder / "log")]
+    second = RealRig(folder)  # whoever made the file may have been killed before it synced the name
+    try:
+        assert second.append(records(b"b")) == [True]
+        assert synced == [str(folder / "log")] * 2
+    finally:
+        second.disk.close()
