@@ -15,6 +15,7 @@ from fairlead_kafka.consumer.partition import TRANSITIONS, Phase, Signal, end_of
 from fairlead_kafka.records import MESSAGE_SCHEMA
 from fairlead_kafka.wire import ApiKey
 from tests.support.client_rig import Rig
+from tests.support.kept import grown, kept
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 
@@ -320,3 +321,19 @@ def test_every_phase_can_be_left_by_a_seek_or_a_failure() -> None:
         assert TRANSITIONS[phase, Signal.SEEK_END] is Phase.UNPLACED
         assert TRANSITIONS[phase, Signal.FAIL] is Phase.FAILED
     assert set(TRANSITIONS.values()) == set(Phase)
+
+
+def test_nothing_is_kept_of_partitions_that_were_assigned_once(rig: Rig) -> None:
+    counts = []
+    with consumer(rig) as reader:
+        for number in range(400):
+            name = f"t{number}"
+            rig.cluster.topic(name)
+            rig.cluster.write(name, 0, [b"a"])
+            reader.assign([TopicPartition(name, 0)])
+            reader.seek(TopicPartition(name, 0), 0)
+            assert [record.value for record in reader.poll(10)] == [b"a"]
+            reader.assign([])
+            if number in (99, 399):
+                counts.append(kept(reader._calls, without=(type(rig.cluster), type(rig.host))))
+    assert grown(*counts, least=100) == {}

@@ -14,8 +14,10 @@ from fairlead_kafka.base.errors import ConnectionFailed
 from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, Node
 from fairlead_kafka.base.units import NS_PER_MS
 from fairlead_kafka.core import Metadata
+from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.wire import Message
 from tests.support.fake_broker import TOPIC_ID, metadata_message, partition_message, topic_message
+from tests.support.kept import grown, kept
 
 NODES = {0: ("zero", 1), 1: ("one", 1)}
 OTHER_ID = uuid.UUID(int=8)
@@ -301,3 +303,23 @@ def test_partition_numbers_beyond_the_count_are_garbage() -> None:
     found = metadata.topic("a")
     assert found is not None
     assert [partition.leader for partition in found.partitions] == [1, NO_LEADER]
+
+
+def test_nothing_is_kept_of_topics_that_were_deleted() -> None:
+    metadata = make()
+    counts = []
+    for number in range(2_000):
+        name, topic_id = f"t{number}", uuid.UUID(int=100 + number)
+        metadata.want(name, 0)
+        learn(metadata, topic_message(name, [partition_message(0, 0, 0)], topic_id))
+        assert metadata.topic_name(topic_id) == name
+        metadata.want(name, 0)
+        metadata.request_update()
+        learn(metadata, topic_message(name, [], NO_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        assert metadata.topic_name(topic_id) == name, "answers that are under way still name it by its id"
+        metadata.forget(name)
+        assert metadata.topic_name(topic_id) is None
+        metadata.check()
+        if number in (499, 1_999):
+            counts.append(kept(metadata))
+    assert grown(*counts, least=100) == {}

@@ -84,8 +84,10 @@ class ConsumerReading(GroupSteps):
         self._max_poll_records: int = self.settings["max.poll.records"]
         self._default_timeout_s: float = self.settings["default.api.timeout.ms"] / 1000
         self._assigned: dict[TopicPartition, int] = {}
-        self._oldest: dict[TopicPartition, int] = {}
-        """Oldest generation still wanted; a seek or an assignment overtook chunks below it."""
+        """Partitions assigned, and their generations: a seek overtook chunks below them."""
+        self._parted = 0
+        """Newest generation of all partitions that were assigned once and are not any more. Each
+        generation is greater than all before it, so one number tells all of their chunks."""
         self._paused: dict[TopicPartition, None] = {}
         self._pending: deque[Chunk] = deque()
         self._open: deque[OpenChunk] = deque()
@@ -218,18 +220,17 @@ class ConsumerReading(GroupSteps):
     def _moved(self, generations: Mapping[TopicPartition, int], *, replaces: bool) -> None:
         """Note the generations of partitions, and drop chunks of older ones."""
         if replaces:
-            for partition, generation in self._assigned.items():
-                self._oldest[partition] = generation + 1
+            gone = self._assigned.keys() - generations.keys()
+            self._parted = max([self._parted, *(self._assigned[partition] for partition in gone)])
             self._paused = {partition: None for partition in self._paused if partition in generations}
         self._assigned = dict(generations)
-        self._oldest.update(generations)
         self._pending = deque(chunk for chunk in self._pending if self._current(chunk))
         for opened in self._open:
             opened.dropped = not self._current(opened.chunk)
         self._open = deque(opened for opened in self._open if not opened.dropped)
 
     def _current(self, chunk: Chunk) -> bool:
-        return chunk.generation >= self._oldest.get(chunk.partition, 0)
+        return chunk.generation >= self._assigned.get(chunk.partition, self._parted + 1)
 
     def _ready(self) -> bool:
         return any(chunk.partition not in self._paused for chunk in self._pending)

@@ -178,6 +178,7 @@ class ConsumerMachine:
         """CheckFailed if copies of state differ. Between two steps, for tests and the simulator."""
         if not self._closed:
             self._fetcher.check(self._partitions)
+            self._network.metadata.check()
             failed = [state for state in self._partitions.values() if state.error is not None]
             holds("a partition failed and nobody tells", bool(self._moved) or failed == self._failed)
         if self._group is not None:

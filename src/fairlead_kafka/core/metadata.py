@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import ConnectionFailed
 from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, Node
@@ -275,13 +276,12 @@ class Metadata:
     def _merge(self, name: str, topic: MetadataResponse.MetadataResponseTopic) -> bool:
         """Take one topic of an answer. False if it has to be asked for again."""
         before = self._topics.get(name)
-        if before is not None and before.topic_id != topic.topic_id and topic.error_code == ErrorCode.NONE:
-            self._names.pop(before.topic_id, None)
         if topic.error_code != ErrorCode.NONE:
             self._topics[name] = TopicMetadata(name, topic.topic_id, topic.error_code, topic.is_internal, [])
             return not policy(topic.error_code).retriable
         epochs_id, epochs = self._epochs.get(name, (topic.topic_id, {}))
         if epochs_id != topic.topic_id:
+            self._names.pop(epochs_id, None)
             before, epochs = None, {}
         self._epochs[name] = (topic.topic_id, epochs)
         # Brokers list every partition, in any order; a number beyond the count is garbage and must
@@ -312,10 +312,17 @@ class Metadata:
 
     def _drop(self, name: str) -> None:
         known = self._topics.pop(name, None)
-        self._epochs.pop(name, None)
+        # An error, as of a topic that was deleted, has no id: the last one is kept with the epochs.
+        topic_id, _ = self._epochs.pop(name, (NO_TOPIC_ID, {}))
+        self._names.pop(topic_id, None)
         if known is not None:
-            self._names.pop(known.topic_id, None)
             self.version += 1
+
+    def check(self) -> None:
+        """CheckFailed if a topic's id or epochs are kept without the topic."""
+        ids = {topic_id for topic_id, _ in self._epochs.values()}
+        holds("ids are those of topics that are known", self._names.keys() <= ids)
+        holds("epochs are those of topics that are known", self._epochs.keys() <= self._topics.keys())
 
 
 def _newer(

@@ -216,6 +216,7 @@ class ProducerMachine:
             self._accumulator.check(self._ledger.open_submissions())
             self._nodes.check()
             self._transactions.check()
+            self._network.metadata.check()
 
     # Inside
 
