@@ -6,17 +6,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, FairleadError, UsageError
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller import BrokerStarted, BrokerStopping, ClusterView, DecisionDone
+from fairlead_kafka.broker.controller.view import Attached
 from fairlead_kafka.broker.faults import Faults
 from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.broker.links import Links
 from fairlead_kafka.broker.listeners import Listener
 from fairlead_kafka.broker.log import Logs, RecoveryResult
-from fairlead_kafka.core.effects import Effect, Listen, Resolve, StopListening
+from fairlead_kafka.core.effects import Listen, Resolve, StopListening
 from fairlead_kafka.core.events import Listening, Submitted
 
 _logger = logging.getLogger("fairlead_kafka.broker")
@@ -58,26 +59,26 @@ def check_transition(before: BrokerState, after: BrokerState) -> None:
 class StartBroker(NamedTuple):
     """Recover the log and listen; resolved with the ports, by listener."""
 
-    completion: Any
+    completion: object
 
 
 class StopBroker(NamedTuple):
     """Leave in good order: connections closed, everything written and synced; then resolved."""
 
-    completion: Any
+    completion: object
 
 
 class KillBroker(NamedTuple):
     """Drop everything, as `kill -9` would; resolved at once."""
 
-    completion: Any
+    completion: object
 
 
 class SetFaults(NamedTuple):
     """Change what the broker does to its answers on purpose."""
 
     faults: Faults
-    completion: Any
+    completion: object
 
 
 class Connections(Protocol):
@@ -87,10 +88,9 @@ class Connections(Protocol):
         """Close all connections; after what they are owed was sent, if `drain`."""
 
 
-class LifeHost(Protocol):
+class LifeHost(Attached, Protocol):
     """The broker as its life has it begin and end."""
 
-    node_id: int
     rack: str | None
     listeners: tuple[Listener, ...]
     controller: ClusterView
@@ -102,9 +102,6 @@ class LifeHost(Protocol):
     @property
     def clients(self) -> Connections:
         """The connections of clients."""
-
-    def emit(self, effect: Effect) -> None:
-        """Ask the host for `effect` at the end of this step."""
 
     def listener_by_number(self, number: int) -> Listener:
         """The listener with this number."""
@@ -147,7 +144,7 @@ class Life:
         else:
             raise AssertionError(f"a broker knows no operation {operation!r}")
 
-    def crashed(self) -> Sequence[Any]:
+    def crashed(self) -> Sequence[StartBroker | StopBroker]:
         """The machine is ended by its host: take no part any more. The operations that were begun
         and not resolved."""
         broker = self._broker
@@ -243,7 +240,7 @@ class Life:
         for listener in self._broker.listeners:
             self._broker.emit(StopListening(listener.number))
 
-    def _register(self, done: DecisionDone) -> None:
+    def _register(self, done: DecisionDone[int]) -> None:
         broker = self._broker
         endpoints = {
             each.name: (each.advertised_host, each.advertised_port or each.port) for each in broker.listeners

@@ -13,7 +13,8 @@ import logging
 import os
 import signal
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
@@ -80,7 +81,7 @@ def serve(channel: Channel, config: Mapping[str, Json]) -> int:
                 return 0
         return 1
     except _Terminated:
-        _submit(host, handle, StopBroker(Completion()))
+        _submit(host, handle, StopBroker)
         return 0
     except ConnectionFailed:
         return 1  # the launcher is gone, and with it the cluster
@@ -116,10 +117,11 @@ def _obey(channel: Channel, host: SelectorHost, handle: Handle) -> bool:
     message = channel.receive()
     try:
         if "faults" in message:
-            _submit(host, handle, SetFaults(faults_of(object_at(message, "faults")), Completion()))
+            faults = faults_of(object_at(message, "faults"))
+            _submit(host, handle, partial(SetFaults, faults))
             channel.send({})
             return True
-        _submit(host, handle, StopBroker(Completion()))
+        _submit(host, handle, StopBroker)
         channel.send({})
     except ConnectionFailed:
         raise
@@ -137,9 +139,10 @@ def _started(host: SelectorHost, handle: Handle) -> Mapping[str, int]:
     return ports
 
 
-def _submit(host: SelectorHost, handle: Handle, operation: StopBroker | SetFaults) -> None:
-    host.submit(handle, operation)
-    operation.completion.result(TIMEOUT_S)
+def _submit(host: SelectorHost, handle: Handle, made: Callable[[Completion], StopBroker | SetFaults]) -> None:
+    completion = Completion()
+    host.submit(handle, made(completion))
+    completion.result(TIMEOUT_S)
 
 
 def _refuse(channel: Channel, error: FairleadError) -> None:

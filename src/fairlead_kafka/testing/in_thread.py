@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from fairlead_kafka.broker import Controller, Faults, KillBroker, SetFaults, StartBroker, StopBroker
 from fairlead_kafka.runtime import Completion, Handle, SelectorHost, thread_work_ns
@@ -39,15 +39,15 @@ class BrokerInThread(Runner):
 
     def set_faults(self, faults: Faults) -> None:
         """Send the faults to the machine."""
-        self._submit(SetFaults(faults, Completion()))
+        self._submit(lambda completion: SetFaults(faults, completion))
 
     def stop(self) -> None:
         """Stop the machine in good order."""
-        self._submit(StopBroker(Completion()))
+        self._submit(StopBroker)
 
     def kill(self) -> None:
         """Stop the machine as `kill -9` would."""
-        self._submit(KillBroker(Completion()))
+        self._submit(KillBroker)
 
     def drop(self) -> None:
         """Remove the machine from the loop."""
@@ -55,7 +55,8 @@ class BrokerInThread(Runner):
         if handle is not None:
             self._loop.remove(handle)
 
-    def _submit(self, operation: StopBroker | KillBroker | SetFaults) -> None:
+    def _submit(self, made: Callable[[Completion], StopBroker | KillBroker | SetFaults]) -> None:
         assert self._handle is not None
-        self._loop.submit(self._handle, operation)
-        operation.completion.result(TIMEOUT_S)
+        completion = Completion()
+        self._loop.submit(self._handle, made(completion))
+        completion.result(TIMEOUT_S)

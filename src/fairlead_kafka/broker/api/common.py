@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
 from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
@@ -14,6 +14,8 @@ from fairlead_kafka.broker.controller import CreateInternalTopic, TopicImage
 from fairlead_kafka.broker.controller.names import check_topic_name
 from fairlead_kafka.broker.services import Services
 
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
 NO_ID = UUID(int=0)
 """No topic id."""
 
@@ -39,7 +41,7 @@ def name_error(topic: str) -> BrokerError | None:
     return None
 
 
-def repeated(names: Iterable[Hashable]) -> set[Hashable]:
+def repeated(names: Iterable[K]) -> set[K]:
     """The names that come more than once."""
     return {name for name, count in Counter(names).items() if count > 1}
 
@@ -47,6 +49,11 @@ def repeated(names: Iterable[Hashable]) -> set[Hashable]:
 def peer_host(peer: str) -> str:
     """A peer's address as Kafka shows it in a group: a slash and the address without its port."""
     return "/" + (peer.rpartition(":")[0] or peer)
+
+
+def one_each(results: Sequence[R] | None, error: BrokerError | None, count: int) -> Sequence[R | BrokerError]:
+    """Outcome of each of the `count` parts of a decision: its result, or the error of the whole."""
+    return [error] * count if error is not None else results or ()
 
 
 def told_fenced(error: int, knows: bool) -> int:
@@ -81,12 +88,12 @@ class Gathering:
         self._outstanding += 1
 
     def into(
-        self, outcomes: dict[Any, BrokerError | None], key: Hashable
-    ) -> Callable[[Any, BrokerError | None], None]:
+        self, outcomes: dict[K, BrokerError | None], key: K
+    ) -> Callable[[object, BrokerError | None], None]:
         """Count one more part: a decision whose error, or None, goes to `outcomes[key]`."""
         self.begin()
 
-        def decided(_result: Any, error: BrokerError | None) -> None:
+        def decided(_result: object, error: BrokerError | None) -> None:
             outcomes[key] = error
             self.done()
 

@@ -20,13 +20,12 @@ session's principal; of the cluster they are 0 without DESCRIBE on it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER
-from fairlead_kafka.broker.api.common import NO_ID, Gathering, name_error
+from fairlead_kafka.broker.api.common import NO_ID, Gathering, name_error, one_each
 from fairlead_kafka.broker.api.rights import (
     NO_OPERATIONS,
     cluster_operations,
@@ -131,8 +130,8 @@ def _create(
     """Create what is asked for and not there; errors go to `refused`."""
     wanted = [NewTopic(name) for name in dict.fromkeys(missing) if name != OFFSETS_TOPIC]
 
-    def created(results: Any, error: BrokerError | None) -> None:
-        for new, result in zip(wanted, results or [error] * len(wanted), strict=True):
+    def created(results: list[TopicImage | BrokerError] | None, error: BrokerError | None) -> None:
+        for new, result in zip(wanted, one_each(results, error, len(wanted)), strict=True):
             late = isinstance(result, BrokerError) and result.code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
             refused[new.name] = result if isinstance(result, BrokerError) and not late else None
         answer.done()
@@ -142,7 +141,7 @@ def _create(
     if wanted:
         answer.begin()
         spending = Spending(broker, session, strict=True)
-        broker.controller.decide(CreateTopics(wanted, spender=spending.spender), spending.told(created))
+        spending.decide(CreateTopics(wanted), created)
 
 
 def _refused(topics: list[_Asked]) -> MetadataResponse:

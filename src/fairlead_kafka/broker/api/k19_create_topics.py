@@ -16,12 +16,11 @@ else `topic_config_error_code` is TOPIC_AUTHORIZATION_FAILED.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import NO_ID, reason, repeated
+from fairlead_kafka.broker.api.common import NO_ID, one_each, reason, repeated
 from fairlead_kafka.broker.api.rights import may_cluster, permitted, refusal
 from fairlead_kafka.broker.controller import CreateTopics, NewTopic, TopicImage
 from fairlead_kafka.broker.dispatch import serves
@@ -51,9 +50,10 @@ def create_topics(
     }
     wanted = [new for new in checked.values() if isinstance(new, NewTopic)]
 
-    def decided(results: Any, error: BrokerError | None) -> None:
+    def decided(results: list[TopicImage | BrokerError] | None, error: BrokerError | None) -> None:
         created = {
-            new.name: result for new, result in zip(wanted, results or [error] * len(wanted), strict=True)
+            new.name: result
+            for new, result in zip(wanted, one_each(results, error, len(wanted)), strict=True)
         }
         outcomes = {
             name: one if isinstance(one, BrokerError) else created[name] for name, one in checked.items()
@@ -67,7 +67,7 @@ def create_topics(
         ]
         reply(CreateTopicsResponse(throttle_time_ms=spending.throttle_ms, topics=rows))
 
-    broker.controller.decide(CreateTopics(wanted, validate_only, spending.spender), spending.told(decided))
+    spending.decide(CreateTopics(wanted, validate_only), decided)
 
 
 def _refused(session: Requester, names: Iterable[str]) -> dict[str, BrokerError]:

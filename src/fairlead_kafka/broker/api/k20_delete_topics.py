@@ -13,15 +13,14 @@ the name of one given by id. An id that is not there is UNKNOWN_TOPIC_ID.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 from uuid import UUID
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import NO_ID, reason, repeated
+from fairlead_kafka.broker.api.common import NO_ID, one_each, reason, repeated
 from fairlead_kafka.broker.api.rights import may_cluster
-from fairlead_kafka.broker.controller import DeleteTopics
+from fairlead_kafka.broker.controller import DeleteTopics, TopicImage
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.quotas.spending import Spending
 from fairlead_kafka.broker.requester import Reply, Requester
@@ -48,20 +47,20 @@ def delete_topics(
         asked = [(name, NO_ID) for name in request.message.topic_names]
     twice = repeated(asked)
     checked = {one: _check(one, one in twice) for one in dict.fromkeys(asked)}
+    unfit: dict[Asked, TopicImage | BrokerError] = {
+        one: error for one, error in checked.items() if isinstance(error, BrokerError)
+    }
     named = {one: topic for one, topic in checked.items() if not isinstance(topic, BrokerError)}
     refused = _refused(broker, session, named)
     wanted = {one: topic for one, topic in named.items() if one not in refused}
 
-    def decided(results: Any, error: BrokerError | None) -> None:
-        deleted = dict(zip(wanted, results or [error] * len(wanted), strict=True))
-        rows = [
-            refused[one] if one in refused else _row(one, deleted[one] if one in deleted else checked[one])
-            for one in checked
-        ]
+    def decided(results: list[TopicImage | BrokerError] | None, error: BrokerError | None) -> None:
+        outcomes = unfit | dict(zip(wanted, one_each(results, error, len(wanted)), strict=True))
+        rows = [refused[one] if one in refused else _row(one, outcomes[one]) for one in checked]
         reply(DeleteTopicsResponse(throttle_time_ms=spending.throttle_ms, responses=rows))
 
     spending = Spending(broker, session, strict=request.version >= _STRICT_FROM_VERSION)
-    broker.controller.decide(DeleteTopics(list(wanted.values()), spending.spender), spending.told(decided))
+    spending.decide(DeleteTopics(list(wanted.values())), decided)
 
 
 def _refused(broker: Services, session: Requester, named: Iterable[Asked]) -> dict[Asked, _Row]:
@@ -98,7 +97,7 @@ def _check(asked: Asked, twice: bool) -> str | UUID | BrokerError:
     return topic_id if name is None else name
 
 
-def _row(asked: Asked, outcome: Any) -> _Row:
+def _row(asked: Asked, outcome: TopicImage | BrokerError) -> _Row:
     name, topic_id = asked
     if isinstance(outcome, BrokerError):
         return _Row(name=name, topic_id=topic_id, error_code=outcome.code, error_message=reason(outcome))

@@ -8,12 +8,10 @@ is empty, or on a resource of type CLUSTER not kafka-cluster; a principal withou
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairlead_kafka.base.acls import AclBinding, AclOperation, AclPatternType, AclPermission, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import reason
+from fairlead_kafka.broker.api.common import one_each, reason
 from fairlead_kafka.broker.api.k29_describe_acls import acls_refusal, known
 from fairlead_kafka.broker.controller import CreateAcls
 from fairlead_kafka.broker.dispatch import serves
@@ -32,10 +30,10 @@ def create_acls(
     """Create each ACL, or say why not; one failing does not stop the others."""
     bindings = [_binding(asked) for asked in request.message.creations]
 
-    def decided(errors: Any, error: BrokerError | None) -> None:
+    def decided(errors: list[BrokerError | None] | None, error: BrokerError | None) -> None:
         reply(
             CreateAclsResponse(
-                throttle_time_ms=0, results=[_row(one) for one in errors or [error] * len(bindings)]
+                throttle_time_ms=0, results=[_row(one) for one in one_each(errors, error, len(bindings))]
             )
         )
 

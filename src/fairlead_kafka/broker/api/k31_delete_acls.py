@@ -8,12 +8,10 @@ for itself).
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairlead_kafka.base.acls import AclBinding, AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import reason
+from fairlead_kafka.broker.api.common import one_each, reason
 from fairlead_kafka.broker.api.k29_describe_acls import acls_refusal, filter_of
 from fairlead_kafka.broker.controller import DeleteAcls
 from fairlead_kafka.broker.dispatch import serves
@@ -33,10 +31,11 @@ def delete_acls(
     """Delete what fits each filter."""
     filters = [filter_of(asked) for asked in request.message.filters]
 
-    def decided(results: Any, error: BrokerError | None) -> None:
+    def decided(results: list[list[AclBinding] | BrokerError] | None, error: BrokerError | None) -> None:
         reply(
             DeleteAclsResponse(
-                throttle_time_ms=0, filter_results=[_result(one) for one in results or [error] * len(filters)]
+                throttle_time_ms=0,
+                filter_results=[_result(one) for one in one_each(results, error, len(filters))],
             )
         )
 
@@ -47,7 +46,7 @@ def delete_acls(
         broker.controller.decide(DeleteAcls(filters), decided)
 
 
-def _result(outcome: Any) -> _Result:
+def _result(outcome: list[AclBinding] | BrokerError) -> _Result:
     if isinstance(outcome, BrokerError):
         return _Result(error_code=outcome.code, error_message=reason(outcome), matching_acls=[])
     return _Result(

@@ -63,8 +63,8 @@ def create_partitions(
         assignments = (
             None if asked.assignments is None else [list(one.broker_ids) for one in asked.assignments]
         )
-        grow = CreatePartitions(name, asked.count, assignments, message.validate_only, spending.spender)
-        broker.controller.decide(grow, spending.told(answer.into(outcomes, name)))
+        grow = CreatePartitions(name, asked.count, assignments, message.validate_only)
+        spending.decide(grow, answer.into(outcomes, name))
     answer.done()
 
 

@@ -14,8 +14,6 @@ for. Needs ALTER on the cluster (CLUSTER_AUTHORIZATION_FAILED for every partitio
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
@@ -46,7 +44,7 @@ def elect_leaders(
         None if asked is None else [(one.topic, number) for one in asked for number in one.partitions]
     )
 
-    def decided(results: Any, error: BrokerError | None) -> None:
+    def decided(results: list[tuple[str, int, BrokerError | None]] | None, error: BrokerError | None) -> None:
         by_topic: dict[str, list[_Row]] = {} if asked is None else {one.topic: [] for one in asked}
         for topic, number, refused in results or [(*one, error) for one in partitions or ()]:
             by_topic.setdefault(topic, []).append(_row(number, refused))

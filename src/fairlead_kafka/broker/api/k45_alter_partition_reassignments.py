@@ -14,12 +14,10 @@ partition named twice (INVALID_REQUEST), no such partition (UNKNOWN_TOPIC_OR_PAR
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import reason, repeated
+from fairlead_kafka.broker.api.common import one_each, reason, repeated
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import AlterReassignments, Reassignment
 from fairlead_kafka.broker.dispatch import serves
@@ -60,8 +58,8 @@ def alter_partition_reassignments(
         if (topic, number) not in twice
     ]
 
-    def decided(results: Any, error: BrokerError | None) -> None:
-        outcomes: dict[Any, BrokerError | None] = dict.fromkeys(
+    def decided(results: list[BrokerError | None] | None, error: BrokerError | None) -> None:
+        outcomes: dict[tuple[str, int], BrokerError | None] = dict.fromkeys(
             twice,
             BrokerError(
                 ErrorCode.INVALID_REQUEST, "the partition comes more than once in the request: name it once"
@@ -69,7 +67,7 @@ def alter_partition_reassignments(
         )
         outcomes.update(
             ((move.topic, move.partition), outcome)
-            for move, outcome in zip(moves, results or [error] * len(moves), strict=True)
+            for move, outcome in zip(moves, one_each(results, error, len(moves)), strict=True)
         )
         rows = [
             _Topic(

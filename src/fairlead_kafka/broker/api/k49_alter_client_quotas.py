@@ -12,12 +12,10 @@ Needs ALTER_CONFIGS on the cluster.
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import reason, repeated
+from fairlead_kafka.broker.api.common import one_each, reason, repeated
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import AlterClientQuotas, QuotaAlteration
 from fairlead_kafka.broker.dispatch import serves
@@ -45,9 +43,9 @@ def alter_client_quotas(
         entity: _alteration(entity, entry) for entity, entry in asked if frozenset(entity) not in twice
     }
 
-    def decided(results: Any, error: BrokerError | None) -> None:
+    def decided(results: list[BrokerError | None] | None, error: BrokerError | None) -> None:
         outcomes: dict[Entity, BrokerError | None] = dict(
-            zip(alterations, results or [error] * len(alterations), strict=True)
+            zip(alterations, one_each(results, error, len(alterations)), strict=True)
         )
         refusal = BrokerError(ErrorCode.INVALID_REQUEST, "the entity comes more than once in the request")
         rows = [_row(entity, outcomes.get(entity, refusal)) for entity in entities]

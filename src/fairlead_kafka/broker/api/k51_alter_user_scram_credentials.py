@@ -7,12 +7,10 @@ cluster (CLUSTER_AUTHORIZATION_FAILED for every user).
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import reason
+from fairlead_kafka.broker.api.common import one_each, reason
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import AlterScramCredentials, ScramAlteration, ScramCredential
 from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS, credential_of
@@ -34,9 +32,9 @@ def alter_user_scram_credentials(
     alterations = [ScramAlteration(one.name, one.mechanism, None) for one in message.deletions]
     alterations += [ScramAlteration(one.name, one.mechanism, _credential(one)) for one in message.upsertions]
 
-    def decided(results: Any, error: BrokerError | None) -> None:
+    def decided(results: list[BrokerError | None] | None, error: BrokerError | None) -> None:
         by_user: dict[str, BrokerError | None] = {}
-        for each, result in zip(alterations, results or [error] * len(alterations), strict=True):
+        for each, result in zip(alterations, one_each(results, error, len(alterations)), strict=True):
             by_user[each.user] = by_user.get(each.user) or result
         reply(
             AlterUserScramCredentialsResponse(

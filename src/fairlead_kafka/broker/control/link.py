@@ -19,7 +19,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
@@ -29,12 +29,12 @@ from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.control import plain
 from fairlead_kafka.broker.control.catch_up import catch_up
 from fairlead_kafka.broker.control.frames import Kind, frame
-from fairlead_kafka.broker.controller import ClusterImage, ClusterView, DecisionDone
+from fairlead_kafka.broker.controller import ClusterImage, ClusterView, Decision, DecisionDone
 from fairlead_kafka.broker.controller.fold import apply
 from fairlead_kafka.broker.controller.log import decode_log
-from fairlead_kafka.broker.guard import Owner
+from fairlead_kafka.broker.controller.view import Attached
 from fairlead_kafka.broker.timers import Timer
-from fairlead_kafka.core.effects import Close, Connect, Effect, Write
+from fairlead_kafka.core.effects import Close, Connect, Write
 from fairlead_kafka.core.events import Connected, Disconnected, Received
 from fairlead_kafka.wire import FrameReader
 
@@ -90,28 +90,14 @@ TRANSITIONS: dict[tuple[LinkState, Trigger], LinkState] = {
 """The whole life of a link; a pair that is not here is a defect."""
 
 
-class Attached(Protocol):
-    """The broker whose link it is."""
-
-    node_id: int
-    now_ns: int
-
-    def emit(self, effect: Effect) -> None:
-        """Ask the host for an effect."""
-
-    def call_at(self, deadline_ns: int, function: Callable[[], None], owner: Owner | None = None) -> Timer:
-        """Run `function` in a step at the deadline, in the name of `owner`."""
-
-    def bind(self, function: Callable[..., None]) -> Callable[..., None]:
-        """Bind `function` to the owner of the work at hand, to be called later in its name."""
-
-
 class _Waiting(NamedTuple):
-    decision: Any
-    done: DecisionDone
+    decision: Decision[object]
+    done: Callable[..., None]
+    """A `DecisionDone` of its result."""
     deadline_ns: int
 
 
+R = TypeVar("R")
 Joined = Callable[[FairleadError | None], None]
 
 
@@ -128,7 +114,7 @@ class RemoteController(ClusterView):
         self._joined: Joined
         self._connection = FIRST_CONNECTION
         self._frames = FrameReader()
-        self._asked: dict[int, DecisionDone] = {}
+        self._asked: dict[int, Callable[..., None]] = {}
         self._waiting: deque[_Waiting] = deque()
         self._number = 0
         self._heard_ns = 0
@@ -170,7 +156,7 @@ class RemoteController(ClusterView):
             one.done(None, self._unreachable("the broker is stopping"))
         self._give_up("the broker is stopping")
 
-    def decide(self, decision: Any, done: DecisionDone) -> None:
+    def decide(self, decision: Decision[R], done: DecisionDone[R]) -> None:
         """Ask the controller. NOT_CONTROLLER: there is no link, or it was lost meanwhile.
         THROTTLING_QUOTA_EXCEEDED: too many wait."""
         if self.state in (LinkState.IDLE, LinkState.CLOSED):
@@ -191,7 +177,7 @@ class RemoteController(ClusterView):
                 _Waiting(decision, self._broker.bind(done), self._broker.now_ns + patience_ns)
             )
 
-    def _ask(self, decision: Any, done: DecisionDone) -> None:
+    def _ask(self, decision: Decision[object], done: Callable[..., None]) -> None:
         self._number += 1
         self._asked[self._number] = self._broker.bind(done)
         self._send(Kind.DECIDE, plain.dump([self._number, decision], self))
@@ -260,7 +246,10 @@ class RemoteController(ClusterView):
             self.apply(records)
 
     def _answer(self, content: bytes) -> None:
-        number, result, error = plain.load(content, self)
+        answer = plain.load(content, self)
+        if not isinstance(answer, list) or answer[0] not in self._asked:
+            raise DecodeError("an answer to nothing that was asked", 0)
+        number, result, error = answer
         self._asked.pop(number)(result, error)
 
     def _refusal(self, content: bytes) -> None:

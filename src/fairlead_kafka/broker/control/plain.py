@@ -1,15 +1,15 @@
 """Decisions and their results as JSON, and back: what crosses between a broker and the controller.
 
 Numbers, texts, booleans, null and lists are themselves; everything else is an object with one key
-that says what it is. Only the named tuples and enums of the controller's own modules and of ACLs
+that says what it is. Only decisions, the named tuples and enums of the controller's own modules and of ACLs
 can be named, so whatever arrives, nothing else is built from it.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import is_dataclass
 from enum import Enum
-from typing import Any
 from uuid import UUID
 
 from fairlead_kafka.base import acls
@@ -18,6 +18,7 @@ from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller import (
     ClusterImage,
     ClusterView,
+    Decision,
     ScramCredential,
     TopicCreated,
     TopicImage,
@@ -32,7 +33,12 @@ def _named() -> dict[str, type]:
         name: each
         for module in (acls, configs, decisions)
         for name, each in vars(module).items()
-        if isinstance(each, type) and (hasattr(each, "_fields") or issubclass(each, Enum))
+        if isinstance(each, type)
+        and (
+            hasattr(each, "_fields")
+            or issubclass(each, Enum)
+            or (issubclass(each, Decision) and is_dataclass(each))
+        )
     }
     return found | {"Node": Node, "ScramCredential": ScramCredential}
 
@@ -41,13 +47,13 @@ _NAMED = _named()
 _PLAIN = (str, int, float, type(None))
 
 
-def dump(value: Any, view: ClusterView) -> bytes:
+def dump(value: object, view: ClusterView) -> bytes:
     """Bytes of a decision or a result; a topic that `view` has is only named, for the other side
     has it as well. TypeError if not plain."""
     return json.dumps(_out(value, view), separators=(",", ":")).encode()
 
 
-def load(data: bytes | memoryview, view: ClusterView) -> Any:
+def load(data: bytes | memoryview, view: ClusterView) -> object:
     """The value again. DecodeError if it is none."""
     try:
         return _in(json.loads(bytes(data)), view)
@@ -55,21 +61,24 @@ def load(data: bytes | memoryview, view: ClusterView) -> Any:
         raise DecodeError(f"not a decision or its result: {error!r}", 0) from error
 
 
-def _out(value: Any, view: ClusterView) -> Any:
+def _out(value: object, view: ClusterView) -> object:
     kind = type(value)
     if kind in _PLAIN or kind is bool:
         return value
-    if kind is list:
+    if isinstance(value, list):
         return [_out(one, view) for one in value]
     name = kind.__name__
     if _NAMED.get(name) is kind:
-        if issubclass(kind, Enum):
+        if isinstance(value, Enum):
             return {"enum": [name, value.value]}
-        return {"object": [name, *(_out(part, view) for part in value)]}
+        if isinstance(value, Decision):
+            return {"object": [name, *(_out(getattr(value, part), view) for part in value.__slots__)]}
+        if isinstance(value, tuple):
+            return {"object": [name, *(_out(part, view) for part in value)]}
     return _out_other(value, view)
 
 
-def _out_other(value: Any, view: ClusterView) -> Any:
+def _out_other(value: object, view: ClusterView) -> object:
     if isinstance(value, TopicImage):
         if view.image.topics_by_id.get(value.topic_id) is value:
             return {"known": value.topic_id.hex}
@@ -91,7 +100,7 @@ def _out_other(value: Any, view: ClusterView) -> Any:
     )
 
 
-def _in(value: Any, view: ClusterView) -> Any:
+def _in(value: object, view: ClusterView) -> object:
     if isinstance(value, list):
         return [_in(one, view) for one in value]
     if not isinstance(value, dict):

@@ -16,13 +16,13 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, DecodeError
 from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
 from fairlead_kafka.broker.control import plain
 from fairlead_kafka.broker.control.frames import Kind, frame
-from fairlead_kafka.broker.controller import BrokerStarted, Controller
+from fairlead_kafka.broker.controller import BrokerStarted, Controller, Decision
 from fairlead_kafka.core.effects import Buffer, Close, Effect, Listen, Resolve, Write
 from fairlead_kafka.core.events import Accepted, Disconnected, Event, Listening, Received, Submitted
 from fairlead_kafka.wire import FrameReader
@@ -38,14 +38,14 @@ JOIN_FRAME_MAX_BYTES = 1 << 20
 class OpenController(NamedTuple):
     """Listen; resolved with the port."""
 
-    completion: Any
+    completion: object
 
 
 class Decide(NamedTuple):
     """Have a decision made for the launcher; resolved with its result."""
 
-    decision: Any
-    completion: Any
+    decision: Decision[object]
+    completion: object
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ class ControllerServer:
             self._outbox.append(Listen(_LISTENER, self._host, self._port))
             return
 
-        def done(result: Any, error: BrokerError | None) -> None:
+        def done(result: object, error: BrokerError | None) -> None:
             self._outbox.append(Resolve(operation.completion, result, error))
 
         self._controller.decide(operation.decision, done)
@@ -167,12 +167,16 @@ class ControllerServer:
         if member.node_id == _NOBODY:
             self._join(member, json.loads(content) if kind is Kind.JOIN else {})
         elif kind is Kind.DECIDE:
-            number, decision = plain.load(content, self._controller)
-            self._decide(member, number, decision)
+            asked = plain.load(content, self._controller)
+            match asked:
+                case [int(number), Decision() as decision]:
+                    self._decide(member, number, decision)
+                case _:
+                    raise DecodeError(f"no decision: {asked!r}", 0)
         elif kind is Kind.BEAT:
             member.outgoing += frame(Kind.BEAT)
 
-    def _join(self, member: _Member, wanted: dict[str, Any]) -> None:
+    def _join(self, member: _Member, wanted: dict[str, str | int]) -> None:
         if wanted.get("token") != self._token:
             _logger.warning("the controller refuses a connection that does not know its token")
             self._outbox.append(
@@ -192,11 +196,11 @@ class ControllerServer:
         member.frames = FrameReader()
         member.outgoing += frame(Kind.IMAGE, self._controller.snapshot())
 
-    def _decide(self, member: _Member, number: int, decision: Any) -> None:
+    def _decide(self, member: _Member, number: int, decision: Decision[object]) -> None:
         if isinstance(decision, BrokerStarted):
             member.started = True
 
-        def done(result: Any, error: BrokerError | None) -> None:
+        def done(result: object, error: BrokerError | None) -> None:
             if member.connection in self._members:
                 member.outgoing += frame(Kind.ANSWER, plain.dump([number, result, error], self._controller))
                 self.wake()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from fairlead_kafka.base.acls import AclBinding, AclFilter
@@ -32,10 +32,12 @@ from fairlead_kafka.broker.controller.decisions import (
     BrokerStarted,
     BrokerStopped,
     BrokerStopping,
+    Charged,
     CreateAcls,
     CreateInternalTopic,
     CreatePartitions,
     CreateTopics,
+    Decision,
     DecisionDone,
     DeleteAcls,
     DeleteTopics,
@@ -67,6 +69,7 @@ from fairlead_kafka.broker.controller.reassignment import Reassignments
 from fairlead_kafka.broker.controller.topics import Topics
 from fairlead_kafka.core.machine import Rng
 
+R = TypeVar("R")
 PRODUCER_ID_BLOCK = 1_000
 """Producer ids handed to a broker at once (Kafka's `ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`)."""
 
@@ -97,14 +100,19 @@ class Controller(Journal):
         self._acls = Acls(self)
         self._features = Features(self)
 
-    def decide(self, decision: Any, done: DecisionDone) -> None:
+    def decide(self, decision: Decision[R], done: DecisionDone[R]) -> None:
         """Decide within the call."""
         try:
-            result = DECIDERS[type(decision)](self, decision)
+            result = self.decided(decision)
         except BrokerError as error:
             done(None, error)
             return
         done(result, None)
+
+    def decided(self, decision: Decision[R]) -> R:
+        """The result of a decision, made now. BrokerError: it is refused."""
+        result: R = DECIDERS[type(decision)](self, decision)
+        return result
 
     def detach(self, node_id: int) -> None:
         """A broker of this thread is gone: as if it was seen to be."""
@@ -333,21 +341,8 @@ def _elect(controller: Controller, decision: ElectLeaders) -> list[tuple[str, in
     return controller.elect_leaders(decision.election_type, partitions)
 
 
-def _create(controller: Controller, decision: CreateTopics) -> Any:
-    return controller.mutations.spend_for(
-        decision.spender, lambda: controller.create_topics(decision.topics, decision.validate_only)
-    )
-
-
-def _delete(controller: Controller, decision: DeleteTopics) -> Any:
-    return controller.mutations.spend_for(decision.spender, lambda: controller.delete_topics(decision.topics))
-
-
-def _grow(controller: Controller, one: CreatePartitions) -> Any:
-    return controller.mutations.spend_for(
-        one.spender,
-        lambda: controller.create_partitions(one.name, one.partitions, one.assignments, one.validate_only),
-    )
+def _charge(controller: Controller, one: Charged[R]) -> tuple[R | BrokerError, int]:
+    return controller.mutations.spend_for(one.spender, lambda: controller.decided(one.decision))
 
 
 def _allocate(controller: Controller, decision: AllocateProducerIds) -> tuple[int, int]:
@@ -355,11 +350,14 @@ def _allocate(controller: Controller, decision: AllocateProducerIds) -> tuple[in
     return block.start, len(block)
 
 
-DECIDERS: dict[type, Callable[[Controller, Any], Any]] = {
-    CreateTopics: _create,
+DECIDERS: dict[type[Decision[object]], Callable[[Controller, Any], Any]] = {
+    Charged: _charge,
+    CreateTopics: lambda controller, one: controller.create_topics(one.topics, one.validate_only),
     CreateInternalTopic: lambda controller, one: controller.create_internal_topic(one.name),
-    DeleteTopics: _delete,
-    CreatePartitions: _grow,
+    DeleteTopics: lambda controller, one: controller.delete_topics(one.topics),
+    CreatePartitions: lambda controller, one: controller.create_partitions(
+        one.name, one.partitions, one.assignments, one.validate_only
+    ),
     AlterTopicConfigs: lambda controller, one: controller.alter_topic_configs(
         one.name, one.alterations, one.validate_only
     ),

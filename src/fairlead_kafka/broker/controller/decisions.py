@@ -10,35 +10,48 @@ is the decision's result, and the `BrokerError` it raises its error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from fairlead_kafka.base.acls import AclBinding, AclFilter
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller.configs import ConfigAlteration
-from fairlead_kafka.broker.controller.image import ScramCredential
+from fairlead_kafka.broker.controller.image import ScramCredential, TopicImage
 from fairlead_kafka.broker.controller.placement import Assignments
 
-DecisionDone = Callable[[Any, BrokerError | None], None]
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+DecisionDone = Callable[[R | None, BrokerError | None], None]
 """Told once what came of a decision: (result, None) or (None, error). The broker's own image has
 the decision by then."""
 
 
+class Decision(Generic[R_co]):
+    """A change of the cluster's metadata that the controller is asked for; `R_co`: its result."""
+
+    __slots__: tuple[str, ...] = ()
+
+
 class Spender(NamedTuple):
     """The client for whom partitions are created or deleted, if there are quotas for that
-    (KIP-599).
-
-    The result of a decision with one is a pair: what it would be without, or the BrokerError; and
-    for how many ms the client must be still.
-    """
+    (KIP-599)."""
 
     user: str
     client_id: str | None
     strict: bool
     """True: what is above the quota is refused. False: it is done, and the client throttled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charged(Decision[tuple[R | BrokerError, int]], Generic[R]):
+    """A decision that is made in the name of a client, and charged to it. Result: that of the
+    decision, or its BrokerError; and for how many ms the client must be still."""
+
+    decision: Decision[R]
+    spender: Spender
 
 
 class NewTopic(NamedTuple):
@@ -51,29 +64,31 @@ class NewTopic(NamedTuple):
     configs: Mapping[str, str | None] | None = None
 
 
-class CreateTopics(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CreateTopics(Decision[list[TopicImage | BrokerError]]):
     """Result: for each its image, or the BrokerError that says why it cannot be."""
 
     topics: Sequence[NewTopic]
     validate_only: bool = False
-    spender: Spender | None = None
 
 
-class CreateInternalTopic(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CreateInternalTopic(Decision[TopicImage]):
     """The topic `name` of INTERNAL_TOPICS, created if it is not there. Result: its image."""
 
     name: str
 
 
-class DeleteTopics(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DeleteTopics(Decision[list[TopicImage | BrokerError]]):
     """Topics by name or id. Result: for each its last image, or the BrokerError that says why it
     cannot go."""
 
     topics: Sequence[str | UUID]
-    spender: Spender | None = None
 
 
-class CreatePartitions(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CreatePartitions(Decision[None]):
     """The topic `name` grows to so many partitions; `assignments` are the replicas of the new ones.
     Result: None."""
 
@@ -81,10 +96,10 @@ class CreatePartitions(NamedTuple):
     partitions: int
     assignments: Sequence[Sequence[int]] | None = None
     validate_only: bool = False
-    spender: Spender | None = None
 
 
-class AlterTopicConfigs(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AlterTopicConfigs(Decision[None]):
     """A topic's own configs, all alterations or none. Result: None."""
 
     name: str
@@ -92,7 +107,8 @@ class AlterTopicConfigs(NamedTuple):
     validate_only: bool = False
 
 
-class AlterBrokerConfigs(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AlterBrokerConfigs(Decision[None]):
     """Dynamic configs of a broker, or with CLUSTER_WIDE of all, all alterations or none. Result:
     None."""
 
@@ -109,7 +125,8 @@ class QuotaAlteration(NamedTuple):
     values: Sequence[tuple[str, float | None]]
 
 
-class AlterClientQuotas(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AlterClientQuotas(Decision[list[BrokerError | None]]):
     """Quotas set and removed. Result: for each alteration None, or the BrokerError that says why
     nothing of it was done."""
 
@@ -117,33 +134,38 @@ class AlterClientQuotas(NamedTuple):
     validate_only: bool = False
 
 
-class AllocateProducerIds(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIds(Decision[tuple[int, int]]):
     """A block of producer ids for a broker. Result: (first, how many)."""
 
     node_id: int
 
 
-class BrokerStarted(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BrokerStarted(Decision[int]):
     """A broker listens, and takes part from now on: others find it at `node`, clients of a listener
     at its end point. Result: its epoch."""
 
     node: Node
-    endpoints: Mapping[str, tuple[str, int]] = MappingProxyType({})
+    endpoints: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
-class BrokerStopped(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BrokerStopped(Decision[None]):
     """A broker is gone. Result: None."""
 
     node_id: int
 
 
-class BrokerStopping(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BrokerStopping(Decision[None]):
     """Controlled shutdown: a broker will stop, and what others can lead moves. Result: None."""
 
     node_id: int
 
 
-class DiskReported(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DiskReported(Decision[None]):
     """A broker's disk takes nothing any more, and what others can lead is theirs; or it works
     again. Result: None.
 
@@ -171,7 +193,8 @@ class ProposedIsr(NamedTuple):
     isr_epochs: Sequence[int] = ()
 
 
-class AlterPartitions(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AlterPartitions(Decision[list[int]]):
     """Replicas in sync that leader `node_id`, in the life `broker_epoch`, proposes (Kafka's
     AlterPartition). Result: per change a code.
 
@@ -187,7 +210,8 @@ class AlterPartitions(NamedTuple):
     changes: Sequence[ProposedIsr]
 
 
-class ElectLeaders(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ElectLeaders(Decision[list[tuple[str, int, BrokerError | None]]]):
     """Elections, by type (0 preferred, 1 unclean), of (topic, partition); None: of all. Result:
     (topic, partition, BrokerError or None)."""
 
@@ -204,7 +228,8 @@ class Reassignment(NamedTuple):
     replicas: Sequence[int] | None
 
 
-class AlterReassignments(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AlterReassignments(Decision[list[BrokerError | None]]):
     """Moves begun, changed or cancelled. `may_change_factor`: a move may leave more or fewer
     replicas. Result: BrokerError or None each."""
 
@@ -212,14 +237,16 @@ class AlterReassignments(NamedTuple):
     may_change_factor: bool = True
 
 
-class CreateAcls(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CreateAcls(Decision[list[BrokerError | None]]):
     """ACLs that are to be there. Result: for each None, or the BrokerError that says why it cannot
     be."""
 
     bindings: Sequence[AclBinding]
 
 
-class DeleteAcls(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DeleteAcls(Decision[list[list[AclBinding] | BrokerError]]):
     """All ACLs that fit a filter go. Result: for each filter the list of those that did, or the
     BrokerError that says why it is none."""
 
@@ -234,7 +261,8 @@ class ScramAlteration(NamedTuple):
     credential: ScramCredential | None
 
 
-class AlterScramCredentials(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AlterScramCredentials(Decision[list[BrokerError | None]]):
     """Changes of SCRAM credentials; of one user all or none. Result: for each None, or the
     BrokerError of its user."""
 
@@ -258,7 +286,8 @@ class FeatureUpdate(NamedTuple):
     upgrade_type: UpgradeType
 
 
-class UpdateFeatures(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class UpdateFeatures(Decision[None]):
     """Feature levels to be changed, all or none. Result: None."""
 
     updates: Sequence[FeatureUpdate]

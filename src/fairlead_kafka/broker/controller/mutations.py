@@ -10,7 +10,7 @@ client has to be still for so long.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config_broker_quotas import CONTROLLER_SAMPLES, CONTROLLER_WINDOW_S
@@ -24,6 +24,7 @@ from fairlead_kafka.broker.quota_rates import TokenBucket
 from fairlead_kafka.broker.quota_table import CONTROLLER_MUTATION_RATE, QuotaTable
 
 _MS_PER_S = 1_000
+R = TypeVar("R")
 
 
 class Mutations:
@@ -49,12 +50,11 @@ class Mutations:
         """The time."""
         self._now_ms = now_ns // NS_PER_MS
 
-    def spend_for(self, spender: Spender | None, decide: Callable[[], Any]) -> Any:
+    def spend_for(self, spender: Spender, decide: Callable[[], R]) -> tuple[R | BrokerError, int]:
         """Decide, in the name of a client: (result or BrokerError, for how many ms the client must
-        be still). Without one: the result."""
-        if spender is None:
-            return decide()
+        be still)."""
         self._spender, self._throttle_ms = spender, 0
+        outcome: R | BrokerError
         try:
             outcome = decide()
         except BrokerError as error:

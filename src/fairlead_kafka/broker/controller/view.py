@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, FairleadError, UsageError
 from fairlead_kafka.broker.controller.configs import Configs, DescribedConfig
-from fairlead_kafka.broker.controller.decisions import DecisionDone
+from fairlead_kafka.broker.controller.decisions import Decision, DecisionDone
 from fairlead_kafka.broker.controller.fold import MetadataRecord, apply
 from fairlead_kafka.broker.controller.image import (
     CLUSTER_WIDE,
@@ -22,10 +22,27 @@ from fairlead_kafka.broker.controller.image import (
     TopicDeleted,
     TopicImage,
 )
+from fairlead_kafka.broker.timers import TimerHost
+from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import Connected, Disconnected, Received
 
 _NOT_HOSTED = "This server does not host this topic-partition"
 """How Kafka begins what it says of a topic that is not there; tools look for it."""
+
+
+R = TypeVar("R")
+
+
+class Attached(TimerHost, Protocol):
+    """The broker that has the view."""
+
+    node_id: int
+
+    def emit(self, effect: Effect) -> None:
+        """Ask the host for an effect."""
+
+    def bind(self, function: Callable[..., None]) -> Callable[..., None]:
+        """Bind `function` to the owner of the work at hand, to be called later in its name."""
 
 
 class ClusterView(ABC):
@@ -41,11 +58,11 @@ class ClusterView(ABC):
         self._listeners: list[Callable[[Change], None]] = []
 
     @abstractmethod
-    def decide(self, decision: Any, done: DecisionDone) -> None:
+    def decide(self, decision: Decision[R], done: DecisionDone[R]) -> None:
         """Have a decision (`decisions`) made: done(result, error), within this call or later, once
         the image has it."""
 
-    def attach(self, broker: Any, joined: Callable[[FairleadError | None], None]) -> None:
+    def attach(self, broker: Attached, joined: Callable[[FairleadError | None], None]) -> None:
         """A broker begins: joined(None) each time the image is up to date, joined(error) if it
         never will be. Here it always is."""
         joined(None)

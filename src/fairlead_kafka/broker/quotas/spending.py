@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.principal import Principal
-from fairlead_kafka.broker.controller import ClusterView, DecisionDone, Spender
+from fairlead_kafka.broker.controller import Charged, ClusterView, Decision, DecisionDone, Spender
 from fairlead_kafka.broker.quotas.quotas import Quotas
+
+R = TypeVar("R")
 
 
 class SpendingHost(Protocol):
@@ -19,7 +21,7 @@ class SpendingHost(Protocol):
     quotas: Quotas
 
 
-class Charged(Protocol):
+class Client(Protocol):
     """The session whose request it is."""
 
     principal: Principal
@@ -28,27 +30,29 @@ class Charged(Protocol):
 
 class Spending:
     """Charge of one request against controller_mutation_rate. Decisions are made in the name of
-    `spender`; `throttle_ms` says in the end how long its client must be still.
+    its client; `throttle_ms` says in the end for how long the client must be still.
 
     `strict`: partitions beyond the quota are refused (THROTTLING_QUOTA_EXCEEDED); else they are
     made, and the client is throttled.
     """
 
-    def __init__(self, broker: SpendingHost, session: Charged, *, strict: bool) -> None:
-        self.spender: Spender | None = None
-        """The client that decisions are charged to; None: no client has such a quota."""
+    def __init__(self, broker: SpendingHost, session: Client, *, strict: bool) -> None:
         self.throttle_ms = 0
+        self._controller = broker.controller
+        self._spender: Spender | None = None
+        """The client that decisions are charged to; None: no client has such a quota."""
         if broker.quotas.limits_mutations:
-            self.spender = Spender(session.principal.name, session.client_id, strict)
+            self._spender = Spender(session.principal.name, session.client_id, strict)
             broker.controller.tick(broker.now_ns)  # the time, where the controller has no step of its own
 
-    def told(self, done: DecisionDone) -> DecisionDone:
-        """`done` for a decision in the name of `spender`: told what it would be without one."""
-        if self.spender is None:
-            return done
+    def decide(self, decision: Decision[R], done: DecisionDone[R]) -> None:
+        """Have the controller decide, in the name of the client: done(result, error) of `decision`."""
+        if self._spender is None:
+            self._controller.decide(decision, done)
+            return
 
-        def spent(result: Any, error: BrokerError | None) -> None:
-            if error is not None:
+        def spent(result: tuple[R | BrokerError, int] | None, error: BrokerError | None) -> None:
+            if result is None:
                 done(None, error)
                 return
             outcome, throttle_ms = result
@@ -58,4 +62,4 @@ class Spending:
             else:
                 done(outcome, None)
 
-        return spent
+        self._controller.decide(Charged(decision, self._spender), spent)
