@@ -283,7 +283,9 @@ def write_much(controller: Controller) -> None:
     """More than a log may hold before it is folded, and little that stays."""
     value = "x" * (FOLD_MIN_BYTES // 1_000)
     for number in range(1_100):
-        controller.commit([{"type": "broker_configs", "name": "9", "configs": {"k": value + str(number)}}])
+        controller.journal.commit(
+            [{"type": "broker_configs", "name": "9", "configs": {"k": value + str(number)}}]
+        )
 
 
 def test_a_log_that_grows_is_folded_while_the_cluster_runs() -> None:

@@ -45,7 +45,9 @@ def test_a_cluster_folds_its_log_as_it_grows(tmp_path: Path) -> None:
     controller.create_topic("a", 3, 2)
     value = "x" * 10_000
     for number in range(200):
-        controller.commit([{"type": "broker_configs", "name": "9", "configs": {"k": value + str(number)}}])
+        controller.journal.commit(
+            [{"type": "broker_configs", "name": "9", "configs": {"k": value + str(number)}}]
+        )
     file.close()
     assert path.stat().st_size < 1_000_000
     again = make_controller(brokers=0, replay=path.read_bytes())

@@ -67,6 +67,7 @@ from fairlead_kafka.broker.controller.mutations import Mutations
 from fairlead_kafka.broker.controller.placement import Assignments
 from fairlead_kafka.broker.controller.reassignment import Reassignments
 from fairlead_kafka.broker.controller.topics import Topics
+from fairlead_kafka.broker.controller.view import ClusterView
 from fairlead_kafka.core.machine import Rng
 
 R = TypeVar("R")
@@ -76,7 +77,7 @@ PRODUCER_ID_BLOCK = 1_000
 _UNCLEAN = "unclean.leader.election.enable"
 
 
-class Controller(Journal):
+class Controller(ClusterView):
     """The controller, one per cluster: a method for each decision. `append` and `replace` write the
     metadata log, see `Journal`.
 
@@ -87,18 +88,19 @@ class Controller(Journal):
     def __init__(
         self, settings: Settings, rng: Rng, append: Append | None = None, replace: Append | None = None
     ) -> None:
-        super().__init__(settings, rng, append, replace)
+        super().__init__(settings)
+        self.journal = Journal(self, rng, append, replace)
         self.limits = Limits(self.image, self.configs)
         self.mutations = Mutations(self.image, self.configs)
-        self._topics = Topics(self, self.limits, self.mutations)
-        self._quotas = QuotaAlterations(self)
-        self._brokers = Brokers(self)
-        self._in_sync = InSync(self, self._brokers, self.limits)
-        self._credentials = Credentials(self)
-        self._leadership = Leadership(self, self._brokers)
-        self._reassignments = Reassignments(self, self._brokers, self.limits, self._topics.placement)
-        self._acls = Acls(self)
-        self._features = Features(self)
+        self._topics = Topics(self.journal, self.limits, self.mutations)
+        self._quotas = QuotaAlterations(self.journal)
+        self._brokers = Brokers(self.journal)
+        self._in_sync = InSync(self.journal, self._brokers, self.limits)
+        self._credentials = Credentials(self.journal)
+        self._leadership = Leadership(self.journal, self._brokers)
+        self._reassignments = Reassignments(self.journal, self._brokers, self.limits, self._topics.placement)
+        self._acls = Acls(self.journal)
+        self._features = Features(self.journal)
 
     def decide(self, decision: Decision[R], done: DecisionDone[R]) -> None:
         """Decide within the call."""
@@ -113,6 +115,24 @@ class Controller(Journal):
         """The result of a decision, made now. BrokerError: it is refused."""
         result: R = DECIDERS[type(decision)](self, decision)
         return result
+
+    # --- The log of metadata
+
+    def replay(self, data: bytes) -> int:
+        """Rebuild the image from a metadata log, before any broker starts; how many bytes of it are
+        sound. See `Journal.replay`."""
+        return self.journal.replay(data)
+
+    def snapshot(self) -> bytes:
+        """A metadata log that replays to this image and holds nothing else."""
+        return self.journal.snapshot()
+
+    def follow(self, follower: Callable[[bytes], None]) -> Callable[[], None]:
+        """Have `follower` called with the line of every decision, in order; the function returned
+        ends it."""
+        return self.journal.follow(follower)
+
+    # --- For brokers of this thread
 
     def detach(self, node_id: int) -> None:
         """A broker of this thread is gone: as if it was seen to be."""
@@ -145,7 +165,7 @@ class Controller(Journal):
     def await_brokers(self, node_ids: Iterable[int]) -> None:
         """These are about to start: what is for all brokers waits for them, for one session at
         most."""
-        self.awaited.update(node_ids)
+        self.journal.awaited.update(node_ids)
 
     def broker_stopping(self, node_id: int) -> None:
         """Controlled shutdown: move what the broker leads. Nothing if it is not alive."""
@@ -193,7 +213,7 @@ class Controller(Journal):
                 ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {node_id} never started in this cluster"
             )
         first = self.image.next_producer_id
-        self.commit([{"type": "producer_ids", "next": first + PRODUCER_ID_BLOCK}])
+        self.journal.commit([{"type": "producer_ids", "next": first + PRODUCER_ID_BLOCK}])
         return range(first, first + PRODUCER_ID_BLOCK)
 
     def alter_client_quotas(
@@ -299,7 +319,9 @@ class Controller(Journal):
         altered = alter_topic(topic, self.configs.topic_settings(topic), alterations)
         changed = _changed(topic.configs, altered)
         if changed and not validate_only:
-            self.commit([{"type": "topic_configs", "topic_id": topic.topic_id.hex, "configs": changed}])
+            self.journal.commit(
+                [{"type": "topic_configs", "topic_id": topic.topic_id.hex, "configs": changed}]
+            )
             self._configs_altered(changed)
 
     def alter_broker_configs(
@@ -320,7 +342,7 @@ class Controller(Journal):
         altered = alter("broker", current, self.configs.broker_settings(name), alterations)
         changed = _changed(current, altered)
         if changed and not validate_only:
-            self.commit([{"type": "broker_configs", "name": name, "configs": changed}])
+            self.journal.commit([{"type": "broker_configs", "name": name, "configs": changed}])
             self._configs_altered(changed)
 
     def _configs_altered(self, changed: Mapping[str, str | None]) -> None:

@@ -10,7 +10,6 @@ from itertools import chain
 from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER
 from fairlead_kafka.base.units import MIB
@@ -31,8 +30,8 @@ FOLD_FACTOR = 4
 """A log is folded when it is so many times as long as its last snapshot."""
 
 
-class Journal(ClusterView):
-    """A view of the cluster that may change it.
+class Journal:
+    """The log by which a view of the cluster is changed: the controller's own.
 
     `append` takes what is to be written to the metadata log, in order, before the answer that
     depends on it is sent. `replace` puts a snapshot in the place of the whole log, at once or not
@@ -42,8 +41,10 @@ class Journal(ClusterView):
     replaced.
     """
 
-    def __init__(self, settings: Settings, rng: Rng, append: Append | None, replace: Append | None) -> None:
-        super().__init__(settings)
+    def __init__(self, view: ClusterView, rng: Rng, append: Append | None, replace: Append | None) -> None:
+        self.view = view
+        self.image = view.image
+        self.configs = view.configs
         self._rng = rng
         self.awaited: set[int] = set()
         """Brokers of a log that was replayed, or that are said to be about to start, which have not
@@ -69,7 +70,7 @@ class Journal(ClusterView):
         decisions, size_bytes = decode_log(data)
         for record in chain.from_iterable(decisions):
             for each in modern(self.image, record):
-                self.note(apply(self.image, each))
+                self.view.note(apply(self.image, each))
         self.awaited = set(self.image.brokers)
         for broker in self.image.brokers.values():
             broker.alive = broker.stopping = broker.disk_failed = False
@@ -175,4 +176,4 @@ class Journal(ClusterView):
     def _enact(self, records: Sequence[MetadataRecord], line: bytes) -> None:
         for follower in list(self._followers):
             follower(line)
-        self.apply(records)
+        self.view.apply(records)

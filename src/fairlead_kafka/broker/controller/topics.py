@@ -148,7 +148,7 @@ class Topics:
     ) -> None:
         """A topic has `count` partitions from now on; `assignments` are those of the new ones, in
         order."""
-        topic = self._journal.topic(name)
+        topic = self._journal.view.topic(name)
         if topic.internal:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal and cannot grow")
         placed = self._placement.of_more_partitions(topic, count, assignments)
@@ -176,7 +176,7 @@ class Topics:
         return results
 
     def _deletable(self, topic: str | UUID) -> TopicImage:
-        image = self._journal.topic(topic)
+        image = self._journal.view.topic(topic)
         if image.internal:
             raise BrokerError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"{image.name} is internal and cannot be deleted"
