@@ -18,12 +18,21 @@ from tests.support.secured_kafka import SecuredKafka, secured_kafka
 from tests.support.waiting import until
 from tests.support.wire_client import Wire
 
+QUICK_GROUPS = {
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "10000",
+}
+"""Groups of KIP-848 are told of a change in moments, and a death is noticed in seconds; Kafka's
+defaults are 5 and 45 seconds."""
+
 
 @pytest.fixture(scope="session")
 def apache_kafka(kafka_jars: str) -> Iterator[str]:
     """`bootstrap.servers` of an Apache Kafka; skips with the reason where Java or Maven is missing.
     One that does not start is an error."""
-    with ApacheKafka(heap="512m", properties=CONFIG) as kafka:
+    with ApacheKafka(heap="512m", properties={**CONFIG, **QUICK_GROUPS}) as kafka:
         yield kafka.bootstrap_servers
 
 

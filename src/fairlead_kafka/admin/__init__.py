@@ -26,12 +26,12 @@ unanswered.
 
 from fairlead_kafka.admin.acls import create_acls, delete_acls, describe_acls
 from fairlead_kafka.admin.configs import alter_configs, describe_configs
+from fairlead_kafka.admin.group_describing import describe_groups
 from fairlead_kafka.admin.group_items import GroupDescription, GroupListing, GroupMember
 from fairlead_kafka.admin.groups import (
     alter_group_offsets,
     delete_group_offsets,
     delete_groups,
-    describe_groups,
     list_group_offsets,
     list_groups,
 )

@@ -22,19 +22,29 @@ class GroupListing:
 @dataclass(slots=True, frozen=True)
 class GroupMember:
     """A member; `assignment` is what it reads, empty unless the group is stable and its members are
-    consumers."""
+    consumers.
+
+    The last three are known of KIP-848 groups alone: the member's epoch, what it is to read in the
+    end, and whether it speaks that protocol (False: classic, while the group changes over).
+    """
 
     member_id: str
     instance_id: str | None
     client_id: str
     host: str
     assignment: tuple[TopicPartition, ...]
+    epoch: int | None = None
+    target_assignment: tuple[TopicPartition, ...] | None = None
+    upgraded: bool | None = None
 
 
 @dataclass(slots=True, frozen=True)
 class GroupDescription:
     """A group and its members. `protocol` is the assignor that it agreed on, "" unless it is
-    stable.
+    stable, or the brokers' that a KIP-848 group has.
+
+    `type`: "classic", or "consumer" (KIP-848). The latter has an epoch, which grows when members or
+    topics change, and the epoch that its target assignment was made in.
 
     `authorized_operations`: what the user of this client may do with it; None if that was not asked
     for.
@@ -47,3 +57,6 @@ class GroupDescription:
     coordinator: Node | None
     members: tuple[GroupMember, ...]
     authorized_operations: frozenset[AclOperation] | None = None
+    type: str = "classic"
+    epoch: int | None = None
+    target_assignment_epoch: int | None = None

@@ -1,4 +1,4 @@
-"""Groups: list, describe, delete; their committed offsets: list, set, delete.
+"""Groups: list, delete (`group_describing` has the rest); their committed offsets: list, set, delete.
 
 A group's coordinator is looked for first, and again when it has moved. Groups of one coordinator
 share a request where the API has room for several. Sources: KIP-222, KIP-496, KIP-518, KIP-709,
@@ -8,16 +8,13 @@ KIP-848.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
-from fairlead_kafka.admin.acl_items import operations_of
 from fairlead_kafka.admin.coordinated import of_every_broker, per_coordinated
-from fairlead_kafka.admin.group_items import GroupDescription, GroupListing, GroupMember
+from fairlead_kafka.admin.group_items import GroupListing
 from fairlead_kafka.admin.scripts import AdminScript, Settled
 from fairlead_kafka.base.codes import ErrorCode, policy
-from fairlead_kafka.base.errors import BrokerError, DecodeError, ItemsFailed
+from fairlead_kafka.base.errors import BrokerError, ItemsFailed
 from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
-from fairlead_kafka.core.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from fairlead_kafka.core.coordinator_lookup import KeyType
 from fairlead_kafka.core.group_offsets import NO_GENERATION, OffsetAndMetadata, offset_rows
 from fairlead_kafka.core.metadata import Metadata
@@ -25,8 +22,6 @@ from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
     ListGroupsRequest,
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -35,10 +30,6 @@ from fairlead_kafka.wire.messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-
-_MISSING = "Dead"
-"""The state that brokers tell of a group that is not there (until DescribeGroups 6, which has an
-error for it)."""
 
 
 def list_groups(states: Sequence[str], types: Sequence[str]) -> AdminScript[dict[str, GroupListing]]:
@@ -54,37 +45,6 @@ def list_groups(states: Sequence[str], types: Sequence[str]) -> AdminScript[dict
         for row in rows
     }
     return dict(sorted(found.items()))
-
-
-def describe_groups(
-    metadata: Metadata, group_ids: Sequence[str], *, include_authorized_operations: bool
-) -> AdminScript[dict[str, GroupDescription]]:
-    """Describe groups: {group: description}; ItemsFailed names those that are missing."""
-
-    def read(node_id: int, answer: DescribeGroupsResponse) -> list[tuple[str, Settled]]:
-        rows = []
-        for group in answer.groups:
-            missing = not group.error_code and group.group_state == _MISSING
-            code = ErrorCode.GROUP_ID_NOT_FOUND if missing else group.error_code
-            description = GroupDescription(
-                group.group_id,
-                group.group_state,
-                group.protocol_type,
-                group.protocol_data,
-                metadata.nodes.get(node_id),
-                tuple(_member(member, group.protocol_type) for member in group.members),
-                operations_of(group.authorized_operations),
-            )
-            rows.append((group.group_id, Settled(code, group.error_message, description)))
-        return rows
-
-    def ask(groups: list[str]) -> list[tuple[ApiKey, DescribeGroupsRequest]]:
-        message = DescribeGroupsRequest(
-            groups=groups, include_authorized_operations=include_authorized_operations
-        )
-        return [(ApiKey.DESCRIBE_GROUPS, message)]
-
-    return per_coordinated("describe_groups", KeyType.GROUP, metadata, group_ids, ask, read)
 
 
 def delete_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript[dict[str, None]]:
@@ -159,16 +119,6 @@ def delete_group_offsets(
         "delete_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
     )
     return _partitions_settled("delete_group_offsets", settled[group_id])
-
-
-def _member(member: DescribeGroupsResponse.DescribedGroupMember, protocol_type: str) -> GroupMember:
-    assignment: tuple[TopicPartition, ...] = ()
-    if protocol_type == PROTOCOL_TYPE:
-        with suppress(DecodeError):  # an assignor of its own making: what it says is between its members
-            assignment = decode_assignment(bytes(member.member_assignment)).partitions
-    return GroupMember(
-        member.member_id, member.group_instance_id, member.client_id, member.client_host, assignment
-    )
 
 
 def _fetch_message(group_id: str, require_stable: bool) -> OffsetFetchRequest:

@@ -7,6 +7,7 @@ from typing import Annotated, TypedDict
 
 import typer
 
+from fairlead_kafka.admin import GroupMember
 from fairlead_kafka.base.errors import ConfigError, ItemsFailed, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.nearest import nearest
@@ -91,8 +92,15 @@ def describe(
         for group in report:
             coordinator = "unknown" if group["coordinator"] is None else group["coordinator"]
             protocol = f", {group['protocol']}" if group["protocol"] else ""
+            epochs = (
+                ""
+                if group["epoch"] is None
+                else f", epoch {group['epoch']}, assigned in {group['target_assignment_epoch']}"
+            )
             output.print(
-                f"{group['group']}: {group['state']}{protocol}, coordinator {coordinator}", markup=False
+                f"{group['group']}: {group['state']} ({group['type']}){protocol}{epochs}, "
+                f"coordinator {coordinator}",
+                markup=False,
             )
             rows = group["members"] if members else group["partitions"]
             if rows:
@@ -220,7 +228,10 @@ class _Described(TypedDict):
 
     group: str
     state: str
+    type: str
     protocol: str
+    epoch: int | None
+    target_assignment_epoch: int | None
     coordinator: int | None
     partitions: Sequence[Mapping[str, object]]
     members: Sequence[Mapping[str, object]]
@@ -238,22 +249,30 @@ def _describe(admin: Admin, groups: list[str]) -> list[_Described]:
             {
                 "group": name,
                 "state": group.state,
+                "type": group.type,
                 "protocol": group.protocol,
+                "epoch": group.epoch,
+                "target_assignment_epoch": group.target_assignment_epoch,
                 "coordinator": None if group.coordinator is None else group.coordinator.node_id,
                 "partitions": rows,
-                "members": [
-                    {
-                        "member_id": member.member_id,
-                        "instance_id": member.instance_id,
-                        "client_id": member.client_id,
-                        "host": member.host,
-                        "assignment": _by_topic(member.assignment),
-                    }
-                    for member in group.members
-                ],
+                "members": [_member_row(member) for member in group.members],
             }
         )
     return report
+
+
+def _member_row(member: GroupMember) -> dict[str, object]:
+    """A member as reported; one of a KIP-848 group has an epoch, and what it is to read."""
+    row: dict[str, object] = {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "host": member.host,
+        "assignment": _by_topic(member.assignment),
+    }
+    if member.target_assignment is not None:
+        row |= {"epoch": member.epoch, "target_assignment": _by_topic(member.target_assignment)}
+    return row
 
 
 def _by_topic(partitions: tuple[TopicPartition, ...]) -> dict[str, list[int]]:

@@ -177,8 +177,8 @@ class Admin:
     ) -> dict[str, GroupListing]:
         """List groups of all brokers, by name.
 
-        `states` ("Stable", "Empty", ...) and `types` ("classic", ...): only groups in one of them;
-        empty: all.
+        `states` ("Stable", "Empty", ...) and `types` ("classic", "consumer", ...): only groups in
+        one of them; empty: all.
         """
         return run_blocking(self._calls.list_groups(states, types, timeout_s))
 
@@ -188,7 +188,8 @@ class Admin:
         timeout_s: Seconds | None = None,
         include_authorized_operations: bool = False,
     ) -> dict[str, GroupDescription]:
-        """Describe groups, by name: state, coordinator, and members with their partitions.
+        """Describe groups of either protocol, by name: state, coordinator, and members with their
+        partitions.
 
         `include_authorized_operations`: also what this client's user may do. ItemsFailed names
         groups that are missing.

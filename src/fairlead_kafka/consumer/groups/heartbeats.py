@@ -62,7 +62,7 @@ class Heartbeats:
     def message(self, epoch: int, status: Status, *, acknowledges: bool) -> ConsumerGroupHeartbeatRequest:
         """The heartbeat to send now; one that `acknowledges` an assignment says what is owned."""
         told, self._told, self._telling = self._told, None, status
-        whole = told is None or epoch == JOIN_EPOCH
+        whole = told is None
         named = whole or (told is not None and (told.topics, told.regex) != (status.topics, status.regex))
         owning = whole or acknowledges or (told is not None and told.owned != status.owned)
         dropped = "" if told is not None and told.regex else None  # "" ends the match of the one before
