@@ -8,12 +8,12 @@ ROWS ?= 100000
 unexport PYTHONDONTWRITEBYTECODE
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: setup demo test check lint docs clean
+.PHONY: setup demo test test-distribution check lint docs dist clean
 
 setup: .venv/ready
 
 # The lock file pins every package with its hashes; the project itself is installed in place, which compiles the kernels.
-.venv/ready: requirements.lock pyproject.toml hatch_build.py $(wildcard src/native/*)
+.venv/ready: requirements.lock pyproject.toml hatch_build.py hatch_metadata.py $(wildcard src/native/*)
 	@$(PYTHON) -c 'import sys; sys.exit("Fairlead needs Python 3.11 or newer; $(PYTHON) is %d.%d. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	@echo "setting up .venv (once; PySpark alone is some 400 MB)"
 	$(PYTHON) -m venv .venv
@@ -29,6 +29,10 @@ demo: setup
 test: setup lint
 	$(BIN)/python -m pytest tests -n 3 --dist loadfile --no-loadscope-reorder
 
+# The wheel and the source archive, with every extra, in empty environments: some gigabytes for pip.
+test-distribution: setup
+	FAIRLEAD_DISTRIBUTION=all $(BIN)/python -m pytest tests/distribution
+
 # What every commit passes, in under a minute: format, lint, types, floors, tidy and unit tests.
 check: setup lint
 	$(BIN)/python -m pytest tests/tidy tests/unit -n 2
@@ -42,6 +46,10 @@ lint: setup
 # Writes the tables in docs/ that come from the code.
 docs: setup
 	$(BIN)/python docs/generate.py
+
+# A wheel of this platform and the source archive.
+dist: setup
+	$(BIN)/python -m hatchling build -d dist
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

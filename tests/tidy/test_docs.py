@@ -20,9 +20,7 @@ from fairlead_kafka.base.config_broker_security import STANDARD_AUTHORIZER
 from fairlead_kafka.partitioning import POLICY_NAMES
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"]
-)
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"])
 
 
 def _generator() -> ModuleType:
