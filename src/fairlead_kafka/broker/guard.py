@@ -25,7 +25,7 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 from types import CodeType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.limits import LOGGED_FAULTS_MAX
@@ -44,7 +44,7 @@ takes these and no others."""
 LOG_AGAIN_NS = 60 * NS_PER_S
 """How long an exception from the same place in the code is counted without being logged again."""
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 P = TypeVar("P")
 
 
@@ -138,14 +138,14 @@ class Guard:
         self.now_ns = 0
         self._logged: dict[str, int] = {}
 
-    def bind(self, function: Callable[..., Any], owner: Owner | None = None) -> Callable[..., None]:
+    def bind(self, function: Callable[..., object], owner: Owner | None = None) -> Callable[..., None]:
         """Bind `function` to `owner`, or to the present owner, to be called later in its name.
 
         The bound function returns nothing, and raises nothing but SharedDamage.
         """
         return partial(self.call, self.owner if owner is None else owner, function)
 
-    def call(self, owner: Owner | None, function: Callable[..., Any], *arguments: Any) -> None:
+    def call(self, owner: Owner | None, function: Callable[..., object], *arguments: object) -> None:
         """Call `function` in the name of `owner`."""
         before, self.owner = self.owner, owner
         try:

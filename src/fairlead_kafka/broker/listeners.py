@@ -7,8 +7,8 @@ others' follow it: of `EXTERNAL://0.0.0.0:9092` broker 2 has 9094.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.config_security import PROTOCOLS
@@ -127,12 +127,12 @@ def between_brokers(settings: Settings, listeners: Sequence[Listener]) -> Listen
     return (found or listeners)[0]
 
 
-def mechanism_between_brokers(settings: Mapping[str, Any], listener: Listener) -> str | None:
+def mechanism_between_brokers(settings: Settings, listener: Listener) -> str | None:
     """SASL mechanism of brokers at `listener`; None: no log-in. ConfigError if there is none."""
     if not listener.logs_in:
         return None
-    named: str | None = settings["sasl.mechanism.inter.broker.protocol"]
-    enabled: tuple[str, ...] = listener_value(settings, listener.name, "sasl.enabled.mechanisms")
+    named = settings["sasl.mechanism.inter.broker.protocol"]
+    enabled = listener_settings(settings, listener.name)["sasl.enabled.mechanisms"]
     if not enabled:
         raise ConfigError(
             f"sasl.enabled.mechanisms: listener {listener.name} has log-ins and no mechanism; name PLAIN, or "
@@ -146,10 +146,11 @@ def mechanism_between_brokers(settings: Mapping[str, Any], listener: Listener) -
     return named or enabled[0]
 
 
-def listener_value(settings: Mapping[str, Any], listener: str, key: str) -> Any:
-    """A config as it is for one listener: its own value, or that for all."""
-    own = f"{OWN_PREFIX}{listener.lower()}.{key}"
-    return settings[own] if own in settings else settings[key]
+def listener_settings(settings: Settings, listener: str) -> Settings:
+    """Settings as they are for one listener: its own values, else those for all."""
+    prefix = f"{OWN_PREFIX}{listener.lower()}."
+    own = {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}
+    return Settings({**settings.values_by_key, **own}, settings.given) if own else settings
 
 
 def _protocols(entries: Sequence[str]) -> dict[str, str]:

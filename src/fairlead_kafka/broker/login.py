@@ -32,7 +32,7 @@ from fairlead_kafka.base.principal import ANONYMOUS, USER, Principal
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.broker.faults import Faults
 from fairlead_kafka.broker.guard import Owner
-from fairlead_kafka.broker.listeners import Listener, listener_value
+from fairlead_kafka.broker.listeners import Listener, listener_settings
 from fairlead_kafka.broker.timers import DelayHost
 from fairlead_kafka.core.effects import Authenticate, Buffer, Effect
 from fairlead_kafka.core.events import Authenticated
@@ -262,10 +262,9 @@ class ServerLogin:
         broker.call_later(broker.settings["connection.failed.authentication.delay.ms"], end, session)
 
     def _enabled(self) -> tuple[str, ...]:
-        enabled: tuple[str, ...] = listener_value(
-            self._session.broker.settings, self._listener.name, "sasl.enabled.mechanisms"
-        )
-        return enabled
+        return listener_settings(self._session.broker.settings, self._listener.name)[
+            "sasl.enabled.mechanisms"
+        ]
 
     def _lifetime_ms(self, expires_ms: int | None) -> int:
         """Lifetime of the log-in: its token's, at most `connections.max.reauth.ms`; 0: for ever."""
@@ -274,7 +273,7 @@ class ServerLogin:
         most_ms: int = (
             settings.integer(own)
             if own in settings
-            else listener_value(settings, name, "connections.max.reauth.ms")
+            else listener_settings(settings, name)["connections.max.reauth.ms"]
         )
         return session_lifetime_ms(most_ms, expires_ms, self._session.broker.wall_ms)
 

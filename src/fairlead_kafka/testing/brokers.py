@@ -12,7 +12,7 @@ from fairlead_kafka.broker.controller import ClusterView
 from fairlead_kafka.broker.listeners import (
     Listener,
     between_brokers,
-    listener_value,
+    listener_settings,
     listeners_of,
     mechanism_between_brokers,
 )
@@ -71,10 +71,12 @@ def settings_between_brokers(settings: Settings) -> Settings | None:
         config["sasl.mechanism"] = mechanism
         own = f"listener.name.{listener.name.lower()}.{mechanism.lower()}.sasl.jaas.config"
         config["sasl.jaas.config"] = (
-            settings[own] if own in settings else listener_value(settings, listener.name, "sasl.jaas.config")
+            settings[own]
+            if own in settings
+            else listener_settings(settings, listener.name)["sasl.jaas.config"]
         )
     known = {key.name for key in CLIENT_CONFIGS.scope("admin")}
     for key in known:
         if key.startswith("ssl.") and key in settings:
-            config[key] = listener_value(settings, listener.name, key)
+            config[key] = listener_settings(settings, listener.name)[key]
     return CLIENT_CONFIGS.parse("admin", config)

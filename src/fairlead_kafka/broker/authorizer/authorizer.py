@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from fairlead_kafka.base.acls import (
     WILDCARD,
@@ -15,6 +14,7 @@ from fairlead_kafka.base.acls import (
     AclResourceType,
 )
 from fairlead_kafka.base.checks import same
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.config_broker_security import super_users
 from fairlead_kafka.base.limits import ACL_DECISIONS_KEPT_MAX
 from fairlead_kafka.base.principal import Principal
@@ -46,7 +46,7 @@ class Authorizer:
         self._decided: dict[_Asked, bool] = {}
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any], acls: Iterable[AclBinding]) -> Authorizer | None:
+    def of(cls, settings: Settings, acls: Iterable[AclBinding]) -> Authorizer | None:
         """The authorizer that a broker's settings ask for, if they do."""
         if not settings["authorizer.class.name"]:
             return None

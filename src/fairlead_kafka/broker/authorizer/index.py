@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from fairlead_kafka.base.acls import WILDCARD, AclBinding, AclPatternType, AclResourceType
 from fairlead_kafka.broker.authorizer.rules import plain_host
@@ -81,6 +80,6 @@ class AclIndex:
         """The ACLs for a principal, whatever resource of the type they are on."""
         return self._by_principal.get((kind, principal), {})
 
-    def parts(self) -> tuple[Any, ...]:
+    def parts(self) -> tuple[object, ...]:
         """All that is kept, to be compared."""
         return self._by_pattern, self._prefix_lengths, self._by_principal

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fairlead_kafka.broker.controller import (
     AclsChanged,
@@ -26,6 +26,7 @@ from fairlead_kafka.broker.controller import (
 )
 
 Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
@@ -55,18 +56,19 @@ def _rights(image: ClusterImage, now: ClusterImage) -> list[Change]:
         ScramCredentialChanged(*key) for key in _differing(image.scram_credentials, now.scram_credentials)
     ]
     changes += [ClientQuotasChanged(entity) for entity in _differing(image.client_quotas, now.client_quotas)]
-    pairs: list[tuple[dict[Any, Any], dict[Any, Any]]] = [
-        (image.acls, now.acls),
-        (image.scram_credentials, now.scram_credentials),
-        (image.client_quotas, now.client_quotas),
-    ]
-    for old, new in pairs:
-        old.clear()  # these very dictionaries are held by others
-        old.update(new)
+    _become(image.acls, now.acls)
+    _become(image.scram_credentials, now.scram_credentials)
+    _become(image.client_quotas, now.client_quotas)
     return changes
 
 
-def _differing(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> list[Key]:
+def _become(old: dict[Key, Value], new: Mapping[Key, Value]) -> None:
+    """Fill a dictionary that others hold with what another has."""
+    old.clear()
+    old.update(new)
+
+
+def _differing(before: Mapping[Key, object], after: Mapping[Key, object]) -> list[Key]:
     return [key for key in dict.fromkeys((*before, *after)) if before.get(key) != after.get(key)]
 
 

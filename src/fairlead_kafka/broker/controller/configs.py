@@ -200,14 +200,14 @@ def _described(key: ConfigKey, synonyms: list[ConfigSynonym], read_only: bool) -
     return DescribedConfig(key, first.value, first.source, read_only, synonyms)
 
 
-def topic_overrides(internal: bool, configs: Mapping[str, str]) -> dict[str, Any]:
+def topic_overrides(internal: bool, configs: Mapping[str, str]) -> dict[str, object]:
     """A topic's own configs, parsed. An internal topic may be marked compact, which others may not."""
     own = dict(configs)
     policy = own.pop("cleanup.policy", None) if internal else None
     return _parsed("topic", own) | ({} if policy is None else {"cleanup.policy": (policy,)})
 
 
-def _parsed(scope: str, configs: Mapping[str, str]) -> dict[str, Any]:
+def _parsed(scope: str, configs: Mapping[str, str]) -> dict[str, object]:
     settings = BROKER_CONFIGS.parse(scope, configs)
     return {key: settings[key] for key in configs}
 
@@ -228,7 +228,7 @@ def check_topic_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
 def alter(
     scope: str,
     current: Mapping[str, str],
-    inherited: Mapping[str, Any],
+    inherited: Settings,
     alterations: Sequence[ConfigAlteration],
 ) -> dict[str, str]:
     """`current` after `alterations` (KIP-339); lists that `current` lacks start from `inherited`.
@@ -259,9 +259,7 @@ def alter(
     return altered
 
 
-def _altered_value(
-    altered: Mapping[str, str], inherited: Mapping[str, Any], alteration: ConfigAlteration
-) -> str:
+def _altered_value(altered: Mapping[str, str], inherited: Settings, alteration: ConfigAlteration) -> str:
     assert alteration.value is not None
     if alteration.operation is AlterOperation.SET:
         return alteration.value
@@ -272,7 +270,9 @@ def _altered_value(
             f"{alteration.key}: is not a list, so nothing can be added to it or taken from it",
         )
     text = altered.get(alteration.key)
-    items = list(inherited[alteration.key]) if text is None else text.split(",")
+    listed = inherited[alteration.key]
+    assert isinstance(listed, tuple)
+    items = list(listed) if text is None else text.split(",")
     named = alteration.value.split(",")
     if alteration.operation is AlterOperation.APPEND:
         return ",".join(items + [item for item in named if item not in items])
@@ -351,7 +351,7 @@ def check_cluster_wide(alterations: Sequence[ConfigAlteration]) -> None:
 
 
 def alter_topic(
-    topic: TopicImage, inherited: Mapping[str, Any], alterations: Sequence[ConfigAlteration]
+    topic: TopicImage, inherited: Settings, alterations: Sequence[ConfigAlteration]
 ) -> dict[str, str]:
     """A topic's own configs after `alterations`: `alter`, and INVALID_CONFIG if an internal topic's
     records could fall to retention."""

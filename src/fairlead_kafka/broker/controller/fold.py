@@ -161,7 +161,7 @@ def changed_records(changes: Iterable[ChangedPartition]) -> list[MetadataRecord]
     ]
 
 
-def _changed_topic(topic_id: UUID, changed: list[tuple[int, PartitionImage]]) -> dict[str, Any]:
+def _changed_topic(topic_id: UUID, changed: list[tuple[int, PartitionImage]]) -> MetadataRecord:
     return {
         "topic_id": topic_id.hex,
         "numbers": [number for number, _ in changed],
@@ -169,7 +169,7 @@ def _changed_topic(topic_id: UUID, changed: list[tuple[int, PartitionImage]]) ->
     }
 
 
-def _topic(image: ClusterImage, record: Mapping[str, Any]) -> TopicImage:
+def _topic(image: ClusterImage, record: MetadataRecord) -> TopicImage:
     return image.topics_by_id[UUID(hex=record["topic_id"])]
 
 
@@ -254,7 +254,7 @@ def _apply_producer_ids(image: ClusterImage, record: MetadataRecord) -> Change |
     return None
 
 
-def _binding(fields: list[Any]) -> AclBinding:
+def _binding(fields: tuple[int, str, int, str, str, int, int]) -> AclBinding:
     kind, name, pattern, principal, host, operation, permission = fields
     return AclBinding(
         AclResourceType(kind),

@@ -12,13 +12,26 @@ being moved. One epoch stands for all if it is a number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, TypedDict
 
 from fairlead_kafka.broker.controller.image import PartitionImage
 
-Packed = dict[str, Any]
+Written = list[Any]
+"""A shape as it is in the log: lists and a number."""
+
+
+class Packed(TypedDict):
+    """Partitions as columns: each one's shape is `shapes[of]`. An epoch that is the same for all is
+    written once."""
+
+    shapes: list[Written]
+    of: list[int]
+    leader_epochs: int | list[int]
+    partition_epochs: int | list[int]
+
+
 Shape = tuple[tuple[int, ...], tuple[int, ...], int, tuple[int, ...], tuple[int, ...]]
 """Replicas, replicas in sync, leader, replicas being added, replicas being removed."""
 
@@ -38,7 +51,7 @@ def pack(partitions: Sequence[PartitionImage]) -> Packed:
     }
 
 
-def unpack(packed: Mapping[str, Any]) -> list[PartitionImage]:
+def unpack(packed: Packed) -> list[PartitionImage]:
     """New partitions from columns. Partitions that look alike share their tuples."""
     return [
         PartitionImage(replicas, isr, leader, leader_epoch, partition_epoch, adding, removing)
@@ -46,7 +59,7 @@ def unpack(packed: Mapping[str, Any]) -> list[PartitionImage]:
     ]
 
 
-def rows(packed: Mapping[str, Any]) -> Iterable[tuple[Shape, int, int]]:
+def rows(packed: Packed) -> Iterable[tuple[Shape, int, int]]:
     """Shape, leader epoch and partition epoch of each partition."""
     shapes = [_read(shape) for shape in packed["shapes"]]
     return zip(
@@ -57,13 +70,13 @@ def rows(packed: Mapping[str, Any]) -> Iterable[tuple[Shape, int, int]]:
     )
 
 
-def _written(shape: Shape) -> list[Any]:
+def _written(shape: Shape) -> Written:
     replicas, isr, leader, adding, removing = shape
-    written: list[Any] = [list(replicas), list(isr), leader]
+    written: Written = [list(replicas), list(isr), leader]
     return [*written, list(adding), list(removing)] if adding or removing else written
 
 
-def _read(written: Sequence[Any]) -> Shape:
+def _read(written: Written) -> Shape:
     replicas, isr, leader, *moving = written
     adding, removing = moving or ((), ())
     return tuple(replicas), tuple(isr), leader, tuple(adding), tuple(removing)

@@ -4,9 +4,9 @@ before it ended."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER
 from fairlead_kafka.broker.controller.image import ClusterImage, PartitionImage, TopicImage
@@ -79,7 +79,7 @@ class Placement:
         partitions: int,
         replication_factor: int,
         assignments: Assignments | None,
-        defaults: Mapping[str, Any],
+        defaults: Settings,
     ) -> list[Replicas]:
         """Replicas of each partition of a new topic: as assigned, or else around the ring; -1 is
         taken from `defaults`."""

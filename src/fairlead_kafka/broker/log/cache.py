@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import mmap
 from bisect import bisect_right
-from typing import Any
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.hooks import hook
@@ -27,7 +26,7 @@ BLOCK_BYTES = MIB
 COPIED_BYTES = 16 * KIB
 """A smaller batch is given as a copy: a view of it would keep its whole block for as long as
 somebody reads slowly."""
-_PRIVATE: dict[str, Any] = (
+_PRIVATE: dict[str, int] = (
     {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
 )
 """Pages of the system's own, not of the allocator's heap, and no other process's."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.codes import ErrorCode
@@ -52,7 +52,7 @@ class LogHost(Protocol):
     def call_later(self, milliseconds: float, function: Callable[[], None]) -> object:
         """Run `function` so many milliseconds from now, in a step of its own."""
 
-    def bind(self, function: Callable[..., Any]) -> Callable[..., None]:
+    def bind(self, function: Callable[..., object]) -> Callable[..., None]:
         """Bind `function` to the owner of the work at hand, to be called later in its name."""
 
 

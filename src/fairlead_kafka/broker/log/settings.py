@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from fairlead_kafka.base.config import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class LogSettings:
     """Memory for the keys of one pass of compaction."""
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> LogSettings:
+    def of(cls, settings: Settings) -> LogSettings:
         """From settings of scope "broker"."""
         return cls(
             settings["log.segment.bytes"],
