@@ -45,6 +45,15 @@ class Canary:
             self.reset()
 
 
+def _joining_what_is_ending(in_transaction: Any) -> Any:
+    """A batch of the next epoch counts as one of the transaction that still waits for its marker."""
+
+    def planted(partition: Any, producer_id: int, epoch: int | None = None) -> bool:
+        return bool(in_transaction(partition, producer_id))
+
+    return planted
+
+
 def _renumbering(put_back: Any) -> Any:
     def planted(queue: Any, batch: Any) -> None:
         if batch.base_sequence != NO_SEQUENCE:
@@ -306,6 +315,13 @@ CANARIES = (
         "transactions: who may end one",
         _hearing_former_lives,
         first_seed=23,
+    ),
+    Canary(
+        "the next transaction joins the one that is ending",
+        "cluster",
+        "log: which epoch a transaction is open in",
+        _joining_what_is_ending,
+        first_seed=4,
     ),
     Canary(
         "compaction lets the newest record of a key go",

@@ -252,6 +252,7 @@ class Partition:
         """The aborted transactions with batches in `start` to `stop` (excluded), by first offset."""
         return [] if self.transactions is None else self.transactions.aborted(start, stop)
 
+    @hook("log: which epoch a transaction is open in")
     def in_transaction(self, producer_id: int, epoch: int | None = None) -> bool:
         """True if the producer has an open transaction with batches here, begun in `epoch` if that
         is given: one of an epoch before is ending, and takes nothing any more."""
