@@ -11,6 +11,7 @@ from fairlead_kafka.spark.offsets import EARLIEST, LATEST
 from fairlead_kafka.spark.option_judge import WrongOptions
 from fairlead_kafka.spark.option_table import OPTIONS, REFUSED
 from fairlead_kafka.spark.options import parse_read_options, parse_write_options
+from fairlead_kafka.spark.parsed_options import Values
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 
@@ -210,3 +211,7 @@ def test_an_option_with_a_wrong_value_is_given_all_the_same(options: dict[str, s
 def test_a_topic_that_cannot_be_is_told_on_the_driver(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name}: a topic's name is made of ASCII letters"):
         parse_write_options({**SERVERS, "deliveryguarantee": "exactly-once", name.lower(): "or ders"})
+
+
+def test_parsed_options_have_a_type_for_every_option_of_the_table() -> None:
+    assert list(Values.__annotations__) == [option.name for option in OPTIONS]

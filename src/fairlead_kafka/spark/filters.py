@@ -38,8 +38,8 @@ _NEVER_NULL = frozenset({"topic", "partition", "offset", "timestamp", "timestamp
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _among(found: Any, values: Any) -> bool:
-    return found in values
+def _among(found: object, values: object) -> bool:
+    return found in values if isinstance(values, tuple) else False
 
 
 _TESTS: Mapping[type[Filter], Callable[[Any, Any], bool]] = {
@@ -62,7 +62,7 @@ def pushed_down() -> bool:
 class Wanted:
     """Conditions that filters put on what is read; all of them must hold."""
 
-    tests: list[tuple[str, Callable[[Any, Any], bool], Any]] = field(default_factory=list)
+    tests: list[tuple[str, Callable[[Any, Any], bool], object]] = field(default_factory=list)
     """A column, `topic` or `partition`, a comparison, and what its value is compared to."""
     offset_low: int = 0
     offset_high: int | None = None
@@ -121,12 +121,15 @@ class Wanted:
             return True
         return False
 
-    def _take_offset(self, one: Filter, value: Any) -> bool:
+    def _take_offset(self, one: Filter, value: object) -> bool:
         if isinstance(one, In):
-            offsets = [offset for offset in value if offset is not None]
+            among = value if isinstance(value, tuple) else ()
+            offsets = [offset for offset in among if offset is not None]
             self.nothing = self.nothing or not offsets
             if offsets:
                 self._between(min(offsets), max(offsets) + 1)
+            return False
+        if not isinstance(value, int):
             return False
         if isinstance(one, (EqualTo, EqualNullSafe)):
             self._between(value, value + 1)
@@ -143,7 +146,7 @@ class Wanted:
         if high is not None:
             self.offset_high = high if self.offset_high is None else min(self.offset_high, high)
 
-    def _take_time(self, one: Filter, value: Any) -> None:
+    def _take_time(self, one: Filter, value: object) -> None:
         """A record has whole milliseconds: it is after a time if it is in the next one."""
         if isinstance(value, datetime) and isinstance(
             one, (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual)

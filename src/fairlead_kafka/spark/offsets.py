@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TypeGuard
 
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.json_types import Json, JsonObject
 
 EARLIEST = -2
 LATEST = -1
@@ -55,15 +56,16 @@ def parse_timestamps(text: str) -> OffsetsByPartition:
 
 def parse_assignment(text: str) -> dict[str, list[int]]:
     """Partitions by topic. ValueError says what is wrong."""
-    parsed = _json_object(text, 'JSON such as {"topic": [0, 1]}')
-    for topic, partitions in parsed.items():
+    found: dict[str, list[int]] = {}
+    for topic, partitions in _json_object(text, 'JSON such as {"topic": [0, 1]}').items():
         if (
             not isinstance(partitions, list)
             or not partitions
             or not all(_is_integer(number) and number >= 0 for number in partitions)
         ):
             raise ValueError(f"topic {topic} must have a list of partition numbers")
-    return {topic: sorted(set(partitions)) for topic, partitions in parsed.items()}
+        found[topic] = sorted(set(filter(_is_integer, partitions)))
+    return found
 
 
 def offsets_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
@@ -98,7 +100,7 @@ def _by_partition(text: str, expected: str) -> OffsetsByPartition:
     return offsets
 
 
-def _json_object(text: str, expected: str) -> dict[str, Any]:
+def _json_object(text: str, expected: str) -> JsonObject:
     try:
         parsed = json.loads(text)
     except json.JSONDecodeError as error:
@@ -108,7 +110,7 @@ def _json_object(text: str, expected: str) -> dict[str, Any]:
     return parsed
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: Json) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import ConfigError
@@ -12,6 +12,7 @@ from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.spark.formats.option_rows import REGISTRY_PREFIX
 from fairlead_kafka.spark.offsets import EARLIEST, LATEST
 from fairlead_kafka.spark.option_table import OPTIONS, REFUSED, TOPIC_CHOICES, USES, VIEW_OPTIONS
+from fairlead_kafka.spark.parsed_options import Values
 
 BY_LOWER_NAME = {option.name.lower(): option for option in OPTIONS}
 _USE_WORDS = {"batch": "a batch read", "stream": "a streaming read", "write": "a write", "read": "reads"}
@@ -28,9 +29,7 @@ class WrongOptions(ConfigError):
     problems: tuple[str, ...] = ()
 
 
-def judge_read(
-    options: Mapping[str, str], streaming: bool
-) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+def judge_read(options: Mapping[str, str], streaming: bool) -> tuple[Values, dict[str, str], list[str]]:
     """The result of `judge` for a read, and problems that only all its options together show."""
     values, client, wrong = judge(options, "stream" if streaming else "batch")
     chosen = [name for name in TOPIC_CHOICES if name in values]
@@ -44,7 +43,7 @@ def judge_read(
     return values, client, wrong + (_stream_problems(values, wrong) if streaming else _batch_problems(values))
 
 
-def _batch_problems(values: Mapping[str, Any]) -> list[str]:
+def _batch_problems(values: Values) -> list[str]:
     wrong = []
     if values.get("startingOffsets") == LATEST:
         wrong.append(
@@ -60,12 +59,13 @@ def _batch_problems(values: Mapping[str, Any]) -> list[str]:
         ("startingOffsets", LATEST, "latest (-1)"),
         ("endingOffsets", EARLIEST, "earliest (-2)"),
     ):
-        if isinstance(values.get(name), dict) and marker in values[name].values():
+        found: object = values.get(name)
+        if isinstance(found, dict) and marker in found.values():
             wrong.append(f"{name}: {word} is not possible for a partition here")
     return wrong + _view_problems(values)
 
 
-def _view_problems(values: Mapping[str, Any]) -> list[str]:
+def _view_problems(values: Values) -> list[str]:
     view = values.get("view", "records")
     if view in VIEW_OPTIONS:
         return [
@@ -81,7 +81,7 @@ def _view_problems(values: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _stream_problems(values: Mapping[str, Any], known: list[str]) -> list[str]:
+def _stream_problems(values: Values, known: list[str]) -> list[str]:
     wrong = []
     low, high = values.get("minOffsetsPerTrigger"), values.get("maxOffsetsPerTrigger")
     if low is not None and high is not None and low > high:
@@ -95,10 +95,10 @@ def _stream_problems(values: Mapping[str, Any], known: list[str]) -> list[str]:
     return wrong
 
 
-def judge(options: Mapping[str, str], use: str) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+def judge(options: Mapping[str, str], use: str) -> tuple[Values, dict[str, str], list[str]]:
     """Parsed options by their proper name, settings of the client, and what is wrong. `use` is one
     of the values of `USES`."""
-    values: dict[str, Any] = {}
+    parsed: dict[str, object] = {}
     client: dict[str, str] = {}
     wrong: list[str] = []
     for given, text in options.items():
@@ -117,11 +117,12 @@ def judge(options: Mapping[str, str], use: str) -> tuple[dict[str, Any], dict[st
                 )
                 continue
             try:
-                values[option.name] = option.parse(text)
+                parsed[option.name] = option.parse(text)
             except (ValueError, json.JSONDecodeError) as error:
                 wrong.append(f"{option.name}: {error}, got {text!r}")
         elif name not in _SPARKS_OWN and not (name.startswith(REGISTRY_PREFIX) and use in USES["read"]):
             wrong.append(f"{given}: unknown option{_meant(name)}")
+    values = cast(Values, parsed)  # as the table's functions return them; a test compares the names
     if _SERVERS not in client:
         wrong.append(f"kafka.{_SERVERS}: required, host:port pairs of brokers separated by commas")
     return values, client, wrong + client_problems(_scope(use, values), client)
@@ -144,13 +145,13 @@ def client_problems(scope: str, client: Mapping[str, str]) -> list[str]:
     return wrong
 
 
-def is_given(name: str, values: Mapping[str, Any], wrong: list[str]) -> bool:
+def is_given(name: str, values: Values, wrong: list[str]) -> bool:
     """Whether an option is given, also one whose value makes no sense, which is among what is
     wrong."""
     return name in values or any(problem.startswith(f"{name}:") for problem in wrong)
 
 
-def _scope(use: str, values: Mapping[str, Any]) -> str:
+def _scope(use: str, values: Values) -> str:
     """The client that an option's `kafka.*` settings are for."""
     if use == "write":
         return "producer"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from fairlead_kafka.spark.exactly_once.settings import EXACTLY_ONCE_OPTIONS
 from fairlead_kafka.spark.formats import FORMAT_OPTIONS
@@ -80,7 +79,7 @@ class Option:
     """A key of `USES`."""
     default: str
     doc: str
-    parse: Callable[[str], Any] = str
+    parse: Callable[[str], object] = str
     ours: bool = False
     """Spark's connector has no such option."""
 

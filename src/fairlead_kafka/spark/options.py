@@ -10,7 +10,6 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import ConfigError
@@ -19,6 +18,7 @@ from fairlead_kafka.spark.formats import DEFAULT_LAYOUT, Layout, parse_layout
 from fairlead_kafka.spark.offsets import EARLIEST, LATEST, OffsetsByPartition
 from fairlead_kafka.spark.option_judge import judge, judge_read, raise_wrong
 from fairlead_kafka.spark.option_table import TOPIC_CHOICES
+from fairlead_kafka.spark.parsed_options import Values
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def parse_read_options(options: Mapping[str, str], streaming: bool = False) -> R
     )
 
 
-def _group(values: Mapping[str, Any]) -> str | None:
+def _group(values: Values) -> str | None:
     """Group id: the prefix and a number that is the same whenever the same topics are read.
 
     So a restarted query finds its group. None without `groupIdPrefix`.

@@ -12,11 +12,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+    StreamingQueryProgress,
+)
 
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.json_types import Json, integer_at, integers_at, json_object, objects_at, text_at
 from fairlead_kafka.spark.offsets import OffsetRange, OffsetsByPartition, from_offsets_json
 from fairlead_kafka.spark.options import ReadOptions
 from fairlead_kafka.spark.survey import Survey
@@ -84,12 +91,12 @@ class Totals:
     lag_bytes: float | None = None
 
 
-def source_progress(progress: Any) -> list[SourceProgress]:
+def source_progress(progress: StreamingQueryProgress | Mapping[str, Json]) -> list[SourceProgress]:
     """The figures of each source with offsets of topics, of a `StreamingQueryProgress` or of its
     JSON as a dictionary."""
-    report = progress if isinstance(progress, Mapping) else json.loads(progress.json)
+    report = progress if isinstance(progress, Mapping) else json_object(progress.json)
     found = []
-    for number, source in enumerate(report["sources"]):
+    for number, source in enumerate(objects_at(report, "sources")):
         start, end, latest = (
             _offsets(source.get(name)) for name in ("startOffset", "endOffset", "latestOffset")
         )
@@ -104,11 +111,11 @@ def source_progress(progress: Any) -> list[SourceProgress]:
         behind = [OffsetRange(one, end.get(one, 0), offset) for one, offset in sorted((latest or {}).items())]
         found.append(
             SourceProgress(
-                query_id=report["id"],
-                query_name=report.get("name"),
-                batch_id=report["batchId"],
+                query_id=text_at(report, "id"),
+                query_name=None if report.get("name") is None else text_at(report, "name"),
+                batch_id=integer_at(report, "batchId"),
                 source=number,
-                rows=source["numInputRows"],
+                rows=integer_at(source, "numInputRows"),
                 read=tuple(one for one in read if one.size),
                 lag={one.partition: one.size for one in behind},
                 behind=tuple(one for one in behind if one.size),
@@ -118,11 +125,14 @@ def source_progress(progress: Any) -> list[SourceProgress]:
     return found
 
 
-def _offsets(reported: Any) -> OffsetsByPartition | None:
+def _offsets(reported: Json) -> OffsetsByPartition | None:
     """Offsets by partition, from JSON or what it stands for; None if it is something else, of
     another kind of source."""
     try:
-        return from_offsets_json(json.loads(reported) if isinstance(reported, str) else reported)
+        found: Json = json.loads(reported) if isinstance(reported, str) else reported
+        if not isinstance(found, Mapping):
+            return None
+        return from_offsets_json({topic: integers_at(found, topic) for topic in found})
     except (ValueError, TypeError, AttributeError):
         return None
 
@@ -145,18 +155,18 @@ class ProgressListener(StreamingQueryListener):
         self._survey = None if self.client is None else Survey(ReadOptions(client=dict(self.client)))
         self._volume = None if self._survey is None else Volume(self._survey.look)
 
-    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         """A query has started; its figures come with its progress."""
 
-    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """A micro-batch is done."""
         for figures in source_progress(event.progress):
             self.take(figures)
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """A query waits for data; nothing has changed."""
 
-    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """A query has ended; its totals stay."""
 
     def take(self, figures: SourceProgress) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 FILE_KEYS = (
     "ssl.truststore.location",
@@ -37,11 +37,14 @@ def with_shipped_files(client: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def _shipped(name: str) -> str | None:
-    spark: Any = sys.modules.get("pyspark")
-    if spark is None:  # what is not loaded has shipped nothing, and is not to be loaded for this
+    if (
+        "pyspark" not in sys.modules
+    ):  # what is not loaded has shipped nothing, and is not to be loaded for this
         return None
     try:
-        root = spark.SparkFiles.getRootDirectory()
+        from pyspark import SparkFiles
+
+        root = SparkFiles.getRootDirectory()
     except AssertionError:  # there is no SparkContext in this process, and it is none of Spark's workers
         return None
     # What plans a stream is told of a folder below the one that has the files, and which is not

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
@@ -157,7 +157,7 @@ class Survey:
     def __enter__(self) -> Survey:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _topics(self) -> Admin:

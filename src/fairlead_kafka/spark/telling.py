@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from inspect import CO_GENERATOR
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 from fairlead_kafka.base.errors import FairleadError
 
 C = TypeVar("C", bound=type)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def tells_errors_first(cls: C) -> C:
@@ -51,9 +53,9 @@ def _named(cause: BaseException) -> str:
     return "".join(traceback.format_exception_only(cause)).rstrip()
 
 
-def _calling(method: Callable[..., Any]) -> Callable[..., Any]:
+def _calling(method: Callable[P, R]) -> Callable[P, R]:
     @wraps(method)
-    def telling(*args: Any, **kwargs: Any) -> Any:
+    def telling(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return method(*args, **kwargs)
         except FairleadError as error:
@@ -62,9 +64,9 @@ def _calling(method: Callable[..., Any]) -> Callable[..., Any]:
     return telling
 
 
-def _generating(method: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+def _generating(method: Callable[P, Iterator[R]]) -> Callable[P, Iterator[R]]:
     @wraps(method)
-    def telling(*args: Any, **kwargs: Any) -> Iterator[Any]:
+    def telling(*args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         try:
             yield from method(*args, **kwargs)
         except FairleadError as error:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairlead_kafka.base.errors import InvalidRecord
 from fairlead_kafka.client import Producer
+from fairlead_kafka.client.handles import TableAck
 
 TABLES_UNDER_WAY_MAX = 64
 """Tables whose acknowledgements are not looked at yet; buffer.memory bounds their bytes, this
@@ -30,7 +30,7 @@ def send_all(
     Raises the first delivery error. `seen` is called with what goes to each topic.
     """
     records = 0
-    under_way: deque[Any] = deque()
+    under_way: deque[TableAck] = deque()
     for batch in batches:
         for name, rows in rows_by_topic(batch, topic):
             records += rows.num_rows

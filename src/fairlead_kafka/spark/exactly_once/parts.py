@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
 from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.json_types import Json, integer_at, json_object, list_at
 from fairlead_kafka.core.prepared import PreparedTransaction
 from fairlead_kafka.partitioning.hashing import murmur2, murmur2_column
 from fairlead_kafka.records import BinaryColumn, columns_from_arrow
@@ -91,7 +93,7 @@ class Decision:
     def decode(cls, name: str, value: bytes) -> Decision:
         """The decision about `name` that `encode` wrote. DecodeError for any other value."""
         try:
-            fields: dict[str, Any] = json.loads(value)
+            fields = json_object(value)
             if fields["version"] != FORMAT_VERSION:
                 raise DecodeError(
                     f"the commit log has a record of format {fields['version']}, written by a newer release; "
@@ -99,19 +101,33 @@ class Decision:
                     0,
                 )
             return cls(
-                Writing(name, int(fields["batch"])),
-                tuple(
-                    Part(PreparedTransaction(*row[:-2]), int(row[-2]), int(row[-1]))
-                    for row in fields["commit"]
-                ),
-                tuple(PreparedTransaction(*row) for row in fields["abort"]),
+                Writing(name, integer_at(fields, "batch")),
+                tuple(_part(row) for row in list_at(fields, "commit")),
+                tuple(_transaction(row) for row in list_at(fields, "abort")),
                 bool(fields["done"]),
-                int(fields["earlier"]),
+                integer_at(fields, "earlier"),
             )
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise DecodeError(
                 f"the commit log has a record about {name} that is none of its own: {error!r}", 0
             ) from None
+
+
+def _part(row: Json) -> Part:
+    """A part from its row in the log: a transaction's fields, the rows and the digest."""
+    *transaction, rows, digest = _list(row)
+    return Part(_transaction(transaction), int(str(rows)), int(str(digest)))
+
+
+def _transaction(row: Json) -> PreparedTransaction:
+    name, producer_id, epoch, partitions = _list(row)
+    return PreparedTransaction(str(name), int(str(producer_id)), int(str(epoch)), int(str(partitions)))
+
+
+def _list(row: Json) -> list[Json]:
+    if not isinstance(row, list):
+        raise ValueError(f"expected a list, got {row!r}")
+    return row
 
 
 class Digest:
@@ -137,7 +153,7 @@ class Digest:
             self.value = (self.value + int(hashes.sum(dtype=np.uint64))) & _MASK_64
 
 
-def _hashes(column: BinaryColumn | None, count: int) -> Any:
+def _hashes(column: BinaryColumn | None, count: int) -> npt.NDArray[np.uint64]:
     """uint64[count]: a hash of each item, another one for null than for the empty item."""
     if column is None:
         return np.zeros(count, np.uint64)
@@ -147,7 +163,7 @@ def _hashes(column: BinaryColumn | None, count: int) -> Any:
     return hashes
 
 
-def _mixed(numbers: Any) -> Any:
+def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Numbers whose every bit depends on every bit (the finish of splitmix64), so that sums of them
     do not cancel out."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.spark.option_values import not_empty, one_of, topic_name
+from fairlead_kafka.spark.parsed_options import Values
 from fairlead_kafka.spark.shipped import with_shipped_files
 
 EXACTLY_ONCE = "exactly-once"
@@ -31,7 +31,7 @@ def _version(text: str) -> int:
     return int(text)
 
 
-EXACTLY_ONCE_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool], ...] = (
+EXACTLY_ONCE_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], object], bool], ...] = (
     (
         "deliveryGuarantee",
         "write",
@@ -92,7 +92,7 @@ class Guarantee:
 
 
 def parse_guarantee(
-    values: Mapping[str, Any], client: Mapping[str, str], known: Sequence[str], *, streaming: bool
+    values: Values, client: Mapping[str, str], known: Sequence[str], *, streaming: bool
 ) -> tuple[Guarantee | None, list[str]]:
     """The guarantee among parsed options (None: at least once), and what else is wrong, with the
     client's settings too.

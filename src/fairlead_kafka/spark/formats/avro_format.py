@@ -11,26 +11,26 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pyarrow as pa
 from fastavro import schemaless_reader
+from fastavro.types import Schema
 
 from fairlead_kafka.spark.formats.avro_types import Adapt, AvroSchema
-from fairlead_kafka.spark.formats.building import Reasons, array_of, build, one_line
+from fairlead_kafka.spark.formats.building import Decode, Reasons, array_of, build, one_line
 from fairlead_kafka.spark.formats.registry import RegistryFailed, UnknownSchema, schema_by_id
 
 _MAGIC = 0
 _HEADER_SIZE_BYTES = 5
 
-Way = tuple[Any, Any, Adapt | None]
+Way = tuple[Schema, Schema | None, Adapt | None]
 """From bytes to a value: the writer's schema and the reader's as fastavro takes them (None: the
 same), and what is done then."""
 
 
 def avro_decoder(
     reader: AvroSchema, writer: AvroSchema, registry: Mapping[str, str] | None, target: pa.DataType
-) -> Callable[[Any], tuple[Any, Reasons]]:
+) -> Decode:
     """A function from a binary array to an array of `target` and the reasons of the rows that do
     not parse, which are null in it.
 
@@ -40,8 +40,8 @@ def avro_decoder(
     """
     read = _plain(reader, writer) if registry is None else _framed(reader, registry)
 
-    def decode(array: Any) -> tuple[Any, Reasons]:
-        values: list[Any] = []
+    def decode(array: pa.Array) -> tuple[pa.Array, Reasons]:
+        values: list[object] = []
         reasons: Reasons = {}
         for row, data in enumerate(array.to_pylist()):
             value = None
@@ -59,10 +59,10 @@ def avro_decoder(
     return decode
 
 
-def _plain(reader: AvroSchema, writer: AvroSchema) -> Callable[[bytes], Any]:
+def _plain(reader: AvroSchema, writer: AvroSchema) -> Callable[[bytes], object]:
     way = _way(writer, reader)
 
-    def read(data: bytes) -> Any:
+    def read(data: bytes) -> object:
         try:
             return _read(data, 0, way)
         except Exception:
@@ -75,7 +75,7 @@ def _plain(reader: AvroSchema, writer: AvroSchema) -> Callable[[bytes], Any]:
     return read
 
 
-def _framed(reader: AvroSchema, settings: Mapping[str, str]) -> Callable[[bytes], Any]:
+def _framed(reader: AvroSchema, settings: Mapping[str, str]) -> Callable[[bytes], object]:
     address = tuple(sorted(settings.items()))
     known: dict[int, Way | str] = {}
 
@@ -87,7 +87,7 @@ def _framed(reader: AvroSchema, settings: Mapping[str, str]) -> Callable[[bytes]
         except ValueError as error:
             return f"schema id {schema_id}: {error}"
 
-    def read(data: bytes) -> Any:
+    def read(data: bytes) -> object:
         if len(data) < _HEADER_SIZE_BYTES or data[0] != _MAGIC:
             raise ValueError(
                 "not in Confluent's wire format: a zero byte and four bytes of the schema's id are missing"
@@ -108,7 +108,7 @@ def _way(writer: AvroSchema, reader: AvroSchema) -> Way:
     return writer.parsed()[0], None if same else reader.parsed()[0], reader.adapter(same)
 
 
-def _read(data: bytes, start: int, way: Way) -> Any:
+def _read(data: bytes, start: int, way: Way) -> object:
     writer, reader, adapt = way
     stream = io.BytesIO(data)
     stream.seek(start)

@@ -8,10 +8,11 @@ import decimal
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Required, TypeAlias, TypedDict, cast
 
 import fastavro
 from fastavro.schema import SchemaParseException
+from fastavro.types import NamedSchemas, Schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -52,7 +53,31 @@ _LOGICAL: Mapping[tuple[str, str], Callable[[], DataType]] = {
 """Other logical types are read as what they are written as, as Spark's `from_avro` does: times of
 day are numbers, a uuid is text."""
 _DECIMAL_PRECISION_MAX = 38
-Adapt = Callable[[Any], Any]
+
+
+class Field(TypedDict):
+    """A field of a record's definition."""
+
+    name: str
+    type: Avro
+
+
+class Definition(TypedDict, total=False):
+    """A type's definition, as Avro's specification has it."""
+
+    type: Required[Avro]
+    name: str
+    logicalType: str
+    fields: list[Field]
+    items: Avro
+    values: Avro
+    precision: int
+    scale: int
+
+
+Avro: TypeAlias = "str | list[Avro] | Definition"
+"""A schema: a name, a union, or a definition."""
+Adapt = Callable[[Any], object]
 """Function from a value that fastavro returns to one that Arrow takes."""
 
 
@@ -64,10 +89,10 @@ class AvroSchema:
     text: str
     references: tuple[str, ...] = ()
 
-    def parsed(self) -> tuple[Any, dict[str, Any]]:
+    def parsed(self) -> tuple[Schema, NamedSchemas]:
         """The schema as fastavro takes it, and all named types by name. ValueError says what is
         wrong."""
-        named: dict[str, Any] = {}
+        named: NamedSchemas = {}
         for text in (*self.references, self.text):
             try:
                 # fastavro replaces what it knows by name, and the last schema is the one that was
@@ -81,7 +106,7 @@ class AvroSchema:
 
     def spark_type(self) -> DataType:
         """Spark's type for it. ValueError names the field that has none."""
-        schema, named = self.parsed()
+        schema, named = self._typed()
         kind, nullable = _Reading(named).type_of(schema, "")
         del nullable  # a column may always be null
         return kind
@@ -92,21 +117,32 @@ class AvroSchema:
         Without `own_writer` the value was written with another schema, whose logical types are what
         fastavro has gone by.
         """
-        schema, named = self.parsed()
+        schema, named = self._typed()
         return _Reading(named).adapter(
             schema, _ALWAYS_ADAPTED if own_writer else {**_ALWAYS_ADAPTED, **_ADAPTED_OF_OTHER_WRITERS}
         )
+
+    def _typed(self) -> tuple[Avro, dict[str, Definition]]:
+        # fastavro's own types say no more than "a dict"; it has checked what the cast says.
+        return cast("tuple[Avro, dict[str, Definition]]", self.parsed())
+
+
+def _kind(definition: Definition) -> str:
+    """The word for a type that `_Reading._definition` has looked up."""
+    kind = definition["type"]
+    assert isinstance(kind, str), "definitions within definitions were unwrapped"
+    return kind
 
 
 class _Reading:
     """A walk through a schema."""
 
-    def __init__(self, named: dict[str, Any]) -> None:
+    def __init__(self, named: dict[str, Definition]) -> None:
         self._named = named
         self._open: list[str] = []
         """Named types that the walk is within."""
 
-    def type_of(self, schema: Any, where: str) -> tuple[DataType, bool]:
+    def type_of(self, schema: Avro, where: str) -> tuple[DataType, bool]:
         """Spark's type, and whether null is allowed."""
         if isinstance(schema, list):
             branches = [branch for branch in schema if branch != "null"]
@@ -118,7 +154,7 @@ class _Reading:
                 )
             return self.type_of(branches[0], where)[0], len(branches) < len(schema)
         definition = self._definition(schema)
-        name, kind = definition.get("name"), definition["type"]
+        name, kind = definition.get("name"), _kind(definition)
         if kind == "null":
             raise ValueError(f"{_named(where)}: is always null; give a reader's schema without it")
         if kind not in ("record", "array", "map"):
@@ -133,7 +169,7 @@ class _Reading:
         self._open.pop()
         return found, False
 
-    def _nested(self, definition: Mapping[str, Any], where: str) -> DataType:
+    def _nested(self, definition: Definition, where: str) -> DataType:
         if definition["type"] == "array":
             kind, nullable = self.type_of(definition["items"], f"{where}[]")
             return ArrayType(kind, nullable)
@@ -151,8 +187,8 @@ class _Reading:
         ]
         return StructType([StructField(*field) for field in fields])
 
-    def _leaf(self, definition: Mapping[str, Any], where: str) -> DataType:
-        kind, logical = definition["type"], definition.get("logicalType")
+    def _leaf(self, definition: Definition, where: str) -> DataType:
+        kind, logical = _kind(definition), definition.get("logicalType")
         if kind in ("bytes", "fixed") and logical == "decimal":
             precision, scale = definition.get("precision", 0), definition.get("scale", 0)
             if not (
@@ -172,14 +208,14 @@ class _Reading:
         return _LOGICAL.get((kind, logical or ""), _PRIMITIVES[kind])()
 
     def adapter(
-        self, schema: Any, leaves: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], Adapt]]
+        self, schema: Avro, leaves: Mapping[tuple[str, str], Callable[[Definition], Adapt]]
     ) -> Adapt | None:
         """See `AvroSchema.adapter`; the schema has passed `type_of`."""
         if isinstance(schema, list):
             inner = self.adapter(next(branch for branch in schema if branch != "null"), leaves)
             return None if inner is None else lambda value: None if value is None else inner(value)
         definition = self._definition(schema)
-        kind = definition["type"]
+        kind = _kind(definition)
         if kind == "record":
             fields = [(field["name"], self.adapter(field["type"], leaves)) for field in definition["fields"]]
             adapted = [(name, adapt) for name, adapt in fields if adapt is not None]
@@ -201,21 +237,22 @@ class _Reading:
         make = leaves.get((kind, definition.get("logicalType") or ""))
         return None if make is None else make(definition)
 
-    def _definition(self, schema: Any) -> Mapping[str, Any]:
+    def _definition(self, schema: Avro) -> Definition:
         """A type's definition: a name looked up, a primitive's word as the definition it stands
         for, `{"type": {…}}` unwrapped."""
         if isinstance(schema, str):
             return self._named.get(schema) or {"type": schema}
+        assert not isinstance(schema, list), "a union is no definition"
         kind = schema["type"]
-        if isinstance(kind, dict) or kind in self._named:
+        if isinstance(kind, dict) or (isinstance(kind, str) and kind in self._named):
             return self._definition(kind)
-        return schema  # type: ignore[no-any-return]
+        return schema
 
 
-def _of_day(units_per_second: int) -> Callable[[Mapping[str, Any]], Adapt]:
+def _of_day(units_per_second: int) -> Callable[[Definition], Adapt]:
     """A time of day as a number of units since midnight."""
 
-    def adapt(value: Any) -> Any:
+    def adapt(value: object) -> object:
         if not isinstance(value, datetime.time):
             return value
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
@@ -224,15 +261,15 @@ def _of_day(units_per_second: int) -> Callable[[Mapping[str, Any]], Adapt]:
     return lambda definition: adapt
 
 
-def _instant_ms(definition: Mapping[str, Any]) -> Adapt:
+def _instant_ms(definition: Definition) -> Adapt:
     """A number that was written without a logical type, in the reader's unit, as Arrow takes it."""
     return lambda value: value * 1000 if isinstance(value, int) else value
 
 
-def _decimal(definition: Mapping[str, Any]) -> Adapt:
+def _decimal(definition: Definition) -> Adapt:
     scale = definition.get("scale", 0)
 
-    def adapt(value: Any) -> Any:
+    def adapt(value: object) -> object:
         if not isinstance(value, bytes):
             return value
         digits = tuple(map(int, str(abs(unscaled := int.from_bytes(value, "big", signed=True)))))
@@ -241,16 +278,16 @@ def _decimal(definition: Mapping[str, Any]) -> Adapt:
     return adapt
 
 
-def _text(definition: Mapping[str, Any]) -> Adapt:
+def _text(definition: Definition) -> Adapt:
     return str
 
 
-_ALWAYS_ADAPTED: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], Adapt]] = {
+_ALWAYS_ADAPTED: Mapping[tuple[str, str], Callable[[Definition], Adapt]] = {
     ("int", "time-millis"): _of_day(1_000),
     ("long", "time-micros"): _of_day(1_000_000),
     ("string", "uuid"): _text,
 }
-_ADAPTED_OF_OTHER_WRITERS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], Adapt]] = {
+_ADAPTED_OF_OTHER_WRITERS: Mapping[tuple[str, str], Callable[[Definition], Adapt]] = {
     ("long", "timestamp-millis"): _instant_ms,
     ("long", "local-timestamp-millis"): _instant_ms,
     ("bytes", "decimal"): _decimal,
@@ -259,7 +296,9 @@ _ADAPTED_OF_OTHER_WRITERS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]]
 }
 
 
-def _name_of(schema: Any) -> str:
+def _name_of(schema: Avro) -> str:
+    if isinstance(schema, list):
+        return "a union"
     return schema if isinstance(schema, str) else str(schema.get("name") or schema["type"])
 
 

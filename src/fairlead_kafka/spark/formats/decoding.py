@@ -4,20 +4,16 @@ parse kept beside."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_type
 
-from fairlead_kafka.spark.formats.building import Reasons
+from fairlead_kafka.spark.formats.building import Decode, Reasons
 from fairlead_kafka.spark.formats.layout import RESCUED, RESCUED_TYPE, FieldFormat, Layout
 from fairlead_kafka.spark.formats.utf8 import decode_text
-
-Decode = Callable[[Any], tuple[Any, Reasons]]
-"""A binary array → an array of the format's type, null where a value does not parse, and the
-reasons of those rows."""
 
 
 def decoder(layout: Layout) -> Callable[[pa.Table], pa.Table]:
@@ -64,7 +60,7 @@ def _decoded(batch: pa.RecordBatch, names: list[str], decoders: Mapping[str, Dec
     return pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)
 
 
-def _rescued(batch: pa.RecordBatch, reasons: Mapping[str, Reasons]) -> Any:
+def _rescued(batch: pa.RecordBatch, reasons: Mapping[str, Reasons]) -> pa.Array:
     """Null where all parsed: the usual case, which costs nothing."""
     kind = to_arrow_type(RESCUED_TYPE)
     count = batch.num_rows
@@ -82,13 +78,13 @@ def _rescued(batch: pa.RecordBatch, reasons: Mapping[str, Reasons]) -> Any:
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=pa.array(~_mask(count, told)))
 
 
-def _bytes_of(batch: pa.RecordBatch, field: str, reasons: Mapping[str, Reasons]) -> Any:
+def _bytes_of(batch: pa.RecordBatch, field: str, reasons: Mapping[str, Reasons]) -> pa.Array:
     if not reasons.get(field):
         return pa.nulls(batch.num_rows, pa.binary())
     return pc.if_else(pa.array(_mask(batch.num_rows, reasons[field])), batch[field].cast(pa.binary()), None)
 
 
-def _mask(count: int, rows: Mapping[int, str]) -> Any:
+def _mask(count: int, rows: Mapping[int, str]) -> npt.NDArray[np.bool_]:
     mask = np.zeros(count, np.bool_)
     mask[list(rows)] = True
     return mask

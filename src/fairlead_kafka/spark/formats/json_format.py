@@ -15,7 +15,6 @@ becomes of a row must not hang on its neighbours.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from fairlead_kafka.spark.formats.building import MISFITS, Reasons, array_of, build, one_line
+from fairlead_kafka.spark.formats.building import MISFITS, Decode, Reasons, array_of, build, one_line
 from fairlead_kafka.spark.formats.json_rows import row_reader
 from fairlead_kafka.spark.formats.json_types import convert, has_map, lacks_required, relaxed
 from fairlead_kafka.spark.formats.utf8 import decode_text
@@ -41,9 +40,7 @@ _READ_MARGIN_BYTES = 64
 Rows = npt.NDArray[np.int64]
 
 
-def json_decoder(
-    wire: pa.DataType, target: pa.DataType, in_blocks: bool = True
-) -> Callable[[Any], tuple[Any, Reasons]]:
+def json_decoder(wire: pa.DataType, target: pa.DataType, in_blocks: bool = True) -> Decode:
     """A function from a binary array to an array of `target` and the reasons of the rows that do
     not parse, which are null in it.
 
@@ -52,10 +49,10 @@ def json_decoder(
     read_row = row_reader(wire)
     in_blocks = in_blocks and pa.types.is_struct(wire) and not has_map(wire)
 
-    def decode(array: Any) -> tuple[Any, Reasons]:
+    def decode(array: pa.Array) -> tuple[pa.Array, Reasons]:
         text, reasons = decode_text(array)
         given = text.is_valid().to_numpy(zero_copy_only=False)
-        pieces: list[tuple[Rows, Any]] = []
+        pieces: list[tuple[Rows, pa.Array]] = []
         if in_blocks:
             trimmed = _trimmed(text)
             whole = _objects(trimmed).to_numpy(zero_copy_only=False)
@@ -73,21 +70,21 @@ def json_decoder(
     return decode
 
 
-def _trimmed(text: Any) -> Any:
+def _trimmed(text: pa.Array) -> pa.Array:
     """The texts without white space around: a trailing line break is common."""
     if pc.all(_objects(text)).as_py() is not False:
         return text
     return pc.ascii_trim(text, characters=_WHITESPACE)
 
 
-def _objects(text: Any) -> Any:
+def _objects(text: pa.Array) -> pa.Array:
     """Which rows are there and look like an object from outside."""
     return pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")).fill_null(False)
 
 
 def _blocks(
-    text: Any, rows: Rows, wire: pa.DataType, target: pa.DataType, sizes: tuple[int, ...]
-) -> Iterator[tuple[Rows, Any]]:
+    text: pa.Array, rows: Rows, wire: pa.DataType, target: pa.DataType, sizes: tuple[int, ...]
+) -> Iterator[tuple[Rows, pa.Array]]:
     """Rows that parse, block by block, each with the array made of them.
 
     Rows of blocks that do not parse by any size are left out.
@@ -109,7 +106,7 @@ def _blocks(
                 return
 
 
-def _parse(block: Any, wire: pa.DataType, target: pa.DataType) -> Any:
+def _parse(block: pa.Array, wire: pa.DataType, target: pa.DataType) -> pa.Array | None:
     """Rows that each begin with `{` and end with `}`, as an array of `target`; None if any of them
     does not fit."""
     try:
@@ -133,7 +130,7 @@ def _parse(block: Any, wire: pa.DataType, target: pa.DataType) -> Any:
         return None
 
 
-def _may_differ(block: Any, joined: Any) -> bool:
+def _may_differ(block: pa.Array, joined: pa.Buffer) -> bool:
     """Whether a row has one of the few numbers that Arrow's parser reads and Python's does not."""
     content = joined.to_pybytes()
     return (b"Inf" in content or b"NaN" in content) and bool(
@@ -142,15 +139,15 @@ def _may_differ(block: Any, joined: Any) -> bool:
 
 
 def _row_by_row(
-    text: Any,
+    text: pa.Array,
     rows: Rows,
-    read_row: Callable[[str], Any],
+    read_row: Callable[[str], object],
     wire: pa.DataType,
     target: pa.DataType,
     reasons: Reasons,
-) -> Any:
+) -> pa.Array:
     """Every row by itself; `reasons` gets the positions of those that do not parse."""
-    values: list[Any] = []
+    values: list[object] = []
     found: Reasons = {}
     for row, one in enumerate(text.to_pylist()):
         try:
@@ -163,7 +160,7 @@ def _row_by_row(
     return array
 
 
-def _placed(pieces: list[tuple[Rows, Any]], count: int, target: pa.DataType) -> Any:
+def _placed(pieces: list[tuple[Rows, pa.Array]], count: int, target: pa.DataType) -> pa.Array:
     """The pieces put in the order of their rows; null where there is none."""
     if not pieces:
         return pa.nulls(count, target)

@@ -8,13 +8,12 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 
 from fairlead_kafka.spark.formats.json_types import has_decimal
 
-Fit = Callable[[Any], Any]
+Fit = Callable[[object], object]
 """A parsed JSON value, never None → what Arrow takes for the wire type. Raises Misfit."""
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SHOWN_CHARACTERS_MAX = 40
@@ -32,13 +31,13 @@ class Misfit(ValueError):
         return f"{where}: {self.args[0]}" if where else str(self.args[0])
 
 
-def row_reader(wire: pa.DataType) -> Callable[[str], Any]:
+def row_reader(wire: pa.DataType) -> Callable[[str], object]:
     """A function from one JSON text to a value for `wire`. It raises ValueError or RecursionError
     for what does not fit."""
     decoder = json.JSONDecoder(parse_float=Decimal if has_decimal(wire) else _finite)
     fit = _fit(wire)
 
-    def read(text: str) -> Any:
+    def read(text: str) -> object:
         try:
             value = decoder.decode(text)
         except json.JSONDecodeError as error:
@@ -77,10 +76,10 @@ def _struct(kind: pa.DataType) -> Fit:
     fields = [(field.name, _fit(field.type), field.nullable) for field in kind]
     names = [field.name for field in kind]
 
-    def fit(value: Any) -> Any:
-        if type(value) is not dict:
+    def fit(value: object) -> object:
+        if not isinstance(value, dict):
             raise _misfit(value, "an object")
-        fitted = dict.fromkeys(names)
+        fitted: dict[str, object] = dict.fromkeys(names)
         for name, fit_field, nullable in fields:
             item = value.get(name)
             if item is not None:
@@ -99,8 +98,8 @@ def _struct(kind: pa.DataType) -> Fit:
 def _list(kind: pa.DataType) -> Fit:
     fit_item, nullable = _fit(kind.value_type), kind.value_field.nullable
 
-    def fit(value: Any) -> Any:
-        if type(value) is not list:
+    def fit(value: object) -> object:
+        if not isinstance(value, list):
             raise _misfit(value, "an array")
         return [_item(item, f"[{index}]", fit_item, nullable) for index, item in enumerate(value)]
 
@@ -110,20 +109,21 @@ def _list(kind: pa.DataType) -> Fit:
 def _map(kind: pa.DataType) -> Fit:
     fit_item, nullable = _fit(kind.item_type), kind.item_field.nullable
 
-    def fit(value: Any) -> Any:
-        if type(value) is not dict:
+    def fit(value: object) -> object:
+        if not isinstance(value, dict):
             raise _misfit(value, "an object")
         return [(name, _item(item, f".{name}", fit_item, nullable)) for name, item in value.items()]
 
     return fit
 
 
-def _item(item: Any, where: str, fit: Fit, nullable: bool) -> Any:
+def _item(item: object, where: str, fit: Fit, nullable: bool) -> object:
     try:
         if item is not None:
             return fit(item)
         if not nullable:
             raise Misfit("null, which the schema does not allow")
+        return None
     except Misfit as misfit:
         misfit.path.append(where)
         raise
@@ -133,15 +133,15 @@ def _integer(kind: pa.DataType) -> Fit:
     bits = kind.bit_width
     least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
-    def fit(value: Any) -> Any:
-        if type(value) is not int or not least <= value <= most:
+    def fit(value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise _misfit(value, f"a whole number of {bits} bits")
         return value
 
     return fit
 
 
-def _double(value: Any) -> Any:
+def _double(value: object) -> object:
     if type(value) is float:
         return value
     if type(value) not in (int, Decimal):
@@ -155,10 +155,10 @@ def _double(value: Any) -> Any:
 def _decimal(kind: pa.DataType) -> Fit:
     scale, whole_digits = kind.scale, kind.precision - kind.scale
 
-    def fit(value: Any) -> Any:
-        if type(value) is str and _DECIMAL.fullmatch(value):
+    def fit(value: object) -> object:
+        if isinstance(value, str) and _DECIMAL.fullmatch(value):
             value = Decimal(value)
-        if type(value) not in (int, Decimal):
+        if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
             raise _misfit(value, "a number")
         number = Decimal(value)
         if not number:
@@ -178,23 +178,23 @@ def _decimal(kind: pa.DataType) -> Fit:
     return fit
 
 
-def _boolean(value: Any) -> Any:
+def _boolean(value: object) -> object:
     if type(value) is not bool:
         raise _misfit(value, "true or false")
     return value
 
 
-def _string(value: Any) -> Any:
+def _string(value: object) -> object:
     if type(value) is not str:
         raise _misfit(value, "a string")
     return value
 
 
-def _misfit(value: Any, wanted: str) -> Misfit:
+def _misfit(value: object, wanted: str) -> Misfit:
     shown = "an object" if type(value) is dict else "an array" if type(value) is list else _shown(value)
     return Misfit(f"{shown} is not {wanted}")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = str(value) if isinstance(value, Decimal) else json.dumps(value)
     return text if len(text) <= _SHOWN_CHARACTERS_MAX else f"{text[:_SHOWN_CHARACTERS_MAX]}…"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -107,7 +106,7 @@ def relaxed(kind: pa.DataType) -> pa.DataType:
     return pa.list_(pa.field("element", relaxed(kind.value_type))) if pa.types.is_list(kind) else kind
 
 
-def lacks_required(array: Any, kind: pa.DataType) -> bool:
+def lacks_required(array: pa.Array, kind: pa.DataType) -> bool:
     """Whether something is null in an array of type `relaxed(kind)` that `kind` requires, where
     what it belongs to is there."""
     if pa.types.is_list(kind):
@@ -123,7 +122,7 @@ def lacks_required(array: Any, kind: pa.DataType) -> bool:
     )
 
 
-def convert(array: Any, target: pa.DataType) -> Any:
+def convert(array: pa.Array, target: pa.DataType) -> pa.Array:
     """An array of a wire type, of offset 0, as one of `target`. Raises ArrowInvalid or ValueError
     if a value does not fit."""
     if array.type.equals(target):
@@ -149,14 +148,14 @@ def convert(array: Any, target: pa.DataType) -> Any:
     return _leaf(target)(array)
 
 
-def _convert_field(array: Any, field: pa.Field) -> Any:
+def _convert_field(array: pa.Array, field: pa.Field) -> pa.Array:
     try:
         return convert(array, field.type)
     except (pa.ArrowException, ValueError) as error:
         raise ValueError(f"{field.name}: {error}") from None
 
 
-def _leaf(target: pa.DataType) -> Callable[[Any], Any]:
+def _leaf(target: pa.DataType) -> Callable[[pa.Array], pa.Array]:
     if pa.types.is_timestamp(target):
         return _timestamps if target.tz is not None else _local_timestamps
     if pa.types.is_binary(target):
@@ -164,7 +163,7 @@ def _leaf(target: pa.DataType) -> Callable[[Any], Any]:
     return lambda array: array.cast(target)
 
 
-def _timestamps(strings: Any) -> Any:
+def _timestamps(strings: pa.Array) -> pa.Array:
     """Timestamps in UTC from ISO 8601 texts with a `T` or a space; without a zone they are UTC.
 
     More than six digits of a second are cut off.
@@ -181,18 +180,18 @@ def _timestamps(strings: Any) -> Any:
     return pc.coalesce(pc.if_else(zoned, strings, None).cast(pa.timestamp("us", "UTC")), without)
 
 
-def _local_timestamps(strings: Any) -> Any:
+def _local_timestamps(strings: pa.Array) -> pa.Array:
     return _to_microseconds(strings).cast(pa.timestamp("us"))
 
 
-def _to_microseconds(strings: Any) -> Any:
+def _to_microseconds(strings: pa.Array) -> pa.Array:
     """The texts with six digits of a second at most: Java writes nine, .NET seven."""
     if pc.any(pc.match_substring_regex(strings, _BEYOND_MICROSECONDS)).as_py():
         return pc.replace_substring_regex(strings, _BEYOND_MICROSECONDS, r"\1")
     return strings
 
 
-def _from_base64(strings: Any) -> Any:
+def _from_base64(strings: pa.Array) -> pa.Array:
     """Binaries from base64 texts, as Spark's `from_json` reads them."""
     values = [
         None if text is None else binascii.a2b_base64(text, strict_mode=True) for text in strings.to_pylist()

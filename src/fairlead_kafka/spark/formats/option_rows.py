@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 REGISTRY_PREFIX = "schemaregistry."
 _READ = "read"
 
-FORMAT_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool], ...] = (
+FORMAT_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], object], bool], ...] = (
     (
         "columns",
         _READ,

@@ -7,13 +7,17 @@ Options `schemaRegistry.*` are that client's settings: `schemaRegistry.url`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from fairlead_kafka.base.errors import ConfigError, FairleadError
 from fairlead_kafka.spark.formats.avro_types import AvroSchema
 
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import Schema
+
+T = TypeVar("T")
 _NOT_FOUND = 404
 _AVRO = "AVRO"
 _TIMEOUT_S = 30
@@ -76,21 +80,23 @@ class Registry:
         what = f"schema id {schema_id}"
         return self._avro(what, self._ask(what, lambda: self._client.get_schema(schema_id)))
 
-    def _avro(self, what: str, schema: Any) -> AvroSchema:
+    def _avro(self, what: str, schema: Schema) -> AvroSchema:
         kind = schema.schema_type or _AVRO
         if kind != _AVRO:
             raise UnknownSchema(f"{what} is {kind} in the Schema Registry, not AVRO")
-        return AvroSchema(schema.schema_str, tuple(dict.fromkeys(self._referred_to(schema))))
+        return AvroSchema(_text(schema), tuple(dict.fromkeys(self._referred_to(schema))))
 
-    def _referred_to(self, schema: Any) -> list[str]:
+    def _referred_to(self, schema: Schema) -> list[str]:
         texts = []
         for one in schema.references or ():
+            assert one.subject is not None, "a reference has both"
+            assert one.version is not None, "a reference has both"
             what = f"version {one.version} of the subject {one.subject}"
-            found = self._ask(what, lambda one=one: self._client.get_version(one.subject, one.version)).schema
-            texts += [*self._referred_to(found), found.schema_str]
+            found = self._ask(what, partial(self._client.get_version, one.subject, one.version)).schema
+            texts += [*self._referred_to(found), _text(found)]
         return texts
 
-    def _ask(self, what: str, ask: Any) -> Any:
+    def _ask(self, what: str, ask: Callable[[], T]) -> T:
         try:
             return ask()
         except self._refusal as error:
@@ -107,6 +113,13 @@ class Registry:
                 f"{error}); check that it runs and is "
                 "reachable from here and from executors"
             ) from error
+
+
+def _text(schema: Schema) -> str:
+    """The text of a schema. UnknownSchema for one that the registry gave without its text."""
+    if schema.schema_str is None:
+        raise UnknownSchema("the Schema Registry has a schema without its text")
+    return schema.schema_str
 
 
 @lru_cache(_SCHEMAS_KEPT_MAX)

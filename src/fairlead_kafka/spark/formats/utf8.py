@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 
 from fairlead_kafka.spark.formats.building import Reasons
@@ -12,7 +10,7 @@ _HALVE_ABOVE = 256
 """Below this many values it costs less to look at each than to halve further."""
 
 
-def decode_text(array: Any) -> tuple[Any, Reasons]:
+def decode_text(array: pa.Array) -> tuple[pa.Array, Reasons]:
     """A binary array as a string array; values that are not UTF-8 are null, with their reasons. No
     copy where all are."""
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 
 class _Unknown:
@@ -18,7 +17,7 @@ class _Unknown:
         return "UNKNOWN"
 
 
-UNKNOWN: Any = _Unknown()
+UNKNOWN = _Unknown()
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Setting:
     """A value of a dictionary, with the line it is written in and the key of the specification that
     it came from, if any."""
 
-    value: Any
+    value: object
     line: int
     configured_by: str | None = None
 
@@ -40,10 +39,10 @@ class Configured:
 
 
 Settings = dict[str, Setting]
-Names = Mapping[str, Any]
+Names = Mapping[str, object]
 
 
-def constant(node: ast.AST, names: Names, configuration: Mapping[str, str]) -> Any:
+def constant(node: ast.AST, names: Names, configuration: Mapping[str, str]) -> object:
     """The value of an expression, `UNKNOWN` if it cannot be told. A dictionary is given as
     `Settings`."""
     if isinstance(node, ast.Constant):
@@ -64,7 +63,7 @@ def constant(node: ast.AST, names: Names, configuration: Mapping[str, str]) -> A
     return UNKNOWN
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """The value itself, wherever it came from."""
     return value.text if isinstance(value, Configured) else value
 
@@ -90,12 +89,12 @@ def settings_of(call: ast.Call, names: Names, configuration: Mapping[str, str]) 
         for keyword in call.keywords
     ]
     found = _dictionary(pairs, names, configuration)
-    return None if found is UNKNOWN else found
+    return None if isinstance(found, _Unknown) else found
 
 
 def _dictionary(
     pairs: list[tuple[ast.expr | None, ast.expr]], names: Names, configuration: Mapping[str, str]
-) -> Any:
+) -> Settings | _Unknown:
     found: Settings = {}
     for key_node, value_node in pairs:
         if key_node is None:
@@ -111,7 +110,7 @@ def _dictionary(
     return found
 
 
-def _joined(node: ast.JoinedStr, names: Names, configuration: Mapping[str, str]) -> Any:
+def _joined(node: ast.JoinedStr, names: Names, configuration: Mapping[str, str]) -> object:
     text = ""
     for part in node.values:
         value = plain(
@@ -123,13 +122,13 @@ def _joined(node: ast.JoinedStr, names: Names, configuration: Mapping[str, str])
     return text
 
 
-def _called(node: ast.Call, names: Names, configuration: Mapping[str, str]) -> Any:
+def _called(node: ast.Call, names: Names, configuration: Mapping[str, str]) -> object:
     called = ast.unparse(node.func)
     if called == "dict" and not node.args:
         return settings_of(node, names, configuration) or UNKNOWN
     if called == "spark.conf.get" and node.args:
         key = plain(constant(node.args[0], names, configuration))
-        if key in configuration:
+        if isinstance(key, str) and key in configuration:
             return Configured(configuration[key], key)
         return constant(node.args[1], names, configuration) if len(node.args) > 1 else UNKNOWN
     return UNKNOWN

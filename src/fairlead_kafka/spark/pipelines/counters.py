@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.base.json_types import JsonObject
+from fairlead_kafka.base.json_types import Json, JsonObject
 from fairlead_kafka.client import Consumer
 from fairlead_kafka.spark.pipelines.expectations import OBSERVED, QUARANTINED
 from fairlead_kafka.spark.pipelines.registry import BYTES, READ, ROWS, WRITTEN
@@ -72,6 +72,34 @@ class FlowCounters:
         return {name: value for name, value in asdict(self).items() if name not in ("start", "end")}
 
 
+class StateJson(TypedDict, total=False):
+    """A stateful operator in a micro-batch, as Spark's progress tells of it."""
+
+    operatorName: str
+    numRowsTotal: int | None
+    numRowsDroppedByWatermark: int | None
+
+
+class SourceJson(TypedDict, total=False):
+    """A source in a micro-batch; offsets as JSON, or as the text of it."""
+
+    startOffset: Json
+    endOffset: Json
+
+
+class ProgressJson(TypedDict, total=False):
+    """One micro-batch: what is read of the JSON of Spark's `StreamingQueryProgress`; `batchDuration`
+    in ms."""
+
+    name: str | None
+    numInputRows: int | None
+    batchDuration: int | None
+    observedMetrics: Mapping[str, Mapping[str, int | None]]
+    sources: Sequence[SourceJson]
+    eventTime: Mapping[str, str]
+    stateOperators: Sequence[StateJson]
+
+
 class Progress:
     """Counters of all flows of a run, fed by a listener's thread and read by others."""
 
@@ -105,7 +133,7 @@ class Progress:
         """Waits until all queries that began have ended, as reported; False after `timeout_s`."""
         return self._settled.wait(timeout_s)
 
-    def add(self, progress: Mapping[str, Any]) -> None:
+    def add(self, progress: ProgressJson) -> None:
         """Counts one micro-batch, given as the JSON of Spark's `StreamingQueryProgress`."""
         counters = self.named(progress.get("name"))
         if counters is None:
@@ -124,13 +152,13 @@ class Progress:
                 counters.start = {**start, **counters.start}
                 counters.end |= end
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[JsonObject]:
         """All flows, as rows of the report."""
         with self._lock:
             return [flow.as_row() for flow in self.flows.values()]
 
 
-def _add_windows(counters: FlowCounters, progress: Mapping[str, Any]) -> None:
+def _add_windows(counters: FlowCounters, progress: ProgressJson) -> None:
     """Takes open windows and the watermark from a micro-batch; the last one tells how it stands."""
     kept = [
         state for state in progress.get("stateOperators") or () if state.get("operatorName") == AGGREGATION
@@ -142,7 +170,7 @@ def _add_windows(counters: FlowCounters, progress: Mapping[str, Any]) -> None:
     )
 
 
-def _add_observations(counters: FlowCounters, observed: Mapping[str, Mapping[str, Any]]) -> None:
+def _add_observations(counters: FlowCounters, observed: Mapping[str, Mapping[str, int | None]]) -> None:
     if READ in observed:
         counters.bytes_in = (counters.bytes_in or 0) + (observed[READ].get(BYTES) or 0)
     if WRITTEN in observed:
@@ -156,7 +184,7 @@ def _add_observations(counters: FlowCounters, observed: Mapping[str, Mapping[str
             counters.failed_expectations[name] = counters.failed_expectations.get(name, 0) + (count or 0)
 
 
-def offsets_of(text: Any) -> Offsets:
+def offsets_of(text: Json) -> Offsets:
     """Offsets by partition, if that is what the JSON of a source's offset is; empty for other kinds
     of sources."""
     try:

@@ -9,10 +9,9 @@ nothing is said.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.spark.pipelines.column_expressions import Columns, name_of, references, type_of
@@ -107,7 +106,7 @@ class SourceFile:
 
     path: Path
     shown: str
-    names: dict[str, Any] = field(default_factory=dict)
+    names: dict[str, object] = field(default_factory=dict)
     functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
     configuration: Mapping[str, str] = field(default_factory=dict)
 
@@ -132,10 +131,10 @@ class Body:
         self._findings = findings
         self._dataset = dataset
         self._depth = depth
-        self._values: dict[str, Any] = {}
+        self._values: dict[str, object] = {}
         self.result: Frame | None = None
 
-    def run(self, function: ast.FunctionDef, arguments: list[Any] | None = None) -> Frame | None:
+    def run(self, function: ast.FunctionDef, arguments: Sequence[object] | None = None) -> Frame | None:
         """Goes through a function's statements; the DataFrame of its last `return`, None if it
         returns none."""
         for name, value in zip((one.arg for one in function.args.args), arguments or (), strict=False):
@@ -172,7 +171,7 @@ class Body:
         if finding not in self._findings:
             self._findings.append(finding)
 
-    def _value(self, node: ast.expr) -> Any:
+    def _value(self, node: ast.expr) -> object:
         """A Frame, a Reader, a Grouped, or what the expression is as a constant."""
         if isinstance(node, ast.Name):
             return self._values.get(node.id, self._file.names.get(node.id, UNKNOWN))
@@ -182,7 +181,7 @@ class Body:
             return self._call(node)
         return constant(node, {**self._file.names, **self._values}, self._file.configuration)
 
-    def _attribute(self, node: ast.Attribute) -> Any:
+    def _attribute(self, node: ast.Attribute) -> object:
         if (
             isinstance(node.value, ast.Name)
             and node.value.id == "spark"
@@ -203,7 +202,7 @@ class Body:
             "return the DataFrame; the pipeline runs and writes it",
         )
 
-    def _call(self, node: ast.Call) -> Any:
+    def _call(self, node: ast.Call) -> object:
         names = {**self._file.names, **self._values}
         if isinstance(node.func, ast.Name):
             return self._own_function(node)
@@ -230,7 +229,7 @@ class Body:
             else constant(node, names, self._file.configuration)
         )
 
-    def _own_function(self, node: ast.Call) -> Any:
+    def _own_function(self, node: ast.Call) -> object:
         assert isinstance(node.func, ast.Name)
         function = self._file.functions.get(node.func.id)
         values = [self._value(argument) for argument in node.args]
@@ -269,7 +268,7 @@ class Body:
         known = self._dataset(name)
         return Frame(known.columns, streaming, known.watermark, from_dataset=name)
 
-    def _reader(self, reader: Reader, node: ast.Call) -> Any:
+    def _reader(self, reader: Reader, node: ast.Call) -> object:
         assert isinstance(node.func, ast.Attribute)
         method, names, configuration = (
             node.func.attr,
@@ -333,7 +332,7 @@ class Body:
             result, columns=None if added is None or grouped.keys is None else {**grouped.keys, **added}
         )
 
-    def _step(self, frame: Frame, node: ast.Call) -> Any:
+    def _step(self, frame: Frame, node: ast.Call) -> object:
         assert isinstance(node.func, ast.Attribute)
         method = node.func.attr
         if method in _ENDS or (method == "count" and not node.args):
@@ -349,7 +348,7 @@ class Body:
         for argument in node.args:
             if method in ("join", "union", "unionAll", "unionByName", "crossJoin"):
                 self._value(argument)  # the other side's reads count too
-        steps: dict[str, Callable[[Frame, ast.Call], Any]] = {
+        steps: dict[str, Callable[[Frame, ast.Call], Frame | Grouped]] = {
             "select": lambda frame, node: replace(frame, columns=self._selected(frame, node.args)),
             "selectExpr": self._select_expressions,
             "withColumn": self._with_column,

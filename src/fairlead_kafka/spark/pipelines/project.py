@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlparse
 
 import yaml
@@ -101,7 +100,7 @@ def load_project(file: Path) -> Project:
     text = file.read_text(encoding="utf-8")
     try:
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
-        given: Any = yaml.safe_load(text)
+        given: object = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -131,7 +130,7 @@ def _lines(tree: yaml.MappingNode) -> dict[str, int]:
     return lines
 
 
-def _take_texts(project: Project, given: Mapping[str, Any]) -> None:
+def _take_texts(project: Project, given: Mapping[str, object]) -> None:
     for key in given:
         if key not in KEYS:
             near = nearest(str(key), KEYS)
@@ -139,8 +138,9 @@ def _take_texts(project: Project, given: Mapping[str, Any]) -> None:
             project.wrong(project.lines[str(key)], "unknown-key", f"{key}: no key of a specification", fix)
     project.name = str(given.get("name") or "")
     project.storage = str(given.get("storage") or "")
-    project.catalog = given.get("catalog")
-    project.database = given.get("database", given.get("schema"))
+    catalog, database = given.get("catalog"), given.get("database", given.get("schema"))
+    project.catalog = None if catalog is None else str(catalog)
+    project.database = None if database is None else str(database)
     if not project.name:
         project.wrong(
             project.lines.get("name", 1), "missing-name", "the pipeline has no name", "add name: and a word"
@@ -161,7 +161,7 @@ def _take_texts(project: Project, given: Mapping[str, Any]) -> None:
         )
 
 
-def _take_configuration(project: Project, given: Mapping[str, Any]) -> None:
+def _take_configuration(project: Project, given: Mapping[str, object]) -> None:
     configuration = given.get("configuration") or {}
     if not isinstance(configuration, dict):
         project.wrong(
@@ -185,7 +185,7 @@ def _take_configuration(project: Project, given: Mapping[str, Any]) -> None:
             )
 
 
-def _take_libraries(project: Project, given: Mapping[str, Any]) -> None:
+def _take_libraries(project: Project, given: Mapping[str, object]) -> None:
     line = project.lines.get("libraries", 1)
     example = "write libraries: with an entry - glob: and, indented below it, include: transformations/**"
     libraries = given.get("libraries") or []

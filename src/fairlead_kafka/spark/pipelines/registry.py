@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pyspark.pipelines.flow import Flow
 from pyspark.pipelines.output import Output, Sink, TemporaryView
 from pyspark.pipelines.spark_connect_graph_element_registry import SparkConnectGraphElementRegistry
+from pyspark.sql import DataFrame
 from pyspark.sql.connect.readwriter import DataFrameReader
+from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.streaming.readwriter import DataStreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession as ClassicSession
 
 FORMAT = "fairlead"
 READ, WRITTEN = "fairlead.read", "fairlead.written"
@@ -28,8 +33,9 @@ _CHOOSING_OPTIONS = frozenset({"columns", "view", "valueformat", "keyformat"})
 class CountingRegistry(SparkConnectGraphElementRegistry):
     """Spark's registry; what passes is remembered, and observed."""
 
-    def __init__(self, spark: Any, graph_id: str) -> None:
-        super().__init__(spark, graph_id)
+    def __init__(self, spark: SparkSession, graph_id: str) -> None:
+        # PySpark names the classic session there, and is given Connect's.
+        super().__init__(cast("ClassicSession", spark), graph_id)
         self.targets: dict[str, str] = {}
         """Name of the dataset or sink that each flow fills."""
         self.sinks: dict[str, Sink] = {}
@@ -58,7 +64,7 @@ class CountingRegistry(SparkConnectGraphElementRegistry):
                 super().register_flow(replace(flow, func=lambda: _observed(flow.func(), WRITTEN, has_values)))
 
 
-def _observed(frame: Any, metric: str, has_values: bool = True) -> Any:
+def _observed(frame: DataFrame, metric: str, has_values: bool = True) -> DataFrame:
     """The frame, with rows and bytes of values observed as `metric`.
 
     The value is the one column that both a topic's read and its write surely have.
@@ -71,13 +77,20 @@ def _observed(frame: Any, metric: str, has_values: bool = True) -> Any:
     return frame.observe(metric, *counts)
 
 
+class _Reader(Protocol):
+    """Both of Spark Connect's readers, as far as they are looked at here."""
+
+    _format: str | None
+    _options: dict[str, str]
+
+
 @contextmanager
 def _reads_observed() -> Iterator[None]:
     """Within the block, `load` of our format returns a DataFrame that is observed."""
     originals = {kind: kind.load for kind in (DataStreamReader, DataFrameReader)}
 
-    def observing(load: Callable[..., Any]) -> Callable[..., Any]:
-        def loaded(self: Any, *arguments: Any, **options: Any) -> Any:
+    def observing(load: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+        def loaded(self: _Reader, *arguments: object, **options: object) -> DataFrame:
             frame = load(self, *arguments, **options)
             chosen = _CHOOSING_OPTIONS & {name.lower() for name in (*self._options, *options)}
             return _observed(frame, READ) if self._format == FORMAT and not chosen else frame
@@ -85,7 +98,7 @@ def _reads_observed() -> Iterator[None]:
         return loaded
 
     for kind, load in originals.items():
-        kind.load = observing(load)  # type: ignore[method-assign]
+        kind.load = observing(load)  # type: ignore[assignment,method-assign]
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.config_security import SECURITY_KEYS
 from fairlead_kafka.base.errors import FairleadError
@@ -19,6 +19,7 @@ from fairlead_kafka.spark.pipelines.counters import (
     FlowCounters,
     Offsets,
     Progress,
+    ProgressJson,
     add_lag_and_loss,
     earliest_offsets,
     latest_offsets,
@@ -30,6 +31,7 @@ from fairlead_kafka.spark.pipelines.topic_rules import SERVERS, named_topics, us
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 JAVA_OPTIONS_KEY = "spark.driver.extraJavaOptions"
 LOG4J_OPTION = f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties")}"'
@@ -54,7 +56,7 @@ class RunResult:
         """Offsets that no flow will ever read."""
         return sum(flow.lost for flow in self.flows)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The report for `--json`."""
         rows = [flow.as_row() for flow in self.flows]
         return {
@@ -257,10 +259,9 @@ def _connection(options: Mapping[str, str]) -> Connection:
     )
 
 
-def _as_plain(progress: Any) -> dict[str, Any]:
+def _as_plain(progress: StreamingQueryProgress) -> ProgressJson:
     """Spark's progress as the JSON that it was, observations as dictionaries."""
-    plain: dict[str, Any] = dict(progress.jsonDict) if hasattr(progress, "jsonDict") else {}
-    plain |= {
+    plain: ProgressJson = {
         "name": progress.name,
         "numInputRows": progress.numInputRows,
         "batchDuration": progress.batchDuration,
@@ -271,7 +272,11 @@ def _as_plain(progress: Any) -> dict[str, Any]:
     ]
     plain["eventTime"] = dict(progress.eventTime)
     plain["stateOperators"] = [
-        {name: getattr(one, name) for name in ("operatorName", "numRowsTotal", "numRowsDroppedByWatermark")}
+        {
+            "operatorName": one.operatorName,
+            "numRowsTotal": one.numRowsTotal,
+            "numRowsDroppedByWatermark": one.numRowsDroppedByWatermark,
+        }
         for one in progress.stateOperators
     ]
     return plain

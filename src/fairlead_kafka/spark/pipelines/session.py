@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.errors import ConnectionFailed
 from fairlead_kafka.spark.home import ensure_spark_home
@@ -23,6 +23,7 @@ from fairlead_kafka.spark.session import SESSION_DEFAULTS, fill_worker_variables
 from fairlead_kafka.spark.starting import check_master, jvm_told
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession as ClassicSession
     from pyspark.sql.connect.session import SparkSession
 
 _SERVER = {
@@ -48,7 +49,7 @@ def connect_session(
     not answer.
     """
     before = {variable: os.environ.get(variable) for variable in (_TOKEN_VARIABLE, _CONNECT_VARIABLE)}
-    classic: Any = None
+    classic: ClassicSession | None = None
     try:
         if remote is None:
             os.environ[_TOKEN_VARIABLE] = secrets.token_hex(16)
@@ -73,7 +74,7 @@ def connect_session(
             os.environ.pop(_TOKEN_VARIABLE, None)
 
 
-def _start_server(name: str, master: str | None, config: Mapping[str, str]) -> tuple[Any, str]:
+def _start_server(name: str, master: str | None, config: Mapping[str, str]) -> tuple[ClassicSession, str]:
     check_master(master or config.get("spark.master"))
     ensure_java()
     ensure_spark_home(master)

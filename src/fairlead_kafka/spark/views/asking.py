@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -43,7 +43,7 @@ class AskingReader(DataSourceReader):
         yield from table.to_batches()
 
     @abstractmethod
-    def rows(self, admin: Admin) -> Iterator[Mapping[str, Any]]:
+    def rows(self, admin: Admin) -> Iterator[Mapping[str, object]]:
         """The rows, as `schema` has them."""
 
     def wants(self, topic: str) -> bool:

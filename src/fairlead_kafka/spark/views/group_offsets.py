@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from fairlead_kafka.admin import GroupMember
+from fairlead_kafka.admin import GroupDescription, GroupMember
 from fairlead_kafka.base.errors import ConfigError, ItemsFailed
 from fairlead_kafka.client import Admin
 from fairlead_kafka.client.group_lag import group_lags
@@ -37,7 +36,7 @@ class OffsetsReader(AskingReader):
 
     schema = OFFSETS_SCHEMA
 
-    def rows(self, admin: Admin) -> Iterator[Mapping[str, Any]]:
+    def rows(self, admin: Admin) -> Iterator[Mapping[str, object]]:
         """Rows of the groups asked for, or of all, by group and partition.
 
         ConfigError names groups that are not there.
@@ -60,7 +59,7 @@ class OffsetsReader(AskingReader):
 def _members(admin: Admin, names: Sequence[str]) -> dict[str, Sequence[GroupMember]]:
     """Members by group. Groups of the protocol of KIP-848 are not described this way: of them
     offsets alone are told."""
-    found: Mapping[Any, Any] = {}
+    found: Mapping[str, GroupDescription] = {}
     try:
         found = admin.describe_groups(names) if names else {}
     except ItemsFailed as error:

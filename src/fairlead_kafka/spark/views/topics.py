@@ -4,7 +4,6 @@ topic."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from pyspark.sql.types import (
     ArrayType,
@@ -21,7 +20,7 @@ from fairlead_kafka.admin import ConfigResource, TopicDescription
 from fairlead_kafka.base.errors import ItemsFailed
 from fairlead_kafka.base.ids import NO_LEADER, TopicPartition
 from fairlead_kafka.client import Admin
-from fairlead_kafka.core.partition_offsets import EARLIEST, LATEST
+from fairlead_kafka.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp
 from fairlead_kafka.spark.views.asking import AskingReader
 
 CONFIGS = (
@@ -57,7 +56,7 @@ class TopicsReader(AskingReader):
 
     schema = TOPICS_SCHEMA
 
-    def rows(self, admin: Admin) -> Iterator[Mapping[str, Any]]:
+    def rows(self, admin: Admin) -> Iterator[Mapping[str, object]]:
         """Rows by topic and partition; internal topics only where they are named.
 
         ItemsFailed names topics that are not there.
@@ -83,7 +82,7 @@ def _topic_rows(
     ends: Mapping[TopicPartition, int],
     sizes: Mapping[TopicPartition, int],
     configs: Mapping[str, str | None],
-) -> Iterator[Mapping[str, Any]]:
+) -> Iterator[Mapping[str, object]]:
     for one in topic.partitions:
         of = TopicPartition(topic.name, one.partition)
         yield {
@@ -102,7 +101,7 @@ def _topic_rows(
 
 def _offsets(admin: Admin, led: Mapping[TopicPartition, int], target: int) -> dict[TopicPartition, int]:
     """Offsets of the partitions whose leader answers; `target` is earliest or latest."""
-    found: Mapping[Any, Any] = {}
+    found: Mapping[TopicPartition, OffsetAndTimestamp | None] = {}
     try:
         found = admin.list_offsets(dict.fromkeys(led, target)) if led else {}
     except ItemsFailed as error:
