@@ -17,9 +17,10 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.cli.lab_spark import options_of
-from fairlead_kafka.lab import maven, process_tree, spark, spark_latency
+from fairlead_kafka.lab import maven, spark, spark_latency
 from fairlead_kafka.lab.maven import Unavailable
 from fairlead_kafka.lab.process_tree import Watch
+from fairlead_kafka.lab.processes import descendants
 
 ROWS = 2_000
 
@@ -219,9 +220,7 @@ def test_a_watch_sees_what_a_process_below_this_one_takes() -> None:
     assert watch.peak_rss_mb("other") == 0
 
 
-def test_what_a_process_took_before_is_not_counted_even_if_it_was_overlooked_then(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_a_process_took_before_is_not_counted_even_if_it_was_overlooked_then() -> None:
     script = (
         "import time\nwhile time.process_time() < 0.5: pass\nprint('taken', flush=True)\nimport sys; "
         "sys.stdin.read()"
@@ -231,12 +230,14 @@ def test_what_a_process_took_before_is_not_counted_even_if_it_was_overlooked_the
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        watch = Watch(os.getpid(), lambda process_id: "child" if process_id == process.pid else None)
-        with monkeypatch.context() as patch:
-            patch.setattr(
-                process_tree, "descendants", lambda process_id: [process_id]
-            )  # as the kernel's list may, at times
-            watch.__enter__()
+        overlooked = [True]  # as the kernel's list may, at times
+        watch = Watch(
+            os.getpid(),
+            lambda process_id: "child" if process_id == process.pid else None,
+            below=lambda process_id: [process_id] if overlooked else descendants(process_id),
+        )
+        watch.__enter__()
+        overlooked.clear()
         watch.look()
         assert watch.cpu_s("child") < 0.25
         watch.__exit__()

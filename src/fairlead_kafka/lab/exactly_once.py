@@ -41,7 +41,7 @@ from fairlead_kafka.client import Admin, Consumer, NewTopic, Producer
 from fairlead_kafka.lab.apache_kafka import Unavailable
 from fairlead_kafka.lab.experiment import Row, Status
 from fairlead_kafka.lab.peers.deaths import DIED, WAITING, Death, Spec
-from fairlead_kafka.lab.process_tree import descendants
+from fairlead_kafka.lab.processes import descendants
 from fairlead_kafka.lab.targets import target
 
 ENGINES = {

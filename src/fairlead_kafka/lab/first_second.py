@@ -33,6 +33,7 @@ from fairlead_kafka.lab.apache_kafka import ApacheKafka, Unavailable, java_comma
 from fairlead_kafka.lab.bounded import NotFinished
 from fairlead_kafka.lab.experiment import Row, Status, not_installed
 from fairlead_kafka.lab.plotting import Bars, figure
+from fairlead_kafka.lab.processes import cpu_s, rss_mb
 from fairlead_kafka.lab.targets import TARGETS, target
 from fairlead_kafka.lab.whole_process import run_whole, without_cache_ban
 
@@ -275,12 +276,8 @@ def _started(name: str, brokers: int) -> Row:
         started_s = time.monotonic()
         with ApacheKafka() as kafka:
             seconds = time.monotonic() - started_s
-            cpu_s, rss_mb = 0.0, 0.0
-            for process_id in kafka.process_ids:
-                stat = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-                cpu_s += (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
-                rss_mb += int(stat[21]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-        return {"seconds": seconds, "cpu_s": cpu_s, "rss_mb": rss_mb}
+            used_s, resident_mb = (sum(map(each, kafka.process_ids)) for each in (cpu_s, rss_mb))
+        return {"seconds": seconds, "cpu_s": used_s, "rss_mb": resident_mb}
     job = {
         "system": "fairlead",
         "task": "cluster",

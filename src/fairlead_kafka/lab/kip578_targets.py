@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +23,7 @@ from typing import Protocol
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.lab.apache_kafka import ApacheKafka
 from fairlead_kafka.lab.kip578_brokers import BROKERS
+from fairlead_kafka.lab.processes import descendants, rss_mb
 
 HOSTINGS = ("thread", "processes")
 """Our brokers: all in one thread of one process, or each in a process of its own."""
@@ -112,7 +112,7 @@ class Embedded:
         `KipTarget`.
         """
         assert self._process is not None
-        return rss_mb([self._process.pid, *_children(self._process.pid)])
+        return int(sum(map(rss_mb, descendants(self._process.pid))))
 
     def files(self) -> int:
         """See `KipTarget`."""
@@ -169,7 +169,7 @@ class Apache:
 
     def rss_mb(self) -> int:
         """See `KipTarget`."""
-        return rss_mb(self._kafka.process_ids)
+        return int(sum(map(rss_mb, self._kafka.process_ids)))
 
     def files(self) -> int:
         """See `KipTarget`."""
@@ -212,32 +212,6 @@ def too_many_for_apache_kafka(replicas: int) -> str | None:
             f"{maps_max:,} maps here"
         )
     return None
-
-
-def rss_mb(process_ids: Iterable[int]) -> int:
-    """Resident memory of processes together, in 2**20 bytes, by Linux's account; 0 for one that is
-    gone."""
-    total_kb = 0
-    for process_id in process_ids:
-        try:
-            found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process_id}/status").read_text())
-        except OSError:
-            continue
-        total_kb += int(found[1]) if found else 0
-    return total_kb // 1024
-
-
-def _children(process_id: int) -> list[int]:
-    """Ids of the processes that it started, and of those that they started."""
-    try:
-        direct = [
-            int(each)
-            for task in Path(f"/proc/{process_id}/task").iterdir()
-            for each in (task / "children").read_text().split()
-        ]
-    except OSError:
-        return []
-    return direct + [each for child in direct for each in _children(child)]
 
 
 def _files(folder: Path) -> int:

@@ -8,15 +8,15 @@ had when it was last seen.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairlead_kafka.lab.processes import TICKS_PER_S, cpu_s, descendants, peak_rss_mb, started_ticks
+
 LOOK_EVERY_S = 0.2
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _RESET_PEAK = "5"
 """Text that resets VmHWM to what is resident now, if written into clear_refs (proc(5))."""
 
@@ -31,33 +31,19 @@ class Used:
     """Peak of resident memory, in 2**20 bytes."""
 
 
-def descendants(process_id: int) -> Iterator[int]:
-    """Ids of all processes below this one, itself first."""
-    yield process_id
-    try:
-        tasks = list(Path(f"/proc/{process_id}/task").iterdir())
-        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
-    except (OSError, ValueError):
-        return
-    for child in children:
-        yield from descendants(child)
-
-
-def program(process_id: int) -> str:
-    """Name of the program that a process runs, such as java or python3; empty if it has ended."""
-    try:
-        return Path(f"/proc/{process_id}/comm").read_text().strip()
-    except OSError:
-        return ""
-
-
 class Watch:
     """A context manager that watches all processes below `root`; `kind_of` gives a process's kind,
-    None: not counted.
+    None: not counted. `below` gives the ids of a process and of all below it.
     """
 
-    def __init__(self, root: int, kind_of: Callable[[int], str | None]) -> None:
+    def __init__(
+        self,
+        root: int,
+        kind_of: Callable[[int], str | None],
+        below: Callable[[int], Iterable[int]] = descendants,
+    ) -> None:
         self._root = root
+        self._below = below
         self._kind_of = kind_of
         self._used: dict[int, Used] = {}
         self._cpu_before_s: dict[int, float] = {}
@@ -66,9 +52,9 @@ class Watch:
         self._looks = threading.Thread(target=self._look_on, name="fairlead-lab-watch", daemon=True)
 
     def __enter__(self) -> Watch:
-        self._began_ticks = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS_PER_S)
-        for process_id in descendants(self._root):
-            self._cpu_before_s[process_id] = _cpu_s(process_id)
+        self._began_ticks = int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_S)
+        for process_id in self._below(self._root):
+            self._cpu_before_s[process_id] = cpu_s(process_id)
             try:
                 Path(f"/proc/{process_id}/clear_refs").write_text(_RESET_PEAK)
             except OSError:
@@ -97,7 +83,7 @@ class Watch:
 
     def look(self) -> None:
         """Look once, between the regular looks."""
-        for process_id in descendants(self._root):
+        for process_id in self._below(self._root):
             used = self._used.get(process_id)
             if used is None:
                 kind = self._kind_of(process_id)
@@ -108,38 +94,7 @@ class Watch:
                     # The list of children may lack one while others end: what that had used before
                     # is not this watch's.
                     self._cpu_before_s[process_id] = (
-                        _cpu_s(process_id) if _started_ticks(process_id) < self._began_ticks else 0.0
+                        cpu_s(process_id) if started_ticks(process_id) < self._began_ticks else 0.0
                     )
-            used.cpu_s = max(used.cpu_s, _cpu_s(process_id) - self._cpu_before_s[process_id])
-            used.peak_rss_mb = max(used.peak_rss_mb, _peak_rss_mb(process_id))
-
-
-def _cpu_s(process_id: int) -> float:
-    """User and system time so far, s; 0 if it has ended."""
-    fields = _stat(process_id)
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S if fields else 0.0
-
-
-def _started_ticks(process_id: int) -> float:
-    """Start time of a process, in ticks since the machine started; infinity if it has ended."""
-    fields = _stat(process_id)
-    return int(fields[19]) if fields else float("inf")
-
-
-def _stat(process_id: int) -> list[str]:
-    """Fields of /proc/PID/stat after the name, which may hold anything and ends with the last
-    parenthesis; empty if the process has ended.
-    """
-    try:
-        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-def _peak_rss_mb(process_id: int) -> float:
-    try:
-        status = Path(f"/proc/{process_id}/status").read_text()
-    except OSError:
-        return 0.0
-    found = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
-    return int(found[0]) / 1024 if found else 0.0
+            used.cpu_s = max(used.cpu_s, cpu_s(process_id) - self._cpu_before_s[process_id])
+            used.peak_rss_mb = max(used.peak_rss_mb, peak_rss_mb(process_id))

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead_kafka.base.units import MIB
-
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+from fairlead_kafka.lab.processes import cpu_s, stat_fields
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,11 @@ def usage(process_id: int) -> Usage | None:
     folder = Path(f"/proc/{process_id}")
     try:
         rollup = (folder / "smaps_rollup").read_text()
-        stat = (folder / "stat").read_text().rpartition(")")[2].split()
+        stat = stat_fields(process_id)
         descriptors = len(os.listdir(folder / "fd"))
     except OSError:
+        return None
+    if not stat:
         return None
     sizes_kb = {words[0]: int(words[1]) for words in map(str.split, rollup.splitlines()[1:])}
     return Usage(
@@ -43,7 +44,7 @@ def usage(process_id: int) -> Usage | None:
         private_mb=round((sizes_kb["Private_Clean:"] + sizes_kb["Private_Dirty:"]) / 1024, 2),
         descriptors=descriptors,
         threads=int(stat[17]),
-        cpu_s=(int(stat[11]) + int(stat[12])) / _TICKS_PER_S,
+        cpu_s=cpu_s(process_id),
     )
 
 

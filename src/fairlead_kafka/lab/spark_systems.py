@@ -15,7 +15,7 @@ from types import TracebackType
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.json_types import Json, JsonObject, json_object, text_at
 from fairlead_kafka.lab.maven import Unavailable
-from fairlead_kafka.lab.process_tree import descendants, program
+from fairlead_kafka.lab.processes import descendants, program
 from fairlead_kafka.lab.spark_connector import connector_jars, connector_python
 
 SYSTEMS = ("fairlead", "spark-sql-kafka")

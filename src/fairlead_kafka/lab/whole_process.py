@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from fairlead_kafka.base.json_types import Json, JsonObject, json_object, number_at
 from fairlead_kafka.lab.bounded import NotFinished
+from fairlead_kafka.lab.processes import peak_rss_mb
 
 _LOOKS_S = 0.02
 """Seconds between looks at its memory.
@@ -39,12 +40,12 @@ def run_whole(command: Sequence[str], limit_s: float, environment: Mapping[str, 
     Raises NotFinished after `limit_s` seconds; the process is then gone.
     """
     over = threading.Event()
-    peaks_kb = [0]
+    peaks_mb = [0.0]
 
     def watch() -> None:
         until_s = started_s + limit_s
         while not over.wait(_LOOKS_S):
-            peaks_kb.append(_peak_kb(process.pid))
+            peaks_mb.append(peak_rss_mb(process.pid))
             if time.monotonic() > until_s:
                 process.kill()
                 return
@@ -68,7 +69,7 @@ def run_whole(command: Sequence[str], limit_s: float, environment: Mapping[str, 
         text = said.read()
     if process.returncode == -signal.SIGKILL:
         raise NotFinished(f"not finished within {limit_s:g} s")
-    return Whole(process.returncode, text, seconds, used.ru_utime + used.ru_stime, max(peaks_kb) // 1024)
+    return Whole(process.returncode, text, seconds, used.ru_utime + used.ru_stime, int(max(peaks_mb)))
 
 
 def run_program(command: Sequence[str], limit_s: float) -> JsonObject:
@@ -91,12 +92,3 @@ def marks_of(told: Mapping[str, Json]) -> dict[str, float]:
 def without_cache_ban() -> dict[str, str]:
     """This process's environment, but with compiled modules kept, as by default."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-
-
-def _peak_kb(process_id: int) -> int:
-    """Peak of a process's resident memory, in 2**10 bytes; 0 if it has ended."""
-    try:
-        with open(f"/proc/{process_id}/status", encoding="ascii") as status:
-            return next((int(line.split()[1]) for line in status if line.startswith("VmHWM:")), 0)
-    except (OSError, ValueError):
-        return 0
