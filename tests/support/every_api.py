@@ -304,6 +304,17 @@ def _transaction(visit: Tour) -> None:
 def _looking(visit: Tour) -> None:
     visit.everywhere(ApiKey.DESCRIBE_CLUSTER, include_cluster_authorized_operations=True, endpoint_type=1)
     visit.everywhere(ApiKey.DESCRIBE_LOG_DIRS, topics=None)
+    visit.everywhere(ApiKey.DESCRIBE_TOPIC_PARTITIONS, topics=[], response_partition_limit=2, cursor=None)
+    visit.everywhere(ApiKey.LIST_CONFIG_RESOURCES, resource_types=[])
+    log = [Message(topic_name="__cluster_metadata", partitions=[Message(partition_index=0)])]
+    visit.everywhere(ApiKey.DESCRIBE_QUORUM, topics=log)
+    moved = [Message(path="/nowhere", topics=[Message(name=TOPIC, partitions=[0])])]
+    visit.everywhere(ApiKey.ALTER_REPLICA_LOG_DIRS, dirs=moved)
+    nobody = {"owner_principal_type": None, "owner_principal_name": None}
+    visit.ask(0, ApiKey.CREATE_DELEGATION_TOKEN, renewers=[], max_lifetime_ms=-1, **nobody)
+    visit.ask(0, ApiKey.RENEW_DELEGATION_TOKEN, hmac=b"x", renew_period_ms=-1)
+    visit.ask(0, ApiKey.EXPIRE_DELEGATION_TOKEN, hmac=b"x", expiry_time_period_ms=-1)
+    visit.ask(0, ApiKey.DESCRIBE_DELEGATION_TOKEN, owners=None)
     marker = Message(producer_id=9, producer_epoch=0, transaction_result=False, coordinator_epoch=0)
     marker.topics = [Message(name=TOPIC, partition_indexes=[0])]
     visit.ask(visit.leader(), ApiKey.WRITE_TXN_MARKERS, markers=[marker])

@@ -27,6 +27,7 @@ from fairlead_kafka.base.config_broker_refused import UNSUPPORTED
 from fairlead_kafka.base.config_broker_replication import REPLICATION_KEYS
 from fairlead_kafka.base.config_broker_security import BROKER_SECURITY_KEYS, key_of_listener
 from fairlead_kafka.base.config_broker_told import TOLD_KEYS
+from fairlead_kafka.base.config_client_metrics import CLIENT_METRICS_KEYS
 from fairlead_kafka.base.config_kept_groups import GROUPS_KEPT
 from fairlead_kafka.base.config_kept_log import LOG_KEPT
 from fairlead_kafka.base.config_kept_remote import REMOTE_KEPT
@@ -407,6 +408,7 @@ KEYS = (
     *GROUPS_KEPT,
     *REMOTE_KEPT,
     *TOPIC_KEPT,
+    *CLIENT_METRICS_KEYS,
 )
 """Every key of brokers and topics; each is there once."""
 BROKER_CONFIGS = ConfigTable(KEYS, UNSUPPORTED, narrowed=key_of_listener)

@@ -52,6 +52,14 @@ CONNECTION_KEYS = (
         at_least(1024),
     ),
     ConfigKey(
+        "max.request.partition.size.limit",
+        _T.INT,
+        2_000,
+        "Most partitions of one answer to DescribeTopicPartitions.",
+        _BROKER,
+        at_least(1),
+    ),
+    ConfigKey(
         "connections.max.idle.ms",
         _T.LONG,
         600_000,

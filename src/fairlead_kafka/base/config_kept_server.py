@@ -223,13 +223,6 @@ SERVER_KEPT = (
     *of_no_effect(
         _YET,
         kept(
-            "max.request.partition.size.limit",
-            _T.INT,
-            2_000,
-            "Partitions of one answer to DescribeTopicPartitions at most.",
-            at_least(1),
-        ),
-        kept(
             "telemetry.max.bytes",
             _T.INT,
             1_048_576,

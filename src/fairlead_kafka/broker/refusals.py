@@ -22,15 +22,9 @@ _TELEMETRY = "clients that are offered telemetry push it without being asked; no
 _TOKENS = "delegation tokens are not part of this release: clients log in with what they have themselves"
 
 REFUSED_APIS: dict[ApiKey, str] = {
-    ApiKey.ALTER_REPLICA_LOG_DIRS: _LOG_DIRS,
-    ApiKey.CREATE_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.RENEW_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: _TOKENS,
     ApiKey.VOTE: _QUORUM,
     ApiKey.BEGIN_QUORUM_EPOCH: _QUORUM,
     ApiKey.END_QUORUM_EPOCH: _QUORUM,
-    ApiKey.DESCRIBE_QUORUM: _QUORUM,
     ApiKey.ALTER_PARTITION: _QUORUM,
     ApiKey.ENVELOPE: _QUORUM,
     ApiKey.FETCH_SNAPSHOT: _QUORUM,
@@ -43,8 +37,6 @@ REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _TELEMETRY,
     ApiKey.PUSH_TELEMETRY: _TELEMETRY,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: _LOG_DIRS,
-    ApiKey.LIST_CONFIG_RESOURCES: "only topics and brokers have configs, and both are listed by Metadata",
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: "Metadata says the same; clients fall back on it",
 }
 """API → why it is not served."""
 
@@ -98,6 +90,14 @@ KAFKA_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
     ApiKey.LIST_TRANSACTIONS: (0, 2),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: (1, 2),
+    ApiKey.CREATE_DELEGATION_TOKEN: (1, 3),
+    ApiKey.RENEW_DELEGATION_TOKEN: (1, 2),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: (1, 2),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: (1, 3),
+    ApiKey.DESCRIBE_QUORUM: (0, 2),
+    ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
 """Served API → lowest and highest version that a Kafka 4.2 broker serves."""
 
@@ -113,12 +113,6 @@ class RefusedVersions(NamedTuple):
 
 REFUSED_VERSIONS: tuple[RefusedVersions, ...] = (
     RefusedVersions(ApiKey.PRODUCE, 13, 13, "topics are named by name when producing"),
-    RefusedVersions(
-        ApiKey.LIST_OFFSETS,
-        11,
-        11,
-        "it adds the earliest offset pending upload, and there is no tiered storage",
-    ),
     RefusedVersions(ApiKey.INIT_PRODUCER_ID, 6, 6, "two-phase commit (KIP-939) is not part of this release"),
     RefusedVersions(
         ApiKey.LIST_TRANSACTIONS,
@@ -139,6 +133,16 @@ class RefusedOption(NamedTuple):
 
 
 REFUSED_OPTIONS: tuple[RefusedOption, ...] = (
+    *(
+        RefusedOption(api, "all of it", ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, _TOKENS)
+        for api in (
+            ApiKey.CREATE_DELEGATION_TOKEN,
+            ApiKey.RENEW_DELEGATION_TOKEN,
+            ApiKey.EXPIRE_DELEGATION_TOKEN,
+            ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        )
+    ),
+    RefusedOption(ApiKey.ALTER_REPLICA_LOG_DIRS, "another directory", ErrorCode.LOG_DIR_NOT_FOUND, _LOG_DIRS),
     RefusedOption(
         ApiKey.PRODUCE,
         "internal topics",
@@ -180,15 +184,15 @@ REFUSED_OPTIONS: tuple[RefusedOption, ...] = (
     ),
     RefusedOption(
         ApiKey.DESCRIBE_CONFIGS,
-        "resources but topics and brokers",
+        "brokers' loggers and groups",
         ErrorCode.INVALID_REQUEST,
-        "nothing else has configs in this release",
+        "loggers are Python's, and groups have no configs in this release",
     ),
     RefusedOption(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        "resources but topics and brokers",
+        "brokers' loggers and groups",
         ErrorCode.INVALID_REQUEST,
-        "nothing else has configs in this release",
+        "loggers are Python's, and groups have no configs in this release",
     ),
     RefusedOption(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,

@@ -1,12 +1,13 @@
 """ListOffsets (2): the offset at a time, at the beginning or at the end of a partition.
 
-Versions 1-10. Times: a timestamp in ms (the first record at or after it), -1 latest (where the
+Versions 1-11. Times: a timestamp in ms (the first record at or after it), -1 latest (where the
 reader's view ends), -2 earliest, -3 the record with the greatest timestamp (version 7), -4 earliest
-local (8; as earliest), -5 latest tiered (9; none: there is no tiered storage). With isolation level
+local (8; as earliest), -5 latest tiered (9; none: there is no tiered storage),
+-6 earliest pending upload (11; none either). With isolation level
 1 (read_committed) the view ends at the last stable offset, else at the high watermark; after an
 election nobody can say where until the high watermark has come to this leader's epoch:
 OFFSET_NOT_AVAILABLE (KIP-207). A search by time that has to look into a damaged batch ends with
-CORRUPT_MESSAGE. Not served: 0 (lists of segments' offsets), 11 (earliest pending upload). Needs
+CORRUPT_MESSAGE. Not served: 0 (lists of segments' offsets). Needs
 DESCRIBE on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 """
 
@@ -30,11 +31,11 @@ _Row = ListOffsetsResponse.ListOffsetsPartitionResponse
 
 _READ_COMMITTED = 1
 _OFFSET_NOT_AVAILABLE_FROM_VERSION = 5
-LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
-_FROM_VERSION = {LATEST: 1, EARLIEST: 1, NEWEST: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
+_FROM_VERSION = {LATEST: 1, EARLIEST: 1, NEWEST: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 
 
-@serves(ApiKey.LIST_OFFSETS, versions=(1, 10))
+@serves(ApiKey.LIST_OFFSETS, versions=(1, 11))
 def list_offsets(
     broker: Services, request: Request[ListOffsetsRequest], session: Requester, reply: Reply
 ) -> None:
@@ -106,7 +107,7 @@ def _look_up(
         row.offset, row.leader_epoch = end, epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
         row.offset, row.leader_epoch = partition.log_start, epoch
-    elif timestamp == LATEST_TIERED:
+    elif timestamp in (LATEST_TIERED, EARLIEST_PENDING):
         row.offset = -1
     elif timestamp == NEWEST:
         broker.logs.newest(partition, end, _answer_of(row, gathering, absent))

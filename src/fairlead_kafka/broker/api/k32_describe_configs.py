@@ -32,6 +32,8 @@ _Row = DescribeConfigsResponse.DescribeConfigsResourceResult
 
 RESOURCE_TOPIC = 2
 RESOURCE_BROKER = 4
+RESOURCE_BROKER_LOGGER = 8
+RESOURCE_CLIENT_METRICS = 16
 RESOURCE_GROUP = 32
 
 _WIRE_TYPES: dict[ConfigType, int] = {
@@ -60,8 +62,8 @@ def refuse_resource(resource_type: int) -> BrokerError:
     """The error for a resource that has no configs here."""
     return BrokerError(
         ErrorCode.INVALID_REQUEST,
-        f"resource type {resource_type}: only topics ({RESOURCE_TOPIC}) and brokers ({RESOURCE_BROKER}) have "
-        "configs",
+        f"resource type {resource_type}: topics ({RESOURCE_TOPIC}), brokers ({RESOURCE_BROKER}) and clients' "
+        f"metrics ({RESOURCE_CLIENT_METRICS}) have configs",
     )
 
 
@@ -111,6 +113,8 @@ def _configs_of(broker: Services, resource: _Asked) -> list[DescribedConfig]:
         own = {"log.dir": broker.folder, "log.dirs": broker.folder}
         is_mine = resource.resource_name == str(broker.node_id)
         return broker.controller.describe_broker_configs(resource.resource_name, own if is_mine else None)
+    if resource.resource_type == RESOURCE_CLIENT_METRICS:
+        return broker.controller.describe_client_metrics(resource.resource_name)
     raise refuse_resource(resource.resource_type)
 
 

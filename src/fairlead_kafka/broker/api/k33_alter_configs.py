@@ -10,14 +10,21 @@ from __future__ import annotations
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import repeated
-from fairlead_kafka.broker.api.k32_describe_configs import RESOURCE_BROKER, RESOURCE_TOPIC, refuse_resource
+from fairlead_kafka.broker.api.k32_describe_configs import (
+    RESOURCE_BROKER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_TOPIC,
+    refuse_resource,
+)
 from fairlead_kafka.broker.api.k44_incremental_alter_configs import (
+    Alteration,
     Altered,
     alter_each,
     check_topic_resource,
 )
 from fairlead_kafka.broker.controller import (
     AlterBrokerConfigs,
+    AlterClientMetrics,
     AlterTopicConfigs,
     ClusterView,
     changeable_configs,
@@ -40,7 +47,7 @@ def alter_configs(
     """Alter each resource, all of its configs or none."""
     message = request.message
 
-    def decision_of(resource: _Asked) -> AlterTopicConfigs | AlterBrokerConfigs:
+    def decision_of(resource: _Asked) -> Alteration:
         return _decision(broker.controller, resource, message.validate_only)
 
     def answer(altered: list[Altered]) -> None:
@@ -53,9 +60,7 @@ def alter_configs(
     alter_each(broker, session, message.resources, decision_of, answer)
 
 
-def _decision(
-    view: ClusterView, resource: _Asked, validate_only: bool
-) -> AlterTopicConfigs | AlterBrokerConfigs:
+def _decision(view: ClusterView, resource: _Asked, validate_only: bool) -> Alteration:
     name = resource.resource_name
     if repeated(config.name for config in resource.configs):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "a config is named more than once")
@@ -66,5 +71,9 @@ def _decision(
     if resource.resource_type == RESOURCE_BROKER:
         return AlterBrokerConfigs(
             name, replacing(view.image.broker_configs.get(name, {}), wanted), validate_only
+        )
+    if resource.resource_type == RESOURCE_CLIENT_METRICS:
+        return AlterClientMetrics(
+            name, replacing(view.image.client_metrics.get(name, {}), wanted), validate_only
         )
     raise refuse_resource(resource.resource_type)

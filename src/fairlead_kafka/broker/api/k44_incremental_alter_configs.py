@@ -21,6 +21,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import Gathering, reason
 from fairlead_kafka.broker.api.k32_describe_configs import (
     RESOURCE_BROKER,
+    RESOURCE_CLIENT_METRICS,
     RESOURCE_TOPIC,
     Resource,
     demand_configs,
@@ -28,6 +29,7 @@ from fairlead_kafka.broker.api.k32_describe_configs import (
 )
 from fairlead_kafka.broker.controller import (
     AlterBrokerConfigs,
+    AlterClientMetrics,
     AlterOperation,
     AlterTopicConfigs,
     ConfigAlteration,
@@ -42,6 +44,9 @@ from fairlead_kafka.wire.messages import IncrementalAlterConfigsRequest, Increme
 _Asked = IncrementalAlterConfigsRequest.AlterConfigsResource
 _Row = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 R = TypeVar("R", bound=Resource)
+
+
+Alteration = AlterTopicConfigs | AlterBrokerConfigs | AlterClientMetrics
 
 
 class Altered(NamedTuple):
@@ -80,7 +85,7 @@ def alter_each(
     broker: Services,
     session: Requester,
     resources: list[R],
-    decision_of: Callable[[R], AlterTopicConfigs | AlterBrokerConfigs],
+    decision_of: Callable[[R], Alteration],
     answer: Callable[[list[Altered]], None],
 ) -> None:
     """Have the controller decide on each resource of an AlterConfigs or IncrementalAlterConfigs
@@ -106,7 +111,7 @@ def _altered(resource: Resource, error: BrokerError | None) -> Altered:
     return Altered(resource.resource_type, resource.resource_name, error.code, reason(error))
 
 
-def _decision(resource: _Asked, validate_only: bool) -> AlterTopicConfigs | AlterBrokerConfigs:
+def _decision(resource: _Asked, validate_only: bool) -> Alteration:
     alterations = [
         ConfigAlteration(one.name, _operation(one.config_operation), one.value) for one in resource.configs
     ]
@@ -115,6 +120,8 @@ def _decision(resource: _Asked, validate_only: bool) -> AlterTopicConfigs | Alte
         return AlterTopicConfigs(resource.resource_name, alterations, validate_only)
     if resource.resource_type == RESOURCE_BROKER:
         return AlterBrokerConfigs(resource.resource_name, alterations, validate_only)
+    if resource.resource_type == RESOURCE_CLIENT_METRICS:
+        return AlterClientMetrics(resource.resource_name, alterations, validate_only)
     raise refuse_resource(resource.resource_type)
 
 

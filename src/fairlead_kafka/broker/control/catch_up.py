@@ -12,6 +12,7 @@ from fairlead_kafka.broker.controller import (
     BrokerConfigsChanged,
     BrokersChanged,
     Change,
+    ClientMetricsChanged,
     ClientQuotasChanged,
     ClusterImage,
     LeadersChanged,
@@ -36,12 +37,16 @@ def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
     brokers_changed = _differing(image.brokers, now.brokers)
     image.cluster_id, image.next_producer_id = now.cluster_id, now.next_producer_id
     image.features, image.features_epoch = now.features, now.features_epoch
+    image.log_end = now.log_end
+    metrics_changed = _differing(image.client_metrics, now.client_metrics)
+    image.client_metrics = now.client_metrics
     image.brokers = now.brokers
     image.broker_configs.clear()
     image.broker_configs.update(now.broker_configs)
     return [
         *_rights(image, now),
         *(BrokerConfigsChanged(name) for name in configs_changed),
+        *(ClientMetricsChanged(name) for name in metrics_changed),
         *(BrokersChanged(node_id, image.is_alive(node_id)) for node_id in brokers_changed),
         *_topics(image, now),
     ]

@@ -29,6 +29,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_CLUSTER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    CLIENT_METRICS = 7
 
 
 class AlterOperation(IntEnum):
@@ -71,7 +72,13 @@ _FIXED_ON_INTERNAL_TOPICS = ("cleanup.policy", "retention.ms", "retention.bytes"
 """Committed offsets must not fall to retention, so these cannot be changed on internal topics."""
 
 
-_REFUSED = {"topic": ErrorCode.INVALID_CONFIG, "broker": ErrorCode.INVALID_REQUEST}
+CLIENT_METRICS = "client-metrics"
+"""Scope of subscriptions to clients' metrics."""
+_REFUSED = {
+    "topic": ErrorCode.INVALID_CONFIG,
+    "broker": ErrorCode.INVALID_REQUEST,
+    CLIENT_METRICS: ErrorCode.INVALID_REQUEST,
+}
 """Scope → error for a config that is unknown or has a value that does not fit, as in Kafka."""
 
 _LEAST_LAG, _MOST_LAG = "min.compaction.lag.ms", "max.compaction.lag.ms"
@@ -193,6 +200,25 @@ class Configs:
             ConfigSynonym(key_name, config_text(BROKER_CONFIGS.keys[key_name].default), ConfigSource.DEFAULT)
         )
         return synonyms
+
+
+def client_metrics_settings(configs: Mapping[str, str]) -> Settings:
+    """Settings of a subscription to clients' metrics with these configs."""
+    return BROKER_CONFIGS.parse(CLIENT_METRICS, configs)
+
+
+def describe_client_metrics(configs: Mapping[str, str]) -> list[DescribedConfig]:
+    """Every key of a subscription to clients' metrics, by name."""
+    described = []
+    for key in BROKER_CONFIGS.scope(CLIENT_METRICS):
+        own = (
+            [ConfigSynonym(key.name, configs[key.name], ConfigSource.CLIENT_METRICS)]
+            if key.name in configs
+            else []
+        )
+        default = ConfigSynonym(key.name, config_text(key.default), ConfigSource.DEFAULT)
+        described.append(_described(key, own or [default], False))
+    return described
 
 
 def _described(key: ConfigKey, synonyms: list[ConfigSynonym], read_only: bool) -> DescribedConfig:

@@ -15,15 +15,18 @@ from fairlead_kafka.broker.controller.acls import Acls
 from fairlead_kafka.broker.controller.brokers import Brokers
 from fairlead_kafka.broker.controller.client_quotas import QuotaAlterations
 from fairlead_kafka.broker.controller.configs import (
+    CLIENT_METRICS,
     ConfigAlteration,
     alter,
     alter_topic,
     check_cluster_wide,
+    client_metrics_settings,
 )
 from fairlead_kafka.broker.controller.credentials import Credentials
 from fairlead_kafka.broker.controller.decisions import (
     AllocateProducerIds,
     AlterBrokerConfigs,
+    AlterClientMetrics,
     AlterClientQuotas,
     AlterPartitions,
     AlterReassignments,
@@ -52,6 +55,7 @@ from fairlead_kafka.broker.controller.decisions import (
     UpdateFeatures,
 )
 from fairlead_kafka.broker.controller.features import Features
+from fairlead_kafka.broker.controller.fold import client_metrics_record
 from fairlead_kafka.broker.controller.image import (
     CLUSTER_WIDE,
     OFFSETS_TOPIC,
@@ -345,6 +349,18 @@ class Controller(ClusterView):
             self.journal.commit([{"type": "broker_configs", "name": name, "configs": changed}])
             self._configs_altered(changed)
 
+    def alter_client_metrics(
+        self, name: str, alterations: Sequence[ConfigAlteration], validate_only: bool = False
+    ) -> None:
+        """Change the configs of a subscription to clients' metrics, all or none."""
+        if not name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+        current = self.image.client_metrics.get(name, {})
+        altered = alter(CLIENT_METRICS, current, client_metrics_settings(current), alterations)
+        changed = _changed(current, altered)
+        if changed and not validate_only:
+            self.journal.commit([client_metrics_record(name, changed)])
+
     def _configs_altered(self, changed: Mapping[str, str | None]) -> None:
         if _UNCLEAN in changed:
             self._leadership.elect_unclean()
@@ -384,6 +400,9 @@ DECIDERS: dict[type[Decision[object]], Callable[[Controller, Any], Any]] = {
         one.name, one.alterations, one.validate_only
     ),
     AlterBrokerConfigs: lambda controller, one: controller.alter_broker_configs(
+        one.name, one.alterations, one.validate_only
+    ),
+    AlterClientMetrics: lambda controller, one: controller.alter_client_metrics(
         one.name, one.alterations, one.validate_only
     ),
     AlterClientQuotas: lambda controller, one: controller.alter_client_quotas(

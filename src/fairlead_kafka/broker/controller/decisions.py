@@ -117,6 +117,16 @@ class AlterBrokerConfigs(Decision[None]):
     validate_only: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class AlterClientMetrics(Decision[None]):
+    """Configs of a subscription to clients' metrics (KIP-714), all alterations or none; a
+    subscription without configs is gone. Result: None."""
+
+    name: str
+    alterations: Sequence[ConfigAlteration]
+    validate_only: bool = False
+
+
 class QuotaAlteration(NamedTuple):
     """Quotas of the entity of these (type, name or None for the default): (quota, value or None to
     remove it)."""

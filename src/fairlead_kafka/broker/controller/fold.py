@@ -14,7 +14,8 @@ no longer set) | | broker_configs | name, configs (null: no longer set) | | prod
 acls | added, removed: lists of the fields of `AclBinding` | | scram_credential | mechanism, user,
 credential: [salt, stored_key, server_key in hexadecimal, iterations] (null: no longer there) | |
 client_quotas | entity: list of [type, name or null]; values (null: no longer set) | | features |
-levels (feature: level), epoch (not there: one more than before) |
+levels (feature: level), epoch (not there: one more than before) | | client_metrics | name, configs
+(null: no longer set) | | log_end | offset: how many records the log had that a snapshot stands for |
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from fairlead_kafka.broker.controller.image import (
     BrokerInfo,
     BrokersChanged,
     Change,
+    ClientMetricsChanged,
     ClientQuotasChanged,
     ClusterImage,
     LeadersChanged,
@@ -55,7 +57,9 @@ ChangedPartition = tuple[TopicImage, int, PartitionImage]
 def apply(image: ClusterImage, record: MetadataRecord) -> Change | None:
     """Write `record` into `image`; what listeners are to hear of it, if anything. KeyError for a
     record that cannot be."""
-    return _APPLIERS[record["type"]](image, record)
+    change = _APPLIERS[record["type"]](image, record)
+    image.log_end += 1
+    return change
 
 
 def snapshot_records(image: ClusterImage) -> Iterator[MetadataRecord]:
@@ -75,7 +79,15 @@ def snapshot_records(image: ClusterImage) -> Iterator[MetadataRecord]:
         yield client_quotas_record(entity, dict(values))
     if image.features:
         yield {**features_record(image.features), "epoch": image.features_epoch}
+    for name, configs in image.client_metrics.items():
+        yield client_metrics_record(name, dict(configs))
     yield {"type": "producer_ids", "next": image.next_producer_id}
+    yield {"type": "log_end", "offset": image.log_end}
+
+
+def client_metrics_record(name: str, configs: Mapping[str, str | None]) -> MetadataRecord:
+    """The record of changes of a subscription to clients' metrics."""
+    return {"type": "client_metrics", "name": name, "configs": dict(configs)}
 
 
 def broker_record(broker: BrokerInfo) -> MetadataRecord:
@@ -304,6 +316,19 @@ def _apply_features(image: ClusterImage, record: MetadataRecord) -> Change | Non
     return None
 
 
+def _apply_client_metrics(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    configs = image.client_metrics.setdefault(record["name"], {})
+    _merge(configs, record["configs"])
+    if not configs:
+        del image.client_metrics[record["name"]]
+    return ClientMetricsChanged(record["name"])
+
+
+def _apply_log_end(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    image.log_end = record["offset"] - 1  # and this record, which ends a snapshot, is none of its own
+    return None
+
+
 _APPLIERS: dict[str, Callable[[ClusterImage, MetadataRecord], Change | None]] = {
     "cluster": _apply_cluster,
     "broker": _apply_broker,
@@ -319,4 +344,6 @@ _APPLIERS: dict[str, Callable[[ClusterImage, MetadataRecord], Change | None]] = 
     "scram_credential": _apply_scram_credential,
     "client_quotas": _apply_client_quotas,
     "features": _apply_features,
+    "client_metrics": _apply_client_metrics,
+    "log_end": _apply_log_end,
 }

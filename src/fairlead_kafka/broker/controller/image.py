@@ -140,6 +140,10 @@ class ClusterImage:
     """Feature levels that were changed, by feature; `features.level` has those of all."""
     features_epoch: int = 0
     """Number of changes of feature levels so far; clients tell newer from older levels by it."""
+    client_metrics: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Configs of subscriptions to clients' metrics (KIP-714), by the subscription's name."""
+    log_end: int = 0
+    """Records of the metadata log since the cluster began."""
 
     def alive(self) -> list[BrokerInfo]:
         """The brokers that run, by node id."""
@@ -279,6 +283,13 @@ class ClientQuotasChanged:
     entity: QuotaEntity
 
 
+@dataclass(frozen=True, slots=True)
+class ClientMetricsChanged:
+    """Configs of the subscription `name` to clients' metrics changed."""
+
+    name: str
+
+
 Change = (
     TopicCreated
     | TopicDeleted
@@ -291,4 +302,5 @@ Change = (
     | AclsChanged
     | ScramCredentialChanged
     | ClientQuotasChanged
+    | ClientMetricsChanged
 )

@@ -10,7 +10,7 @@ from uuid import UUID
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, FairleadError, UsageError
-from fairlead_kafka.broker.controller.configs import Configs, DescribedConfig
+from fairlead_kafka.broker.controller.configs import Configs, DescribedConfig, describe_client_metrics
 from fairlead_kafka.broker.controller.decisions import Decision, DecisionDone
 from fairlead_kafka.broker.controller.fold import MetadataRecord, apply
 from fairlead_kafka.broker.controller.image import (
@@ -170,6 +170,13 @@ class ClusterView(ABC):
             for config in described
             if config.key.name in self.image.broker_configs.get(CLUSTER_WIDE, {})
         ]
+
+    def describe_client_metrics(self, name: str) -> list[DescribedConfig]:
+        """Every config of a subscription to clients' metrics; of one that is not there, the
+        defaults."""
+        if not name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        return describe_client_metrics(self.image.client_metrics.get(name, {}))
 
     def check_broker_name(self, name: str) -> None:
         """BrokerError(INVALID_REQUEST) unless `name` is a broker's id or CLUSTER_WIDE."""

@@ -240,7 +240,7 @@ _METADATA = [
 ]
 
 
-def _describe(
+def describe(
     name: str,
     kind: int,
     resource: str,
@@ -248,6 +248,7 @@ def _describe(
     versions: Iterable[int] = range(1, 5),
     **more: Body,
 ) -> Step:
+    """A DescribeConfigs step; `keys` None: all."""
     rows = [
         DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=kind, resource_name=resource, configuration_keys=keys
@@ -256,7 +257,7 @@ def _describe(
     return request(name, ApiKey.DESCRIBE_CONFIGS, versions, {"resources": rows, **more})
 
 
-def _alter(
+def alter(
     name: str,
     resource: str,
     *changes: tuple[str, int, str | None],
@@ -264,6 +265,7 @@ def _alter(
     versions: Iterable[int] = (1,),
     validate_only: bool = False,
 ) -> Step:
+    """An IncrementalAlterConfigs step; a change is a key, an operation and a value."""
     configs = [
         IncrementalAlterConfigsRequest.AlterableConfig(name=key, config_operation=operation, value=value)
         for key, operation, value in changes
@@ -302,8 +304,8 @@ def _replace(
 
 _CHANGED = PREFIX + "created-2"
 _CONFIGS = [
-    _describe("all of a topic", _TOPIC, MAIN, None),
-    _describe(
+    describe("all of a topic", _TOPIC, MAIN, None),
+    describe(
         "all of a topic with synonyms",
         _TOPIC,
         MAIN,
@@ -312,54 +314,54 @@ _CONFIGS = [
         include_synonyms=True,
         include_documentation=True,
     ),
-    _describe("two of a topic", _TOPIC, MAIN, ["retention.ms", "cleanup.policy"]),
-    _describe("what is not there", _TOPIC, MAIN, ["no.such.config"], (4,)),
-    _describe("none", _TOPIC, MAIN, [], (1, 4)),
-    _describe("of a topic that is not there", _TOPIC, PREFIX + "missing", None, (1, 4)),
-    _describe("of a name that cannot be", _TOPIC, "a/b", None, (4,)),
-    _describe("of an empty name", _TOPIC, "", None, (4,)),
-    _describe("every one of a broker", _BROKER, "0", None, (4,), include_documentation=True),
-    _describe("one of a broker", _BROKER, "0", ["log.retention.ms"], include_synonyms=True),
-    _describe("one of all brokers", _BROKER, "", ["log.retention.ms"], (4,)),
-    _describe("of a broker that is not there", _BROKER, "77", ["log.retention.ms"], (4,)),
-    _describe("of a broker that has no number", _BROKER, "zero", ["log.retention.ms"], (4,)),
-    _describe("of a kind that is not there", 77, "x", None, (4,)),
-    _alter("set", _CHANGED, ("retention.ms", _SET, "1000000"), versions=(0, 1)),
-    _alter("validated only", _CHANGED, ("retention.ms", _SET, "5"), validate_only=True),
-    _alter("append", _CHANGED, ("cleanup.policy", _APPEND, "compact")),
-    _alter("subtract", _CHANGED, ("cleanup.policy", _SUBTRACT, "delete")),
-    _alter("delete", _CHANGED, ("retention.ms", _DELETE, None)),
-    _alter("delete what is not set", _CHANGED, ("max.message.bytes", _DELETE, None)),
-    _alter("append to what is no list", _CHANGED, ("retention.ms", _APPEND, "1")),
-    _alter("set to null", _CHANGED, ("retention.ms", _SET, None)),
-    _alter("set to what is no number", _CHANGED, ("retention.ms", _SET, "soon"), versions=(0, 1)),
-    _alter("set what is not there", _CHANGED, ("no.such.config", _SET, "1")),
-    _alter("one key twice", _CHANGED, ("retention.ms", _SET, "1"), ("retention.ms", _SET, "2")),
-    _alter("one good, one bad", _CHANGED, ("retention.ms", _SET, "1"), ("segment.bytes", _SET, "x")),
-    _alter("an operation that is none", _CHANGED, ("retention.ms", 9, "1")),
-    _alter("nothing", _CHANGED),
-    _alter("of a topic that is not there", PREFIX + "missing", ("retention.ms", _SET, "1")),
-    _alter("of a kind that is not there", "x", ("a", _SET, "1"), kind=77),
-    _alter("a broker's", "0", ("log.retention.bytes", _SET, "1000000"), kind=_BROKER, validate_only=True),
-    _alter("what is kept", _CHANGED, ("segment.ms", _SET, "3600000"), ("preallocate", _SET, "true")),
-    _alter("what is kept, out of range", _CHANGED, ("segment.ms", _SET, "0")),
-    _alter("tiered storage", _CHANGED, ("remote.storage.enable", _SET, "true")),
-    _alter(
+    describe("two of a topic", _TOPIC, MAIN, ["retention.ms", "cleanup.policy"]),
+    describe("what is not there", _TOPIC, MAIN, ["no.such.config"], (4,)),
+    describe("none", _TOPIC, MAIN, [], (1, 4)),
+    describe("of a topic that is not there", _TOPIC, PREFIX + "missing", None, (1, 4)),
+    describe("of a name that cannot be", _TOPIC, "a/b", None, (4,)),
+    describe("of an empty name", _TOPIC, "", None, (4,)),
+    describe("every one of a broker", _BROKER, "0", None, (4,), include_documentation=True),
+    describe("one of a broker", _BROKER, "0", ["log.retention.ms"], include_synonyms=True),
+    describe("one of all brokers", _BROKER, "", ["log.retention.ms"], (4,)),
+    describe("of a broker that is not there", _BROKER, "77", ["log.retention.ms"], (4,)),
+    describe("of a broker that has no number", _BROKER, "zero", ["log.retention.ms"], (4,)),
+    describe("of a kind that is not there", 77, "x", None, (4,)),
+    alter("set", _CHANGED, ("retention.ms", _SET, "1000000"), versions=(0, 1)),
+    alter("validated only", _CHANGED, ("retention.ms", _SET, "5"), validate_only=True),
+    alter("append", _CHANGED, ("cleanup.policy", _APPEND, "compact")),
+    alter("subtract", _CHANGED, ("cleanup.policy", _SUBTRACT, "delete")),
+    alter("delete", _CHANGED, ("retention.ms", _DELETE, None)),
+    alter("delete what is not set", _CHANGED, ("max.message.bytes", _DELETE, None)),
+    alter("append to what is no list", _CHANGED, ("retention.ms", _APPEND, "1")),
+    alter("set to null", _CHANGED, ("retention.ms", _SET, None)),
+    alter("set to what is no number", _CHANGED, ("retention.ms", _SET, "soon"), versions=(0, 1)),
+    alter("set what is not there", _CHANGED, ("no.such.config", _SET, "1")),
+    alter("one key twice", _CHANGED, ("retention.ms", _SET, "1"), ("retention.ms", _SET, "2")),
+    alter("one good, one bad", _CHANGED, ("retention.ms", _SET, "1"), ("segment.bytes", _SET, "x")),
+    alter("an operation that is none", _CHANGED, ("retention.ms", 9, "1")),
+    alter("nothing", _CHANGED),
+    alter("of a topic that is not there", PREFIX + "missing", ("retention.ms", _SET, "1")),
+    alter("of a kind that is not there", "x", ("a", _SET, "1"), kind=77),
+    alter("a broker's", "0", ("log.retention.bytes", _SET, "1000000"), kind=_BROKER, validate_only=True),
+    alter("what is kept", _CHANGED, ("segment.ms", _SET, "3600000"), ("preallocate", _SET, "true")),
+    alter("what is kept, out of range", _CHANGED, ("segment.ms", _SET, "0")),
+    alter("tiered storage", _CHANGED, ("remote.storage.enable", _SET, "true")),
+    alter(
         "lags that cross",
         _CHANGED,
         ("min.compaction.lag.ms", _SET, "9"),
         ("max.compaction.lag.ms", _SET, "8"),
     ),
-    _alter("throttles", _CHANGED, ("leader.replication.throttled.replicas", _SET, "0:0"), validate_only=True),
-    _alter("throttles that are none", _CHANGED, ("leader.replication.throttled.replicas", _SET, "x")),
-    _alter("no policy", _CHANGED, ("cleanup.policy", _SET, ""), validate_only=True),
-    _alter("of a name that cannot be", "a/b", ("retention.ms", _SET, "1")),
-    _alter("of all topics", "", ("retention.ms", _SET, "1")),
-    _alter("a broker's, out of range", "0", ("background.threads", _SET, "0"), kind=_BROKER),
-    _alter("a broker's rate", "0", ("leader.replication.throttled.rate", _SET, "9"), kind=_BROKER),
-    _alter("one broker's for all", "", ("cordoned.log.dirs", _SET, ""), kind=_BROKER),
-    _alter("a broker's that is not dynamic", "0", ("broker.rack", _SET, "x"), kind=_BROKER),
-    _alter("all brokers'", "", ("log.retention.ms", _SET, "3600000"), kind=_BROKER),
+    alter("throttles", _CHANGED, ("leader.replication.throttled.replicas", _SET, "0:0"), validate_only=True),
+    alter("throttles that are none", _CHANGED, ("leader.replication.throttled.replicas", _SET, "x")),
+    alter("no policy", _CHANGED, ("cleanup.policy", _SET, ""), validate_only=True),
+    alter("of a name that cannot be", "a/b", ("retention.ms", _SET, "1")),
+    alter("of all topics", "", ("retention.ms", _SET, "1")),
+    alter("a broker's, out of range", "0", ("background.threads", _SET, "0"), kind=_BROKER),
+    alter("a broker's rate", "0", ("leader.replication.throttled.rate", _SET, "9"), kind=_BROKER),
+    alter("one broker's for all", "", ("cordoned.log.dirs", _SET, ""), kind=_BROKER),
+    alter("a broker's that is not dynamic", "0", ("broker.rack", _SET, "x"), kind=_BROKER),
+    alter("all brokers'", "", ("log.retention.ms", _SET, "3600000"), kind=_BROKER),
     _replace("all replaced", _CHANGED, range(3), retention_ms="86400000", max_message_bytes="2000"),
     _replace("all replaced, validated only", _CHANGED, validate_only=True),
     _replace("a bad value", _CHANGED, retention_ms="soon"),
@@ -367,7 +369,7 @@ _CONFIGS = [
     _replace("an unknown key", _CHANGED, no_such="1"),
     _replace("of a name that cannot be", "a/b", retention_ms="1"),
     _replace("of a topic that is not there", PREFIX + "missing", retention_ms="1"),
-    _describe(
+    describe(
         "what is left",
         _TOPIC,
         _CHANGED,
@@ -488,8 +490,8 @@ _RIGHTS = [
 
 STEPS: list[Step] = [*_VERSIONS, *_CREATE, *_PARTITIONS, *_METADATA, *_CONFIGS, *_RIGHTS]
 LAST_STEPS: list[Step] = [
-    _describe("what that did to all brokers", _BROKER, "", ["log.retention.ms"], (4,), include_synonyms=True),
-    _alter("all brokers' taken back", "", ("log.retention.ms", _DELETE, None), kind=_BROKER),
+    describe("what that did to all brokers", _BROKER, "", ["log.retention.ms"], (4,), include_synonyms=True),
+    alter("all brokers' taken back", "", ("log.retention.ms", _DELETE, None), kind=_BROKER),
     *_DELETE_TOPICS,
 ]
 """Last steps of the transcript: by then every broker has heard of what the first steps changed."""

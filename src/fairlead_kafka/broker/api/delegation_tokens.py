@@ -1,0 +1,14 @@
+"""Answers to requests about delegation tokens, of which there are none."""
+
+from __future__ import annotations
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.principal import ANONYMOUS
+from fairlead_kafka.broker.requester import Requester
+
+
+def refused_token(session: Requester) -> tuple[int, int]:
+    """The error for any request about a token, and what stands for its times, as Kafka has it."""
+    if session.login is None and session.principal == ANONYMOUS:
+        return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, -1
+    return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, 0
