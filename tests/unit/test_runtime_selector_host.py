@@ -260,7 +260,7 @@ def test_an_effect_that_is_none_ends_its_machine_alone(stage: Stage) -> None:
     bad, bad_handle = stage.puppet()
     stage.host.submit(bad_handle, ["not an effect"])
     stage.pair()
-    assert isinstance(bad_handle.error, KeyError)
+    assert isinstance(bad_handle.error, TypeError)
     assert bad.events == []
 
 

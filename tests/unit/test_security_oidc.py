@@ -18,7 +18,7 @@ import pytest
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, ConnectionFailed, FairleadError
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.security import oidc
-from fairlead_kafka.security.oidc import ANSWER_MAX_BYTES, OidcSource
+from fairlead_kafka.security.oidc import ANSWER_MAX_BYTES, OidcSource, Patience, TokenRequest
 from fairlead_kafka.security.tokens import shown
 
 NOW_S = 1_700_000_000.0
@@ -33,6 +33,13 @@ def jwt(**claims: Any) -> str:
 
 def answer(status: int = 200, headers: dict[str, str] | None = None, **fields: Any) -> Answer:
     return status, headers or {}, json.dumps(fields).encode()
+
+
+def source_of(url: str, client_id: str, secret: Secret, **options: Any) -> OidcSource:
+    """A source by the names of all its options."""
+    asked = {name: options.pop(name) for name in TokenRequest._fields if name in options}
+    patience = {name: options.pop(name) for name in Patience._fields if name in options}
+    return OidcSource(TokenRequest(url, client_id, secret, **asked), Patience(**patience), **options)
 
 
 class Endpoint:
@@ -75,7 +82,7 @@ class Endpoint:
 
     def source(self, **options: Any) -> OidcSource:
         clock = Clock()
-        return OidcSource(
+        return source_of(
             self.url, "orders", Secret(SECRET), monotonic_s=clock.now_s, sleep_s=clock.sleep_s, **options
         )
 
@@ -238,9 +245,7 @@ def test_other_answers_are_told_apart(
 def test_a_failure_is_retried_with_exponential_back_off(endpoint: Endpoint) -> None:
     endpoint.answers = [answer(500), answer(500), answer(access_token="opaque", expires_in=60)]
     clock = Clock()
-    source = OidcSource(
-        endpoint.url, "orders", Secret(SECRET), monotonic_s=clock.now_s, sleep_s=clock.sleep_s
-    )
+    source = source_of(endpoint.url, "orders", Secret(SECRET), monotonic_s=clock.now_s, sleep_s=clock.sleep_s)
     token = source.fetch(NOW_S)
     assert (clock.slept, token.obtained_s, token.expires_s) == (
         [0.1, 0.2],
@@ -264,11 +269,11 @@ def test_an_endpoint_that_is_slow_or_away_is_told(
     )
     trickling = SimpleNamespace(length=None, read1=lambda _size: b" ")
     ticks = iter(range(100))
-    source = OidcSource(endpoint.url, "orders", Secret(SECRET), monotonic_s=lambda: next(ticks))
+    source = source_of(endpoint.url, "orders", Secret(SECRET), monotonic_s=lambda: next(ticks))
     with pytest.raises(TimeoutError):
         source._body(trickling)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        source = OidcSource(
+        source = source_of(
             f"https://127.0.0.1:{silent.getsockname()[1]}/t",
             "orders",
             Secret(SECRET),
@@ -286,7 +291,7 @@ def test_an_endpoint_that_is_slow_or_away_is_told(
             ConnectionFailed,
             match=f"^http://{where}/t could not be asked for a token: .*refused; asked 1 time$",
         ):
-            OidcSource(f"http://{where}/t", "orders", Secret(SECRET), **once).fetch(NOW_S)
+            source_of(f"http://{where}/t", "orders", Secret(SECRET), **once).fetch(NOW_S)
         monkeypatch.setenv("http_proxy", f"http://me:sesame@{where}")
         monkeypatch.setenv("no_proxy", "")
         assert "sesame" not in endpoint.refuses(answer(access_token="opaque"), ConnectionFailed, **once)
@@ -300,7 +305,7 @@ def test_a_certificate_that_is_not_trusted_is_final(monkeypatch: pytest.MonkeyPa
         raise URLError(ssl.SSLCertVerificationError(1, "self-signed certificate"))
 
     monkeypatch.setattr(oidc, "opener", lambda *_: SimpleNamespace(open=refuse))
-    source = OidcSource("https://idp:8443/token?tenant=1", "orders", Secret(SECRET))
+    source = source_of("https://idp:8443/token?tenant=1", "orders", Secret(SECRET))
     with pytest.raises(
         AuthenticationFailed,
         match=r"^https://idp:8443/token has a certificate that is not trusted \(.*self-signed",
@@ -322,7 +327,7 @@ def test_a_certificate_that_is_not_trusted_is_final(monkeypatch: pytest.MonkeyPa
 )
 def test_a_url_that_cannot_be_asked_is_refused_at_once(url: str, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        OidcSource(url, "orders", Secret(SECRET))
+        source_of(url, "orders", Secret(SECRET))
     assert message in str(raised.value)
     assert str(raised.value).startswith("sasl.oauthbearer.token.endpoint.url: ")
     assert "sesame" not in str(raised.value)
@@ -330,17 +335,17 @@ def test_a_url_that_cannot_be_asked_is_refused_at_once(url: str, message: str) -
 
 def test_http_is_warned_of_unless_it_stays_on_this_machine(caplog: pytest.LogCaptureFixture) -> None:
     for url in ("http://localhost/t", "http://127.1.2.3/t", "http://[::1]:80/t", "https://idp/t"):
-        OidcSource(url, "orders", Secret(SECRET))
+        source_of(url, "orders", Secret(SECRET))
     assert not caplog.records
-    OidcSource("http://idp/t?key", "orders", Secret(SECRET))
+    source_of("http://idp/t?key", "orders", Secret(SECRET))
     assert [record.getMessage() for record in caplog.records] == [
         "http://idp/t: the client's secret is sent to it unencrypted; use https in "
         "sasl.oauthbearer.token.endpoint.url"
     ]
     with pytest.raises(ConfigError, match="both are needed"):
-        OidcSource("https://idp/t", "orders", Secret(""))
+        source_of("https://idp/t", "orders", Secret(""))
     with pytest.raises(ConfigError, match="one of them is not valid UTF-8"):
-        OidcSource("https://idp/t", "orders", Secret("\udcff"))
+        source_of("https://idp/t", "orders", Secret("\udcff"))
 
 
 def test_a_foreign_text_is_shown_on_one_short_line() -> None:

@@ -20,7 +20,14 @@ import pytest
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, ConnectionFailed, FairleadError
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.security.token_providers import CallableSource, MskSource, msk_region
-from fairlead_kafka.security.tokens import RETRY_AFTER_S, TOKEN_MAX_CHARACTERS, Token, Tokens, refresh_at_s
+from fairlead_kafka.security.tokens import (
+    RETRY_AFTER_S,
+    TOKEN_MAX_CHARACTERS,
+    Refresh,
+    Token,
+    Tokens,
+    refresh_at_s,
+)
 
 NOW_S = 1_700_000_000.0
 SIGNER = "aws_msk_iam_sasl_signer"
@@ -275,7 +282,7 @@ class Source:
 
 
 def sharing(source: Source, **options: Any) -> Tokens:
-    return Tokens(source, random=lambda: 0.5, jitter=0.1, monotonic_s=lambda: 0.0, **options)
+    return Tokens(source, random=lambda: 0.5, refresh=Refresh(jitter=0.1, **options), monotonic_s=lambda: 0.0)
 
 
 def text(tokens: Tokens, at_s: float) -> str:

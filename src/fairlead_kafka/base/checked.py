@@ -16,16 +16,16 @@ from functools import cache, partial, wraps
 from itertools import chain
 from numbers import Integral, Real
 from types import FunctionType, NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
 
 C = TypeVar("C", bound=type)
-Accepts = Callable[[Any], bool]
+Accepts = Callable[[object], bool]
 SHOWN_MAX_LENGTH = 80
 """Characters of a wrong value that an error message shows."""
-WORDS: dict[Any, str] = {
+WORDS: dict[object, str] = {
     str: "a text",
     int: "a whole number",
     float: "a number",
@@ -33,6 +33,7 @@ WORDS: dict[Any, str] = {
     bytes: "bytes",
     NoneType: "None",
     Any: "anything",
+    object: "anything",
     re.Pattern: "a compiled pattern",
 }
 PLURALS = {str: "texts", int: "whole numbers", float: "numbers"}
@@ -90,18 +91,18 @@ def checked(*unchecked: str) -> Callable[[C], C]:
     return decorate
 
 
-def check(called: str, name: str, value: Any, kind: Any) -> None:
+def check(called: str, name: str, value: object, kind: object) -> None:
     """Check one argument, as a `checked` class does; UsageError if `value` is not of `kind`."""
     if not _accepts(kind)(value):
         raise _wrong(called, name, value, kind)
 
 
-def _checking(method: FunctionType, called: str) -> Callable[..., Any]:
+def _checking(method: FunctionType, called: str) -> Callable[..., object]:
     code = method.__code__
     parameters = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
     checks: dict[str, Accepts] | None = None
 
-    def check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def check(args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         nonlocal checks
         if checks is None:
             checks = {name: _accepts(_resolved(method, name)) for name in parameters}
@@ -115,7 +116,7 @@ def _checking(method: FunctionType, called: str) -> Callable[..., Any]:
     if code.co_flags & CO_COROUTINE:
 
         @wraps(method)
-        async def awaiting(self: Any, *args: Any, **kwargs: Any) -> Any:
+        async def awaiting(self: object, *args: object, **kwargs: object) -> object:
             check(args, kwargs)
             return await method(self, *args, **kwargs)
 
@@ -123,7 +124,7 @@ def _checking(method: FunctionType, called: str) -> Callable[..., Any]:
     if code.co_flags & CO_ASYNC_GENERATOR:
 
         @wraps(method)
-        async def iterating(self: Any, *args: Any, **kwargs: Any) -> Any:
+        async def iterating(self: object, *args: object, **kwargs: object) -> object:
             check(args, kwargs)
             items = method(self, *args, **kwargs)
             try:
@@ -135,30 +136,30 @@ def _checking(method: FunctionType, called: str) -> Callable[..., Any]:
         return iterating
 
     @wraps(method)
-    def checking(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def checking(self: object, *args: object, **kwargs: object) -> object:
         check(args, kwargs)
         return method(self, *args, **kwargs)
 
     return checking
 
 
-def _resolved(method: FunctionType, parameter: str) -> Any:
-    """The type that a parameter is annotated with; Any if its name is not to be had at run time."""
-    return _evaluated(method.__annotations__.get(parameter, Any), method.__module__)
+def _resolved(method: FunctionType, parameter: str) -> object:
+    """The type that a parameter is annotated with; object if its name is not to be had at run time."""
+    return _evaluated(method.__annotations__.get(parameter, object), method.__module__)
 
 
-def _evaluated(annotation: Any, module: str) -> Any:
+def _evaluated(annotation: object, module: str) -> object:
     text = getattr(annotation, "__forward_arg__", annotation)  # as named tuples keep what is written as text
     if not isinstance(text, str):
         return text
     try:
         return eval(text, vars(sys.modules[module]))
     except (NameError, AttributeError, TypeError):
-        return Any
+        return object
 
 
 @cache
-def _accepts(kind: Any) -> Accepts:
+def _accepts(kind: object) -> Accepts:
     """A function that says whether a value is of a kind, as far as that can be seen without
     changing it."""
     origin, inner = get_origin(kind), get_args(kind)
@@ -229,26 +230,26 @@ def _uncarried(text: str) -> str:
     )
 
 
-def _accepts_within(accepts: Accepts, least: float, most: float, value: Any) -> bool:
-    return accepts(value) and least <= value <= most
+def _accepts_within(accepts: Accepts, least: float, most: float, value: object) -> bool:
+    return accepts(value) and least <= cast("float", value) <= most  # what is accepted is a number
 
 
-def _is_mapping(origin: Any) -> bool:
+def _is_mapping(origin: object) -> bool:
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
 
-def _is_iterable(origin: Any) -> bool:
+def _is_iterable(origin: object) -> bool:
     return isinstance(origin, type) and issubclass(origin, Iterable) and origin is not tuple
 
 
 @cache
-def _kinds_of_fields(kind: type) -> dict[str, Any]:
+def _kinds_of_fields(kind: type) -> dict[str, object]:
     """The fields of a named tuple or a dataclass, with their types."""
     names: Iterable[str] = getattr(kind, "_fields", None) or kind.__dataclass_fields__  # type: ignore[attr-defined]
-    return {name: _evaluated(kind.__annotations__.get(name, Any), kind.__module__) for name in names}
+    return {name: _evaluated(kind.__annotations__.get(name, object), kind.__module__) for name in names}
 
 
-def _has_fields(value: Any, kind: type) -> bool:
+def _has_fields(value: object, kind: type) -> bool:
     """True for one of the kind; for a named tuple also a plain tuple with its fields in their
     order, without those that have defaults."""
     if not issubclass(kind, tuple):
@@ -257,7 +258,7 @@ def _has_fields(value: Any, kind: type) -> bool:
     return isinstance(value, tuple) and most - len(kind._field_defaults) <= len(value) <= most  # type: ignore[attr-defined]
 
 
-def _fields(value: Any, kind: type) -> Iterator[tuple[str, Any, Any]]:
+def _fields(value: object, kind: type) -> Iterator[tuple[str, object, object]]:
     """Name, value and type of each field of a value that has them."""
     kinds = _kinds_of_fields(kind)
     if isinstance(value, tuple):
@@ -276,14 +277,14 @@ def _interface(kind: type) -> list[str]:
     return list(public) if own and "__init__" not in vars(kind) else []
 
 
-def _accepts_many(accepts: Accepts, value: Any) -> bool:
+def _accepts_many(accepts: Accepts, value: object) -> bool:
     """True for an iterable that is no text or bytes; checks items if that does not use them up."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         return False
     return not isinstance(value, (Sequence, set, frozenset, Mapping)) or all(map(accepts, value))
 
 
-def _wrong(called: str, name: str, value: Any, kind: Any) -> UsageError:
+def _wrong(called: str, name: str, value: object, kind: object) -> UsageError:
     where, part, wanted = _wrong_part(name, value, kind)
     if isinstance(part, str) and (why := _uncarried(part)):
         return UsageError(f"{called}: {where} is {why}")
@@ -298,12 +299,12 @@ def _wrong(called: str, name: str, value: Any, kind: Any) -> UsageError:
     )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= SHOWN_MAX_LENGTH else f"{shown[: SHOWN_MAX_LENGTH - 3]}..."
 
 
-def _wrong_part(where: str, value: Any, kind: Any) -> tuple[str, Any, Any]:
+def _wrong_part(where: str, value: object, kind: object) -> tuple[str, object, object]:
     """The innermost wrong part of a value: its place, its value, and the type it should have."""
     for part in _parts(where, value, kind):
         if not _accepts(part[2])(part[1]):
@@ -311,7 +312,7 @@ def _wrong_part(where: str, value: Any, kind: Any) -> tuple[str, Any, Any]:
     return where, value, kind
 
 
-def _parts(where: str, value: Any, kind: Any) -> Iterator[tuple[str, Any, Any]]:
+def _parts(where: str, value: object, kind: object) -> Iterator[tuple[str, object, object]]:
     """The parts of a value whose container has the right type: place, value and type of each."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
@@ -326,11 +327,15 @@ def _parts(where: str, value: Any, kind: Any) -> Iterator[tuple[str, Any, Any]]:
             yield f"{where}[{_shown(key)}]", each, inner[1]
     elif _is_iterable(origin) and isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         yield from ((f"{where}[{number}]", each, inner[0]) for number, each in enumerate(value))
-    elif (hasattr(kind, "_fields") or hasattr(kind, "__dataclass_fields__")) and _has_fields(value, kind):
+    elif (
+        isinstance(kind, type)
+        and (hasattr(kind, "_fields") or hasattr(kind, "__dataclass_fields__"))
+        and _has_fields(value, kind)
+    ):
         yield from ((f"{where}.{name}", field, each) for name, field, each in _fields(value, kind))
 
 
-def _name_in(value: Any) -> str:
+def _name_in(value: object) -> str:
     """The name in a wrong value, for the example in the error; NAME if there is none."""
     given = next(iter(value), None) if isinstance(value, (list, tuple, Mapping)) else value
     given = (
@@ -339,7 +344,7 @@ def _name_in(value: Any) -> str:
     return given if isinstance(given, str) and given.isprintable() and '"' not in given and given else NAME
 
 
-def _named(kind: Any) -> str:
+def _named(kind: object) -> str:
     """A kind in words: "a list of NewTopic", "a number or None"."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
@@ -349,14 +354,18 @@ def _named(kind: Any) -> str:
     if origin is Literal:
         return " or ".join(map(repr, inner))
     if _is_mapping(origin):
-        return "a mapping" if inner[1] is Any else f"a mapping from {_named(inner[0])} to {_named(inner[1])}"
+        return (
+            "a mapping"
+            if inner[1] in (Any, object)
+            else f"a mapping from {_named(inner[0])} to {_named(inner[1])}"
+        )
     if _is_iterable(origin):
         plain = get_args(inner[0])[0] if get_origin(inner[0]) is Annotated else inner[0]
         return f"a list of {PLURALS.get(plain) or _named(inner[0])}"
     return WORDS.get(origin or kind) or getattr(kind, "__name__", None) or str(kind)
 
 
-def _example(kind: Any) -> str:
+def _example(kind: object) -> str:
     """How to write a value of a kind; empty if its type needs no example."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
@@ -370,7 +379,7 @@ def _example(kind: Any) -> str:
     return EXAMPLES.get(getattr(kind, "__name__", ""), "")
 
 
-def _config_example(called: str, value: Any) -> str:
+def _config_example(called: str, value: object) -> str:
     if called == "Cluster":
         return 'Cluster(config={"num.partitions": 3})'
     servers = value if isinstance(value, str) and ":" in value else "localhost:9092"

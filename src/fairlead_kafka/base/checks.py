@@ -7,14 +7,12 @@ simulator and property tests call it; a running program does not.
 
 from __future__ import annotations
 
-from typing import Any
-
 
 class CheckFailed(AssertionError):
     """Redundant state differs from what it is computed from."""
 
 
-def same(what: str, kept: Any, computed: Any) -> None:
+def same(what: str, kept: object, computed: object) -> None:
     """Raise CheckFailed unless `kept` equals `computed`; `what` names it in the message."""
     if kept != computed:
         raise CheckFailed(f"{what} is {kept!r}, but what it stands for gives {computed!r}")

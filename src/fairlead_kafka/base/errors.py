@@ -71,7 +71,7 @@ class DecodeError(FairleadError, ValueError):
         self.message = message
         self.offset = offset
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.message, self.offset)
 
 
@@ -131,7 +131,7 @@ class BrokerError(FairleadError):
         self.retriable = self.policy.retriable
         super().__init__(f"{self.name} ({code}): {context or self.policy.meaning}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.code, self.context)
 
 
@@ -161,7 +161,7 @@ class OffsetOutOfRange(BrokerError):
             "seek to an offset in that range, or set auto.offset.reset",
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.partition, self.offset, self.log_start_offset, self.log_end_offset)
 
 
@@ -184,7 +184,7 @@ class LogTruncated(BrokerError):
             "seek to where reading should go on, or set auto.offset.reset",
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.partition, self.offset, self.diverging_offset)
 
 
@@ -208,5 +208,5 @@ class ItemsFailed(BrokerError):
             next(iter(self.errors.values())).code, f"{what} failed for {len(self.errors)} of {of}: {details}"
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.what, self.errors, self.results)

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar, cast
 
-F = TypeVar("F", bound=Callable[..., Any])
+Method = Callable[..., Any]
+"""A method of any signature."""
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class Hook(NamedTuple):
@@ -21,7 +23,7 @@ class Hook(NamedTuple):
     attribute: str
 
     @contextmanager
-    def replaced(self, make: Callable[[Any], Any]) -> Iterator[None]:
+    def replaced(self, make: Callable[[Method], Method]) -> Iterator[None]:
         """Within the block, `make(original method)` is the method, in this process."""
         sound = self.owner.__dict__[self.attribute]
         setattr(self.owner, self.attribute, make(sound))
@@ -47,7 +49,7 @@ def hook(name: str) -> Callable[[F], F]:
 class _Marked:
     """Stands in a class's body for a method, until the class is made."""
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+    def __init__(self, name: str, function: Callable[..., object]) -> None:
         self._name = name
         self._function = function
 

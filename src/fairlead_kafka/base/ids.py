@@ -37,3 +37,7 @@ class Node(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port} (id {self.node_id})"
+
+
+SocketAddress = tuple[str | int, int] | tuple[str, int, int, int] | tuple[int, bytes]
+"""An address as `socket.connect` takes it, and `getaddrinfo` gives it."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -20,12 +21,13 @@ import numpy.typing as npt
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+N = TypeVar("N", bound=np.generic)
 
 KERNELS: list[Kernel[..., Any]] = []
 """Every kernel of the process, in the order of definition."""
 
 
-def _load() -> Any:
+def _load() -> ModuleType | None:
     try:
         return importlib.import_module("fairlead_kafka.base._native")
     except ImportError as error:
@@ -83,7 +85,7 @@ def native_type(reference: type[T]) -> type[T]:
     return found
 
 
-def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def read_only(array: npt.NDArray[N]) -> npt.NDArray[N]:
     """A contiguous read-only view of `array`."""
     flags = array.flags
     if flags.c_contiguous and not flags.writeable:

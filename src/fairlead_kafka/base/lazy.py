@@ -6,23 +6,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
 
 
 def lazily(
     package: str, homes: Mapping[str, Sequence[str]]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """A package's `__getattr__` and `__dir__`, by module: the names that are found there.
 
     A name, once found, is the package's own. AttributeError for a name that no module has.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 
-    def getattribute(name: str) -> Any:
+    def getattribute(name: str) -> object:
         home = home_of.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(home), name)
+        value: object = getattr(import_module(home), name)
         setattr(sys.modules[package], name, value)
         return value
 

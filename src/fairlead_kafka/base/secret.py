@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 HIDDEN = "[hidden]"
 """Text shown in place of a secret (Kafka's `org.apache.kafka.common.config.types.Password`)."""
 
@@ -35,5 +33,5 @@ class Secret:
     def __hash__(self) -> int:
         return hash(self._text)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Secret, (self._text,)

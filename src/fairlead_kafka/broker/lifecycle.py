@@ -4,7 +4,7 @@ from state to state."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -17,6 +17,7 @@ from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.broker.links import Links
 from fairlead_kafka.broker.listeners import Listener
 from fairlead_kafka.broker.log import Logs, RecoveryResult
+from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Listen, Resolve, StopListening
 from fairlead_kafka.core.events import Listening, Submitted
 
@@ -59,26 +60,26 @@ def check_transition(before: BrokerState, after: BrokerState) -> None:
 class StartBroker(NamedTuple):
     """Recover the log and listen; resolved with the ports, by listener."""
 
-    completion: object
+    completion: Completion[Mapping[str, int]]
 
 
 class StopBroker(NamedTuple):
     """Leave in good order: connections closed, everything written and synced; then resolved."""
 
-    completion: object
+    completion: Completion[None]
 
 
 class KillBroker(NamedTuple):
     """Drop everything, as `kill -9` would; resolved at once."""
 
-    completion: object
+    completion: Completion[None]
 
 
 class SetFaults(NamedTuple):
     """Change what the broker does to its answers on purpose."""
 
     faults: Faults
-    completion: object
+    completion: Completion[None]
 
 
 class Connections(Protocol):

@@ -24,7 +24,7 @@ from fairlead_kafka.broker.faults import Faults
 from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.broker.listeners import Listener, between_brokers, mechanism_between_brokers
 from fairlead_kafka.core.connection import NEVER_NS
-from fairlead_kafka.core.connections import Connections
+from fairlead_kafka.core.connections import Connections, Shared
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.machine import Rng
@@ -153,20 +153,22 @@ class _Lane:
         self._broker = broker
         mechanism = mechanism_between_brokers(broker.settings, listener)
         client_id = f"{CLIENT_ID}{broker.node_id}"
-        settings = _SETTINGS | {
-            "client.id": client_id,
-            "security.protocol": listener.protocol,
-            "sasl.mechanism": mechanism,
-        }
+        settings = Settings(
+            _SETTINGS
+            | {
+                "client.id": client_id,
+                "security.protocol": listener.protocol,
+                "sasl.mechanism": mechanism,
+            }
+        )
         unsaid = Reachability(client_id, _REQUEST_TIMEOUT_MS, quiet=True)  # replication has a log of its own
         self.connections = Connections(
             settings,
             broker.rng,
             IN_FLIGHT_MAX,
             self._lost,
-            numbers=numbers,
+            Shared(numbers=numbers, reachability=unsaid),
             negotiates=listener.logs_in,  # a log-in wants to know which versions of it there are
-            reachability=unsaid,
         )
         self.connections.next_ns = NEVER_NS
         self._asked: dict[int, list[_Asked]] = {}

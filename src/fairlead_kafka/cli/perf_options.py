@@ -143,13 +143,13 @@ def date_formatter(pattern: str) -> Callable[[datetime], str]:
     return format_date
 
 
-def metric_lines(client_id: str, groups: Mapping[str, Mapping[str, object]]) -> list[str]:
+def metric_lines(client_id: str, groups: Mapping[str, object]) -> list[str]:
     """Groups of metrics as `--print-metrics` shows them: aligned, sorted, `group:name:{client-id=…}
     : value`."""
     names: dict[str, float] = {}
     for group, metrics in groups.items():
         tag = "node-id" if group == "producer-node-metrics" else "topic"
-        for name, value in metrics.items():
+        for name, value in metrics.items() if isinstance(metrics, Mapping) else ():
             if isinstance(value, int | float):
                 names[f"{group}:{name.replace('_', '-')}:{{client-id={client_id}}}"] = value
             elif group.startswith("producer-") and isinstance(value, Mapping):

@@ -79,7 +79,7 @@ def produce(
             raise
         finally:
             still_open = producer.metrics()["producer-metrics"]["records-open"]
-            errors.print(f"{counted(max(0, sent - len(failed) - still_open))} acknowledged")
+            errors.print(f"{counted(max(0, sent - len(failed) - int(still_open)))} acknowledged")
     if failed:
         raise failed[0]
 

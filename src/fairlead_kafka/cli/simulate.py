@@ -53,9 +53,9 @@ def simulate(
     if json_file != "-":
         output.print(rows_table([{key: report[key] for key in _COUNTED} for report in reports]))
     for report in reports:
-        for story in report["failures"]:
-            errors.print(escape(story), soft_wrap=True)
-        for missed in report["missed"]:
+        for story in list_at(report, "failures"):
+            errors.print(escape(str(story)), soft_wrap=True)
+        for missed in list_at(report, "missed"):
             errors.print(
                 f"world {report['world']}: the planted bug {missed!r} went unnoticed",
                 soft_wrap=True,

@@ -67,7 +67,7 @@ class AdminCalls:
     """Steps of each call, for any number of threads or tasks. `offload` runs work on a thread."""
 
     def __init__(
-        self, config: Mapping[str, Any], offload: Callable[[Callable[[], Any]], Completion] | None = None
+        self, config: Mapping[str, Any], offload: Callable[[Callable[[], Any]], Completion[Any]] | None = None
     ) -> None:
         self.settings = CLIENT_CONFIGS.parse("admin", config)
         self.closed = False
@@ -371,7 +371,7 @@ class AdminCalls:
         if self.closed or self._hosted.forked:
             return
         self.closed = True
-        completion = Completion()
+        completion: Completion[None] = Completion()
         self._hosted.submit(Shut(completion))
         with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
             yield Wait(completion, _CLOSE_S, lambda: None)
@@ -412,7 +412,7 @@ class AdminCalls:
         yield from connect_first(self._hosted, self.settings, timeout_s, "default.api.timeout.ms")
         names = [str(item) for item in items]
         named = f"{what} {', '.join(names[:3])}{', ...' if len(names) > 3 else ''}".strip()
-        completion = Completion()
+        completion: Completion[Any] = Completion()
         self._hosted.submit(Perform(completion, deadline_ns, named, make, topics))
         return (yield Wait(completion))
 

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import UsageError
@@ -24,13 +24,14 @@ from fairlead_kafka.runtime import Completion
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 ITERATION_S = 1.0
 """Seconds that one wait of an iteration lasts; only then does it notice `close`."""
 
 
-def await_user(coroutine: Awaitable[Any]) -> Completion:
+def await_user(coroutine: Awaitable[T]) -> Completion[T]:
     """Run a coroutine of the application's on the running loop."""
-    completion = Completion()
+    completion: Completion[T] = Completion()
 
     async def run() -> None:
         try:

@@ -146,7 +146,7 @@ class ConsumerCalls(ConsumerRanges):
         except Exception as error:  # a listener's, told once all is closed
             failure = error
         self.closed = True
-        completion = Completion()
+        completion: Completion[None] = Completion()
         self._hosted.submit(Shut(completion))
         with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
             yield Wait(completion, CLOSE_S, lambda: None)

@@ -76,7 +76,7 @@ class GroupSteps(ABC):
     _assigned: dict[TopicPartition, int]
 
     def _begin_group(
-        self, settings: Settings, await_user: Callable[[Awaitable[Any]], Completion] | None
+        self, settings: Settings, await_user: Callable[[Awaitable[Any]], Completion[Any]] | None
     ) -> None:
         self._gate = Gate()
         check_group_settings(settings)
@@ -87,11 +87,11 @@ class GroupSteps(ABC):
         self._auto_commits = self._has_group and settings["enable.auto.commit"]
         self._auto_interval_ns = ms_to_ns(settings["auto.commit.interval.ms"])
         self._auto_at_ns: int | None = None
-        self._auto_committing: Completion | None = None
+        self._auto_committing: Completion[None] | None = None
         self._last_committed: dict[TopicPartition, int] = {}
         self._revoking = 0
         """Number of the last change whose revocation the listener was told of."""
-        self._acknowledged: tuple[GroupChange, Completion, Exception | None] | None = None
+        self._acknowledged: tuple[GroupChange, Completion[Any], Exception | None] | None = None
         """Change that the machine was told to make, its answer, and what the listener raised."""
 
     @abstractmethod
@@ -99,7 +99,7 @@ class GroupSteps(ABC):
         """UsageError if closed."""
 
     @abstractmethod
-    def _ask(self, operation: Callable[[Completion], object]) -> Generator[Wait, Any, Any]:
+    def _ask(self, operation: Callable[[Completion[Any]], object]) -> Generator[Wait, Any, Any]:
         """Submit an operation, and wait for its answer."""
 
     @abstractmethod
@@ -219,12 +219,14 @@ class GroupSteps(ABC):
             heard = self._listener.on_lost if change.lost else self._listener.on_revoked
             failure = yield from self._tell(heard, change.revoked)
             self._revoking = change.number
-        completion = Completion()
+        completion: Completion[Any] = Completion()
         self._hosted.submit(Acknowledge(completion, change.number))
         self._acknowledged = change, completion, failure
         yield from self._finish(*self._acknowledged)
 
-    def _finish(self, change: GroupChange, completion: Completion, failure: Exception | None) -> Steps[None]:
+    def _finish(
+        self, change: GroupChange, completion: Completion[Any], failure: Exception | None
+    ) -> Steps[None]:
         """Wait until the machine has made the change; then `on_assigned`, if it still stands."""
         stands, generations = yield Wait(completion)
         self._acknowledged = None
@@ -307,7 +309,7 @@ class GroupSteps(ABC):
         partitions = tuple(self._assigned)
         if partitions:
             failure = yield from self._tell(self._listener.on_revoked, partitions)
-        completion = Completion()
+        completion: Completion[None] = Completion()
         self._hosted.submit(Unsubscribe(completion))
         yield Wait(completion, timeout_s, lambda: None)
         self._moved({}, replaces=True)

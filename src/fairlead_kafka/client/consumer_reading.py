@@ -69,8 +69,8 @@ class ConsumerReading(GroupSteps):
     def __init__(
         self,
         config: Mapping[str, Any],
-        offload: Callable[[Callable[[], Any]], Completion] | None = None,
-        await_user: Callable[[Awaitable[Any]], Completion] | None = None,
+        offload: Callable[[Callable[[], Any]], Completion[Any]] | None = None,
+        await_user: Callable[[Awaitable[Any]], Completion[Any]] | None = None,
     ) -> None:
         self.settings = CLIENT_CONFIGS.parse("consumer", config)
         self._begin_group(self.settings, await_user)
@@ -91,7 +91,7 @@ class ConsumerReading(GroupSteps):
         self._paused: dict[TopicPartition, None] = {}
         self._pending: deque[Chunk] = deque()
         self._open: deque[OpenChunk] = deque()
-        self._asked: Completion | None = None
+        self._asked: Completion[list[Chunk]] | None = None
         self._polling = threading.Lock()
         self._records = 0
 
@@ -193,9 +193,9 @@ class ConsumerReading(GroupSteps):
 
     # Inside, for the classes built on this one too
 
-    def _ask(self, operation: Callable[[Completion], object]) -> Generator[Wait, Any, Any]:
+    def _ask(self, operation: Callable[[Completion[Any]], object]) -> Generator[Wait, Any, Any]:
         self.check()
-        completion = Completion()
+        completion: Completion[Any] = Completion()
         self._hosted.submit(operation(completion))
         return (yield Wait(completion))
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from fairlead_kafka.client.hosting import Steps
 from fairlead_kafka.producer import Settled
+from fairlead_kafka.producer.submission import Calls
 from fairlead_kafka.runtime import Completion
 
 Int64 = npt.NDArray[np.int64]
@@ -136,16 +137,16 @@ class Delivery:
         self._lock = Lock()
         self._unread: list[Settled] = []
         self._results: Results | None = None
-        self._completions: list[tuple[int, Completion]] = []
+        self._completions: list[tuple[int, Completion[None]]] = []
 
     def grow(self, count: int) -> None:
         """Count rows that are about to be submitted."""
         with self._lock:
             self.pending += count
 
-    def settle(self, settled: Settled) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+    def settle(self, settled: Settled) -> Calls | None:
         """Note results, and complete waits for them; see `producer.submission.Delivery`."""
-        over: list[tuple[int, Completion]] = []
+        over: list[tuple[int, Completion[None]]] = []
         error = settled[-1]
         with self._lock:
             self._unread.append(settled if error is None else (*settled[:-1], fresh(error)))
@@ -170,18 +171,18 @@ class Delivery:
         with self._lock:
             return bool(self._read().states[row])
 
-    def completion(self, row: int) -> Completion | None:
+    def completion(self, row: int) -> Completion[None] | None:
         """Completion, done when the row (-1: every row) has its result; None if it has."""
         with self._lock:
             if self.timestamps is not None and (
                 not self.pending if row == ALL_ROWS else self._read().states[row]
             ):
                 return None
-            completion = Completion()
+            completion: Completion[None] = Completion()
             self._completions.append((row, completion))
             return completion
 
-    def forget(self, completion: Completion) -> None:
+    def forget(self, completion: Completion[None]) -> None:
         """Drop a completion that nobody waits for any more."""
         with self._lock:
             self._completions = [each for each in self._completions if each[1] is not completion]

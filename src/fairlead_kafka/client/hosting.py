@@ -86,7 +86,7 @@ def end_with(face: object, abandon: Callable[[], None]) -> None:
 
 
 def abandon(
-    hosted: Hosted[Any], end: Callable[[], None], *operations: Callable[[Completion], object]
+    hosted: Hosted[Any], end: Callable[[], None], *operations: Callable[[Completion[None]], object]
 ) -> None:
     """Submit operations one after the other, whatever each answers, then call `end`; nobody waits.
 
@@ -95,7 +95,7 @@ def abandon(
     if not operations:
         end()
         return
-    completion = Completion()
+    completion: Completion[None] = Completion()
     completion.add_done_callback(lambda _: abandon(hosted, end, *operations[1:]))
     with suppress(UsageError):  # the thread has ended already
         hosted.submit(operations[0](completion))
@@ -122,28 +122,13 @@ class Wait:
     or None to go on with None as result; without `on_timeout` a TimeoutError is raised.
     """
 
-    completion: Completion
+    completion: Completion[Any]
     timeout_s: float | None = None
     on_timeout: Callable[[], Exception | None] | None = None
 
 
 Steps = Generator[Wait, Any, T]
 """Steps of a call: yields what to wait for, is sent the results, returns the answer."""
-
-
-def ask(
-    hosted: Hosted[Any],
-    operation: Callable[[Completion], object],
-    timeout_s: float | None = None,
-    what: str = "",
-) -> Steps[Any]:
-    """Submit an operation and wait for its answer; TimedOut naming `what` after `timeout_s`."""
-    completion = Completion()
-    hosted.submit(operation(completion))
-    answer = yield Wait(
-        completion, timeout_s, lambda: TimedOut(f"{what or 'the call'} had no answer within {timeout_s} s")
-    )
-    return answer
 
 
 def connect(hosted: Hosted[Any], settings: Settings, timeout_s: float | None) -> Steps[None]:
@@ -153,9 +138,10 @@ def connect(hosted: Hosted[Any], settings: Settings, timeout_s: float | None) ->
     """
     if not hosted.reached:
         seconds = settings[FIRST_CONNECTION] / 1000 if timeout_s is None else min(timeout_s, LONGEST_S)
-        yield from ask(
-            hosted, lambda completion: AwaitConnection(completion, hosted.now_ns() + s_to_ns(seconds))
-        )
+        deadline_ns = hosted.now_ns() + s_to_ns(seconds)
+        completion: Completion[None] = Completion()
+        hosted.submit(AwaitConnection(completion, deadline_ns))
+        yield Wait(completion)
         hosted.reached = True
 
 
@@ -222,11 +208,11 @@ async def run_async(steps: Steps[T]) -> T:
         steps.close()
 
 
-def offload(work: Callable[[], Any]) -> Completion:
+def offload(work: Callable[[], T]) -> Completion[T]:
     """Run `work` on the running loop's default executor."""
     import asyncio
 
-    completion = Completion()
+    completion: Completion[T] = Completion()
 
     def run() -> None:
         try:

@@ -27,6 +27,7 @@ from fairlead_kafka.client.hosting import Steps
 from fairlead_kafka.client.memory import MemoryPool
 from fairlead_kafka.client.single_records import NO_ROOM, Column, RecordBuffer, SingleSend, padded
 from fairlead_kafka.producer import Submission
+from fairlead_kafka.producer.submission import Rows
 from fairlead_kafka.records import BinaryColumn, RecordColumns, headers_from_lists
 
 CHUNK_MAX_BYTES = 1 << 18
@@ -73,8 +74,7 @@ class Chunk(NamedTuple):
         self.delivery.timestamps, self.delivery.pending = stamps, count
         return Submission(
             self.topic,
-            columns,
-            None if partitions is None else np.frombuffer(partitions, np.int32),
+            Rows(columns, None if partitions is None else np.frombuffer(partitions, np.int32)),
             self.delivery,
             created_ns=self.created_ns,
             reserved_bytes=self.buffer.size_bytes,

@@ -26,9 +26,9 @@ class MemoryPool(ByteCounter):
         self.lock = Lock()
         self.total_bytes = total_bytes
         self.free_bytes = total_bytes
-        self.waiters: deque[tuple[int, Completion]] = deque()
+        self.waiters: deque[tuple[int, Completion[None]]] = deque()
 
-    def reserve(self, size_bytes: int) -> Completion | None:
+    def reserve(self, size_bytes: int) -> Completion[None] | None:
         """Take `size_bytes`, at most `total_bytes`. None: done.
 
         Otherwise the caller is in line until the completion is done.
@@ -36,11 +36,11 @@ class MemoryPool(ByteCounter):
         with self.lock:
             if not self.waiters and self.take(size_bytes):
                 return None
-            completion = Completion()
+            completion: Completion[None] = Completion()
             self.waiters.append((size_bytes, completion))
             return completion
 
-    def withdraw(self, size_bytes: int, completion: Completion) -> None:
+    def withdraw(self, size_bytes: int, completion: Completion[None]) -> None:
         """Give up a reservation that was in line; one that was granted at the last moment is given
         back."""
         with self.lock:

@@ -23,7 +23,6 @@ from fairlead_kafka.client.hosting import (
     LONGEST_S,
     Steps,
     Wait,
-    ask,
     closed,
     connect,
     connect_first,
@@ -40,6 +39,7 @@ from fairlead_kafka.client.undelivered import tell_waiting, why_waiting
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.producer import Flush, PartitionsFor, ProducerMachine, Stop, Submission, Wake
 from fairlead_kafka.producer.metrics import Metrics, ProducerMeter
+from fairlead_kafka.producer.submission import Rows
 from fairlead_kafka.runtime import Completion
 
 EXIT_S = 5.0
@@ -63,7 +63,7 @@ class ProducerCore(Generic[H]):
         self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
         self._closing = self._stopping = self._ending = False
         self._closer = Thread(target=self._end, name="fairlead-producer-close", daemon=True)
-        self._ended = Completion()
+        self._ended: Completion[None] = Completion()
         self._given_up: dict[str, int] = {}
         self.client_id: str = settings["client.id"]
         self.interceptors = producer_interceptors(settings["interceptor.classes"], config)
@@ -147,14 +147,16 @@ class ProducerCore(Generic[H]):
             yield from self._reserve(size, columns.count - start, what)
             piece = Submission(
                 topic,
-                piece_of(columns, start, stop),
-                None if partitions is None else partitions[start:stop],
+                Rows(
+                    piece_of(columns, start, stop),
+                    None if partitions is None else partitions[start:stop],
+                    source=columns,
+                    base=start,
+                    first_row=first,
+                ),
                 delivery,
                 created_ns=self._hosted.now_ns(),
                 reserved_bytes=size,
-                first_row=first,
-                source=columns,
-                base=start,
             )
             delivery.grow(stop - start)
             try:
@@ -232,9 +234,9 @@ class ProducerCore(Generic[H]):
         yield from connect_first(self._hosted, self._settings, timeout_s, "max.block.ms")
         timeout_ns = None if timeout_s is None else s_to_ns(min(timeout_s, LONGEST_S))
         with self.timed("metadata_wait_ns"):
-            answer: list[PartitionMetadata] = yield from ask(
-                self._hosted, lambda completion: PartitionsFor(completion, topic, timeout_ns)
-            )
+            completion: Completion[list[PartitionMetadata]] = Completion()
+            self._hosted.submit(PartitionsFor(completion, topic, timeout_ns))
+            answer: list[PartitionMetadata] = yield Wait(completion)
         return answer
 
     def metrics(self) -> Metrics:
@@ -270,7 +272,7 @@ class ProducerCore(Generic[H]):
         """
         if not self._closing and not self._hosted.forked:
             self._closing = True
-            flushed = Completion()
+            flushed: Completion[None] = Completion()
             flushed.add_done_callback(lambda _: self._stop("the producer was dropped without being closed"))
             with suppress(UsageError):  # its thread has ended already
                 self._hosted.submit(Flush(flushed))
@@ -326,14 +328,14 @@ class ProducerCore(Generic[H]):
             self._memory.withdraw(size_bytes, completion)
             raise
 
-    def _flushed(self, what: str) -> Completion:
+    def _flushed(self, what: str) -> Completion[None]:
         """A completion, done once everything sent is delivered or failed; nothing of it lingers."""
         self._check_outside(what)
-        completion = Completion()
+        completion: Completion[None] = Completion()
         self._hosted.submit(Flush(completion))
         return completion
 
-    def _wait_for(self, completion: Completion, timeout_s: float | None) -> Steps[None]:
+    def _wait_for(self, completion: Completion[None], timeout_s: float | None) -> Steps[None]:
         yield Wait(completion, timeout_s, lambda: None)
 
     def _flush_at_close(self, timeout_s: float | None) -> Steps[None]:
@@ -400,12 +402,12 @@ class ProducerCore(Generic[H]):
         if self._ended.done():
             return
         self._stopping = True
-        completion = Completion()
+        completion: Completion[dict[str, int]] = Completion()
         completion.add_done_callback(self._stopped)
         with suppress(UsageError):  # somebody else did it
             self._hosted.submit(Stop(completion, reason))
 
-    def _stopped(self, completion: Completion) -> None:
+    def _stopped(self, completion: Completion[dict[str, int]]) -> None:
         """On the machine's thread: log what was given up, and have another thread end it."""
         self._intake.close(closed("producer"))
         if completion.error() is None and (given_up := completion.result(0)):

@@ -86,12 +86,18 @@ class PrometheusCollector(Collector):
             for row in rows:
                 family = _family(f"{prefix}_{row.name.replace('-', '_')}", row, ["client_id", *labels])
                 for client_id, metrics in read:
-                    found: Mapping[str, Mapping[str, float]] = (
-                        metrics[group] if labels else {"": metrics[group]}
-                    )
-                    for label, values in found.items():
+                    for label, values in _by_label(metrics, group).items():
                         family.add_metric([client_id, label] if labels else [client_id], values[row.name])
                 yield family
+
+
+def _by_label(metrics: Metrics, group: str) -> Mapping[str, Mapping[str, float]]:
+    """The metrics of a group by node or topic; by "" those of the producer as a whole."""
+    if group == "producer-node-metrics":
+        return metrics["producer-node-metrics"]
+    if group == "producer-topic-metrics":
+        return metrics["producer-topic-metrics"]
+    return {"": metrics["producer-metrics"]}
 
 
 def _family(name: str, row: Metric, labels: list[str]) -> CounterMetricFamily | GaugeMetricFamily:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import FairleadError, TimedOut, TransactionFailed, UsageError
@@ -38,6 +38,7 @@ from fairlead_kafka.producer.submission import (
     LeaveTransaction,
     PrepareTransaction,
     SendOffsets,
+    TransactionOperation,
 )
 from fairlead_kafka.runtime import Completion
 
@@ -54,6 +55,9 @@ _TIMES = {
 _NONE_OPEN = (
     "no transaction is open: call begin_transaction before sending (and init_transactions once before that)"
 )
+
+
+T = TypeVar("T")
 
 
 class TransactionSteps:
@@ -89,9 +93,8 @@ class TransactionSteps:
         if self._transactional:
             self._check_thread(name)
             yield from connect_first(self._hosted, self._settings, timeout_s, "max.block.ms")
-        yield from self._ask(
-            name, lambda completion: InitTransactions(completion, deadline_ns, again), ends=True
-        )
+        completion: Completion[None] = Completion()
+        yield from self._ask(name, InitTransactions(completion, deadline_ns, again), completion, ends=True)
 
     def begin(self) -> Steps[None]:
         """Begin a transaction, and open the intake."""
@@ -100,7 +103,8 @@ class TransactionSteps:
                 f"begin_transaction cannot be called now: {self._unheard} was not waited for; call it again "
                 "to learn its end"
             )
-        yield from self._ask("begin_transaction", BeginTransaction)
+        completion: Completion[None] = Completion()
+        yield from self._ask("begin_transaction", BeginTransaction(completion), completion)
         self._intake.admit()
 
     def send_offsets(self, offsets: Offsets, group: str | GroupMetadata) -> Steps[None]:
@@ -111,7 +115,8 @@ class TransactionSteps:
         deadline_ns = self._deadline_ns(None)
         if checked:
             name = "send_offsets_to_transaction"
-            yield from self._ask(name, lambda completion: SendOffsets(completion, deadline_ns, checked, who))
+            completion: Completion[None] = Completion()
+            yield from self._ask(name, SendOffsets(completion, deadline_ns, checked, who), completion)
 
     def end(self, commit: bool, timeout_s: float | None) -> Steps[None]:
         """Commit or abort the transaction.
@@ -123,9 +128,9 @@ class TransactionSteps:
         self._check_thread(name)
         if self._transactional:
             self._intake.shut(_NONE_OPEN)
-        yield from self._ask(
-            name, lambda completion: EndTransaction(completion, deadline_ns, commit, again), ends=True
-        )
+        completion: Completion[None] = Completion()
+        operation = EndTransaction(completion, deadline_ns, commit, again)
+        yield from self._ask(name, operation, completion, ends=True)
 
     def prepare(self, timeout_s: float | None) -> Steps[PreparedTransaction | None]:
         """Have everything delivered and leave the transaction open.
@@ -137,11 +142,9 @@ class TransactionSteps:
         self._check_thread(name)
         if self._transactional:
             self._intake.shut(_NONE_OPEN)
-        prepared: PreparedTransaction | None
-        prepared = yield from self._ask(
-            name, lambda completion: PrepareTransaction(completion, deadline_ns, again), ends=True
-        )
-        return prepared
+        completion: Completion[PreparedTransaction | None] = Completion()
+        operation = PrepareTransaction(completion, deadline_ns, again)
+        return (yield from self._ask(name, operation, completion, ends=True))
 
     def end_block(self, error: BaseException | None) -> Steps[None]:
         """End a `with` block: commit, or abort if the block or the commit failed."""
@@ -162,7 +165,8 @@ class TransactionSteps:
         """End a transaction that is open, before the producer is closed; the log tells of it."""
         if not self._transactional:
             return
-        deadline_ns, completion = self._deadline_ns(timeout_s), Completion()
+        deadline_ns = self._deadline_ns(timeout_s)
+        completion: Completion[bool] = Completion()
         self._hosted.submit(LeaveTransaction(completion, deadline_ns))
         try:
             if (yield Wait(completion)):
@@ -170,15 +174,17 @@ class TransactionSteps:
         except FairleadError as error:
             LOGGER.warning("producer closed with an open transaction, which did not end: %s", error)
 
-    def _ask(self, name: str, operation: Callable[[Completion], object], *, ends: bool = False) -> Steps[Any]:
+    def _ask(
+        self, name: str, operation: TransactionOperation, completion: Completion[T], *, ends: bool = False
+    ) -> Steps[T]:
+        """Submit an operation, and wait for its `completion`; `ends`: it can be asked for again."""
         self._intake.check()
         self._check_thread(name)
-        completion = Completion()
-        self._hosted.submit(operation(completion))
+        self._hosted.submit(operation)
         heard = False
         try:
             with self._timed(_TIMES[name]):
-                answer = yield Wait(completion)
+                answer: T = yield Wait(completion)
             heard = True
         except TimedOut:
             raise

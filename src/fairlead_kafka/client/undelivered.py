@@ -42,7 +42,7 @@ def tell_waiting(hosted: Hosted[ProducerMachine], level: int, remaining_s: float
 
 def _ask(hosted: Hosted[ProducerMachine], topic: str | None, within_s: float) -> Steps[Undelivered | None]:
     """The machine's report; None if it is late, or the machine has ended."""
-    completion = Completion()
+    completion: Completion[Undelivered] = Completion()
     try:
         hosted.submit(ReportUndelivered(completion, topic))
         told: Undelivered | None = yield Wait(completion, within_s, lambda: None)

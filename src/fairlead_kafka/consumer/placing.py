@@ -25,14 +25,15 @@ from fairlead_kafka.core.partition_offsets import (
     OffsetAndTimestamp,
     list_offsets,
 )
-from fairlead_kafka.core.script import Done, Pause, Script, Scripts
+from fairlead_kafka.core.script import Done, Pause, Scripts, Steps
 
 LOGGER = logging.getLogger("fairlead_kafka.consumer")
 _POLICIES = {"earliest": EARLIEST, "latest": LATEST, "none": None}
 
-Committed = Callable[[Sequence[TopicPartition], int, Done], None]
-"""committed(partitions, deadline_ns, done) finds what a group has committed: done({partition:
-OffsetAndMetadata | None}, error)."""
+Found = dict[TopicPartition, "OffsetAndMetadata | None"]
+Committed = Callable[[Sequence[TopicPartition], int, Done[Found]], None]
+"""committed(partitions, deadline_ns, done) finds what a group has committed, None where there is
+nothing."""
 
 
 class Placing:
@@ -137,13 +138,13 @@ class Placing:
         either, as of a topic that was made again, is not used.
         """
 
-        def script() -> Script:
+        def script() -> Steps[None]:
             yield Pause(
                 BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH, "offsets were committed in a later leader epoch"),
                 until_metadata=True,
             )
 
-        def done(_: Any, _error: Exception | None) -> None:
+        def done(_: None, _error: Exception | None) -> None:
             for partition, offset in ahead.items():
                 self._place_at(partition, generations[partition], offset)
 

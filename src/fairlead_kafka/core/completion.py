@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
+
+T_contra = TypeVar("T_contra", contravariant=True)
 
 
-class Completion(Protocol):
-    """The caller's end of one operation. Machines return it by `effects.Resolve`; hosts call it."""
+class Completion(Protocol[T_contra]):
+    """The caller's end of one operation, whose result is a `T_contra`.
 
-    def set_result(self, value: Any) -> None:
+    Machines return it by `effects.Resolve`; hosts call it.
+    """
+
+    def set_result(self, value: T_contra) -> None:
         """Complete the operation with its result."""
 
     def set_error(self, error: Exception) -> None:

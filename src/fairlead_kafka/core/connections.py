@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import NamedTuple
 
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import (
     AuthenticationFailed,
     BrokerError,
@@ -36,28 +37,39 @@ from fairlead_kafka.wire import ApiKey, ApiMessage, PrivateApi, RequestMessage
 _ANSWER_LONG_NS = ms_to_ns(ANSWER_LONG_MS)
 
 
+class Shared(NamedTuple):
+    """Parts that several `Connections` of one machine have in common; None: its own.
+
+    The connections of a machine are numbered once, and what is wrong with a broker is known in one
+    place.
+    """
+
+    traffic: Traffic | None = None
+    """Counter of bytes and requests; None: nobody counts."""
+    numbers: Iterator[int] | None = None
+    reachability: Reachability | None = None
+
+
 class Connections:
     """Peers and their connections. `now_ns` is the time of the owner's step as far as it is known
     (`tick`).
 
-    A machine that has several of these gives them the same `numbers`, for its connections are
-    numbered once, and the same `reachability`. An owner that names the version of each request,
+    An owner that names the version of each request,
     because it knows what the other end speaks, need not negotiate (`negotiates`).
     """
 
     def __init__(
         self,
-        settings: Mapping[str, Any],
+        settings: Settings,
         rng: Rng,
         max_in_flight: int,
         on_lost: Callable[[Peer, AuthenticationFailed | None], None],
-        traffic: Traffic | None = None,
-        numbers: Iterator[int] | None = None,
+        shared: Shared | None = None,
         negotiates: bool = True,
-        reachability: Reachability | None = None,
     ) -> None:
+        shared = shared or Shared()
         self.peers = Peers(settings["bootstrap.servers"], rng)
-        self.reachability = reachability or Reachability(
+        self.reachability = shared.reachability or Reachability(
             settings["client.id"], settings["request.timeout.ms"]
         )
         self.effects: list[Effect] = []
@@ -75,7 +87,7 @@ class Connections:
         self._rng = rng
         self._max_in_flight = max_in_flight
         self._on_lost = on_lost
-        self._traffic = traffic
+        self._traffic = shared.traffic
         self._client_id: str = settings["client.id"]
         self._request_timeout_ms: float = settings["request.timeout.ms"]
         self._reconnect = Backoff(settings["reconnect.backoff.ms"], settings["reconnect.backoff.max.ms"])
@@ -88,7 +100,7 @@ class Connections:
         self._negotiates = negotiates
         self._mechanism = login_mechanism(settings)
         self._logins = Logins(self, rng)
-        self.numbers = itertools.count(1) if numbers is None else numbers
+        self.numbers = itertools.count(1) if shared.numbers is None else shared.numbers
         self._fresh: list[InFlight] = []
         self._heard: dict[int, Connection] = {}
 

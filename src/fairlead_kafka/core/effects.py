@@ -7,9 +7,12 @@ asked for after it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from fairlead_kafka.core.completion import Completion
+
+T = TypeVar("T")
 Buffer = bytes | bytearray | memoryview
 
 
@@ -118,11 +121,11 @@ class HoldListener(NamedTuple):
     held: bool
 
 
-class Resolve(NamedTuple):
+class Resolve(NamedTuple, Generic[T]):
     """Answer an operation. `completion` is opaque to the machine: it came with the operation."""
 
-    completion: Any
-    value: Any = None
+    completion: Completion[T]
+    value: T | None = None
     error: Exception | None = None
 
 
@@ -130,8 +133,8 @@ class Call(NamedTuple):
     """Run a user's callback (delivery reports) outside the machine's step. An exception in it is
     logged, not propagated."""
 
-    function: Any
-    arguments: tuple[Any, ...]
+    function: Callable[..., object]
+    arguments: tuple[object, ...]
 
 
 class FileAppend(NamedTuple):
@@ -197,4 +200,4 @@ class FileList(NamedTuple):
 
 FileEffect = FileAppend | FileReplace | FileRead | FileSync | FileTruncate | FileDelete | FileList
 ConnectionEffect = Connect | Write | Close | Hold | Fill | AwaitSent | Authenticate
-Effect = ConnectionEffect | Listen | StopListening | HoldListener | Resolve | Call | FileEffect
+Effect = ConnectionEffect | Listen | StopListening | HoldListener | Resolve[Any] | Call | FileEffect

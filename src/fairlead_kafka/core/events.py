@@ -87,12 +87,16 @@ class Submitted(NamedTuple):
     operation: Any
 
 
+FileValue = int | bytes | list[tuple[str, int]] | None
+"""Results of file effects: a position, the bytes read, or names and sizes."""
+
+
 class FileDone(NamedTuple):
     """A file effect with this token was carried out: `value` by the effect's docstring, or `error`
     if it failed."""
 
     token: int
-    value: Any
+    value: FileValue
     error: OSError | None = None
 
 

@@ -7,11 +7,10 @@ order in which they go to and fro.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import AuthenticationFailed
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.machine import Rng
@@ -36,7 +35,7 @@ MSK_IAM = "AWS_MSK_IAM"
 """Amazon's name in Java's settings; their brokers take the same log-in as OAUTHBEARER."""
 
 
-def login_mechanism(settings: Mapping[str, Any]) -> str | None:
+def login_mechanism(settings: Settings) -> str | None:
     """The mechanism to log in by, as brokers name it; None: no log-in."""
     if not str(settings.get("security.protocol", "")).startswith("SASL"):
         return None

@@ -16,12 +16,12 @@ another.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.codes import ErrorCode, policy
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import ConnectionFailed
 from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, Node
 from fairlead_kafka.base.units import ms_to_ns
@@ -61,9 +61,7 @@ class Metadata:
     """The cache. Machines read it and say what they want; `Network` sends the requests (`due_ns`,
     `begin`, `apply`, `failed`)."""
 
-    def __init__(
-        self, settings: Mapping[str, Any], rng: Rng, on_need: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, settings: Settings, rng: Rng, on_need: Callable[[], None] = lambda: None) -> None:
         self._on_need = on_need
         self.cluster_id: str | None = None
         self.controller_id = NO_CONTROLLER
@@ -75,8 +73,9 @@ class Metadata:
         self._rng = rng
         self._backoff = Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
         self._max_age_ns = ms_to_ns(settings["metadata.max.age.ms"])
-        idle_ms = settings.get("metadata.max.idle.ms")
-        self._max_idle_ns = None if idle_ms is None else ms_to_ns(idle_ms)
+        self._max_idle_ns = (
+            ms_to_ns(settings["metadata.max.idle.ms"]) if "metadata.max.idle.ms" in settings else None
+        )
         # The producer always allows it and the admin never does, as in Kafka; the consumer has a
         # config, and asks without it first, so that it can say which topics were missing.
         self._auto_create = bool(settings.get("allow.auto.create.topics", "acks" in settings))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import (
     AuthenticationFailed,
     ConnectionFailed,
@@ -12,8 +13,9 @@ from fairlead_kafka.base.errors import (
     TimedOut,
     UsageError,
 )
+from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.connection import NEVER_NS, Callback, OnDone, R
-from fairlead_kafka.core.connections import Connections
+from fairlead_kafka.core.connections import Connections, Shared
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.machine import Rng
@@ -36,7 +38,7 @@ class AwaitConnection(NamedTuple):
     """An operation of every client: answered with None once a broker was ever reached, with
     NoBrokerReached at `deadline_ns`."""
 
-    completion: Any
+    completion: Completion[None]
     deadline_ns: int
 
 
@@ -52,7 +54,7 @@ class Network:
 
     def __init__(
         self,
-        settings: Mapping[str, Any],
+        settings: Settings,
         rng: Rng,
         *,
         max_in_flight: int,
@@ -62,10 +64,8 @@ class Network:
         self.metadata = Metadata(settings, rng, self._stir)
         self._max_in_flight = max_in_flight
         other: Connections | None = None if beside is None else beside._connections
-        numbers, reachability = (None, None) if other is None else (other.numbers, other.reachability)
-        self._connections: Connections = Connections(
-            settings, rng, max_in_flight, self._on_lost, traffic, numbers, reachability=reachability
-        )
+        shared = Shared(traffic) if other is None else Shared(traffic, other.numbers, other.reachability)
+        self._connections: Connections = Connections(settings, rng, max_in_flight, self._on_lost, shared)
         self._peers = self._connections.peers
         self._peers_by_id = self._peers.by_id
         self._metadata_version = self.metadata.version

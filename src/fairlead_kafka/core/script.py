@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError, TimedOut, UsageError
@@ -73,8 +73,8 @@ end one without a deadline, which nobody waits for: it goes on once a log-in wor
 Answer: TypeAlias = ApiMessage | Exception
 Steps: TypeAlias = Generator[Sequence[Ask[ApiMessage]] | Pause, list[Answer], T]
 """A script, or a part of one for `yield from`, that returns a `T`."""
-Script: TypeAlias = Steps[Any]
-Done: TypeAlias = Callable[[Any, Exception | None], None]
+Done: TypeAlias = Callable[[T | None, Exception | None], None]
+"""Called at the end of a script that returns a `T`: with its result, or with None and an error."""
 
 
 def ask_all(asks: Sequence[Ask[R]]) -> Steps[list[R | Exception]]:
@@ -93,10 +93,10 @@ def ask_one(ask: Ask[R]) -> Steps[R | Exception]:
 @dataclass(slots=True, eq=False)
 class _Run:
     what: str
-    script: Script
+    script: Steps[object]
     deadline_ns: int
-    done: Done
-    answers: list[Any] = field(default_factory=list)
+    end: Callable[[object, Exception | None], None]
+    answers: list[Answer | None] = field(default_factory=list)
     unanswered: int = 0
     resume_ns: int | None = None
     metadata_version: int | None = None
@@ -117,7 +117,9 @@ class Scripts:
         self._runs: list[_Run] = []
         self._ready: list[_Run] = []
 
-    def start(self, what: str, script: Script, deadline_ns: int, done: Done, line: str | None = None) -> None:
+    def start(
+        self, what: str, script: Steps[T], deadline_ns: int, done: Done[T], line: str | None = None
+    ) -> None:
         """Run `script` until `deadline_ns`; `done(value, error)` is called once, inside a later
         `advance`.
 
@@ -126,7 +128,11 @@ class Scripts:
         Scripts of one `line` run one after the other, in the order of their start; their time
         counts while they wait, too.
         """
-        run = _Run(what, script, deadline_ns, done, line=line)
+
+        def end(value: object, error: Exception | None) -> None:
+            done(cast("T | None", value), error)  # what `script` returned
+
+        run = _Run(what, script, deadline_ns, end, line=line)
         first = self._first_of(line) is None
         self._runs.append(run)
         if first:
@@ -201,7 +207,8 @@ class Scripts:
             self._finish(run, None, hopeless)
             return
         try:
-            step = run.script.send(run.answers or None)  # type: ignore[arg-type]  # None starts a generator
+            answers = [answer for answer in run.answers if answer is not None]
+            step = run.script.send(answers) if answers else next(run.script)
         except StopIteration as stop:
             self._finish(run, stop.value, None)
         except Exception as error:  # a defect, or an argument of no use, ends this script and nobody else's
@@ -226,7 +233,7 @@ class Scripts:
                 timeout_ms=ask.timeout_ms,
             )
 
-    def _on_answer(self, run: _Run, answers: list[Any], index: int) -> OnDone[ApiMessage]:
+    def _on_answer(self, run: _Run, answers: list[Answer | None], index: int) -> OnDone[ApiMessage]:
         def on_answer(response: ApiMessage | None, error: Exception | None) -> None:
             answers[index] = response if error is None else error
             run.problem = error or run.problem
@@ -247,13 +254,13 @@ class Scripts:
             run.metadata_version = self._network.metadata.version
             self._network.metadata.request_update()
 
-    def _finish(self, run: _Run, value: Any, error: Exception | None) -> None:
+    def _finish(self, run: _Run, value: object, error: Exception | None) -> None:
         was_first = self._first_of(run.line) is run
         run.finished = True
         following = self._first_of(run.line)
         if was_first and following is not None:
             self._ready.append(following)
-        run.done(value, error)
+        run.end(value, error)
 
     def _late(self, run: _Run) -> Exception:
         before = self._first_of(run.line)  # what held up the one before it held it up as well

@@ -43,7 +43,7 @@ _TIMEOUT_S = 10.0
 class OpenDoor:
     """Listen on a free port; answered with the port."""
 
-    completion: Completion
+    completion: Completion[int]
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class SetDelays:
 
     produce_service_time_ms: float
     latency_ms: float
-    completion: Completion
+    completion: Completion[None]
 
 
 @dataclass(eq=False, slots=True)
@@ -84,7 +84,7 @@ class SlowProxy:
         self._events: deque[Event] = deque()
         self._effects: list[Effect] = []
         self._pairs: dict[int, _Pair] = {}
-        self._opening: Completion | None = None
+        self._opening: Completion[int] | None = None
         self._last_number = 0
         self._service_ns = self._latency_ns = 0
 
@@ -135,7 +135,8 @@ class SlowProxy:
             if event.error is None
             else ConnectionFailed(f"the proxy cannot listen at {event.host}: {event.error}")
         )
-        self._effects.append(Resolve(self._opening, event.port, error))
+        if self._opening is not None:
+            self._effects.append(Resolve(self._opening, event.port, error))
 
     def _accepted(self, client: int) -> None:
         self._last_number += 1
@@ -201,15 +202,15 @@ class SlowProxies:
         """The port of a new door in front of broker `node_id`, which listens (or will) at
         127.0.0.1:`port`."""
         self._handles[node_id] = self._host.add(SlowProxy("127.0.0.1", port))
-        completion = Completion()
+        completion: Completion[int] = Completion()
         self._host.submit(self._handles[node_id], OpenDoor(completion))
-        return int(completion.result(_TIMEOUT_S))
+        return completion.result(_TIMEOUT_S)
 
     def slow(self, node_id: int, produce_service_time_ms: float = 0, latency_ms: float = 0) -> None:
         """Slow the broker behind the proxy of `node_id` down, or with zeros no longer; as
         `testing.Cluster`'s `broker(i).slow`.
         """
-        completion = Completion()
+        completion: Completion[None] = Completion()
         self._host.submit(self._handles[node_id], SetDelays(produce_service_time_ms, latency_ms, completion))
         completion.result(_TIMEOUT_S)
 

@@ -213,7 +213,7 @@ class _Loaded:
         self.host.advance(max(until_ms - ns_to_ms(self.host.now_ns()), 0))
 
     def _flush(self) -> None:
-        completion = Completion()
+        completion: Completion[None] = Completion()
         self.host.submit(self.application.handle, Flush(completion))
         self.host.run_until(completion.done, self._load.limit_s * 1000)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -11,6 +11,12 @@ import numpy.typing as npt
 
 PartitionArray = npt.NDArray[np.int32]
 SizeArray = npt.NDArray[np.int64]
+
+
+class Partitions(Protocol):
+    """A set of partitions that is only asked what is in it; false if it is known to be empty."""
+
+    def __contains__(self, partition: int, /) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -29,7 +35,7 @@ class TopicLoad:
     queued_batches: Sequence[int]
     """Per partition (length `partition_count`): batches, open or closed, that were not yet drained.
     Those in flight do not count."""
-    unready: Container[int]
+    unready: Partitions
     """Partitions whose leader took no data for longer than `partitioner.availability.timeout.ms`;
     empty when that is 0."""
     room_bytes: Callable[[int], int]

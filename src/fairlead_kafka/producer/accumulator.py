@@ -10,46 +10,32 @@ from fairlead_kafka.base.codes import policy
 from fairlead_kafka.base.errors import TimedOut
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.connection import NEVER_NS
-from fairlead_kafka.core.machine import Rng
-from fairlead_kafka.core.metadata import Metadata, TopicMetadata
+from fairlead_kafka.core.metadata import TopicMetadata
 from fairlead_kafka.partitioning import make_policy
 from fairlead_kafka.producer.identity import Identity
-from fairlead_kafka.producer.ledger import Ledger
-from fairlead_kafka.producer.nodes import Nodes
+from fairlead_kafka.producer.parts import Parts
 from fairlead_kafka.producer.placing import Placer
 from fairlead_kafka.producer.queues import Batch, PartitionQueue, TopicBuffer
-from fairlead_kafka.producer.schedule import Schedule
-from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.share import Share
 from fairlead_kafka.producer.spans import Span, SpanQueue
 from fairlead_kafka.producer.submission import Piece, Submission
-from fairlead_kafka.producer.transactions import Transactions
 
 
 class Accumulator:
     """All topics that are sent to. Everything here is per submission, run or batch; a record is
     only touched inside NumPy."""
 
-    def __init__(
-        self,
-        settings: ProducerSettings,
-        metadata: Metadata,
-        schedule: Schedule,
-        ledger: Ledger,
-        transactions: Transactions,
-        nodes: Nodes,
-        rng: Rng,
-    ) -> None:
-        self._settings = settings
-        self._transactions = transactions
-        self._metadata = metadata
-        self._schedule = schedule
-        self._ledger = ledger
-        self._rng = rng
+    def __init__(self, parts: Parts) -> None:
+        self._settings = settings = parts.settings
+        self._transactions = parts.transactions
+        self._metadata = parts.network.metadata
+        self._schedule = parts.schedule
+        self._ledger = parts.ledger
+        self._rng = parts.rng
         self.share = Share(settings.share_bytes, settings.buffer_memory_bytes)
         if settings.share_bytes is not None:
-            ledger.on_settled = self.share.settled
-        self._nodes = nodes
+            parts.ledger.on_settled = self.share.settled
+        self._nodes = parts.nodes
         self._placer = Placer(settings, self.share)
         self.topics: dict[str, TopicBuffer] = {}
         self._waiting: dict[str, TopicBuffer] = {}  # topics with unbound submissions

@@ -8,13 +8,10 @@ from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.partitioning import BrokerView
 from fairlead_kafka.producer.accumulator import Accumulator
-from fairlead_kafka.producer.identity import Identity
-from fairlead_kafka.producer.nodes import Nodes, NodeState
+from fairlead_kafka.producer.nodes import NodeState
+from fairlead_kafka.producer.parts import Parts
 from fairlead_kafka.producer.queues import LateQueue, PartitionQueue, TopicBuffer
 from fairlead_kafka.producer.request import Request
-from fairlead_kafka.producer.schedule import Schedule
-from fairlead_kafka.producer.settings import ProducerSettings
-from fairlead_kafka.producer.transactions import Transactions
 from fairlead_kafka.producer.tuning import REQUEST_PARTS, TAKEN_AHEAD
 
 
@@ -37,21 +34,13 @@ def shared(limit_bytes: int, bound_bytes: int, unbound_bytes: int) -> Shared:
 class Binder:
     """Binds unbound records, for `Drain`: a round binds at most one batch to each partition."""
 
-    def __init__(
-        self,
-        settings: ProducerSettings,
-        accumulator: Accumulator,
-        schedule: Schedule,
-        identity: Identity,
-        transactions: Transactions,
-        nodes: Nodes,
-    ) -> None:
-        self.settings = settings
+    def __init__(self, parts: Parts, accumulator: Accumulator) -> None:
+        self.settings = settings = parts.settings
         self.accumulator = accumulator
-        self.schedule = schedule
-        self.identity = identity
-        self.transactions = transactions
-        self.nodes = nodes
+        self.schedule = parts.schedule
+        self.identity = parts.identity
+        self.transactions = parts.transactions
+        self.nodes = parts.nodes
         self.gathers = settings.gather_limit_bytes > settings.batch_limit_bytes
         self.next_ns = NEVER_NS
         """When to `bind` again, by the last `bind`: a broker with room is due (`Nodes.wait_ns`), or

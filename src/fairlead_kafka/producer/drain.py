@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead_kafka.core.connection import NEVER_NS
-from fairlead_kafka.core.network import Network
 from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.binding import Binder
-from fairlead_kafka.producer.identity import Identity
-from fairlead_kafka.producer.nodes import Nodes, NodeState
+from fairlead_kafka.producer.nodes import NodeState
+from fairlead_kafka.producer.parts import Parts
 from fairlead_kafka.producer.queues import PartitionQueue
 from fairlead_kafka.producer.request import Request
-from fairlead_kafka.producer.schedule import NodeQueues, Schedule
-from fairlead_kafka.producer.settings import ProducerSettings
-from fairlead_kafka.producer.transactions import Transactions
+from fairlead_kafka.producer.schedule import NodeQueues
 from fairlead_kafka.producer.tuning import REQUEST_PARTS
 
 
@@ -23,26 +20,17 @@ class Drain:
     Rounds go on until one makes none.
     """
 
-    def __init__(
-        self,
-        settings: ProducerSettings,
-        network: Network,
-        accumulator: Accumulator,
-        schedule: Schedule,
-        identity: Identity,
-        transactions: Transactions,
-        nodes: Nodes,
-    ) -> None:
-        self._settings = settings
-        self._network = network
+    def __init__(self, parts: Parts, accumulator: Accumulator) -> None:
+        self._settings = parts.settings
+        self._network = parts.network
         self._accumulator = accumulator
-        self._schedule = schedule
-        self._identity = identity
-        self._transactions = transactions
-        self._nodes = nodes
-        self._idempotent = settings.idempotent
-        self._mutes = settings.keeps_order_by_muting
-        self._binder = Binder(settings, accumulator, schedule, identity, transactions, nodes)
+        self._schedule = parts.schedule
+        self._identity = parts.identity
+        self._transactions = parts.transactions
+        self._nodes = parts.nodes
+        self._idempotent = parts.settings.idempotent
+        self._mutes = parts.settings.keeps_order_by_muting
+        self._binder = Binder(parts, accumulator)
         self.next_ns: int | None = None
         """When unbound records have to be looked at again, if nothing happens before."""
 

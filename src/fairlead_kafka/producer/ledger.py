@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from fairlead_kafka.base.checks import holds, same
+from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Call, Effect, Resolve
 from fairlead_kafka.core.machine import MemoryPool
 from fairlead_kafka.producer.batch_states import BatchTrigger
 from fairlead_kafka.producer.metrics import Recorder
 from fairlead_kafka.producer.queues import Batch
 from fairlead_kafka.producer.submission import Calls, Int64, Piece, Submission
+
+T = TypeVar("T")
 
 
 class Ledger:
@@ -27,7 +30,7 @@ class Ledger:
         self.batches: dict[Batch, None] = {}
         """Every batch that is not completed, in the order in which they were cut."""
         self._serial = 0
-        self._flushes: list[tuple[int, Any]] = []
+        self._flushes: list[tuple[int, Completion[None]]] = []
         self._freed_bytes = 0
         self._effects: list[Effect] = []
         self.records_open = 0
@@ -157,7 +160,7 @@ class Ledger:
         if not submission.rows:
             del self._open[submission.serial]
 
-    def flush(self, completion: Any) -> None:
+    def flush(self, completion: Completion[None]) -> None:
         """Answer `completion` once everything that has arrived so far is completed."""
         self._flushes.append((self._serial, completion))
 
@@ -166,7 +169,9 @@ class Ledger:
         """True while a flush waits."""
         return bool(self._flushes)
 
-    def resolve(self, completion: Any, value: Any = None, error: Exception | None = None) -> None:
+    def resolve(
+        self, completion: Completion[T], value: T | None = None, error: Exception | None = None
+    ) -> None:
         """Answer an operation with a value or an error."""
         self._effects.append(Resolve(completion, value, error))
 

@@ -26,6 +26,7 @@ from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.meters import Sampling
 from fairlead_kafka.producer.metrics import Metrics, ProducerMeter, Recorder
 from fairlead_kafka.producer.nodes import Nodes
+from fairlead_kafka.producer.parts import Parts
 from fairlead_kafka.producer.queues import Batch
 from fairlead_kafka.producer.remainders import Remainders
 from fairlead_kafka.producer.schedule import Schedule
@@ -75,20 +76,9 @@ class ProducerMachine:
         )
         self._ledger.on_failure = self._failed
         self._nodes = Nodes(self.settings, self._network)
-        self._accumulator = Accumulator(
-            self.settings,
-            self._network.metadata,
-            self._schedule,
-            self._ledger,
-            self._transactions,
-            self._nodes,
-            rng,
-        )
-        self._remainders = Remainders(self._ledger, self._schedule)
-        self._sender = Sender(
+        parts = Parts(
             self.settings,
             self._network,
-            self._accumulator,
             self._schedule,
             self._ledger,
             self._identity,
@@ -97,6 +87,9 @@ class ProducerMachine:
             self.recorder,
             rng,
         )
+        self._accumulator = Accumulator(parts)
+        self._remainders = Remainders(self._ledger, self._schedule)
+        self._sender = Sender(parts, self._accumulator)
         self._backoff = Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
         self._metadata_version = self._network.metadata.version
         self._questions: list[tuple[int, PartitionsFor]] = []

@@ -8,7 +8,7 @@ The names under which all of it is read, and their meaning, are in `metric_names
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -19,9 +19,15 @@ if TYPE_CHECKING:
     from fairlead_kafka.producer.queues import Batch
     from fairlead_kafka.producer.submission import Submission
 
-Metrics = dict[str, Any]
-"""Kafka's groups: {"producer-metrics": {name: number}, "producer-node-metrics": {"node-0": {...}},
-"producer-topic-metrics": {...}}."""
+Metrics = TypedDict(
+    "Metrics",
+    {
+        "producer-metrics": dict[str, float],
+        "producer-node-metrics": dict[str, dict[str, float]],
+        "producer-topic-metrics": dict[str, dict[str, float]],
+    },
+)
+"""Metrics by Kafka's groups: of the producer, of each broker ("node-0") and of each topic, by name."""
 
 
 class NodeMeter(Meter):

@@ -11,7 +11,6 @@ from array import array
 from collections import deque
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.errors import UsageError
@@ -331,7 +330,7 @@ class _Unready:
     def __bool__(self) -> bool:
         return bool(self._nodes.unready)
 
-    def __contains__(self, partition: Any) -> bool:
+    def __contains__(self, partition: int) -> bool:
         return self._topic.leaders[partition] in self._nodes.unready
 
 

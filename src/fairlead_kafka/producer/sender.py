@@ -13,24 +13,17 @@ from fairlead_kafka.base.ids import NO_SEQUENCE, Node
 from fairlead_kafka.base.units import ns_to_ms
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS, OnDone
-from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import NO_TOPIC_ID
-from fairlead_kafka.core.network import Network
 from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.batch_states import BatchTrigger
 from fairlead_kafka.producer.drain import Drain
 from fairlead_kafka.producer.encoding import encode_drained, split
-from fairlead_kafka.producer.identity import Identity, IdentityState
-from fairlead_kafka.producer.ledger import Ledger
-from fairlead_kafka.producer.metrics import Recorder
-from fairlead_kafka.producer.nodes import Nodes
+from fairlead_kafka.producer.identity import IdentityState
+from fairlead_kafka.producer.parts import Parts
 from fairlead_kafka.producer.queues import Batch, PartitionQueue, QueueState
 from fairlead_kafka.producer.refusals import refusal, refused_pieces
 from fairlead_kafka.producer.request import Request
-from fairlead_kafka.producer.schedule import Schedule
-from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.submission import Piece
-from fairlead_kafka.producer.transactions import Transactions
 from fairlead_kafka.producer.verdicts import Verdict, judge
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import ProduceRequest, ProduceResponse
@@ -52,33 +45,21 @@ wrote it, waited, and was deposed."""
 class Sender:
     """Sends requests and takes their answers; a part of the producer's machine, within its step."""
 
-    def __init__(
-        self,
-        settings: ProducerSettings,
-        network: Network,
-        accumulator: Accumulator,
-        schedule: Schedule,
-        ledger: Ledger,
-        identity: Identity,
-        transactions: Transactions,
-        nodes: Nodes,
-        recorder: Recorder,
-        rng: Rng,
-    ) -> None:
-        self._settings = settings
-        self._network = network
+    def __init__(self, parts: Parts, accumulator: Accumulator) -> None:
+        self._settings = settings = parts.settings
+        self._network = parts.network
         self._accumulator = accumulator
-        self._schedule = schedule
-        self._ledger = ledger
-        self._recorder = recorder
-        self._identity = identity
-        self._transactions = transactions
-        self._rng = rng
+        self._schedule = parts.schedule
+        self._ledger = parts.ledger
+        self._recorder = parts.recorder
+        self._identity = parts.identity
+        self._transactions = parts.transactions
+        self._rng = parts.rng
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         self._now_ns = 0
         self._idempotent = settings.idempotent
-        self._nodes = nodes
-        self._drain = Drain(settings, network, accumulator, schedule, identity, transactions, nodes)
+        self._nodes = parts.nodes
+        self._drain = Drain(parts, accumulator)
 
     def tick(self, now_ns: int) -> None:
         """Set the time of this step, ns, for answers that come in during it."""

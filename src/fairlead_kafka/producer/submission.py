@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
+from fairlead_kafka.core.metadata import PartitionMetadata
+from fairlead_kafka.core.prepared import PreparedTransaction
 from fairlead_kafka.records import RecordColumns
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
-Calls = tuple[Callable[..., Any], tuple[Any, ...]]
+Calls = tuple[Callable[..., object], tuple[object, ...]]
 
 
 Settled = tuple[int, int, int, "Int64 | None", int, int, int, "Exception | None"]
@@ -47,6 +50,20 @@ class Delivery(Protocol):
         None if there are none."""
 
 
+class Rows(NamedTuple):
+    """Records of one submission, and where in a table they are, if they are a piece of one."""
+
+    columns: RecordColumns
+    partitions: Int32 | None = None
+    """int32[count] with -1 for none; None: no record has an explicit partition."""
+    source: RecordColumns | None = None
+    """The table's columns; None: `columns` are all there is."""
+    base: int = 0
+    """The row of `source` that is row 0 of `columns`."""
+    first_row: int = 0
+    """The row of the delivery that is row 0 of `source`."""
+
+
 class Submission:
     """Records of one topic, submitted together: `columns`, the rows of `source` from `base` on.
 
@@ -63,16 +80,13 @@ class Submission:
     def __init__(
         self,
         topic: str,
-        columns: RecordColumns,
-        partitions: Int32 | None,
+        rows: Rows,
         delivery: Delivery,
         *,
         created_ns: int,
         reserved_bytes: int,
-        first_row: int = 0,
-        source: RecordColumns | None = None,
-        base: int = 0,
     ) -> None:
+        columns, partitions, source, base, first_row = rows
         self.topic = topic
         self.columns = columns
         self.partitions = partitions
@@ -166,14 +180,14 @@ class Flush(NamedTuple):
     Answered with None when all of it is delivered or failed.
     """
 
-    completion: Any
+    completion: Completion[None]
 
 
 class PartitionsFor(NamedTuple):
     """Answered with the topic's list of `core.metadata.PartitionMetadata`, or TimedOut after
     `timeout_ns` (None: max.block.ms)."""
 
-    completion: Any
+    completion: Completion[list[PartitionMetadata]]
     topic: str
     timeout_ns: int | None = None
 
@@ -189,7 +203,7 @@ class Undelivered(NamedTuple):
 class ReportUndelivered(NamedTuple):
     """Answered with `Undelivered` of one topic, or of all (None)."""
 
-    completion: Any
+    completion: Completion[Undelivered]
     topic: str | None
 
 
@@ -197,7 +211,7 @@ class Stop(NamedTuple):
     """Fail what was not delivered and close the connections; answered with the records given up:
     dict topic -> count."""
 
-    completion: Any
+    completion: Completion[dict[str, int]]
     reason: str
 
 
@@ -210,7 +224,7 @@ class InitTransactions(NamedTuple):
     ended meanwhile.
     """
 
-    completion: Any
+    completion: Completion[None]
     deadline_ns: int
     again: bool = False
 
@@ -218,14 +232,14 @@ class InitTransactions(NamedTuple):
 class BeginTransaction(NamedTuple):
     """From now on submissions belong to a new transaction. Answered with None."""
 
-    completion: Any
+    completion: Completion[None]
 
 
 class SendOffsets(NamedTuple):
     """Commit a group's offsets with the open transaction. Answered with None once the group's
     coordinator has them."""
 
-    completion: Any
+    completion: Completion[None]
     deadline_ns: int
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
     group: GroupMetadata
@@ -237,7 +251,7 @@ class EndTransaction(NamedTuple):
     An abort fails what was not sent. Answered with None.
     """
 
-    completion: Any
+    completion: Completion[None]
     deadline_ns: int
     commit: bool
     again: bool = False
@@ -250,7 +264,7 @@ class PrepareTransaction(NamedTuple):
     producer is uninitialized then.
     """
 
-    completion: Any
+    completion: Completion[PreparedTransaction | None]
     deadline_ns: int
     again: bool = False
 
@@ -262,7 +276,7 @@ class LeaveTransaction(NamedTuple):
     Answered with True if there was one to abort, otherwise False.
     """
 
-    completion: Any
+    completion: Completion[bool]
     deadline_ns: int
 
 

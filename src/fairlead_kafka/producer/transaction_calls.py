@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.core.prepared import PreparedTransaction
 from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.submission import (
     EndTransaction,
@@ -53,7 +54,7 @@ class Calls:
             self.refuse_unfinished(operation, name)
         return call is not None
 
-    def finish(self, error: Exception | None = None, value: object = None) -> None:
+    def finish(self, error: Exception | None = None, value: PreparedTransaction | None = None) -> None:
         """Answer the current call with `error`, or with `value`."""
         call, self.current = self.current, None
         if call is not None:
@@ -106,8 +107,13 @@ class Calls:
         for _, call in self.offsets:
             yield call
 
-    def _answer(self, call: Call, error: Exception | None, value: object = None) -> None:
+    def _answer(self, call: Call, error: Exception | None, value: PreparedTransaction | None = None) -> None:
         for place, operation in enumerate(call.waiters):
-            answer = (call.name == ABORT and place == 0) if isinstance(operation, LeaveTransaction) else value
-            self._ledger.resolve(operation.completion, None if error is not None else answer, error)
+            if isinstance(operation, LeaveTransaction):
+                aborted = call.name == ABORT and place == 0
+                self._ledger.resolve(operation.completion, None if error is not None else aborted, error)
+            elif isinstance(operation, PrepareTransaction):
+                self._ledger.resolve(operation.completion, None if error is not None else value, error)
+            else:
+                self._ledger.resolve(operation.completion, None, error)
         call.waiters.clear()

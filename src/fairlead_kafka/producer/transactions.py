@@ -40,7 +40,7 @@ from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.core.prepared import PreparedTransaction
-from fairlead_kafka.core.script import Script, Scripts
+from fairlead_kafka.core.script import Scripts, Steps
 from fairlead_kafka.producer.coordinators import Coordinators, Refused
 from fairlead_kafka.producer.identity import Identity, IdentityState, IdentityTrigger
 from fairlead_kafka.producer.ledger import Ledger
@@ -319,7 +319,7 @@ class Transactions:
             return False
         return True
 
-    def _run(self, what: str, script: Script, done: Callable[[Exception | None], None]) -> None:
+    def _run(self, what: str, script: Steps[object], done: Callable[[Exception | None], None]) -> None:
         def finished(_: object, error: Exception | None) -> None:
             self._busy = False
             if self.state is not TransactionState.FATAL_ERROR:
@@ -328,7 +328,7 @@ class Transactions:
         self._busy = True
         self._scripts.start(what, script, NEVER_NS, finished)
 
-    def _hand_in(self, operation: SendOffsets) -> Script:
+    def _hand_in(self, operation: SendOffsets) -> Steps[None]:
         if not self._by_epoch:
             yield from self._coordinators.add_offsets(operation.group.group_id)
         self._started = True

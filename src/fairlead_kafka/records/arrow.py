@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -177,7 +176,7 @@ def _headers(array: pa.Array) -> HeaderColumns | None:
     return HeaderColumns(offsets, keys, values if values is not None else all_null(len(entries)))
 
 
-def _entries(array: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
+def _entries(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.signedinteger]]:
     """The headers of all records one after the other, and how many each record has; a null list has
     none."""
     kind, types = array.type, pa.types
@@ -189,7 +188,7 @@ def _entries(array: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
     ):
         lengths = array.value_lengths()
         return array.flatten(), np.where(
-            validity(array), numpy_array(lengths, f"i{lengths.type.bit_width // 8}"), 0
+            validity(array), numpy_array(lengths, np.int32 if lengths.type.bit_width == 32 else np.int64), 0
         )
     if not types.is_map(kind):
         raise _refused("headers", kind)

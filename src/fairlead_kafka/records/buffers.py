@@ -7,7 +7,7 @@ end of the interpreter.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +15,18 @@ import pyarrow as pa
 
 from fairlead_kafka.records.arrays import Bools, Bytes
 
+N = TypeVar("N", bound=np.generic)
 _ONE_BIT = pa.bool_()
 
 
-def arrow_array(values: npt.NDArray[Any], kind: pa.DataType, valid: Bools | None = None) -> pa.Array:
+def arrow_array(values: npt.NDArray[np.generic], kind: pa.DataType, valid: Bools | None = None) -> pa.Array:
     """Numbers (of the width that `kind` has) or bools[n] as an Arrow array over the same memory;
     null where not `valid`."""
-    data = np.packbits(values, bitorder="little") if kind == _ONE_BIT else np.ascontiguousarray(values)
+    data = (
+        np.packbits(values.view(np.bool_), bitorder="little")
+        if kind == _ONE_BIT
+        else np.ascontiguousarray(values)
+    )
     return pa.Array.from_buffers(kind, len(values), [bitmap(valid), pa.py_buffer(data)])
 
 
@@ -34,12 +39,12 @@ def repeated_text(text: str, count: int) -> pa.Array:
     )
 
 
-def bitmap(valid: Bools | None) -> Any:
+def bitmap(valid: Bools | None) -> pa.Buffer | None:
     """Arrow's validity buffer; None for None."""
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-def numpy_array(array: pa.Array, dtype: Any) -> npt.NDArray[Any]:
+def numpy_array(array: pa.Array, dtype: type[N]) -> npt.NDArray[N]:
     """The memory of an Arrow array of numbers, or of times, as `dtype`; what stands where it is
     null may be anything."""
     buffer = array.buffers()[1]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import cramjam
 import numpy as np
@@ -89,13 +88,16 @@ def decompress(codec: Compression, data: Data, limit_bytes: int = INFLATED_BATCH
 
 
 def _compress_lz4(view: memoryview, level: int) -> bytes:
-    options: dict[str, Any] = {"store_size": False}
-    if level > 1:
-        options |= {"mode": "high_compression", "compression": min(level, 12)}
+    high = min(level, 12) if level > 1 else None
     pieces: list[bytes | memoryview] = [_LZ4_HEADER]
     for start in range(0, len(view), _LZ4_BLOCK_BYTES):
         chunk = view[start : start + _LZ4_BLOCK_BYTES]
-        block = memoryview(cramjam.lz4.compress_block(chunk, **options))
+        if high is None:
+            block = memoryview(cramjam.lz4.compress_block(chunk, store_size=False))
+        else:
+            block = memoryview(
+                cramjam.lz4.compress_block(chunk, mode="high_compression", compression=high, store_size=False)
+            )
         if len(block) < len(chunk):
             pieces += [_UINT32.pack(len(block)), block]
         else:
@@ -106,7 +108,7 @@ def _compress_lz4(view: memoryview, level: int) -> bytes:
 
 def _inflate(
     codec: Compression,
-    inflate_into: Callable[[memoryview, Any], int],
+    inflate_into: Callable[[memoryview, memoryview], int],
     view: memoryview,
     declared: int | None,
     limit_bytes: int,
@@ -123,9 +125,9 @@ def _inflate(
     guess = max(len(view) * _FIRST_GUESS_RATIO, _FIRST_GUESS_MIN_BYTES) if declared is None else declared
     problem = ""
     for size in (min(guess, limit_bytes), limit_bytes):
-        out = np.empty(size, np.uint8)
+        room = as_view(np.empty(size, np.uint8))
         try:
-            return as_view(out)[: inflate_into(view, out)]
+            return room[: inflate_into(view, room)]
         except cramjam.DecompressionError as error:
             problem = str(error)
     if _BUFFER_FULL in problem:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairlead_kafka.base.ids import NO_TIMESTAMP
 from fairlead_kafka.base.kernel import kernel, read_only
 from fairlead_kafka.records.arrays import Bools, Bytes, FlatColumns, Int64
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _NO_BYTES: Bytes = read_only(np.empty(0, np.uint8))
 _NO_INT64: Int64 = read_only(np.empty(0, np.int64))
@@ -58,7 +61,7 @@ class BinaryColumn:
         valid = _NO_BOOLS if self.valid is None else self.valid
         return list_items(self.data, self.offsets, valid, start, len(self) if stop is None else stop)
 
-    def to_arrow(self, *, text: bool = False) -> Any:
+    def to_arrow(self, *, text: bool = False) -> pa.Array:
         """An Arrow `binary` array over the same data (with `text`: `string`, which the caller knows
         to be UTF-8).
 
@@ -99,7 +102,7 @@ class HeaderColumns:
         span = range(int(self.offsets[index]), int(self.offsets[index + 1]))
         return [((self.keys.item(i) or b"").decode("utf-8", "replace"), self.values.item(i)) for i in span]
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pa.Array:
         """An Arrow array `list<element: struct<key: string, value: binary>>`; keys that are not
         UTF-8 are mended."""
         import pyarrow as pa

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -85,7 +83,7 @@ def headers_of(
     codecs = attributes & COMPRESSION_MASK
     horizon = attributes & DELETE_HORIZON_MASK != 0
     anonymous = rows[:, _FIELDS["producer_id"]] == NO_PRODUCER_ID
-    columns: dict[str, Any] = {
+    columns: dict[str, pa.Array | npt.NDArray[np.generic]] = {
         "base_offset": rows[:, _FIELDS["base_offset"]],
         "last_offset": rows[:, _FIELDS["base_offset"]] + rows[:, _FIELDS["last_offset_delta"]],
         "records": rows[:, _FIELDS["count"]],
@@ -106,7 +104,7 @@ def headers_of(
     return pa.RecordBatch.from_arrays(arrays, schema=HEADER_SCHEMA)
 
 
-def _typed(values: Any, kind: pa.DataType) -> pa.Array:
+def _typed(values: pa.Array | npt.NDArray[np.generic], kind: pa.DataType) -> pa.Array:
     """A column of the table: an Arrow array, or flags or numbers of NumPy's."""
     if isinstance(values, np.ndarray):
         values = arrow_array(values, pa.bool_() if values.dtype == np.bool_ else pa.int64())

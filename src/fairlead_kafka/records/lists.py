@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,28 +35,29 @@ def columns_from_lists(
     return RecordColumns(count, key_column, _column_or_none("value", values), header_columns, timestamps)
 
 
-def column_from_list(name: str, items: Sequence[Any]) -> BinaryColumn:
+def column_from_list(name: str, items: Sequence[bytes | None]) -> BinaryColumn:
     """A column of the bytes (or None) in a list; `name` is theirs in the InvalidRecord for others.
 
     It does not use Arrow's conversion, which imports pandas where it is installed: half a second at
     the first record, and an error when the interpreter is ending.
     """
     valid: Bools | None = None
+    present = cast("Sequence[bytes]", items)  # tried as if nothing were None, which is most often so
     try:
         try:
-            data = b"".join(items)
+            data = b"".join(present)
         except TypeError:
             valid = np.fromiter((item is not None for item in items), np.bool_, len(items))
-            items = [b"" if item is None else item for item in items]
-            data = b"".join(items)
-        offsets = np.zeros(len(items) + 1, np.int64)
-        np.add.accumulate(np.fromiter(map(len, items), np.int64, len(items)), out=offsets[1:])
+            present = [b"" if item is None else item for item in items]
+            data = b"".join(present)
+        offsets = np.zeros(len(present) + 1, np.int64)
+        np.add.accumulate(np.fromiter(map(len, present), np.int64, len(present)), out=offsets[1:])
     except TypeError as error:
         raise InvalidRecord(f"a {name} is not bytes (or None): {error}") from None
     return BinaryColumn(np.frombuffer(data, np.uint8), offsets, valid)
 
 
-def _column_or_none(name: str, items: Sequence[Any]) -> BinaryColumn | None:
+def _column_or_none(name: str, items: Sequence[bytes | None]) -> BinaryColumn | None:
     column = column_from_list(name, items)
     return None if column.valid is not None and not column.valid.any() else column
 

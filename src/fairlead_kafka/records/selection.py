@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fairlead_kafka.records.arrays import Int64
@@ -33,7 +31,7 @@ def _gathered(column: BinaryColumn | None, rows: Int64) -> BinaryColumn | None:
     indices = pa.Array.from_buffers(
         pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))]
     )
-    taken: Any = pc.take(column.to_arrow(), indices, memory_pool=pa.system_memory_pool())
+    taken = pc.take(column.to_arrow(), indices, memory_pool=pa.system_memory_pool())
     ((made, _),) = columns_from_arrow(pa.record_batch({"value": taken}))
     return made.values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from threading import TIMEOUT_MAX, Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from fairlead_kafka.base.errors import TimedOut
 
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("fairlead_kafka.runtime")
 
+T = TypeVar("T")
 LISTENS_S = 1.0
 """Seconds of one wait at most: a signal that comes in the microseconds just before Python waits for
 a lock is heard when that wait ends."""
 
 
-class Completion:
+class Completion(Generic[T]):
     """Set once, by `set_result` or `set_error`; the first counts, later ones are ignored. All
     methods from any thread.
 
@@ -33,12 +34,12 @@ class Completion:
 
     def __init__(self) -> None:
         self._done = False
-        self._value: Any = None
+        self._value: T  # set before `_done`, unless there is an error
         self._error: Exception | None = None
         self._waiters: list[Lock] = []
-        self._callbacks: list[Callable[[Completion], object]] = []
+        self._callbacks: list[Callable[[Completion[T]], object]] = []
 
-    def set_result(self, value: Any) -> None:
+    def set_result(self, value: T) -> None:
         """Complete the operation with its result."""
         if not self._done:
             self._value = value
@@ -54,7 +55,7 @@ class Completion:
         """True once there is a result or an error."""
         return self._done
 
-    def result(self, timeout_s: float | None = None) -> Any:
+    def result(self, timeout_s: float | None = None) -> T:
         """The result, waited for; raises the error if it failed, TimedOut after `timeout_s` (None:
         no limit).
 
@@ -79,7 +80,7 @@ class Completion:
         """The error, if it is done and failed."""
         return self._error
 
-    def add_done_callback(self, function: Callable[[Completion], object]) -> None:
+    def add_done_callback(self, function: Callable[[Completion[T]], object]) -> None:
         """Call `function(self)` once it is done: on the host's thread, or here and now if it is
         already."""
         self._callbacks.append(function)
@@ -105,15 +106,15 @@ class Completion:
                 _log.exception("a callback of a finished operation raised")
 
 
-def wrap_async(completion: Completion, loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Future[Any]:
+def wrap_async(completion: Completion[T], loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Future[T]:
     """A future of `loop` (None: the running one) that follows `completion`. Cancelling it leaves
     the operation alone."""
     import asyncio
 
     running = loop or asyncio.get_running_loop()
-    future: asyncio.Future[Any] = running.create_future()
+    future: asyncio.Future[T] = running.create_future()
 
-    def settle() -> None:
+    def complete() -> None:
         if future.done():
             return
         error = completion.error()
@@ -122,14 +123,14 @@ def wrap_async(completion: Completion, loop: asyncio.AbstractEventLoop | None = 
         else:
             future.set_result(completion.result(0))
 
-    def pass_on(_completion: Completion) -> None:
+    def pass_on(_completion: Completion[T]) -> None:
         try:
-            running.call_soon_threadsafe(settle)
+            running.call_soon_threadsafe(complete)
         except RuntimeError:
             _log.debug("an operation finished after the event loop that waited for it was closed")
 
     if completion.done():
-        settle()
+        complete()
     else:
         completion.add_done_callback(pass_on)
     return future

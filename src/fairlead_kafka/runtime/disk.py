@@ -19,7 +19,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fairlead_kafka.core.effects import (
     Buffer,
@@ -32,10 +31,12 @@ from fairlead_kafka.core.effects import (
     FileSync,
     FileTruncate,
 )
-from fairlead_kafka.core.events import FileDone
+from fairlead_kafka.core.events import FileDone, FileValue
 from fairlead_kafka.runtime.descriptors import RETRY_NS, Reserve, is_shortage
 from fairlead_kafka.runtime.handle import Handle
 
+AtOnce = FileAppend | FileRead | FileTruncate | FileDelete | FileList
+"""Effects that are carried out on the host's thread, in the page cache."""
 OPEN_FILES_MAX = 128
 """Files kept open; the one used longest ago is closed first."""
 IOV_MAX = max(16, min(os.sysconf("SC_IOV_MAX"), 1024))
@@ -84,13 +85,6 @@ class Disk:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
         self._closed = False
-        self._performers: dict[type, Callable[[Any], Any]] = {
-            FileAppend: self._append,
-            FileRead: self._read,
-            FileTruncate: self._truncate,
-            FileDelete: self._delete,
-            FileList: _list_files,
-        }
 
     def carry_out(self, handle: Handle, effect: FileEffect) -> None:
         """Carry out a file effect, now or on the worker; FileDone follows either way."""
@@ -105,13 +99,29 @@ class Disk:
         else:
             self._perform(handle, effect)
 
-    def _perform(self, handle: Handle, effect: FileEffect) -> None:
+    def _perform(self, handle: Handle, effect: AtOnce) -> None:
         try:
-            value = self._reserve.spend(lambda: self._performers[type(effect)](effect))
+            value = self._reserve.spend(lambda: self._done(effect))
         except OSError as error:
             self._failed(handle, effect, error)
         else:
             self._deliver(handle, FileDone(effect.token, value))
+
+    def _done(self, effect: AtOnce) -> FileValue:
+        """Do what needs no worker; the value for FileDone."""
+        if isinstance(effect, FileAppend):
+            return self._append(effect)
+        if isinstance(effect, FileRead):
+            return self._read(effect)
+        if isinstance(effect, FileList):
+            return _list_files(effect)
+        if isinstance(effect, FileTruncate):
+            self._truncate(effect)
+        elif isinstance(effect, FileDelete):
+            self._delete(effect)
+        else:
+            raise TypeError(f"{effect!r} is no effect")
+        return None
 
     def _failed(self, handle: Handle, effect: FileEffect, error: OSError) -> None:
         """Answer with the error; without a descriptor, try again later and hold the path back."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.core.effects import Call, Resolve
@@ -13,6 +13,7 @@ from fairlead_kafka.core.machine import Machine
 if TYPE_CHECKING:  # it needs ssl, which most programs never load
     from fairlead_kafka.runtime.transport import Transport
 
+T = TypeVar("T")
 _log = logging.getLogger("fairlead_kafka.runtime")
 
 
@@ -75,13 +76,13 @@ class Handle:
         return f"<Handle {type(self.machine).__name__}>"
 
 
-def resolve(effect: Resolve) -> None:
+def resolve(effect: Resolve[T]) -> None:
     """Answer an operation; a fault in what the answer triggers is logged, not passed on."""
     try:
         if effect.error is not None:
             effect.completion.set_error(effect.error)
         else:
-            effect.completion.set_result(effect.value)
+            effect.completion.set_result(cast("T", effect.value))  # None only where that is the result
     except Exception:
         _log.exception("an operation could not be answered")
 
@@ -125,7 +126,7 @@ def give_up(handle: Handle, error: Exception) -> None:
             call(effect)
 
 
-def refuse(handle: Handle, operation: Any) -> None:
+def refuse(handle: Handle, operation: object) -> None:
     """Fail an operation that came after its machine's end, if it carries a completion."""
     completion = getattr(operation, "completion", None)
     if completion is not None and hasattr(completion, "set_error"):

@@ -71,7 +71,7 @@ class SelectorHost:
         self._to_step: list[Handle] = []
         self._touched: dict[Link, None] = {}
         self._parting: dict[Link, None] = {}  # closed by their machines, still sending
-        self._inbox: deque[tuple[Handle | None, Any]] = deque()
+        self._inbox: deque[tuple[Handle, object] | tuple[None, Callable[[], None]]] = deque()
         self._asleep = False
         self._lock = threading.Lock()
         self._stopping = self._closed = self._shutting = False
@@ -271,13 +271,13 @@ class SelectorHost:
         # What is put in meanwhile waits for the next turn, so that a busy submitter cannot keep the
         # loop here.
         for _ in range(len(self._inbox)):
-            handle, item = self._inbox.popleft()
-            if handle is None:
-                item()
-            elif handle.ended:
-                refuse(handle, item)
+            item = self._inbox.popleft()
+            if item[0] is None:
+                item[1]()
+            elif item[0].ended:
+                refuse(*item)
             else:
-                self.deliver(handle, Submitted(item))
+                self.deliver(item[0], Submitted(item[1]))
 
     def deliver(self, handle: Handle, event: Event) -> None:
         """Give an event to a machine and have it stepped."""

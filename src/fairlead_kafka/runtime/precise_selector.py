@@ -5,14 +5,18 @@ from __future__ import annotations
 import select
 import selectors
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 _LONG_S = 0.1
 """Seconds from which on waits are left as they are: a millisecond does not matter there."""
 _FD_SETSIZE = 1024
+if TYPE_CHECKING and sys.platform == "linux":
+    _Selector = selectors.EpollSelector  # it has a descriptor, which DefaultSelector need not
+else:
+    _Selector = selectors.DefaultSelector
 
 
-class PreciseSelector(selectors.DefaultSelector):
+class PreciseSelector(_Selector):
     """The system's best selector; on Linux, short waits end within some 0.1 ms of their time.
 
     `epoll_wait` counts in whole milliseconds, and Python rounds up. Where an answer is due 20 ms
@@ -23,8 +27,7 @@ class PreciseSelector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """As `selectors.BaseSelector.select`."""
         if sys.platform == "linux" and timeout is not None and 0 < timeout < _LONG_S:
-            own: Any = self
-            number = own.fileno()
+            number = self.fileno()
             if number < _FD_SETSIZE:
                 select.select((number,), (), (), timeout)
                 timeout = 0

@@ -6,9 +6,10 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any
 
-Address = tuple[socket.AddressFamily, Any]
+from fairlead_kafka.base.ids import SocketAddress
+
+Address = tuple[socket.AddressFamily, SocketAddress]
 Found = Callable[[list[Address], str], None]
 """Called with the addresses, best first, or none and the reason."""
 

@@ -66,7 +66,7 @@ class VirtualHost:
         self._now_ns = START_NS
         self._wall_offset_ms = wall_ms - START_NS // NS_PER_MS
         self._raise_errors = raise_errors
-        self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._due: list[tuple[int, int, Callable[..., None], tuple[object, ...]]] = []
         self._serial = itertools.count()
         self._handles: dict[Handle, None] = {}
         self._to_step: list[Handle] = []
@@ -274,10 +274,10 @@ class VirtualHost:
         else:
             self._schedule(handle)
 
-    def _call_at(self, when_ns: int, function: Callable[..., None], *arguments: Any) -> None:
+    def _call_at(self, when_ns: int, function: Callable[..., None], *arguments: object) -> None:
         heapq.heappush(self._due, (when_ns, next(self._serial), function, arguments))
 
-    def _call_after(self, wait_ms: float, function: Callable[..., None], *arguments: Any) -> None:
+    def _call_after(self, wait_ms: float, function: Callable[..., None], *arguments: object) -> None:
         self._call_at(self._now_ns + ms_to_ns(wait_ms), function, *arguments)
 
     def _deliver(self, handle: Handle, event: Event) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from typing import Any
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.core.effects import (
@@ -24,7 +23,7 @@ from fairlead_kafka.core.effects import (
     FileSync,
     FileTruncate,
 )
-from fairlead_kafka.core.events import FileDone
+from fairlead_kafka.core.events import FileDone, FileValue
 from fairlead_kafka.runtime.handle import Handle
 
 PAGE_BYTES = 512
@@ -97,15 +96,6 @@ class VirtualDisk:
         durable."""
         self._later = later
         self._deliver = deliver
-        self._performers: dict[type, Callable[[Any], Any]] = {
-            FileAppend: self._append,
-            FileReplace: self._replace,
-            FileRead: self._read,
-            FileSync: self._sync,
-            FileTruncate: self._truncate,
-            FileDelete: self._delete,
-            FileList: self._list,
-        }
 
     def carry_out(self, handle: Handle, effect: FileEffect) -> None:
         """Carry out an effect now; FileDone follows, for syncs and replacements after `sync_ms`.
@@ -119,7 +109,7 @@ class VirtualDisk:
             if self.descriptors_max is not None and len(handle.links) >= self.descriptors_max:
                 self.without_descriptor += 1
                 raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), effect.path)
-            done = FileDone(effect.token, self._performers[type(effect)](effect))
+            done = FileDone(effect.token, self._done(effect))
         except OSError as error:
             if isinstance(effect, FileAppend) and error.errno != errno.EMFILE:
                 self._tear(effect)
@@ -135,6 +125,26 @@ class VirtualDisk:
                 self.append_ms if isinstance(effect, FileAppend) else 0.0, self._deliver, handle, done
             )
         self.watch(handle, effect)
+
+    def _done(self, effect: FileEffect) -> FileValue:
+        """Do it; the value for FileDone."""
+        if isinstance(effect, FileAppend):
+            return self._append(effect)
+        if isinstance(effect, FileRead):
+            return self._read(effect)
+        if isinstance(effect, FileList):
+            return self._list(effect)
+        if isinstance(effect, FileReplace):
+            self._replace(effect)
+        elif isinstance(effect, FileSync):
+            self._sync(effect)
+        elif isinstance(effect, FileTruncate):
+            self._truncate(effect)
+        elif isinstance(effect, FileDelete):
+            self._delete(effect)
+        else:
+            raise TypeError(f"{effect!r} is no effect")
+        return None
 
     def cut_power(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log
-from typing import Any, Protocol
+from typing import Protocol
 
 from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
 from fairlead_kafka.core.machine import Rng
@@ -60,7 +60,7 @@ class VirtualLink:
     def __init__(self, conditions: Conditions, rng: Callable[[], Rng]) -> None:
         self._rng = rng
         self._cut: list[Handle | None] = []
-        self._held: list[tuple[Handle | None, Callable[..., None], tuple[Any, ...]]] = []
+        self._held: list[tuple[Handle | None, Callable[..., None], tuple[object, ...]]] = []
         self._ends: list[LinkEnd] = []
         self.not_reading: set[Handle] = set()
         """Machines that read nothing of what arrives on this link: see `stop_reading`."""
@@ -126,7 +126,7 @@ class VirtualLink:
         for end in ends:
             end.lose("connection reset by peer")
 
-    def carry(self, toward: Handle | None, function: Callable[..., None], *arguments: Any) -> None:
+    def carry(self, toward: Handle | None, function: Callable[..., None], *arguments: object) -> None:
         """Call `function`, or if the link is cut, call it once it is healed."""
         if self._cut and (None in self._cut or toward in self._cut):
             self._held.append((toward, function, arguments))

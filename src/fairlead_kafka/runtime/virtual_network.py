@@ -4,7 +4,7 @@ take time and can fail."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.units import KIB
@@ -210,7 +210,7 @@ class VirtualNetwork:
     def _new_link(self) -> VirtualLink:
         return VirtualLink(self.conditions, self.rng)
 
-    def arrive(self, end: End, function: Callable[..., None], *arguments: Any) -> None:
+    def arrive(self, end: End, function: Callable[..., None], *arguments: object) -> None:
         """Call `function` when something sent to `end` now gets there: `bytes` as its argument take
         time by their number."""
         now_ns, link = self._now_ns(), end.link

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import ConfigError
@@ -66,7 +65,7 @@ class Credentials(Mapping[str, str]):
     def __getitem__(self, key: str) -> str:
         return self._values[key]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
     def __len__(self) -> int:

@@ -8,13 +8,14 @@ import socket
 import ssl
 import struct
 from dataclasses import dataclass
-from typing import Any
 
 from fairlead_kafka.base.errors import AuthenticationFailed
+from fairlead_kafka.base.ids import SocketAddress
+
+Address = tuple[socket.AddressFamily, SocketAddress]
 
 PROBE_S = 2.0
 """Seconds to wait for the broker's certificate or its answer in plaintext: for a message only."""
-Address = tuple[socket.AddressFamily, Any]
 _EXPIRED, _NOT_YET = 10, 9
 _WRONG_NAME = (62, 64)
 _UNTRUSTED = (2, 18, 19, 20, 21)
@@ -56,7 +57,8 @@ class Facts:
     @property
     def port(self) -> str:
         """ ":9093", as far as it is known."""
-        return f":{self.address[1][1]}" if self.address is not None else ""
+        port = None if self.address is None else self.address[1][1]
+        return f":{port}" if isinstance(port, int) else ""
 
 
 def explain(facts: Facts, error: OSError | None) -> tuple[str, Exception | None]:

@@ -16,10 +16,11 @@ import os
 import ssl
 import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed
+from fairlead_kafka.base.json_types import Json
 from fairlead_kafka.base.units import MIB
 from fairlead_kafka.security.jwt import ALGORITHMS, CURVES, Jws
 from fairlead_kafka.security.tokens import LOGGER, shown
@@ -54,7 +55,7 @@ def parse_jwks(data: bytes) -> tuple[VerificationKey, ...]:
     """The keys of a JWKS that signatures can be verified with; others in it are left out.
     ValueError if there are none."""
     try:
-        found = json.loads(data)
+        found: Json = json.loads(data)
     except (ValueError, RecursionError):
         raise ValueError("is no JSON") from None
     keys = found.get("keys") if isinstance(found, dict) else None
@@ -66,7 +67,7 @@ def parse_jwks(data: bytes) -> tuple[VerificationKey, ...]:
     return usable
 
 
-def _usable(fields: dict[str, Any]) -> VerificationKey | None:
+def _usable(fields: Mapping[str, Json]) -> VerificationKey | None:
     """A key; None if it is of another kind, for another use, or damaged."""
     operations = fields.get("key_ops")
     if fields.get("use", "sig") != "sig" or (isinstance(operations, list) and "verify" not in operations):
@@ -85,7 +86,7 @@ def _usable(fields: dict[str, Any]) -> VerificationKey | None:
     return None
 
 
-def _rsa_key(fields: dict[str, Any]) -> PublicKey:
+def _rsa_key(fields: Mapping[str, Json]) -> PublicKey:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 
     modulus = _number(fields["n"])
@@ -94,7 +95,7 @@ def _rsa_key(fields: dict[str, Any]) -> PublicKey:
     return RSAPublicNumbers(_number(fields["e"]), modulus).public_key()
 
 
-def _curve_key(fields: dict[str, Any], curve: str) -> PublicKey:
+def _curve_key(fields: Mapping[str, Json], curve: str) -> PublicKey:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     curves: dict[str, ec.EllipticCurve] = {
@@ -107,7 +108,7 @@ def _curve_key(fields: dict[str, Any], curve: str) -> PublicKey:
     ).public_key()
 
 
-def _number(text: Any) -> int:
+def _number(text: Json) -> int:
     if not isinstance(text, str):
         raise TypeError("not base64url")
     return int.from_bytes(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), "big")

@@ -15,14 +15,16 @@ import base64
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.json_types import Json
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.security.tokens import EXPIRES_MAX_S, TOKEN_MAX_CHARACTERS, shown
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.asymmetric.padding import AsymmetricPadding
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
     from cryptography.hazmat.primitives.hashes import HashAlgorithm
 
@@ -142,7 +144,7 @@ def is_signed_by(token: Jws, key: PublicKey) -> bool:
     return True
 
 
-def _padding(algorithm: Algorithm, digest: HashAlgorithm) -> Any:
+def _padding(algorithm: Algorithm, digest: HashAlgorithm) -> AsymmetricPadding:
     from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS, PKCS1v15
 
     return PKCS1v15() if algorithm.family == "RS" else PSS(MGF1(digest), digest.digest_size)
@@ -188,7 +190,7 @@ def believed(token: Jws, expected: Expected, now_s: float) -> Believed:
     )
 
 
-def _user(claims: Mapping[str, Any], name: str) -> str:
+def _user(claims: Mapping[str, Json], name: str) -> str:
     """User in the claim `name`: a text that the messages and files of a cluster can hold.
 
     ValueError if it names nobody.
@@ -205,7 +207,7 @@ def _user(claims: Mapping[str, Any], name: str) -> str:
     return user
 
 
-def _check_issuer(claims: Mapping[str, Any], wanted: str | None) -> None:
+def _check_issuer(claims: Mapping[str, Json], wanted: str | None) -> None:
     issuer, number = claims.get("iss"), claims.get("jti")
     if not isinstance(issuer, str | None) or not isinstance(number, str | None):
         raise ValueError("its issuer or its id is no text")
@@ -213,26 +215,29 @@ def _check_issuer(claims: Mapping[str, Any], wanted: str | None) -> None:
         raise ValueError(f"its issuer is {shown(repr(issuer))}, and not {wanted}")
 
 
-def _check_audience(claims: Mapping[str, Any], wanted: tuple[str, ...]) -> None:
+def _check_audience(claims: Mapping[str, Json], wanted: tuple[str, ...]) -> None:
     """ValueError unless the token's audience is one of `wanted`.
 
     If none is wanted, it must have none (RFC 7519, 4.1.3; so does jose4j).
     """
     audience = claims.get("aud")
     said = [] if audience is None else [audience] if isinstance(audience, str) else audience
-    if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
+    if not isinstance(said, list):
         raise ValueError("its audience is no text")
-    if wanted and not set(said) & set(wanted):
+    texts = [each for each in said if isinstance(each, str)]
+    if len(texts) != len(said):
+        raise ValueError("its audience is no text")
+    if wanted and not set(texts) & set(wanted):
         raise ValueError(
-            f"its audience is {shown(', '.join(said)) or 'missing'}, and none of {', '.join(wanted)}"
+            f"its audience is {shown(', '.join(texts)) or 'missing'}, and none of {', '.join(wanted)}"
         )
     if audience is not None and not wanted:
         raise ValueError(
-            f"its audience is {shown(', '.join(said))}, and sasl.oauthbearer.expected.audience is not set"
+            f"its audience is {shown(', '.join(texts))}, and sasl.oauthbearer.expected.audience is not set"
         )
 
 
-def _scopes(claims: Mapping[str, Any], name: str) -> frozenset[str]:
+def _scopes(claims: Mapping[str, Json], name: str) -> frozenset[str]:
     """Scopes in the claim `name`: one text or a list of them, each once.
 
     A claim of another type says nothing (also in Kafka). ValueError for other items of a list,
@@ -240,15 +245,16 @@ def _scopes(claims: Mapping[str, Any], name: str) -> frozenset[str]:
     """
     said = claims.get(name)
     scopes = [said] if isinstance(said, str) else said if isinstance(said, list) else []
-    if not all(isinstance(each, str) and each.strip() for each in scopes):
+    texts = [each.strip() for each in scopes if isinstance(each, str) and each.strip()]
+    if len(texts) != len(scopes):
         raise ValueError(f"its claim {name} is no text or list of texts")
-    stripped = frozenset(each.strip() for each in scopes)
+    stripped = frozenset(texts)
     if len(stripped) != len(scopes):
         raise ValueError(f"its claim {name} says the same twice")
     return stripped
 
 
-def _time(claims: Mapping[str, Any], name: str) -> float | None:
+def _time(claims: Mapping[str, Json], name: str) -> float | None:
     """Seconds since 1970; None if the claim is not there."""
     value = claims.get(name)
     if value is None:
@@ -258,13 +264,13 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     return value
 
 
-def _json_object(data: bytes, what: str) -> dict[str, Any]:
+def _json_object(data: bytes, what: str) -> dict[str, Json]:
     """The JSON object in `data`. ValueError if it is none, or has a name twice.
 
     Two readers may not agree on which of two counts.
     """
     try:
-        value = json.loads(data.decode(), object_pairs_hook=_each_once, parse_constant=_no_number)
+        value: Json = json.loads(data.decode(), object_pairs_hook=_each_once, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise ValueError(f"its {what} is no JSON object with each name once") from None
     if not isinstance(value, dict):
@@ -272,14 +278,14 @@ def _json_object(data: bytes, what: str) -> dict[str, Any]:
     return value
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _each_once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name is there twice")
     return found
 
 
-def _no_number(text: str) -> Any:
+def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")
 
 

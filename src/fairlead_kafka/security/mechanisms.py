@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.security.tokens import Token
+
+if TYPE_CHECKING:
+    from gssapi import SecurityContext
+    from scramp import ScramClient
 
 Reveal = Callable[[], tuple[str, Secret]]
 """User name and password, resolved at each log-in."""
@@ -46,7 +51,7 @@ class Scram:
     def __init__(self, mechanism: str, reveal: Reveal) -> None:
         self._mechanism = mechanism
         self._reveal = reveal
-        self._client: Any = None
+        self._client: ScramClient | None = None
         self._stage = 0
 
     def next(self, challenge: bytes | None) -> bytes | None:
@@ -60,6 +65,7 @@ class Scram:
                 self._client = ScramClient([self._mechanism], user, password.reveal())
                 return str(self._client.get_client_first()).encode()
             said = challenge.decode()
+            assert self._client is not None, "it has begun"
             if self._stage == 2:
                 _check_iterations(said)
                 self._client.set_server_first(said)
@@ -121,7 +127,7 @@ class Gssapi:
     def __init__(self, service: str, host: str, principal: str | None, keytab: str | None) -> None:
         self._service, self._host = service, host
         self._principal, self._keytab = principal, keytab
-        self._context: Any = None
+        self._context: SecurityContext | None = None
         self._layer_sent = False
 
     def next(self, challenge: bytes | None) -> bytes | None:
@@ -143,7 +149,7 @@ class Gssapi:
                 "sasl.kerberos.principal"
             ) from error
 
-    def _step(self, gssapi: Any, challenge: bytes | None) -> bytes | None:
+    def _step(self, gssapi: ModuleType, challenge: bytes | None) -> bytes | None:
         if self._context is None:
             name = gssapi.Name(f"{self._service}@{self._host}", gssapi.NameType.hostbased_service)
             self._context = gssapi.SecurityContext(
@@ -166,7 +172,7 @@ class Gssapi:
         answer: bytes = self._context.wrap(SECURITY_NONE + b"\0\0\0" + user, False).message
         return answer
 
-    def _credentials(self, gssapi: Any) -> Any:
+    def _credentials(self, gssapi: ModuleType) -> object:
         if self._keytab is None and self._principal is None:
             return None
         name = (

@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, ConnectionFailed
+from fairlead_kafka.base.json_types import Json
 from fairlead_kafka.base.secret import HIDDEN, Secret
 from fairlead_kafka.base.units import MIB
 from fairlead_kafka.security.tokens import (
@@ -25,6 +26,7 @@ from fairlead_kafka.security.web import checked_url, is_loopback, opener, read_b
 
 if TYPE_CHECKING:
     import ssl
+    from http.client import HTTPResponse
 
 ANSWER_MAX_BYTES = MIB
 """Largest answer read. A token of 64 KiB, the largest taken, fits in many times; an endless answer
@@ -55,27 +57,42 @@ class _Answer(NamedTuple):
     """Body of the answer; None: more than ANSWER_MAX_BYTES."""
 
 
+class TokenRequest(NamedTuple):
+    """A client's way to a token: the URL of an endpoint, id and secret."""
+
+    url: str
+    client_id: str
+    client_secret: Secret
+    scope: str | None = None
+    header_urlencode: bool = False
+    """Encode id and secret as in a form before they go into the header (RFC 6749, 2.3.1)."""
+
+
+class Patience(NamedTuple):
+    """How long an endpoint may take, in ms: the settings `sasl.login.*`."""
+
+    connect_timeout_ms: int | None = None
+    """None: TIMEOUT_DEFAULT_MS, here and of `read_timeout_ms`."""
+    read_timeout_ms: int | None = None
+    retry_backoff_ms: float = 100
+    """Wait before it is asked again, doubled each time."""
+    retry_backoff_max_ms: float = 10_000
+    """Time of all attempts together."""
+
+
 class OidcSource:
     """Asks a token endpoint for tokens, with a client's id and secret.
 
-    An endpoint that cannot be reached, or fails, is asked again after `retry_backoff_ms`, doubled
-    each time, for `retry_backoff_max_ms` in all (`sasl.login.retry.*`). Redirects are not followed:
-    the secret goes to the URL that was configured, and nowhere else. Proxies are those of the
-    environment (`https_proxy`, `no_proxy`), as urllib reads it.
+    An endpoint that cannot be reached, or fails, is asked again as `Patience` has it. Redirects are
+    not followed: the secret goes to the URL that was configured, and nowhere else. Proxies are
+    those of the environment (`https_proxy`, `no_proxy`), as urllib reads it.
     """
 
     def __init__(
         self,
-        url: str,
-        client_id: str,
-        client_secret: Secret,
+        request: TokenRequest,
+        patience: Patience = Patience(),  # noqa: B008  # it cannot be changed
         *,
-        scope: str | None = None,
-        header_urlencode: bool = False,
-        connect_timeout_ms: int | None = None,
-        read_timeout_ms: int | None = None,
-        retry_backoff_ms: float = 100,
-        retry_backoff_max_ms: float = 10_000,
         ssl_context: ssl.SSLContext | None = None,
         monotonic_s: Callable[[], float] = time.monotonic,
         sleep_s: Callable[[float], object] = time.sleep,
@@ -87,6 +104,7 @@ class OidcSource:
         are not valid UTF-8. A URL of http is warned of, unless its host is this machine: anybody on
         the way can read the secret.
         """
+        url, client_id, client_secret, scope, self._urlencode = request
         self._scheme, host, self._where = _parsed(url)
         if not client_id or not client_secret:
             raise ConfigError(
@@ -105,13 +123,11 @@ class OidcSource:
         self._client_id = client_id
         self._secret = client_secret
         self._scope = (scope or "").strip()
-        self._urlencode = header_urlencode
-        self._connect_timeout_s = (
-            TIMEOUT_DEFAULT_MS if connect_timeout_ms is None else connect_timeout_ms
-        ) / 1000
-        self._read_timeout_s = (TIMEOUT_DEFAULT_MS if read_timeout_ms is None else read_timeout_ms) / 1000
-        self._backoff_s = retry_backoff_ms / 1000
-        self._backoff_max_s = retry_backoff_max_ms / 1000
+        connect_ms, read_ms, backoff_ms, backoff_max_ms = patience
+        self._connect_timeout_s = (TIMEOUT_DEFAULT_MS if connect_ms is None else connect_ms) / 1000
+        self._read_timeout_s = (TIMEOUT_DEFAULT_MS if read_ms is None else read_ms) / 1000
+        self._backoff_s = backoff_ms / 1000
+        self._backoff_max_s = backoff_max_ms / 1000
         self._ssl_context = ssl_context
         self._monotonic_s = monotonic_s
         self._sleep_s = sleep_s
@@ -201,7 +217,7 @@ class OidcSource:
             "ascii"
         )
 
-    def _body(self, response: Any) -> bytes | None:
+    def _body(self, response: HTTPResponse) -> bytes | None:
         return read_body(response, ANSWER_MAX_BYTES, self._read_timeout_s, self._monotonic_s)
 
     def _reason(self, error: Exception, cause: Exception) -> str:
@@ -241,7 +257,9 @@ class OidcSource:
         expires_s = _expires_s(number(fields.get("expires_in")), expiry_claim_s(claims), obtained_s)
         return make_token(text, obtained_s, self._where, expires_s=expires_s)
 
-    def _refusal(self, answer: _Answer, fields: Mapping[str, Any]) -> AuthenticationFailed | ConnectionFailed:
+    def _refusal(
+        self, answer: _Answer, fields: Mapping[str, Json]
+    ) -> AuthenticationFailed | ConnectionFailed:
         status = answer.status
         if 300 <= status < 400:
             target = self._shown(_without_secrets(answer.location)) or "nowhere"
@@ -299,19 +317,19 @@ def _without_secrets(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _json_object(body: bytes) -> dict[str, Any] | None:
+def _json_object(body: bytes) -> dict[str, Json] | None:
     """The JSON object that `body` is, None if it is none. Errors of the parser hold the whole text,
     so they end here."""
     import json
 
     try:
-        value = json.loads(body)
+        value: Json = json.loads(body)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def _error(fields: Mapping[str, Any]) -> tuple[str, str]:
+def _error(fields: Mapping[str, Json]) -> tuple[str, str]:
     """Code and description of an error (RFC 6749, 5.2), also under the names that Okta gives them;
     empty if they are missing."""
     code = fields.get("error") or fields.get("errorCode")

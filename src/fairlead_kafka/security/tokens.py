@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from fairlead_kafka.base.errors import AuthenticationFailed, FairleadError
 from fairlead_kafka.base.json_types import Json
@@ -222,11 +222,23 @@ class _Fetch:
         self.error: FairleadError | None = None
 
 
+class Refresh(NamedTuple):
+    """When a token is replaced before it expires: the settings `sasl.login.refresh.*`."""
+
+    window_factor: float = 0.8
+    """Share of its life after which a token is replaced."""
+    jitter: float = 0.05
+    """Share of its life by which that is put off at most, at random."""
+    min_period_s: float = 60
+    """Seconds that a token is kept at least."""
+    buffer_s: float = 300
+    """Seconds before its end by which it is replaced."""
+
+
 class Tokens:
     """The newest token of one source, for all connections of one client. Any thread may ask.
 
-    `window_factor`, `jitter`, `min_period_s` and `buffer_s` are the settings
-    `sasl.login.refresh.*`; `random` gives numbers in [0, 1), and `monotonic_s` seconds that measure
+    `random` gives numbers in [0, 1), and `monotonic_s` seconds that measure
     how long a fetch took.
     """
 
@@ -235,18 +247,12 @@ class Tokens:
         source: TokenSource,
         *,
         random: Callable[[], float],
-        window_factor: float = 0.8,
-        jitter: float = 0.05,
-        min_period_s: float = 60,
-        buffer_s: float = 300,
+        refresh: Refresh = Refresh(),  # noqa: B008  # it cannot be changed
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._source = source
         self._random = random
-        self._window_factor = window_factor
-        self._jitter = jitter
-        self._min_period_s = min_period_s
-        self._buffer_s = buffer_s
+        self._refresh = refresh
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._token: Token | None = None
@@ -300,10 +306,10 @@ class Tokens:
         refresh_s = refresh_at_s(
             token.obtained_s,
             token.expires_s,
-            self._window_factor,
-            self._jitter * self._random(),
-            self._min_period_s,
-            self._buffer_s,
+            self._refresh.window_factor,
+            self._refresh.jitter * self._random(),
+            self._refresh.min_period_s,
+            self._refresh.buffer_s,
         )
         with self._lock:
             self._token, self._refresh_at_s = token, refresh_s

@@ -70,16 +70,18 @@ class ClientTransport:
         return found["sasl.username"], found.secret("sasl.password")
 
     def _made_tokens(self, found: Credentials) -> Tokens:
-        from fairlead_kafka.security.tokens import Tokens
+        from fairlead_kafka.security.tokens import Refresh, Tokens
 
         settings = self._settings
         return Tokens(
             self._source(found),
             random=random.SystemRandom().random,
-            window_factor=settings["sasl.login.refresh.window.factor"],
-            jitter=settings["sasl.login.refresh.window.jitter"],
-            min_period_s=settings["sasl.login.refresh.min.period.seconds"],
-            buffer_s=settings["sasl.login.refresh.buffer.seconds"],
+            refresh=Refresh(
+                window_factor=settings["sasl.login.refresh.window.factor"],
+                jitter=settings["sasl.login.refresh.window.jitter"],
+                min_period_s=settings["sasl.login.refresh.min.period.seconds"],
+                buffer_s=settings["sasl.login.refresh.buffer.seconds"],
+            ),
         )
 
     def _source(self, found: Credentials) -> TokenSource:
@@ -110,7 +112,7 @@ class ClientTransport:
         return _EndPoint(self._end_point)
 
     def _end_point(self) -> TokenSource:
-        from fairlead_kafka.security.oidc import OidcSource
+        from fairlead_kafka.security.oidc import OidcSource, Patience, TokenRequest
         from fairlead_kafka.security.token_files import FileSource
 
         found, settings = credentials(self._settings), self._settings
@@ -120,15 +122,19 @@ class ClientTransport:
             if not found.get(key):
                 raise ConfigError(f"{key}: is needed to ask {_END_POINT} for a token")
         return OidcSource(
-            found[_END_POINT],
-            found[f"{_CLIENT}.id"],
-            found.secret(f"{_CLIENT}.secret"),
-            scope=found.get("sasl.oauthbearer.scope"),
-            header_urlencode=settings["sasl.oauthbearer.header.urlencode"],
-            connect_timeout_ms=settings["sasl.login.connect.timeout.ms"],
-            read_timeout_ms=settings["sasl.login.read.timeout.ms"],
-            retry_backoff_ms=settings["sasl.login.retry.backoff.ms"],
-            retry_backoff_max_ms=settings["sasl.login.retry.backoff.max.ms"],
+            TokenRequest(
+                found[_END_POINT],
+                found[f"{_CLIENT}.id"],
+                found.secret(f"{_CLIENT}.secret"),
+                scope=found.get("sasl.oauthbearer.scope"),
+                header_urlencode=settings["sasl.oauthbearer.header.urlencode"],
+            ),
+            Patience(
+                connect_timeout_ms=settings["sasl.login.connect.timeout.ms"],
+                read_timeout_ms=settings["sasl.login.read.timeout.ms"],
+                retry_backoff_ms=settings["sasl.login.retry.backoff.ms"],
+                retry_backoff_max_ms=settings["sasl.login.retry.backoff.max.ms"],
+            ),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.units import KIB
@@ -13,6 +13,8 @@ from fairlead_kafka.security.tokens import shown
 
 if TYPE_CHECKING:
     import ssl
+    from http.client import HTTPResponse
+    from urllib.request import OpenerDirector
 
 _CHUNK_BYTES = 64 * KIB
 
@@ -46,7 +48,10 @@ def checked_url(url: str, key: str) -> Url:
 
 
 def read_body(
-    response: Any, largest_bytes: int, timeout_s: float, monotonic_s: Callable[[], float] = time.monotonic
+    response: HTTPResponse,
+    largest_bytes: int,
+    timeout_s: float,
+    monotonic_s: Callable[[], float] = time.monotonic,
 ) -> bytes | None:
     """Body of an answer; None if it has more than `largest_bytes`.
 
@@ -82,7 +87,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def opener(read_timeout_s: float, ssl_context: ssl.SSLContext | None) -> Any:
+def opener(read_timeout_s: float, ssl_context: ssl.SSLContext | None) -> OpenerDirector:
     """An opener of http and https alone. It follows no redirect, raises for no status, and its
     connections have a time-out for reading."""
     from http.client import HTTPConnection, HTTPSConnection
@@ -99,11 +104,11 @@ def opener(read_timeout_s: float, ssl_context: ssl.SSLContext | None) -> Any:
             self.sock.settimeout(read_timeout_s)
 
     class PlainHandler(HTTPHandler):
-        def http_open(self, req: Request) -> Any:
+        def http_open(self, req: Request) -> HTTPResponse:
             return self.do_open(Plain, req)
 
     class EncryptedHandler(HTTPSHandler):
-        def https_open(self, req: Request) -> Any:
+        def https_open(self, req: Request) -> HTTPResponse:
             return self.do_open(Encrypted, req, context=ssl_context)
 
     director = OpenerDirector()

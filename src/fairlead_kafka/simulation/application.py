@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.limits import RECORD_OVERHEAD_MAX_BYTES
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.producer import ProducerMachine, Settled, Submission, Wake
+from fairlead_kafka.producer.submission import Rows
 from fairlead_kafka.records import BinaryColumn, RecordColumns, columns_from_lists
 from fairlead_kafka.runtime import VirtualHost
 
@@ -115,7 +116,7 @@ class Application:
     def __init__(
         self,
         host: VirtualHost,
-        config: Mapping[str, Any],
+        config: Mapping[str, object],
         rng: Rng,
         on_settled: OnSettled,
         machine_type: Callable[..., ProducerMachine] = ProducerMachine,
@@ -177,7 +178,7 @@ class Application:
         handed = Handed(topic, self.records, columns.count, now_ns, self._on_settled)
         self.records += columns.count
         self.inbox.items.append(
-            Submission(topic, columns, partitions, handed, created_ns=now_ns, reserved_bytes=size_bytes)
+            Submission(topic, Rows(columns, partitions), handed, created_ns=now_ns, reserved_bytes=size_bytes)
         )
         if not self.inbox.expected:
             self.inbox.expected = True

@@ -6,15 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from errno import ENOSPC
-from random import Random
 
 from fairlead_kafka.broker.controller import AlterReassignments, ElectLeaders, Reassignment
-from fairlead_kafka.runtime import Conditions, Handle, VirtualHost
+from fairlead_kafka.runtime import Handle
 from fairlead_kafka.simulation.fault_plan import Fault
-from fairlead_kafka.simulation.faults import End, Faults
+from fairlead_kafka.simulation.faults import End, Faults, Scene, conditions_of
 from fairlead_kafka.simulation.real_cluster import HERE, RealBroker, RealCluster
-from fairlead_kafka.simulation.script import Script
-from fairlead_kafka.simulation.workload import Sender
 
 ALONE = (
     "cut",
@@ -70,17 +67,8 @@ class ClusterFaults(Faults):
     others are merely killed.
     """
 
-    def __init__(
-        self,
-        host: VirtualHost,
-        script: Script,
-        cluster: RealCluster,
-        senders: Sequence[Sender],
-        calm: Conditions,
-        rng: Random,
-        flushed: bool,
-    ) -> None:
-        super().__init__(host, script, senders, calm, rng)
+    def __init__(self, scene: Scene, cluster: RealCluster, flushed: bool) -> None:
+        super().__init__(scene)
         self._cluster = cluster
         self._flushed = flushed
         cluster.may_lose_power = self.may_lose_power
@@ -118,14 +106,16 @@ class ClusterFaults(Faults):
         )
 
     def _broker(self, fault: Fault) -> RealBroker:
-        number: int = fault["broker"]
+        number = fault.what["broker"]
         return self._cluster.brokers[number]
 
     # The kinds: each begins a fault and returns the function that ends it
 
     def _slow(self, fault: Fault) -> End:
         broker = self._broker(fault)
-        broker.slow(*((fault["ms"], 0.0) if fault["fault"] == "serial" else (0.0, fault["ms"])))
+        broker.slow(
+            *((fault.what["ms"], 0.0) if fault.what["fault"] == "serial" else (0.0, fault.what["ms"]))
+        )
         return broker.slow
 
     def _kill(self, fault: Fault) -> End:
@@ -145,7 +135,7 @@ class ClusterFaults(Faults):
 
     def _torn(self, fault: Fault) -> End:
         broker = self._broker(fault)
-        broker.lose_power_after(fault["effects"])
+        broker.lose_power_after(fault.what["effects"])
 
         def end() -> None:
             broker.lose_power_after(0)
@@ -164,28 +154,28 @@ class ClusterFaults(Faults):
         return end
 
     def _between(self, fault: Fault) -> End:
-        one, other = fault["broker"], fault["other"]
-        self._cluster.cut(one, other, {"both": None, "to one": one, "to other": other}[fault["way"]])
+        one, other = fault.what["broker"], fault.what["other"]
+        self._cluster.cut(one, other, {"both": None, "to one": one, "to other": other}[fault.what["way"]])
 
-        return lambda: self._rejoin(one, [other], fault["lost"])
+        return lambda: self._rejoin(one, [other], fault.what["lost"])
 
     def _isolate(self, fault: Fault) -> End:
         """Cut a broker off from all other brokers, and maybe from the controller."""
-        alone = fault["broker"]
+        alone = fault.what["broker"]
         others = [broker.node_id for broker in self._cluster.brokers if broker.node_id != alone]
-        if fault["from controller"] and self._cluster.server is not None:
+        if fault.what["from controller"] and self._cluster.server is not None:
             others.append(HERE)
         for other in others:
             self._cluster.cut(alone, other)
-        return lambda: self._rejoin(alone, others, fault["lost"])
+        return lambda: self._rejoin(alone, others, fault.what["lost"])
 
     def _cut_off(self, fault: Fault) -> End:
         """Cut a broker off from the controller alone."""
-        alone = fault["broker"]
+        alone = fault.what["broker"]
         self._cluster.cut(
-            alone, HERE, {"both": None, "to broker": alone, "to controller": HERE}[fault["way"]]
+            alone, HERE, {"both": None, "to broker": alone, "to controller": HERE}[fault.what["way"]]
         )
-        return lambda: self._rejoin(alone, [HERE], fault["lost"])
+        return lambda: self._rejoin(alone, [HERE], fault.what["lost"])
 
     def _rejoin(self, alone: int, others: Sequence[int], lost: bool) -> None:
         for other in others:
@@ -195,9 +185,8 @@ class ClusterFaults(Faults):
 
     def _bad_line(self, fault: Fault) -> End:
         """Make the network between two brokers bad."""
-        link = self._cluster.link(fault["broker"], fault["other"])
-        names = ("latency_ms", "jitter_ms", "loss", "resets", "bytes_per_ms")
-        link.conditions = Conditions(**{name: fault[name] for name in names})
+        link = self._cluster.link(fault.what["broker"], fault.what["other"])
+        link.conditions = conditions_of(fault)
         return lambda: setattr(link, "conditions", self._calm)
 
     def _prefer(self, fault: Fault) -> None:
@@ -209,18 +198,18 @@ class ClusterFaults(Faults):
         controller = self._cluster.controller
         order = list(range(len(self._cluster.brokers)))
         self._rng.shuffle(order)
-        image = controller.image.topics[fault["topic"]].partitions[fault["partition"]]
-        move = Reassignment(fault["topic"], fault["partition"], order[: len(image.target_replicas)])
+        image = controller.image.topics[fault.what["topic"]].partitions[fault.what["partition"]]
+        move = Reassignment(fault.what["topic"], fault.what["partition"], order[: len(image.target_replicas)])
         controller.decide(AlterReassignments([move]), _heedless)
 
     def _clock(self, fault: Fault) -> End:
         broker = self._broker(fault)
-        broker.set_clock(fault["ms"])
+        broker.set_clock(int(fault.what["ms"]))
         return lambda: broker.set_clock(0)
 
     def _disk(self, fault: Fault) -> End:
         disk = self._host.disk
-        disk.sync_ms, disk.append_ms = fault["sync_ms"], fault["append_ms"]
+        disk.sync_ms, disk.append_ms = fault.what["sync_ms"], fault.what["append_ms"]
         return self._disk_heals
 
     def _full(self, fault: Fault) -> End:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 from fairlead_kafka.partitioning import POLICY_NAMES
 from fairlead_kafka.simulation.workload import STYLES, Sending
@@ -15,14 +14,14 @@ LATE = ("late",)
 """Policies that bind unkeyed records when a broker is ready for them."""
 
 
-def draw_config(rng: Random) -> dict[str, Any]:
+def draw_config(rng: Random) -> dict[str, object]:
     """Configs of a producer, without bootstrap.servers.
 
     Values are small, so that limits and timeouts are often reached.
     """
     request_timeout_ms = rng.choice([150, 500, 1500])
     linger_ms = rng.choice([0, 0, 3, 40])
-    config: dict[str, Any] = {
+    config: dict[str, object] = {
         "acks": rng.choice(["all"] * 8 + ["1", "0"]),
         "linger.ms": linger_ms,
         "batch.size": rng.choice([0, 90, 90, 250, 250, 1000, 16_384]),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 from random import Random
-from typing import Any
+from typing import TypedDict
 
 from fairlead_kafka.base.codes import ErrorCode
 
@@ -23,6 +23,43 @@ MOMENTARY = ("reset", "move", "forget", "grow", "prefer", "reassign", "hiccup", 
 """Kinds that have no end, or end by themselves."""
 
 
+Details = TypedDict(
+    "Details",
+    {
+        "append_ms": float,
+        "broker": int,
+        "bytes": int,
+        "bytes_per_ms": float,
+        "client": int,
+        "connections": int,
+        "effects": int,
+        "elect": bool,
+        "fatal": bool,
+        "fault": str,
+        "from controller": bool,
+        "how": str,
+        "jitter_ms": float,
+        "latency_ms": float,
+        "length": int,
+        "loss": float,
+        "lost": bool,
+        "most_ms": float,
+        "ms": float,
+        "other": int,
+        "partition": int,
+        "requests": int,
+        "resets": float,
+        "share": float,
+        "sync_ms": float,
+        "topic": str,
+        "truncate": bool,
+        "way": str,
+    },
+    total=False,
+)
+"""Parameters of a fault, as plans print them; each kind of fault has some of them (`Drawing`)."""
+
+
 @dataclass(frozen=True)
 class Fault:
     """One fault.
@@ -32,16 +69,13 @@ class Fault:
 
     at_ms: float
     kind: str
-    what: tuple[tuple[str, Any], ...]
+    what: Details
     lasts_ms: float = 0.0
-
-    def __getitem__(self, name: str) -> Any:
-        return dict(self.what)[name]
 
     def __str__(self) -> str:
         words = ", ".join(
             f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
-            for name, value in self.what
+            for name, value in self.what.items()
         )
         lasting = f", for {self.lasts_ms:.0f} ms" if self.lasts_ms else ""
         return f"+{self.at_ms:.0f} ms: {self.kind}{': ' if words else ''}{words}{lasting}"
@@ -100,9 +134,9 @@ class Drawing:
         rng = self._rng
         at_ms = rng.random() * (self._until_ms if rng.random() < 0.8 else EARLY_MS)
         lasts_ms = min(-log(1.0 - rng.random()) * 0.25 * self._until_ms, self._until_ms - at_ms)
-        what = getattr(self, f"_{kind.replace(' ', '_')}")()
+        what: Details = getattr(self, f"_{kind.replace(' ', '_')}")()
         momentary = kind in MOMENTARY
-        return Fault(round(at_ms, 1), kind, tuple(what.items()), 0.0 if momentary else round(lasts_ms, 1))
+        return Fault(round(at_ms, 1), kind, what, 0.0 if momentary else round(lasts_ms, 1))
 
     def _client(self) -> int:
         return self._rng.randrange(self._place.clients)
@@ -112,7 +146,7 @@ class Drawing:
 
     # The parameters of each kind
 
-    def _cut(self) -> dict[str, Any]:
+    def _cut(self) -> Details:
         way = self._rng.choice(["both", "to broker", "to client"])
         return {
             "client": self._client(),
@@ -121,13 +155,13 @@ class Drawing:
             "lost": self._rng.random() < 0.5,
         }
 
-    def _reset(self) -> dict[str, Any]:
+    def _reset(self) -> Details:
         return {"client": self._client(), "broker": self._broker()}
 
-    def _weather(self) -> dict[str, Any]:
+    def _weather(self) -> Details:
         return {"client": self._client(), "broker": self._broker(), **self._conditions()}
 
-    def _conditions(self) -> dict[str, Any]:
+    def _conditions(self) -> Details:
         rng = self._rng
         return {
             "latency_ms": round(rng.choice([0.1, 1.0, 20.0, 150.0]) * rng.random(), 2),
@@ -137,93 +171,93 @@ class Drawing:
             "bytes_per_ms": round(rng.choice([0.0, 0.0, 20.0]) * (1 + rng.random()), 1),
         }
 
-    def _slow(self) -> dict[str, Any]:
+    def _slow(self) -> Details:
         rng = self._rng
         ms = round(rng.choice([5.0, 50.0, 600.0]) * (0.1 + rng.random()), 1)
         return {"broker": self._broker(), "ms": ms, "fault": rng.choice(["serial", "latency"])}
 
-    def _freeze(self) -> dict[str, Any]:
+    def _freeze(self) -> Details:
         return {"broker": self._broker()}
 
-    def _kill(self) -> dict[str, Any]:
+    def _kill(self) -> Details:
         return {"broker": self._broker(), "elect": self._rng.random() < 0.7}
 
-    def _power(self) -> dict[str, Any]:
+    def _power(self) -> Details:
         return {"broker": self._broker()}
 
-    def _stop(self) -> dict[str, Any]:
+    def _stop(self) -> Details:
         return {"broker": self._broker()}
 
-    def _prefer(self) -> dict[str, Any]:
+    def _prefer(self) -> Details:
         return {}
 
-    def _reassign(self) -> dict[str, Any]:
+    def _reassign(self) -> Details:
         topic, partition = self._rng.choice(list(self._place.partitions))
         return {"topic": topic, "partition": partition}
 
-    def _full(self) -> dict[str, Any]:
+    def _full(self) -> Details:
         return {"broker": self._broker()}
 
-    def _hiccup(self) -> dict[str, Any]:
+    def _hiccup(self) -> Details:
         return {
             "broker": self._broker(),
             "how": self._rng.choice(["full", "full", "broken"]),
             "ms": self._rng.choice([1, 10, 100]),
         }
 
-    def _pages(self) -> dict[str, Any]:
+    def _pages(self) -> Details:
         return {"broker": self._broker()}
 
-    def _rot(self) -> dict[str, Any]:
+    def _rot(self) -> Details:
         return {"broker": self._broker()}
 
-    def _crowd(self) -> dict[str, Any]:
+    def _crowd(self) -> Details:
         return {"broker": self._broker(), "connections": self._rng.choice([20, 100, 300])}
 
-    def _deaf(self) -> dict[str, Any]:
+    def _deaf(self) -> Details:
         return {"broker": self._broker(), "requests": self._rng.choice([10, 200, 800])}
 
-    def _long_ids(self) -> dict[str, Any]:
+    def _long_ids(self) -> Details:
         return {"length": self._rng.choice([0, 1, 249, 250, 32_700, 32_766, 32_767, 32_768, 40_000, 66_000])}
 
-    def _torn(self) -> dict[str, Any]:
+    def _torn(self) -> Details:
         return {"broker": self._broker(), "effects": 1 + self._rng.randrange(self._rng.choice([2, 20]))}
 
-    def _blackout(self) -> dict[str, Any]:
+    def _blackout(self) -> Details:
         return {}
 
-    def _pair(self) -> dict[str, Any]:
+    def _pair(self) -> Details:
         one = self._broker()
         return {
             "broker": one,
             "other": (one + 1 + self._rng.randrange(self._place.brokers - 1)) % self._place.brokers,
         }
 
-    def _between(self) -> dict[str, Any]:
+    def _between(self) -> Details:
         return {
             **self._pair(),
             "way": self._rng.choice(["both", "to one", "to other"]),
             "lost": self._rng.random() < 0.5,
         }
 
-    def _isolate(self) -> dict[str, Any]:
+    def _isolate(self) -> Details:
         return {
             "broker": self._broker(),
             "from controller": self._rng.random() < 0.5,
             "lost": self._rng.random() < 0.5,
         }
 
-    def _cut_off(self) -> dict[str, Any]:
+    def _cut_off(self) -> Details:
         way = self._rng.choice(["both", "to broker", "to controller"])
         return {"broker": self._broker(), "way": way, "lost": self._rng.random() < 0.5}
 
-    def _bad_line(self) -> dict[str, Any]:
+    def _bad_line(self) -> Details:
         return {**self._pair(), **self._conditions()}
 
-    def _clock(self) -> dict[str, Any]:
+    def _clock(self) -> Details:
         return {"broker": self._broker(), "ms": self._rng.choice([-600_000, -3_000, 3_000, 600_000])}
 
-    def _move(self) -> dict[str, Any]:
+    def _move(self) -> Details:
         topic, partition = self._rng.choice(list(self._place.partitions))
         return {
             "topic": topic,
@@ -232,32 +266,32 @@ class Drawing:
             "truncate": self._rng.random() < 0.5,
         }
 
-    def _replication(self) -> dict[str, Any]:
+    def _replication(self) -> Details:
         return {"most_ms": round(self._rng.choice([5.0, 100.0, 800.0]) * self._rng.random(), 1)}
 
-    def _markers(self) -> dict[str, Any]:
+    def _markers(self) -> Details:
         return {"most_ms": round(self._rng.choice([10.0, 300.0]) * self._rng.random(), 1)}
 
-    def _refusals(self) -> dict[str, Any]:
+    def _refusals(self) -> Details:
         share = self._rng.choice([0.05, 0.4, 0.8]) * (0.3 + 0.7 * self._rng.random())
         return {"share": round(share, 3), "fatal": self._rng.random() < 0.2}
 
-    def _troubles(self) -> dict[str, Any]:
+    def _troubles(self) -> Details:
         return {"share": round(self._rng.random(), 3)}
 
-    def _small_batches(self) -> dict[str, Any]:
+    def _small_batches(self) -> Details:
         return {"bytes": 150 + self._rng.randrange(600)}
 
-    def _metadata_lag(self) -> dict[str, Any]:
+    def _metadata_lag(self) -> Details:
         return {"ms": round(self._rng.random() * 1500.0, 1)}
 
-    def _forget(self) -> dict[str, Any]:
+    def _forget(self) -> Details:
         return {}
 
-    def _grow(self) -> dict[str, Any]:
+    def _grow(self) -> Details:
         return {"topic": self._rng.choice(list(self._place.partitions))[0]}
 
-    def _disk(self) -> dict[str, Any]:
+    def _disk(self) -> Details:
         rng = self._rng
         append_ms = round(rng.choice([0.1, 5.0, 60.0]) * rng.random(), 2)
         return {"sync_ms": round(rng.choice([1.0, 20.0, 300.0]) * rng.random(), 2), "append_ms": append_ms}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import NamedTuple
 
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.runtime import Conditions, Handle, VirtualHost, VirtualLink
@@ -19,6 +20,29 @@ End = Callable[[], None]
 """A function that ends a fault."""
 
 
+class Scene(NamedTuple):
+    """A world as the faults of any kind need it."""
+
+    host: VirtualHost
+    script: Script
+    senders: Sequence[Sender]
+    calm: Conditions
+    """Conditions of the network without faults."""
+    rng: Random
+
+
+def conditions_of(fault: Fault) -> Conditions:
+    """Conditions of a link in a fault of the kind "weather" or "bad line"."""
+    what = fault.what
+    return Conditions(
+        latency_ms=what["latency_ms"],
+        jitter_ms=what["jitter_ms"],
+        loss=what["loss"],
+        resets=what["resets"],
+        bytes_per_ms=what["bytes_per_ms"],
+    )
+
+
 class Faults:
     """Injects the faults of a world.
 
@@ -26,14 +50,8 @@ class Faults:
     function that ends it.
     """
 
-    def __init__(
-        self, host: VirtualHost, script: Script, senders: Sequence[Sender], calm: Conditions, rng: Random
-    ) -> None:
-        self._host = host
-        self._script = script
-        self._senders = senders
-        self._calm = calm
-        self._rng = rng
+    def __init__(self, scene: Scene) -> None:
+        self._host, self._script, self._senders, self._calm, self._rng = scene
 
     def broker_handles(self) -> Sequence[Handle]:
         """Handles of the brokers, as they are now."""
@@ -64,7 +82,7 @@ class Faults:
 
     def _link(self, fault: Fault) -> VirtualLink:
         return self._host.link(
-            self.applications[fault["client"]].handle, self.broker_handles()[fault["broker"]]
+            self.applications[fault.what["client"]].handle, self.broker_handles()[fault.what["broker"]]
         )
 
     # The kinds: each begins a fault and returns the function that ends it
@@ -72,14 +90,14 @@ class Faults:
     def _cut(self, fault: Fault) -> End:
         toward = {
             "both": None,
-            "to broker": self.broker_handles()[fault["broker"]],
-            "to client": self.applications[fault["client"]].handle,
+            "to broker": self.broker_handles()[fault.what["broker"]],
+            "to client": self.applications[fault.what["client"]].handle,
         }
         link = self._link(fault)
-        link.cut(toward[fault["way"]])
+        link.cut(toward[fault.what["way"]])
 
         def end() -> None:
-            if fault["lost"]:
+            if fault.what["lost"]:
                 link.reset()  # TCP has given up: what was under way never arrives
             link.heal()
 
@@ -90,6 +108,5 @@ class Faults:
 
     def _weather(self, fault: Fault) -> End:
         link = self._link(fault)
-        names = ("latency_ms", "jitter_ms", "loss", "resets", "bytes_per_ms")
-        link.conditions = Conditions(**{name: fault[name] for name in names})
+        link.conditions = conditions_of(fault)
         return lambda: setattr(link, "conditions", self._calm)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fairlead_kafka.base.units import ns_to_ms
 from fairlead_kafka.records import decode
@@ -132,7 +131,7 @@ def _lost(sender: Sender, contents: Contents, durable: Sequence[str]) -> list[st
 
 
 def _twice(sender: Sender, places: Sequence[tuple[Place, int, int]]) -> list[str]:
-    first: dict[int, Any] = {}
+    first: dict[int, str] = {}
     found = []
     for (topic, partition), offset, serial in places:
         where = f"{topic}-{partition} at {offset}"

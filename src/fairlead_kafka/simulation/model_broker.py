@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
-from typing import Any
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import DecodeError
@@ -95,7 +94,7 @@ class ModelBroker:
         self._events: deque[Event] = deque()
         self._operations: deque[Callable[[ModelBroker], None]] = deque()
         self._connections: dict[int, _Connection] = {}
-        self._later: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._later: list[tuple[int, int, Callable[..., None], tuple[object, ...]]] = []
         self._serial = count()
         self._effects: list[Effect] = [Listen(_LISTENER, self.name, PORT)]
         self._now_ns = 0
@@ -189,7 +188,7 @@ class ModelBroker:
             self._effects.append(Close(connection.number))
             self._forget(connection.number)
 
-    def _call_at(self, when_ns: int, function: Callable[..., None], *arguments: Any) -> None:
+    def _call_at(self, when_ns: int, function: Callable[..., None], *arguments: object) -> None:
         heappush(self._later, (when_ns, next(self._serial), function, arguments))
 
     # Serving

@@ -16,9 +16,12 @@ from fairlead_kafka.simulation.model_log import NOWHERE, ModelLog, ModelPartitio
 from fairlead_kafka.simulation.script import Script
 from fairlead_kafka.wire import ApiKey
 
+NAME = "broker"
+"""Name of every cluster, with which those of its brokers begin."""
+
 
 class ProduceCluster:
-    """`brokers` model brokers, numbered from 0, at `name-0:9092` and so on.
+    """`brokers` model brokers, numbered from 0, at `broker-0:9092` and so on.
 
     Every broker can lead every partition: the log is one (`log`). With `keeps_records` what was
     written can be read back from it; without, only headers stay, and long runs cost no memory.
@@ -31,7 +34,6 @@ class ProduceCluster:
         host: VirtualHost,
         brokers: int = 3,
         *,
-        name: str = "broker",
         keeps_records: bool = False,
         forgetful: bool = False,
         max_message_bytes: int = 1_048_588,
@@ -40,7 +42,7 @@ class ProduceCluster:
         if brokers < 1:
             raise ConfigError(f"brokers: a cluster needs 1 or more, got {brokers}")
         self.host = host
-        self.name = name
+        self.name = NAME
         self.log = ModelLog()
         self.apis = ModelApis(self)
         self.keeps_records = keeps_records

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.records import BatchHeader
-from fairlead_kafka.runtime import Conditions, Handle, VirtualHost
+from fairlead_kafka.runtime import Handle
 from fairlead_kafka.simulation.fault_plan import FATAL, RETRIABLE, Fault
-from fairlead_kafka.simulation.faults import End, Faults
+from fairlead_kafka.simulation.faults import End, Faults, Scene
 from fairlead_kafka.simulation.model_cluster import Refusal
 from fairlead_kafka.simulation.produce_cluster import ProduceCluster
-from fairlead_kafka.simulation.script import Script
-from fairlead_kafka.simulation.workload import Sender
 from fairlead_kafka.wire import ApiKey
 
 KINDS = (
@@ -36,16 +33,8 @@ _COORDINATORS_TROUBLES = (
 class ProducerFaults(Faults):
     """Injects the faults of world `producer`."""
 
-    def __init__(
-        self,
-        host: VirtualHost,
-        script: Script,
-        cluster: ProduceCluster,
-        senders: Sequence[Sender],
-        calm: Conditions,
-        rng: Random,
-    ) -> None:
-        super().__init__(host, script, senders, calm, rng)
+    def __init__(self, scene: Scene, cluster: ProduceCluster) -> None:
+        super().__init__(scene)
         self._cluster = cluster
         self._refused_share = 0.0
         self._refused_with: Sequence[tuple[int, bool]] = ()
@@ -79,47 +68,52 @@ class ProducerFaults(Faults):
         super()._begin(fault)
 
     def _slow(self, fault: Fault) -> End:
-        broker = self._cluster.broker(fault["broker"])
-        broker.slow(fault["ms"], fault["fault"])
+        broker = self._cluster.broker(fault.what["broker"])
+        broker.slow(fault.what["ms"], fault.what["fault"])
         return lambda: broker.slow(0.0)
 
     def _freeze(self, fault: Fault) -> End:
-        broker = self._cluster.broker(fault["broker"])
+        broker = self._cluster.broker(fault.what["broker"])
         broker.freeze()
         return broker.thaw
 
     def _kill(self, fault: Fault) -> End:
-        broker = self._cluster.broker(fault["broker"])
-        broker.kill(elect=fault["elect"])
+        broker = self._cluster.broker(fault.what["broker"])
+        broker.kill(elect=fault.what["elect"])
         return broker.start
 
     def _move(self, fault: Fault) -> None:
-        to = fault["broker"]
+        to = fault.what["broker"]
         if self._cluster.broker(to).running:
-            self._cluster.move(fault["topic"], fault["partition"], to, truncate=fault["truncate"])
+            self._cluster.move(
+                fault.what["topic"], fault.what["partition"], to, truncate=fault.what["truncate"]
+            )
 
     def _replication(self, fault: Fault) -> End:
-        self._cluster.replicate_within(fault["most_ms"])
+        self._cluster.replicate_within(fault.what["most_ms"])
         return lambda: self._cluster.replicate_within(0.0)
 
     def _markers(self, fault: Fault) -> End:
-        self._cluster.mark_within(fault["most_ms"])
+        self._cluster.mark_within(fault.what["most_ms"])
         return lambda: self._cluster.mark_within(0.0)
 
     def _refusals(self, fault: Fault) -> End:
-        self._refused_share, self._refused_with = fault["share"], FATAL if fault["fatal"] else RETRIABLE
+        self._refused_share, self._refused_with = (
+            fault.what["share"],
+            FATAL if fault.what["fatal"] else RETRIABLE,
+        )
         return lambda: setattr(self, "_refused_share", 0.0)
 
     def _troubles(self, fault: Fault) -> End:
-        self._troubled_share = fault["share"]
+        self._troubled_share = fault.what["share"]
         return lambda: setattr(self, "_troubled_share", 0.0)
 
     def _small_batches(self, fault: Fault) -> End:
-        self._cluster.max_message_bytes = fault["bytes"]
+        self._cluster.max_message_bytes = fault.what["bytes"]
         return lambda: setattr(self._cluster, "max_message_bytes", self._max_message_bytes)
 
     def _metadata_lag(self, fault: Fault) -> End:
-        self._cluster.metadata_lag_ns = ms_to_ns(fault["ms"])
+        self._cluster.metadata_lag_ns = ms_to_ns(fault.what["ms"])
         return lambda: setattr(self._cluster, "metadata_lag_ns", 0)
 
     def _forget(self, fault: Fault) -> None:
@@ -134,9 +128,9 @@ class ProducerFaults(Faults):
                 partition.producers.clear()
 
     def _grow(self, fault: Fault) -> None:
-        own = self._cluster.log.topics[fault["topic"]].partitions
+        own = self._cluster.log.topics[fault.what["topic"]].partitions
         if len(own) < PARTITIONS_MAX:
-            self._cluster.grow(fault["topic"], len(own) + 1)
+            self._cluster.grow(fault.what["topic"], len(own) + 1)
 
     # Called by the brokers
 

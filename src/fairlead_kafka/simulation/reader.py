@@ -84,7 +84,7 @@ class Look:
         return f"{level} look at {self.place[0]}-{self.place[1]}, begun at {self.begun_ns / 1e6:.1f} ms"
 
 
-Steps = Generator[Callable[[Completion], object], tuple[Any, "Exception | None"], None]
+Steps = Generator[Callable[[Completion[Any]], object], tuple[Any, "Exception | None"], None]
 
 
 class Reader:
@@ -122,7 +122,7 @@ class Reader:
         self._go_on(self._looking(look, self._host.now_ns() + ms_to_ns(patience_ms)), None, None)
         return look
 
-    def _go_on(self, steps: Steps, value: Any, error: Exception | None) -> None:
+    def _go_on(self, steps: Steps, value: object, error: Exception | None) -> None:
         try:
             operation = next(steps) if (value, error) == (None, None) else steps.send((value, error))
         except StopIteration:

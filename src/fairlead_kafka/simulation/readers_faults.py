@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from errno import EIO, ENOSPC
-from random import Random
 
 from fairlead_kafka.base.limits import OUTBOUND_MAX_BYTES
-from fairlead_kafka.runtime import Conditions, VirtualHost
 from fairlead_kafka.runtime.virtual_network import SOCKET_BUFFER_BYTES
 from fairlead_kafka.simulation.bad_clients import Crowd, Deaf
 from fairlead_kafka.simulation.cluster_faults import ClusterFaults
 from fairlead_kafka.simulation.fault_plan import Fault
-from fairlead_kafka.simulation.faults import End
+from fairlead_kafka.simulation.faults import End, Scene
 from fairlead_kafka.simulation.long_ids import LongIds
 from fairlead_kafka.simulation.reader import Place
 from fairlead_kafka.simulation.real_cluster import RealCluster
 from fairlead_kafka.simulation.rot import Rot
-from fairlead_kafka.simulation.script import Script
-from fairlead_kafka.simulation.workload import Sender
 
 ANYWHERE = (
     "reset",
@@ -57,27 +53,23 @@ class ReadersFaults(ClusterFaults):
 
     def __init__(
         self,
-        host: VirtualHost,
-        script: Script,
+        scene: Scene,
         cluster: RealCluster,
-        senders: Sequence[Sender],
-        calm: Conditions,
-        rng: Random,
         flushed: bool,
         places: Sequence[Place],
         violated: Callable[[str], None],
     ) -> None:
-        super().__init__(host, script, cluster, senders, calm, rng, flushed)
+        super().__init__(scene, cluster, flushed)
         self.places = places
         self._violated = violated
-        self._long_named = LongIds(host, [broker.address for broker in cluster.brokers])
-        self.rot = Rot(host, cluster, tuple({topic: None for topic, _ in places}), rng)
+        self._long_named = LongIds(scene.host, [broker.address for broker in cluster.brokers])
+        self.rot = Rot(scene.host, cluster, tuple({topic: None for topic, _ in places}), scene.rng)
 
     def _hiccup(self, fault: Fault) -> None:
         """Make one broker's writes fail midway, and soon succeed again."""
         faults, folder = self._host.disk.faults, self._broker(fault).folder
-        faults.fail(folder, {"full": ENOSPC, "broken": EIO}[fault["how"]])
-        self._script.after(fault["ms"], faults.heal, folder)
+        faults.fail(folder, {"full": ENOSPC, "broken": EIO}[fault.what["how"]])
+        self._script.after(fault.what["ms"], faults.heal, folder)
 
     def _pages(self, fault: Fault) -> End:
         """Cut the power so that some pages are on disk and earlier ones are not."""
@@ -99,12 +91,12 @@ class ReadersFaults(ClusterFaults):
 
     def _crowd(self, fault: Fault) -> End:
         """Open connections that nobody uses."""
-        return Crowd(self._host, self._broker(fault).address, fault["connections"]).disperse
+        return Crowd(self._host, self._broker(fault).address, fault.what["connections"]).disperse
 
     def _deaf(self, fault: Fault) -> End:
         """Send requests from a client that does not read the answers."""
         broker = self._broker(fault)
-        deaf = Deaf(self._host, broker.address, self.places, fault["requests"])
+        deaf = Deaf(self._host, broker.address, self.places, fault.what["requests"])
         self._listen(deaf)
         return deaf.leave
 
@@ -117,4 +109,4 @@ class ReadersFaults(ClusterFaults):
 
     def _long_ids(self, fault: Fault) -> None:
         """Use names of such a length for everything."""
-        self._long_named.begin(fault["length"])
+        self._long_named.begin(fault.what["length"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any
 
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import ConnectionFailed, UsageError
@@ -101,7 +100,7 @@ class RealBroker:
         self.running, self._ending = False, True
         handle = self.handle
 
-        def ended(_value: Any, _error: Exception | None) -> None:
+        def ended(_value: None, _error: Exception | None) -> None:
             if not handle.ended:
                 self._host.remove(handle)
                 afterwards()
@@ -169,7 +168,7 @@ class RealBroker:
         handle = self.handle = self._host.add(self.machine)
         self.machine.wake = lambda: self._host.wake(handle)
 
-    def _started(self, _: Any, error: Exception | None) -> None:
+    def _started(self, _: object, error: Exception | None) -> None:
         if error is not None and self.running:
             raise UsageError(f"broker {self.node_id} did not start: {error!r}")
 
@@ -204,7 +203,7 @@ class RealCluster:
         self,
         host: VirtualHost,
         brokers: int,
-        config: Mapping[str, Any],
+        config: Mapping[str, object],
         new_rng: Callable[[], Random],
         distant: bool = False,
     ) -> None:

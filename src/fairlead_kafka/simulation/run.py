@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
-from typing import Any
+from typing import TypeVar
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.simulation import world_cluster, world_producer, world_readers
 from fairlead_kafka.simulation.canaries import Canary, canaries_of
 from fairlead_kafka.simulation.outcome import RAISED, Outcome, RunSeed
@@ -31,6 +32,8 @@ FAILURES_MAX = 20
 """Violated seeds that are reported in full."""
 
 Progress = Callable[[str], object]
+X = TypeVar("X")
+Y = TypeVar("Y")
 
 
 def simulate(
@@ -41,7 +44,7 @@ def simulate(
     jobs: int = 1,
     canaries: bool = True,
     progress: Progress = lambda text: None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Run `seeds` seeds of a world from `first_seed` on, then plant its canaries one by one.
     Returns the report.
 
@@ -130,7 +133,7 @@ def _run_canary(planted: tuple[str, str]) -> tuple[str, int | None]:
     return name, catch(canary)
 
 
-def _spread(function: Callable[[Any], Any], items: Sequence[Any], jobs: int) -> Iterable[Any]:
+def _spread(function: Callable[[X], Y], items: Sequence[X], jobs: int) -> Iterable[Y]:
     """`map(function, items)`, on `jobs` processes, in order."""
     if jobs <= 1 or len(items) <= 1:
         yield from map(function, items)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any
 
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.effects import Effect
@@ -23,16 +22,16 @@ class Script:
 
     def __init__(self, host: VirtualHost) -> None:
         self._host = host
-        self._due: list[tuple[int, int, Action, tuple[Any, ...]]] = []
+        self._due: list[tuple[int, int, Action, tuple[object, ...]]] = []
         self._serial = count()
         self._handle = host.add(self)
 
-    def at(self, when_ns: int, function: Action, *arguments: Any) -> None:
+    def at(self, when_ns: int, function: Action, *arguments: object) -> None:
         """Call `function(*arguments)` at `when_ns`, or at once if that is past."""
         heappush(self._due, (when_ns, next(self._serial), function, arguments))
         self._host.wake(self._handle)
 
-    def after(self, wait_ms: float, function: Action, *arguments: Any) -> None:
+    def after(self, wait_ms: float, function: Action, *arguments: object) -> None:
         """Call `function(*arguments)` in `wait_ms`."""
         self.at(self._host.now_ns() + ms_to_ns(wait_ms), function, *arguments)
 

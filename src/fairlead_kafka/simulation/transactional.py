@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 from fairlead_kafka.base.errors import ProducerFenced, TimedOut, TransactionFailed
 from fairlead_kafka.base.ids import TopicPartition
@@ -20,9 +20,12 @@ from fairlead_kafka.simulation.application import Application
 from fairlead_kafka.simulation.script import Script
 from fairlead_kafka.simulation.workload import Completion, Sender, Sending
 
-Operation = Callable[[Completion], object]
-Life = Generator["float | Operation", tuple[Any, "Exception | None"], None]
-"""Yields how many ms to wait, or an operation to submit; is sent its result."""
+T = TypeVar("T")
+Operation = Callable[[Completion[None]], object]
+Part: TypeAlias = Generator["float | Operation", "Exception | None", T]
+"""A part of a life that returns a `T`."""
+Life: TypeAlias = Part[None]
+"""Yields how many ms to wait, or an operation to submit; is sent the error that it ended with."""
 CALL_TIMEOUT_MS = 700.0
 """Milliseconds that each call waits before it is made again."""
 PAUSE_MS = 300.0
@@ -131,11 +134,11 @@ class TransactionalSender(Sender):
             self._violated(f"{self.name}: its last transaction was not committed, though all was well again")
         self._idle = True
 
-    def _initialize(self) -> Generator[float | Operation, tuple[Any, Exception | None], bool]:
+    def _initialize(self) -> Part[bool]:
         again = False
         while True:
             deadline_ns = self._deadline_ns()
-            _, error = yield lambda done, again=again, deadline_ns=deadline_ns: InitTransactions(
+            error = yield lambda done, again=again, deadline_ns=deadline_ns: InitTransactions(
                 done, deadline_ns, again
             )  # type: ignore[misc]
             if error is None:
@@ -145,12 +148,10 @@ class TransactionalSender(Sender):
                 return False
             again = True
 
-    def _transaction(
-        self, *, commits: bool, crashes: bool = True
-    ) -> Generator[float | Operation, tuple[Any, Exception | None], bool]:
+    def _transaction(self, *, commits: bool, crashes: bool = True) -> Part[bool]:
         """One transaction from begin to end. False: this life is over, another one has begun."""
         rng = self._rng
-        _, error = yield BeginTransaction
+        error = yield BeginTransaction
         if error is not None:
             self._restart(error)
             return False
@@ -165,7 +166,7 @@ class TransactionalSender(Sender):
         transaction.stop = len(self.told)
         if rng.random() < 0.4:
             transaction.sends_offset = True
-            _, error = yield self._offsets(transaction)
+            error = yield self._offsets(transaction)
             commits = commits and error is None
         if crashes:
             self._crash(transaction, commits)
@@ -179,13 +180,11 @@ class TransactionalSender(Sender):
         offsets = {TopicPartition(self.offsets_topic, 0): OffsetAndMetadata(transaction.number)}
         return lambda done: SendOffsets(done, self._deadline_ns(), offsets, GroupMetadata(self.group))
 
-    def _end(
-        self, transaction: ToldTransaction, commits: bool
-    ) -> Generator[float | Operation, tuple[Any, Exception | None], bool]:
+    def _end(self, transaction: ToldTransaction, commits: bool) -> Part[bool]:
         may_commit, again = commits, False
         while True:
             deadline_ns = self._deadline_ns()
-            _, error = yield lambda done, commits=commits, again=again, deadline_ns=deadline_ns: (  # type: ignore[misc]
+            error = yield lambda done, commits=commits, again=again, deadline_ns=deadline_ns: (  # type: ignore[misc]
                 EndTransaction(done, deadline_ns, commits, again)
             )
             if error is None:
@@ -250,11 +249,11 @@ class TransactionalSender(Sender):
         except StopIteration:
             return
         if isinstance(wanted, (int, float)):
-            self._script.after(wanted, self._go_on, life, lambda: life.send((None, None)))
+            self._script.after(wanted, self._go_on, life, lambda: life.send(None))
             return
 
-        def answered(value: Any, error: Exception | None) -> None:
-            self._go_on(life, lambda: life.send((value, error)))
+        def answered(_: None, error: Exception | None) -> None:
+            self._go_on(life, lambda: life.send(error))
 
         application = self._app()
         application.host.submit(application.handle, wanted(Completion(answered)))

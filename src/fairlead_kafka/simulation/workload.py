@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.producer import Flush
@@ -61,13 +61,16 @@ class Told:
         return self.settled_ns >= 0 and self.error is None
 
 
+T = TypeVar("T")
+
+
 @dataclass(eq=False)
-class Completion:
+class Completion(Generic[T]):
     """Implements `core.completion.Completion` by a callback."""
 
-    then: Callable[[Any, Exception | None], None]
+    then: Callable[[T | None, Exception | None], None]
 
-    def set_result(self, value: Any) -> None:
+    def set_result(self, value: T) -> None:
         """The operation succeeded."""
         self.then(value, None)
 
@@ -136,7 +139,7 @@ class Sender:
         application = self._app()
         covered = len(self.told)
 
-        def flushed(_: Any, error: Exception | None) -> None:
+        def flushed(_: None, error: Exception | None) -> None:
             late = sum(1 for told in self.told[:covered] if told.settled_ns < 0)
             if late or error is not None:
                 self._violated(

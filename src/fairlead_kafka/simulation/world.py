@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
 
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.producer import Stop
@@ -13,7 +12,7 @@ from fairlead_kafka.simulation.application import Application
 from fairlead_kafka.simulation.checking import begin_checking, check_all
 from fairlead_kafka.simulation.drawing import LATE, draw_config, draw_sending
 from fairlead_kafka.simulation.fault_plan import Drawing, Fault, Place, described
-from fairlead_kafka.simulation.faults import Faults
+from fairlead_kafka.simulation.faults import Faults, Scene
 from fairlead_kafka.simulation.judge import Contents, Promise, contents_of, judge
 from fairlead_kafka.simulation.judge_transactions import committed_records, judge_transactions
 from fairlead_kafka.simulation.model_log import ModelLog
@@ -54,7 +53,7 @@ class World:
         self.checks = begin_checking(self.host, seed)
         self.script = Script(self.host)
         self.senders: list[Sender] = []
-        self.configs: list[dict[str, Any]] = []
+        self.configs: list[dict[str, object]] = []
         self._promises: list[Promise] = []
         self._until_ms = 500.0 + 3_500.0 * rng.random()
         self.brokers = self.build()
@@ -83,6 +82,10 @@ class World:
     def topics(self) -> Sequence[tuple[str, int]]:
         """Topics and the number of partitions that they have now."""
         raise AssertionError("each world has its own topics")
+
+    def scene(self) -> Scene:
+        """The world for its faults, with an rng of their own."""
+        return Scene(self.host, self.script, self.senders, self.calm, self.new_rng())
 
     def faults(self) -> Faults:
         """The object that injects the faults of the plan."""
@@ -154,7 +157,7 @@ class World:
             sender = Sender(number, self.script, self.new_rng(), self.outcome.violated)
         self.enter(sender, config)
 
-    def enter(self, sender: Sender, config: dict[str, Any]) -> None:
+    def enter(self, sender: Sender, config: dict[str, object]) -> None:
         """Add a sender to the world, with a producer of this configuration."""
         self.senders.append(sender)
         self.configs.append(config)
@@ -314,7 +317,7 @@ def accounts(sender: Sender) -> list[str]:
     return found
 
 
-def _noting(ended: list[int], number: int) -> Callable[[Any, Exception | None], None]:
+def _noting(ended: list[int], number: int) -> Callable[[object, Exception | None], None]:
     return lambda _value, _error: ended.append(number)
 
 

@@ -136,9 +136,7 @@ class ClusterWorld(World):
 
     def faults(self) -> Faults:
         """See `World`."""
-        return ClusterFaults(
-            self.host, self.script, self.cluster, self.senders, self.calm, self.new_rng(), self._flushed
-        )
+        return ClusterFaults(self.scene(), self.cluster, self._flushed)
 
     def kinds(self) -> Sequence[str]:
         """See `World`."""

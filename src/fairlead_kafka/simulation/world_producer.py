@@ -53,7 +53,7 @@ class ProducerWorld(World):
 
     def faults(self) -> Faults:
         """See `World`."""
-        return ProducerFaults(self.host, self.script, self.cluster, self.senders, self.calm, self.new_rng())
+        return ProducerFaults(self.scene(), self.cluster)
 
     def kinds(self) -> Sequence[str]:
         """See `World`."""

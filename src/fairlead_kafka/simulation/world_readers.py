@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 from fairlead_kafka.broker.controller import CreateTopics, NewTopic
 from fairlead_kafka.simulation.checking import check_all
@@ -102,8 +101,8 @@ class ReadersWorld(World):
         return brokers
 
     def _create(self, name: str, partitions: int, replicas: int, configs: dict[str, str]) -> None:
-        def created(result: Any, error: Exception | None) -> None:
-            failed = error or next((one for one in result if isinstance(one, Exception)), None)
+        def created(result: Sequence[object] | None, error: Exception | None) -> None:
+            failed = error or next((one for one in result or () if isinstance(one, Exception)), None)
             if failed is not None:
                 raise failed
 
@@ -147,12 +146,8 @@ class ReadersWorld(World):
             self.outcome.violated,
         )
         self.ills = ReadersFaults(
-            self.host,
-            self.script,
+            self.scene(),
             self.cluster,
-            self.senders,
-            self.calm,
-            self.new_rng(),
             self.flushed,
             places,
             violated,

@@ -133,14 +133,15 @@ def _obey(channel: Channel, host: SelectorHost, handle: Handle) -> bool:
 
 def _started(host: SelectorHost, handle: Handle) -> Mapping[str, int]:
     """Start the broker; its ports by listener."""
-    completion = Completion()
+    completion: Completion[Mapping[str, int]] = Completion()
     host.submit(handle, StartBroker(completion))
-    ports: Mapping[str, int] = completion.result(TIMEOUT_S)
-    return ports
+    return completion.result(TIMEOUT_S)
 
 
-def _submit(host: SelectorHost, handle: Handle, made: Callable[[Completion], StopBroker | SetFaults]) -> None:
-    completion = Completion()
+def _submit(
+    host: SelectorHost, handle: Handle, made: Callable[[Completion[None]], StopBroker | SetFaults]
+) -> None:
+    completion: Completion[None] = Completion()
     host.submit(handle, made(completion))
     completion.result(TIMEOUT_S)
 

@@ -23,6 +23,7 @@ from fairlead_kafka.base.within import Int32
 from fairlead_kafka.broker import Controller
 from fairlead_kafka.broker.control import ControllerServer, Decide
 from fairlead_kafka.broker.controller import CreateTopics, DeleteTopics, NewTopic
+from fairlead_kafka.broker.controller.image import TopicImage
 from fairlead_kafka.broker.listeners import DEFAULT_LISTENER, Listener, listeners_of
 from fairlead_kafka.runtime import Completion, Handle, SelectorHost, system_rng
 from fairlead_kafka.runtime.at_exit import close_last, was_closed
@@ -237,7 +238,7 @@ class Cluster:
     def _decide_one(self, decision: CreateTopics | DeleteTopics) -> None:
         self._check()
         assert self._host is not None, "it is open"
-        completion = Completion()
+        completion: Completion[list[TopicImage | BrokerError]] = Completion()
         self._host.submit(self._server, Decide(decision, completion))
         (result,) = completion.result(TIMEOUT_S)
         if isinstance(result, BrokerError):

@@ -36,7 +36,7 @@ class Where:
 class Begun(Protocol):
     """A start of a broker that is under way."""
 
-    def result(self, timeout_s: float | None = None) -> dict[str, int]:
+    def result(self, timeout_s: float | None = None) -> Mapping[str, int]:
         """The ports by listener, once the broker serves; raises the error that prevented it."""
 
 
@@ -227,13 +227,13 @@ class BrokerHandle:
 
     def _finish_start(self, begun: Begun) -> None:
         try:
-            self.ports = begun.result(TIMEOUT_S)
+            self.ports = dict(begun.result(TIMEOUT_S))
         except ConnectionFailed:
             # A port that was only remembered may have gone to somebody else meanwhile.
             self._runner.drop()
             if self.ports:
                 raise
-            self.ports = self._begin({}).result(TIMEOUT_S)
+            self.ports = dict(self._begin({}).result(TIMEOUT_S))
         except BaseException:
             self._runner.drop()
             raise

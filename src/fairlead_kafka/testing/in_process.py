@@ -82,14 +82,13 @@ class Processes:
         self.nursery = Nursery()
         self.config = dict(config)
         self.token = token
-        self._opening = Completion()
+        self._opening: Completion[int] = Completion()
         loop.submit(server, OpenController(self._opening))
 
     @property
     def port(self) -> int:
         """The port on which the controller listens."""
-        port: int = self._opening.result(TIMEOUT_S)
-        return port
+        return self._opening.result(TIMEOUT_S)
 
 
 class BrokerInProcess(Runner):

@@ -33,7 +33,7 @@ class BrokerInThread(Runner):
         broker.handler_clock = thread_work_ns
         handle = self._handle = self._loop.add(broker, broker_transport(broker, self._controller))
         broker.wake = lambda: self._loop.wake(handle)
-        completion = Completion()
+        completion: Completion[Mapping[str, int]] = Completion()
         self._loop.submit(handle, StartBroker(completion))
         return completion
 
@@ -55,8 +55,8 @@ class BrokerInThread(Runner):
         if handle is not None:
             self._loop.remove(handle)
 
-    def _submit(self, made: Callable[[Completion], StopBroker | KillBroker | SetFaults]) -> None:
+    def _submit(self, made: Callable[[Completion[None]], StopBroker | KillBroker | SetFaults]) -> None:
         assert self._handle is not None
-        completion = Completion()
+        completion: Completion[None] = Completion()
         self._loop.submit(self._handle, made(completion))
         completion.result(TIMEOUT_S)

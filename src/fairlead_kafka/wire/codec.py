@@ -12,8 +12,13 @@ from typing import Any, Generic, TypeVar, overload
 from fairlead_kafka.base.errors import DecodeError, UsageError
 from fairlead_kafka.base.limits import REQUEST_ELEMENTS_MAX
 from fairlead_kafka.wire.api import ApiKey
-from fairlead_kafka.wire.compile_decoder import compile_decoder
-from fairlead_kafka.wire.compile_encoder import compile_encoder
+from fairlead_kafka.wire.compile_decoder import (
+    Decode,
+    DecodeCounting,
+    compile_counting_decoder,
+    compile_decoder,
+)
+from fairlead_kafka.wire.compile_encoder import Encode, compile_encoder
 from fairlead_kafka.wire.message import ApiMessage, Message
 from fairlead_kafka.wire.primitives import Buffer, decode_varint, skip_tags
 from fairlead_kafka.wire.private import PRIVATE_FIRST, PrivateApi, decode_body, encode_body
@@ -60,7 +65,8 @@ class Request(Generic[M]):
 
 
 @cache
-def _encoder(api_key: int, version: int, direction: str) -> tuple[Any, int]:
+def _encoder(api_key: int, version: int, direction: str) -> tuple[Encode, int]:
+    """The encoder of one message, and the version of its header."""
     if api_key >= PRIVATE_FIRST:
         return encode_body, 0
     schema = load_schema(api_key, version, direction)
@@ -68,13 +74,21 @@ def _encoder(api_key: int, version: int, direction: str) -> tuple[Any, int]:
 
 
 @cache
-def _decoder(api_key: int, version: int, direction: str) -> tuple[Any, int]:
+def _request_decoder(api_key: int, version: int) -> tuple[DecodeCounting, int]:
+    """The decoder of a request, and the version of its header."""
     if api_key >= PRIVATE_FIRST:
-        return (_decode_private_request if direction == REQUEST else decode_body), 0
-    schema = load_schema(api_key, version, direction)
-    return compile_decoder(
-        schema, REQUEST_ELEMENTS_MAX if direction == REQUEST else None
-    ), schema.header_version
+        return _decode_private_request, 0
+    schema = load_schema(api_key, version, REQUEST)
+    return compile_counting_decoder(schema, REQUEST_ELEMENTS_MAX), schema.header_version
+
+
+@cache
+def _response_decoder(api_key: int, version: int) -> tuple[Decode, int]:
+    """The decoder of a response, and the version of its header."""
+    if api_key >= PRIVATE_FIRST:
+        return decode_body, 0
+    schema = load_schema(api_key, version, RESPONSE)
+    return compile_decoder(schema), schema.header_version
 
 
 def _decode_private_request(data: memoryview, position: int) -> tuple[Message, int]:
@@ -86,13 +100,15 @@ def prepare(api_key: int, version: int) -> None:
     needed."""
     for direction in (REQUEST, RESPONSE):
         _encoder(api_key, version, direction)
-        _decoder(api_key, version, direction)
+    _request_decoder(api_key, version)
+    _response_decoder(api_key, version)
 
 
 def forget() -> None:
     """Drop all codecs; each is made again when it is needed. For tests that change their making."""
     _encoder.cache_clear()
-    _decoder.cache_clear()
+    _request_decoder.cache_clear()
+    _response_decoder.cache_clear()
 
 
 def encode_request(
@@ -119,8 +135,7 @@ def encode_request(
             f"correlation id {correlation_id} must fit int32, the length {len(client)} of the client id int16"
         )
         raise UsageError(f"{sizes}: {error}") from error
-    frame: list[Buffer] = encode(message, header + b"\0" if header_version == 2 else header)
-    return frame
+    return encode(message, header + b"\0" if header_version == 2 else header)
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, message: ApiMessage) -> list[Buffer]:
@@ -131,8 +146,7 @@ def encode_response(api_key: int, version: int, correlation_id: int, message: Ap
     """
     encode, header_version = _encoder(api_key, version, RESPONSE)
     header = _CORRELATION_ID.pack(correlation_id)
-    frame: list[Buffer] = encode(message, header + b"\0" if header_version == 1 else header)
-    return frame
+    return encode(message, header + b"\0" if header_version == 1 else header)
 
 
 def response_correlation_id(frame: memoryview) -> int:
@@ -158,11 +172,10 @@ def decode_response(
     at. Raises `DecodeError` if the bytes are not such a response, `UnsupportedVersion` if its
     schema is not known.
     """
-    decode, header_version = _decoder(api_key, version, RESPONSE)
+    decode, header_version = _response_decoder(api_key, version)
     data = memoryview(frame)
     response_correlation_id(data)
-    message: ApiMessage = decode(data, _skip_header_tags(data, 4) if header_version == 1 else 4)
-    return message
+    return decode(data, _skip_header_tags(data, 4) if header_version == 1 else 4)
 
 
 def peek_request(frame: memoryview) -> RequestHeader:
@@ -206,7 +219,7 @@ def decode_request(
     API or version is not known (`peek_request` then tells what to answer, and to whom).
     """
     header = header or peek_request(frame)
-    decode, header_version = _decoder(header.api_key, header.version, REQUEST)
+    decode, header_version = _request_decoder(header.api_key, header.version)
     data = memoryview(frame)
     position = _skip_header_tags(data, header.size_bytes) if header_version == 2 else header.size_bytes
     message, elements = decode(data, position)

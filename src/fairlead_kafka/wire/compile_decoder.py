@@ -11,13 +11,14 @@ counted in a request, for a few bytes of frame may be some hundred of memory.
 from __future__ import annotations
 
 import struct
-from typing import Any
+from collections.abc import Callable
 
 from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.wire import primitives
 from fairlead_kafka.wire.lineage import lineage
+from fairlead_kafka.wire.message import Message
 from fairlead_kafka.wire.schema import (
     FIXED_FORMATS,
     FIXED_SIZES_BYTES,
@@ -32,13 +33,29 @@ from fairlead_kafka.wire.source import Source, compile_function
 _TOO_SHORT = "the frame ends inside the {}"
 
 
-def compile_decoder(schema: Schema, elements_max: int | None = None) -> Any:
-    """`decode(data, position) -> Message`. The function raises `DecodeError`, and nothing else, for
-    bytes that are not the schema's.
+Decode = Callable[[memoryview, int], Message]
+DecodeCounting = Callable[[memoryview, int], tuple[Message, int]]
 
-    With `elements_max` it gives `(Message, elements)`, how many elements all arrays have together,
-    and more of them are a DecodeError.
+
+def compile_decoder(schema: Schema) -> Decode:
+    """`decode(data, position) -> Message`. The function raises `DecodeError`, and nothing else, for
+    bytes that are not the schema's."""
+    decode: Decode = compile_function(*_written(schema, None))
+    return decode
+
+
+def compile_counting_decoder(schema: Schema, elements_max: int) -> DecodeCounting:
+    """`decode(data, position) -> (Message, elements)`: how many elements all arrays have together.
+
+    The function raises `DecodeError`, and nothing else, for bytes that are not the schema's, and for
+    more than `elements_max` elements.
     """
+    decode: DecodeCounting = compile_function(*_written(schema, elements_max))
+    return decode
+
+
+def _written(schema: Schema, elements_max: int | None) -> tuple[Source, str, str]:
+    """The source of a decoder, its name there, and its label in tracebacks."""
     writer = _DecoderWriter(schema, elements_max)
     label = f"{schema.body.name} v{schema.version}"
     writer.source.names |= {
@@ -69,7 +86,7 @@ def compile_decoder(schema: Schema, elements_max: int | None = None) -> Any:
             source.line(
                 f"raise DecodeError(f'text in the {label} is not UTF-8: {{error.reason}}', p) from None"
             )
-    return compile_function(source, "decode", f"{label} decoder")
+    return source, "decode", f"{label} decoder"
 
 
 class _DecoderWriter:

@@ -10,21 +10,26 @@ have are dropped, and remembered so that the check stays one set operation.
 from __future__ import annotations
 
 import struct
-from typing import Any
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.wire import primitives
 from fairlead_kafka.wire.diagnose import diagnose
-from fairlead_kafka.wire.lineage import lineage
-from fairlead_kafka.wire.message import Message
+from fairlead_kafka.wire.lineage import Lineage, lineage
+from fairlead_kafka.wire.message import ApiMessage, Message
+from fairlead_kafka.wire.primitives import Buffer
 from fairlead_kafka.wire.schema import FIXED_FORMATS, FIXED_SIZES_BYTES, Field, Schema, Structure
 from fairlead_kafka.wire.source import Source, compile_function
 
 _NOT_ENCODABLE = "(StructError, TypeError, AttributeError, ValueError, OverflowError)"
 
 
-def compile_encoder(schema: Schema) -> Any:
+Encode = Callable[[ApiMessage, bytes], list[Buffer]]
+EncodePart = Callable[[ApiMessage], bytes]
+
+
+def compile_encoder(schema: Schema) -> Encode:
     """`encode(message, header) -> list[Buffer]`, with the size prefix. The function raises
     `UsageError` naming the field at fault."""
     writer = _EncoderWriter(schema.api_key, schema.direction)
@@ -44,10 +49,13 @@ def compile_encoder(schema: Schema) -> Any:
                 source.line("return out")
             source.line("return [pack_size(total) + chunk]")
         writer.blame(schema.body, f"{schema.body.name} v{schema.version}")
-    return compile_function(source, "encode", f"{schema.body.name} v{schema.version} encoder")
+    encode: Encode = compile_function(source, "encode", f"{schema.body.name} v{schema.version} encoder")
+    return encode
 
 
-def _compile_structure(api_key: int, direction: str, structure: Structure, path: tuple[str, ...]) -> Any:
+def _compile_structure(
+    api_key: int, direction: str, structure: Structure, path: tuple[str, ...]
+) -> EncodePart:
     """`encode(message) -> bytes` for a structure on its own."""
     writer = _EncoderWriter(api_key, direction)
     with writer.source.block("def encode(m):"):
@@ -55,10 +63,11 @@ def _compile_structure(api_key: int, direction: str, structure: Structure, path:
         writer.source.line("w = parts.append")
         writer.structure(structure, path, "m")
         writer.source.line("return join(parts)")
-    return compile_function(writer.source, "encode", f"{structure.name} encoder")
+    encode: EncodePart = compile_function(writer.source, "encode", f"{structure.name} encoder")
+    return encode
 
 
-def _require(names: set[str], owner: Any, fields: dict[str, Any]) -> None:
+def _require(names: set[str], owner: Lineage, fields: Mapping[str, object]) -> None:
     """Check the names that this version does not have, and let them pass quickly from now on if
     another version has them."""
     for name in fields:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from collections.abc import Iterable, Sized
 from uuid import UUID
 
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
@@ -19,13 +19,13 @@ _EXPECTED = {
 }
 
 
-def diagnose(body: Structure, message: Any, error: Exception) -> str:
+def diagnose(body: Structure, message: object, error: Exception) -> str:
     """A sentence that names the first field that does not fit; the error's own words if every field
     seems to."""
     return _structure_fault(body, message, "") or str(error)
 
 
-def _structure_fault(structure: Structure, message: Any, path: str) -> str | None:
+def _structure_fault(structure: Structure, message: object, path: str) -> str | None:
     if not isinstance(message, ApiMessage):
         return f"{path or 'the body'} must be a Message, not {message!r}"
     for field in structure.fields:
@@ -38,7 +38,7 @@ def _structure_fault(structure: Structure, message: Any, path: str) -> str | Non
     return None
 
 
-def _field_fault(field: Field, flexible: bool, value: Any, path: str) -> str | None:
+def _field_fault(field: Field, flexible: bool, value: object, path: str) -> str | None:
     if value is None and (field.nullable or field.kind == "uuid" or field.tag is not None):
         return None
     if not field.array:
@@ -46,7 +46,7 @@ def _field_fault(field: Field, flexible: bool, value: Any, path: str) -> str | N
     if (
         value is None
         or isinstance(value, (str, bytes))
-        or not (hasattr(value, "__len__") and hasattr(value, "__iter__"))
+        or not (isinstance(value, Sized) and isinstance(value, Iterable))
     ):
         return f"{path} must be a list, not {value!r}"
     for index, element in enumerate(value):
@@ -56,7 +56,7 @@ def _field_fault(field: Field, flexible: bool, value: Any, path: str) -> str | N
     return None
 
 
-def _value_fault(field: Field, flexible: bool, value: Any, path: str) -> str | None:
+def _value_fault(field: Field, flexible: bool, value: object, path: str) -> str | None:
     if field.structure is not None:
         return _structure_fault(field.structure, value, path)
     if field.kind in FIXED_FORMATS:

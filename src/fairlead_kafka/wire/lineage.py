@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.nearest import nearest
@@ -59,7 +58,7 @@ class Lineage:
             return None
         return self._found[name]
 
-    def default_of(self, name: str) -> Any:
+    def default_of(self, name: str) -> object:
         """The value of field `name` in a message without it. AttributeError: no version has it."""
         field = self.find(name)
         if field is None:

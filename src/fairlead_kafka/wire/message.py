@@ -20,14 +20,14 @@ class ApiMessage:
     """
 
     __hash__ = None  # type: ignore[assignment]
-    _default_of: ClassVar[Callable[[str], Any] | None] = None
+    _default_of: ClassVar[Callable[[str], object] | None] = None
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, **fields: object) -> None:
         self.__dict__ = fields
 
     if not TYPE_CHECKING:  # type checkers know each message's fields (`messages.pyi`)
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             # Reached only for names that are not in __dict__.
             default_of = type(self)._default_of
             if default_of is None or name.startswith("_"):
@@ -44,7 +44,7 @@ class ApiMessage:
         names = self.__dict__.keys() | other.__dict__.keys()
         return all(getattr(self, name, missing) == getattr(other, name, missing) for name in names)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # The classes of decoded messages are made on the fly; what travels is the plain bag.
         return _restore, (self.__dict__,)
 
@@ -64,8 +64,8 @@ class Message(ApiMessage):
 
         def __getattr__(self, name: str) -> Any: ...
 
-        def __setattr__(self, name: str, value: Any) -> None: ...
+        def __setattr__(self, name: str, value: object) -> None: ...
 
 
-def _restore(fields: dict[str, Any]) -> Message:
+def _restore(fields: dict[str, object]) -> Message:
     return Message(**fields)

@@ -8,8 +8,6 @@ given: the codec checks the names of fields.
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairlead_kafka.wire.message import ApiMessage
 
 
@@ -24,7 +22,7 @@ class _MessageType(type):
         return made
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type[ApiMessage]:
     if not name.endswith(("Request", "Response")):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     made = globals()[name] = _MessageType(name, (ApiMessage,), {})

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 from uuid import UUID
 
 from fairlead_kafka.base.errors import DecodeError
@@ -14,6 +13,8 @@ from fairlead_kafka.base.limits import STRING_MAX_BYTES
 Buffer = bytes | bytearray | memoryview
 """Any buffer of bytes in a frame; the host writes a list of these with one system call."""
 
+Records = Buffer | list[Buffer] | tuple[Buffer, ...]
+"""Record batches: one buffer, or several that follow each other."""
 ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 """Encoded varints below 128, which are nearly all there are."""
 SHORT_LIST = 16
@@ -40,7 +41,7 @@ def encode_string_varint(value: int) -> bytes:
     return encode_varint(value)
 
 
-def decode_varint(data: Any, position: int) -> tuple[int, int]:
+def decode_varint(data: Buffer, position: int) -> tuple[int, int]:
     """(value, position after it). Raises `DecodeError` if it is longer than five bytes or above
     2^32-1, IndexError if data ends."""
     value = shift = 0
@@ -58,7 +59,7 @@ def decode_varint(data: Any, position: int) -> tuple[int, int]:
             raise DecodeError("a variable-length integer is longer than five bytes", start)
 
 
-def skip_tags(data: Any, position: int, count: int) -> int:
+def skip_tags(data: Buffer, position: int, count: int) -> int:
     """The position after `count` tagged fields, none of which the reader knows."""
     end = len(data)
     for _ in range(count):
@@ -80,7 +81,7 @@ def decode_uuid(raw: bytes) -> UUID:
     return UUID(bytes=raw)
 
 
-def record_size_bytes(records: Any) -> int:
+def record_size_bytes(records: Records) -> int:
     """Bytes in `records`: a buffer, or a list of buffers."""
     if isinstance(records, (bytes, bytearray)):
         return len(records)
@@ -92,7 +93,7 @@ def record_size_bytes(records: Any) -> int:
     return size_bytes
 
 
-def append_records(frame: list[Any], records: Any) -> None:
+def append_records(frame: list[Buffer], records: Records) -> None:
     """Add `records` to a frame's buffers as they are; empty ones are left out."""
     if isinstance(records, (list, tuple)):
         frame += records if all(map(len, records)) else [chunk for chunk in records if len(chunk)]
@@ -100,13 +101,13 @@ def append_records(frame: list[Any], records: Any) -> None:
         frame.append(records)
 
 
-def unpackers(letter: str) -> list[Any]:
+def unpackers(letter: str) -> list[Callable[[Buffer, int], tuple[int, ...]]]:
     """Readers of lists of numbers by their length, for the short ones, which nearly all are
     (replicas, in-sync replicas)."""
     return [struct.Struct(f">{count}{letter}").unpack_from for count in range(SHORT_LIST)]
 
 
-def packers(letter: str) -> list[Any]:
+def packers(letter: str) -> list[Callable[..., bytes]]:
     """Writers of lists of numbers by their length."""
     return [struct.Struct(f">{count}{letter}").pack for count in range(SHORT_LIST)]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from enum import IntEnum
 
-from fairlead_kafka.wire.message import Message
+from fairlead_kafka.wire.message import ApiMessage, Message
 from fairlead_kafka.wire.primitives import Buffer
 
 PRIVATE_FIRST = 10_000
@@ -24,8 +24,9 @@ class PrivateApi(IntEnum):
     REPLICATE = 10_000
 
 
-def encode_body(message: Message, header: bytes) -> list[Buffer]:
+def encode_body(message: ApiMessage, header: bytes) -> list[Buffer]:
     """The frame of a private request or response; the buffers of its body appear as they are."""
+    assert isinstance(message, Message), "private messages have no class of their own"
     body: list[Buffer] = message.body
     size_bytes = len(header) + sum(map(len, body))
     return [_SIZE.pack(size_bytes) + header, *body]

@@ -13,11 +13,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 from uuid import UUID
 
 from fairlead_kafka.base.errors import UnsupportedVersion
 from fairlead_kafka.wire.schema import Field, Schema, Structure
+
+if TYPE_CHECKING:
+    from importlib.abc import ResourceLoader
 
 REQUEST, RESPONSE = "request", "response"
 _NO_UUID = UUID(int=0)
@@ -63,7 +66,7 @@ def load_schema(api_key: int, version: int, direction: str) -> Schema:
 def _lines() -> dict[tuple[int, str], list[tuple[int, int, int, str]]]:
     """By API and direction, in order of versions: lowest and highest version, header version, and
     the body as it is written."""
-    loader: Any = __spec__.loader  # it also reads out of an archive
+    loader = cast("ResourceLoader", __spec__.loader)  # all of Python's are; it also reads out of an archive
     found: dict[tuple[int, str], list[tuple[int, int, int, str]]] = {}
     for line in loader.get_data(__file__.replace("schemas.py", "schemas.txt")).decode().splitlines():
         api_key, direction, lowest, highest, header_version, body = line.split(" ", 5)
@@ -78,11 +81,31 @@ def _body(written: str) -> Structure:
     return _structure(json.loads(written))
 
 
-def _structure(read: dict[str, Any]) -> Structure:
+class _WrittenField(TypedDict):
+    """A field as the file has it; what is left out is false, or a zero of the kind."""
+
+    name: str
+    kind: str
+    array: NotRequired[bool]
+    nullable: NotRequired[bool]
+    tag: NotRequired[int]
+    default: NotRequired[object]
+    structure: NotRequired[_WrittenStructure]
+
+
+class _WrittenStructure(TypedDict):
+    """A structure as the file has it."""
+
+    name: str
+    flexible: bool
+    fields: list[_WrittenField]
+
+
+def _structure(read: _WrittenStructure) -> Structure:
     return Structure(read["name"], read["flexible"], tuple(map(_field, read["fields"])))
 
 
-def _field(read: dict[str, Any]) -> Field:
+def _field(read: _WrittenField) -> Field:
     kind, array, inner = read["kind"], read.get("array", False), read.get("structure")
     default = read.get("default", _zero(kind, array))
     structure = None if inner is None else _structure(inner)
@@ -109,7 +132,7 @@ def written_line(schema: Schema, highest: int) -> str:
     return f"{schema.api_key} {schema.direction} {schema.version} {highest} {schema.header_version} {body}"
 
 
-def _written_structure(structure: Structure) -> dict[str, Any]:
+def _written_structure(structure: Structure) -> _WrittenStructure:
     return {
         "name": structure.name,
         "flexible": structure.flexible,
@@ -117,8 +140,8 @@ def _written_structure(structure: Structure) -> dict[str, Any]:
     }
 
 
-def _written_field(field: Field) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": field.name, "kind": field.kind}
+def _written_field(field: Field) -> _WrittenField:
+    found: _WrittenField = {"name": field.name, "kind": field.kind}
     if field.array:
         found["array"] = True
     if field.nullable:

@@ -11,7 +11,7 @@ class Source:
     """Lines with their indentation, fresh names, and the constants the lines refer to."""
 
     def __init__(self) -> None:
-        self.names: dict[str, Any] = {}
+        self.names: dict[str, object] = {}
         self._lines: list[str] = []
         self._depth = 0
         self._counter = 0
@@ -33,7 +33,7 @@ class Source:
         self._counter += 1
         return f"{stem}{self._counter}"
 
-    def constant(self, stem: str, value: Any) -> str:
+    def constant(self, stem: str, value: object) -> str:
         """A fresh name that stands for `value`."""
         name = self.fresh(stem)
         self.names[name] = value
@@ -48,8 +48,8 @@ def compile_function(source: Source, name: str, label: str) -> Callable[..., Any
     """Compile the source and return its function `name`; `label` stands for the file in tracebacks,
     `__source__` keeps the text."""
     text = source.text()
-    namespace = dict(source.names)
+    namespace: dict[str, Any] = dict(source.names)
     exec(compile(text, f"<{label}>", "exec"), namespace)
+    namespace[name].__source__ = text
     function: Callable[..., Any] = namespace[name]
-    function.__source__ = text  # type: ignore[attr-defined]
     return function

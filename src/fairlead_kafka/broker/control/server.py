@@ -16,13 +16,14 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, DecodeError
 from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
 from fairlead_kafka.broker.control import plain
 from fairlead_kafka.broker.control.frames import Kind, frame
 from fairlead_kafka.broker.controller import BrokerStarted, Controller, Decision
+from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Buffer, Close, Effect, Listen, Resolve, Write
 from fairlead_kafka.core.events import Accepted, Disconnected, Event, Listening, Received, Submitted
 from fairlead_kafka.wire import FrameReader
@@ -35,17 +36,20 @@ JOIN_FRAME_MAX_BYTES = 1 << 20
 """A stranger is not given more room than this."""
 
 
+R = TypeVar("R")
+
+
 class OpenController(NamedTuple):
     """Listen; resolved with the port."""
 
-    completion: object
+    completion: Completion[int]
 
 
-class Decide(NamedTuple):
+class Decide(NamedTuple, Generic[R]):
     """Have a decision made for the launcher; resolved with its result."""
 
-    decision: Decision[object]
-    completion: object
+    decision: Decision[R]
+    completion: Completion[R]
 
 
 @dataclass(slots=True)
@@ -140,7 +144,7 @@ class ControllerServer:
             self._outbox.append(Resolve(self._opening.completion, event.port, error))
             self._opening = None
 
-    def _submitted(self, operation: OpenController | Decide) -> None:
+    def _submitted(self, operation: OpenController | Decide[object]) -> None:
         if isinstance(operation, OpenController):
             self._opening = operation
             self._outbox.append(Listen(_LISTENER, self._host, self._port))

@@ -146,7 +146,7 @@ class _Run:
                 self._application.account.wanted = True
                 self.host.advance(1)
             self._application.account.wanted = False
-        completion = Completion()
+        completion: Completion[None] = Completion()
         self.host.submit(self._application.handle, Flush(completion))
         with suppress(TimedOut):
             self.host.run_until(completion.done, FLUSH_MS)

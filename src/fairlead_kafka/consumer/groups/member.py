@@ -25,7 +25,7 @@ from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.group_offsets import NO_GENERATION, GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import Network
-from fairlead_kafka.core.script import Done, Script, Scripts, Steps
+from fairlead_kafka.core.script import Done, Scripts, Steps, T
 
 _FOR_EVER_NS = 2**63 - 1
 _IN_FLIGHT_MAX = 8
@@ -139,7 +139,7 @@ class Member(ABC):
         return True
 
     def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline_ns: int, done: Done
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline_ns: int, done: Done[None]
     ) -> None:
         """Commit offsets; done(None, error).
 
@@ -158,16 +158,21 @@ class Member(ABC):
         script = self._commit_script(offsets)
         self._scripts.start(what, script, deadline_ns, self._reacting(done), line="commits")
 
-    def committed(self, partitions: Sequence[TopicPartition], deadline_ns: int, done: Done) -> None:
+    def committed(
+        self,
+        partitions: Sequence[TopicPartition],
+        deadline_ns: int,
+        done: Done[dict[TopicPartition, OffsetAndMetadata | None]],
+    ) -> None:
         """Look up committed offsets; done({partition: OffsetAndMetadata | None}, error)."""
         what = f"reading offsets of group {self.group_id!r}"
         self._scripts.start(what, self._committed_script(partitions), deadline_ns, self._reacting(done))
 
-    def _reacting(self, done: Done) -> Done:
+    def _reacting(self, done: Done[T]) -> Done[T]:
         """`done`, after this member has reacted to the error, if it is the same one still."""
         attempt = self._attempt
 
-        def told(value: object, error: Exception | None) -> None:
+        def told(value: T | None, error: Exception | None) -> None:
             if isinstance(error, BrokerError) and self.subscribed and attempt == self._attempt:
                 self._refused(error.code)
             done(value, error)
@@ -195,7 +200,7 @@ class Member(ABC):
 
     # --- For both protocols
 
-    def _start(self, what: str, script: Script, done: Done) -> None:
+    def _start(self, what: str, script: Steps[T], done: Done[T]) -> None:
         self._scripts.start(f"{what} for group {self.group_id!r}", script, _FOR_EVER_NS, done)
 
     def _tell(

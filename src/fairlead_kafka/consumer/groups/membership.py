@@ -297,7 +297,7 @@ class Membership(Member):
 
     # --- Topics that come and grow
 
-    def _watched(self, changed: bool, error: Exception | None) -> None:
+    def _watched(self, changed: bool | None, error: Exception | None) -> None:
         if error is not None:
             self._fail(error)
         elif changed:

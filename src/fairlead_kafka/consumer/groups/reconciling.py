@@ -304,7 +304,7 @@ class ConsumerMembership(Member):
         if error is not None:
             self._fail(error)
 
-    def _watched(self, _changed: bool, error: Exception | None) -> None:
+    def _watched(self, _changed: bool | None, error: Exception | None) -> None:
         if error is not None:
             self._fail(error)
         elif self._watch.topics is not None:

@@ -91,8 +91,7 @@ def fairlead_idle(program: Program) -> int:
         return program.done(0)
 
 
-def _delivered(metrics: Mapping[str, Mapping[str, float]]) -> int:
-    found = metrics["producer-metrics"]
+def _delivered(found: Mapping[str, float]) -> int:
     return int(found["record-send-total"] - found["record-error-total"])
 
 
@@ -107,7 +106,7 @@ def fairlead_send(program: Program) -> int:
         for value in program.values() if program.records > 1 else ():
             producer.send(program.topic, value)
         producer.flush()
-        return program.done(_delivered(producer.metrics()))
+        return program.done(_delivered(producer.metrics()["producer-metrics"]))
 
 
 def fairlead_send_table(program: Program) -> int:
@@ -137,7 +136,7 @@ def fairlead_send_async(program: Program) -> int:
             for value in program.values():
                 await producer.send(program.topic, value)
             await producer.flush()
-            return program.done(_delivered(producer.metrics()))
+            return program.done(_delivered(producer.metrics()["producer-metrics"]))
 
     return asyncio.run(send())
 

@@ -172,13 +172,12 @@ def _fairlead(
 
         def settle() -> int:
             producer.flush()
-            return _acked(producer.metrics()) if acked is None else acked()
+            return _acked(producer.metrics()["producer-metrics"]) if acked is None else acked()
 
         follow(sending.plan(), send_of(producer), settle)
 
 
-def _acked(metrics: Mapping[str, Mapping[str, float]]) -> int:
-    found = metrics["producer-metrics"]
+def _acked(found: Mapping[str, float]) -> int:
     return int(found["record-send-total"] - found["record-retry-total"] - found["record-error-total"])
 
 
@@ -265,7 +264,7 @@ def fairlead_async(sending: Sending) -> None:
 
             async def settle() -> int:
                 await producer.flush()
-                return _acked(producer.metrics())
+                return _acked(producer.metrics()["producer-metrics"])
 
             await follow_async(sending.plan(), send, settle)
 
