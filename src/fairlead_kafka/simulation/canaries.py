@@ -3,18 +3,27 @@ ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import TimedOut
-from fairlead_kafka.base.hooks import HOOKS
+from fairlead_kafka.base.hooks import HOOKS, Method
 from fairlead_kafka.base.ids import NO_SEQUENCE
+from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.broker.log.compaction import Latest
 from fairlead_kafka.broker.replication.rules import UNKNOWN_EPOCH
-from fairlead_kafka.simulation.model_log import NOWHERE
+from fairlead_kafka.broker.transactions.coordinator import TransactionCoordinator
+from fairlead_kafka.producer.queues import Batch, PartitionQueue
+from fairlead_kafka.producer.sender import Sender
+from fairlead_kafka.producer.submission import Calls, Submission
+from fairlead_kafka.records import BatchHeader
+from fairlead_kafka.simulation.model_broker import ModelBroker
+from fairlead_kafka.simulation.model_log import NOWHERE, ModelPartition
+from fairlead_kafka.wire import Buffer
 from fairlead_kafka.wire.codec import forget
+from fairlead_kafka.wire.messages import ProduceResponse
 
 
 @dataclass(frozen=True)
@@ -25,7 +34,7 @@ class Canary:
     world: str
     hook: str
     """Name of the hook in `base.hooks.HOOKS` whose method the bug replaces."""
-    make: Callable[[Any], Any]
+    make: Callable[[Method], Method]
     """Makes the planted method from the original one."""
     reset: Callable[[], None] = lambda: None
     """Called when the bug has been planted, and when it is gone, to make again what the other
@@ -45,17 +54,17 @@ class Canary:
             self.reset()
 
 
-def _joining_what_is_ending(in_transaction: Any) -> Any:
+def _joining_what_is_ending(in_transaction: Method) -> Method:
     """A batch of the next epoch counts as one of the transaction that still waits for its marker."""
 
-    def planted(partition: Any, producer_id: int, epoch: int | None = None) -> bool:
+    def planted(partition: object, producer_id: int, epoch: int | None = None) -> bool:
         return bool(in_transaction(partition, producer_id))
 
     return planted
 
 
-def _renumbering(put_back: Any) -> Any:
-    def planted(queue: Any, batch: Any) -> None:
+def _renumbering(put_back: Method) -> Method:
+    def planted(queue: PartitionQueue, batch: Batch) -> None:
         if batch.base_sequence != NO_SEQUENCE:
             queue.sequences.drop(batch)
             batch.base_sequence, batch.serial, batch.buffer = NO_SEQUENCE, 0, None
@@ -64,15 +73,15 @@ def _renumbering(put_back: Any) -> Any:
     return planted
 
 
-def _acknowledging_what_was_lost(lost: Any) -> Any:
-    def planted(sender: Any, batch: Any, error: Exception) -> None:
+def _acknowledging_what_was_lost(lost: Method) -> Method:
+    def planted(sender: Sender, batch: Batch, error: Exception) -> None:
         sender._delivered(batch, -1, -1)
 
     return planted
 
 
-def _retrying_last_first(put_back: Any) -> Any:
-    def planted(queue: Any, batch: Any) -> None:
+def _retrying_last_first(put_back: Method) -> Method:
+    def planted(queue: PartitionQueue, batch: Batch) -> None:
         put_back(queue, batch)
         queue.retries.remove(batch)
         queue.retries.appendleft(batch)
@@ -80,16 +89,17 @@ def _retrying_last_first(put_back: Any) -> Any:
     return planted
 
 
-def _acknowledging_what_expired(settle: Any) -> Any:
-    def planted(submission: Any, *arguments: Any) -> Any:
+def _acknowledging_what_expired(settle: Method) -> Method:
+    def planted(submission: Submission, *arguments: object) -> tuple[int, Calls | None]:
         *others, error = arguments
-        return settle(submission, *others, None if isinstance(error, TimedOut) else error)
+        freed, call = settle(submission, *others, None if isinstance(error, TimedOut) else error)
+        return freed, call
 
     return planted
 
 
-def _losing_what_moved(refused: Any) -> Any:
-    def planted(sender: Any, batch: Any, entry: Any) -> None:
+def _losing_what_moved(refused: Method) -> Method:
+    def planted(sender: Sender, batch: Batch, entry: ProduceResponse.PartitionProduceResponse) -> None:
         if entry.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             sender._ledger.split(batch, [])
         else:
@@ -98,47 +108,56 @@ def _losing_what_moved(refused: Any) -> Any:
     return planted
 
 
-def _keeping_memory(settle: Any) -> Any:
-    def planted(submission: Any, *arguments: Any) -> Any:
+def _keeping_memory(settle: Method) -> Method:
+    def planted(submission: Submission, *arguments: object) -> tuple[int, Calls | None]:
         freed, call = settle(submission, *arguments)
         return (0 if arguments[-1] is not None else freed), call
 
     return planted
 
 
-def _never_starting_again(_: Any) -> Any:
+def _never_starting_again(_: Method) -> Method:
     return lambda sequences, identity: None
 
 
-def _promising_at_once(_: Any) -> Any:
+def _promising_at_once(_: Method) -> Method:
     return lambda recovery: recovery._done(recovery._result)
 
 
-def _never_waiting(_: Any) -> Any:
+def _never_waiting(_: Method) -> Method:
     return lambda machine: True
 
 
-def _forgetting_failures(_: Any) -> Any:
+def _forgetting_failures(_: Method) -> Method:
     return lambda machine, error: None
 
 
-def _always_committing(end: Any) -> Any:
+def _always_committing(end: Method) -> Method:
     return lambda coordinators, commit: end(coordinators, True)
 
 
-def _taking_duplicates(judge: Any) -> Any:
-    def planted(partition: Any, header: Any, *, forgetful: bool) -> tuple[int, int]:
+def _taking_duplicates(judge: Method) -> Method:
+    def planted(partition: ModelPartition, header: BatchHeader, *, forgetful: bool) -> tuple[int, int]:
         code, offset = judge(partition, header, forgetful=forgetful)
         return code, (NOWHERE if not code else offset)
 
     return planted
 
 
-def _answering_without_writing(append: Any) -> Any:
-    def planted(broker: Any, topic: str, index: int, partition: Any, records: Any) -> Any:
-        before = None if partition is None else (partition.end_offset, partition.size_bytes)
-        outcome = append(broker, topic, index, partition, records)
-        if before is not None and partition.end_offset > before[0] and broker.requests % 7 == 0:
+def _answering_without_writing(append: Method) -> Method:
+    def planted(
+        broker: ModelBroker, topic: str, index: int, partition: ModelPartition | None, records: Buffer | None
+    ) -> object:
+        if partition is None:
+            return append(broker, topic, index, partition, records)
+        before = (partition.end_offset, partition.size_bytes)
+        outcome: object = append(broker, topic, index, partition, records)
+        if (
+            partition is not None
+            and before is not None
+            and partition.end_offset > before[0]
+            and broker.requests % 7 == 0
+        ):
             partition.batches.pop()
             partition.end_offset, partition.size_bytes = before
         return outcome
@@ -146,36 +165,43 @@ def _answering_without_writing(append: Any) -> Any:
     return planted
 
 
-def _acknowledging_before_writing(_: Any) -> Any:
+def _acknowledging_before_writing(_: Method) -> Method:
     return lambda writer, done: done(True)
 
 
-def _never_syncing(append: Any) -> Any:
+def _never_syncing(append: Method) -> Method:
     def planted(
-        writer: Any, entry: Any, partition: Any, end_offset: int, wants_sync: bool, file_limit_bytes: int
-    ) -> Any:
+        writer: object,
+        entry: object,
+        partition: object,
+        end_offset: int,
+        wants_sync: bool,
+        file_limit_bytes: int,
+    ) -> object:
         return append(writer, entry, partition, end_offset, False, file_limit_bytes)
 
     return planted
 
 
-def _forgetting_producers(_: Any) -> Any:
+def _forgetting_producers(_: Method) -> Method:
     return lambda states, *arguments: None
 
 
-def _ignoring_epochs(judged: Any) -> Any:
+def _ignoring_epochs(judged: Method) -> Method:
     """Compare logs as Kafka did before KIP-101: a follower is cut where its leader's log ends,
     whatever the epochs of its own last records.
     """
     return lambda feed, led, meeting: judged(feed, led, meeting._replace(last_epoch=UNKNOWN_EPOCH))
 
 
-def _counting_only_the_leader(_: Any) -> Any:
+def _counting_only_the_leader(_: Method) -> Method:
     return lambda led, now_ns, lag_max_ns: max(led.partition.high_watermark, led.partition.written_end)
 
 
-def _hearing_former_lives(of_producer: Any) -> Any:
-    def planted(coordinator: Any, transactional_id: str, producer: Any) -> Any:
+def _hearing_former_lives(of_producer: Method) -> Method:
+    def planted(
+        coordinator: TransactionCoordinator, transactional_id: str, producer: ProducerIdentity
+    ) -> object:
         transaction = coordinator._find(transactional_id)[1]
         known = None if transaction is None else transaction.image.epoch
         return of_producer(
@@ -185,40 +211,40 @@ def _hearing_former_lives(of_producer: Any) -> Any:
     return planted
 
 
-def _off_by_one(add: Any) -> Any:
-    def planted(latest: Any, *arguments: Any) -> None:
+def _off_by_one(add: Method) -> Method:
+    def planted(latest: Latest, *arguments: object) -> None:
         add(latest, *arguments)
         latest.offsets.update({key: offset + 1 for key, offset in latest.offsets.items()})
 
     return planted
 
 
-def _doing_nothing(_: Any) -> Any:
+def _doing_nothing(_: Method) -> Method:
     return lambda *arguments: None
 
 
-def _forgetting_where_the_log_starts(_: Any) -> Any:
+def _forgetting_where_the_log_starts(_: Method) -> Method:
     return lambda search: 0
 
 
-def _always(_: Any) -> Any:
+def _always(_: Method) -> Method:
     return lambda *arguments: True
 
 
-def _giving_up(_: Any) -> Any:
+def _giving_up(_: Method) -> Method:
     return lambda search: False
 
 
-def _taking_what_is_not_there(_: Any) -> Any:
+def _taking_what_is_not_there(_: Method) -> Method:
     return lambda search, stamps: int(stamps.argmax())
 
 
-def _taking_any_string(_: Any) -> Any:
+def _taking_any_string(_: Method) -> Method:
     return lambda writer: 2**31 - 1
 
 
-def _failing_together(finish: Any) -> Any:
-    def planted(reader: Any, found: Any, done: Any) -> None:
+def _failing_together(finish: Method) -> Method:
+    def planted(reader: object, found: Sequence[object], done: object) -> None:
         wrong = next((one for one in found if isinstance(one, int)), None)
         finish(reader, found if wrong is None else [wrong] * len(found), done)
 
