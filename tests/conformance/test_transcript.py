@@ -14,7 +14,7 @@ from fairlead_kafka.lab.apache_kafka import Unavailable
 from fairlead_kafka.lab.transcript import Transcript, run_secured, run_transcript, secured_steps, three_steps
 from fairlead_kafka.lab.transcript.compare import Explanation, Symbols, differences, explanations, plain
 from fairlead_kafka.lab.transcript.holders import DENIED, NOBODY, PREFIXED
-from fairlead_kafka.lab.transcript.run import CONFIG, STEPS, ask_ours, judge
+from fairlead_kafka.lab.transcript.run import CONFIG, STEPS, ask_ours, classify
 from fairlead_kafka.lab.transcript.steps import Seen, Step, ask
 from fairlead_kafka.lab.transcript.talk import Outcome
 from fairlead_kafka.wire import ApiKey, Message
@@ -91,7 +91,7 @@ def asked(**fields: Any) -> Outcome:
 
 def compared(ours: Outcome, theirs: Outcome, *known: Explanation) -> Any:
     mine, other = plain(ours, Symbols(Seen(0))), plain(theirs, Symbols(Seen(0)))
-    return judge([(ours, mine)], [other], list(known))
+    return classify([(ours, mine)], [other], list(known))
 
 
 def test_what_systems_make_up_is_no_difference() -> None:

@@ -30,6 +30,17 @@ GLOSSARY = {
     r"portions?": "quota",
 }
 """Words that were ours alone, and what Kafka's documents and the field call it."""
+ROOMS_WITH_THE_FIELDS_NAMES = ("cli", "lab", "spark", "testing")
+"""Rooms whose own names were gone through; a room is added when it is done."""
+NAMES = {
+    r"settles?|settled": "complete",
+    r"hand_over|handed_over": "submit, submission",
+    r"twins?": "reference implementation, counterpart",
+    r"dice": "rng",
+    r"anew": "again",
+    r"judges?": "classify, check",
+}
+"""Parts of names that were ours alone, and what they are now."""
 BEGINNINGS = re.compile(r"(What|Of|Where|The same)\b")
 """A docstring that begins so leans on what stands above it."""
 
@@ -70,6 +81,32 @@ def test_words_that_were_ours_alone_do_not_come_back(path: Path) -> None:
         for line, text in prose(path)
         for word, instead in GLOSSARY.items()
         for match in re.finditer(rf"(?<!`)\b{word}\b(?!`)", text, re.IGNORECASE)
+    ]
+    assert not found, "\n".join(found)
+
+
+def names_made(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of each name that a module makes: functions, classes, arguments, variables and
+    attributes. Names that it only uses are their makers' affair."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+
+
+def test_names_are_the_fields_where_rooms_were_gone_through() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}; write {instead}"
+        for room in ROOMS_WITH_THE_FIELDS_NAMES
+        for path in sorted((ROOT / "src" / "fairlead_kafka" / room).rglob("*.py"))
+        for line, name in [(1, path.stem), *names_made(path.read_text(encoding="utf-8"))]
+        for word, instead in NAMES.items()
+        if re.search(rf"(?:^|_)(?:{word})(?:_|$)", name, re.IGNORECASE)
     ]
     assert not found, "\n".join(found)
 

@@ -13,7 +13,7 @@ from fairlead_kafka.cli.main import run as run_command
 from fairlead_kafka.lab import batching
 from fairlead_kafka.lab.apache_kafka import Unavailable
 from fairlead_kafka.lab.batching import CODECS, DEFAULT_CODECS, PROFILES, Case, cases, row_of
-from fairlead_kafka.lab.batching_limits import GOT_MAX_LETTERS, LIMITS, Limit, limit_row, told
+from fairlead_kafka.lab.batching_limits import GOT_MAX_LETTERS, LIMITS, Limit, limit_row, reported_by
 from fairlead_kafka.lab.experiment import AS_KAFKA
 from fairlead_kafka.lab.held import Held
 from fairlead_kafka.lab.pacing import Journal, Load
@@ -92,14 +92,14 @@ def test_the_plot_has_a_panel_for_each_linger_and_a_line_for_each_codec(tmp_path
 
 def test_what_the_caller_got_is_said_in_words() -> None:
     limit = Limit("x", "y", records=10, size=1)
-    assert told(limit, 10, 1, []) == "acknowledged"
-    assert told(limit, 10, 4, []) == "acknowledged, in 4 batches"
-    assert told(limit, 0, 0, [RecordTooLarge("too large")] * 10) == "RecordTooLarge: too large"
+    assert reported_by(limit, 10, 1, []) == "acknowledged"
+    assert reported_by(limit, 10, 4, []) == "acknowledged, in 4 batches"
+    assert reported_by(limit, 0, 0, [RecordTooLarge("too large")] * 10) == "RecordTooLarge: too large"
     assert (
-        told(limit, 7, 1, [BufferExhausted("full")])
+        reported_by(limit, 7, 1, [BufferExhausted("full")])
         == "7 acknowledged; 1 × BufferExhausted: full; 2 not submitted"
     )
-    assert len(told(limit, 0, 0, [RecordTooLarge("x" * 500)] * 10)) <= GOT_MAX_LETTERS + 20
+    assert len(reported_by(limit, 0, 0, [RecordTooLarge("x" * 500)] * 10)) <= GOT_MAX_LETTERS + 20
 
 
 GOT = {

@@ -26,7 +26,7 @@ def handed_over(
     """(record, s after the start) of everything handed over by a caller that sleeps as told, and is
     held up after some records."""
     started_ns, found = clock.ns, []
-    for pause_s, numbers in load.turns(clock):
+    for pause_s, numbers in load.steps(clock):
         clock.ns += round(pause_s * NS_PER_S)
         for number in numbers:
             found.append((number, (clock.ns - started_ns) / NS_PER_S))

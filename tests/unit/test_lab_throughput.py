@@ -22,7 +22,7 @@ from fairlead_kafka.lab.experiment import EXPERIMENTS, Row, report
 from fairlead_kafka.lab.lines import log_lines, values_of_size
 from fairlead_kafka.lab.peers import sending
 from fairlead_kafka.lab.peers.program import value_of
-from fairlead_kafka.lab.peers.sending import SETTLE, Sending
+from fairlead_kafka.lab.peers.sending import COMPLETE, Sending
 from fairlead_kafka.lab.peers.tls import settings_of
 from fairlead_kafka.lab.targets import Place
 from fairlead_kafka.lab.throughput import Cell
@@ -322,12 +322,14 @@ def test_a_plan_sends_the_first_records_the_rest_and_then_by_time(tmp_path: Path
     assert [key for key, _ in job.pairs(3)] == [None] * 3
     done: list[int] = []
 
-    def settle() -> int:
-        done.append(SETTLE)
+    def complete() -> int:
+        done.append(COMPLETE)
         return sum(done)
 
-    sending.follow(job.plan(), done.append, settle)
-    assert done == [100_000, SETTLE, 150_000, SETTLE, SETTLE, SETTLE], "no time is left for what is warm"
+    sending.follow(job.plan(), done.append, complete)
+    assert done == [100_000, COMPLETE, 150_000, COMPLETE, COMPLETE, COMPLETE], (
+        "no time is left for what is warm"
+    )
     assert (job.marks["cold_acked"], job.marks["warm_acked"]) == (250_000, 0)
     assert 0 < job.marks["first_100000_s"] <= job.marks["cold_s"]
     few = Sending({**json.loads(text), "records": 1000, "warm_after_s": 0.05, "warm_s": 0.05})
@@ -345,10 +347,10 @@ async def _followed(job: Sending) -> None:
     async def send(count: int) -> None:
         done.append(count)
 
-    async def settle() -> int:
+    async def complete() -> int:
         return sum(done)
 
-    await sending.follow_async(job.plan(), send, settle)
+    await sending.follow_async(job.plan(), send, complete)
 
 
 def test_java_is_looked_for_in_java_home_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,12 +152,12 @@ def test_offsets_of_other_sources_are_passed_over(text: str | None) -> None:
 
 def test_a_run_is_settled_when_every_query_that_began_has_ended() -> None:
     progress = Progress({"parsed": "parsed"})
-    assert progress.settle(timeout_s=0)
+    assert progress.await_ended(timeout_s=0)
     progress.started("1", "parsed")
     progress.started("2", "somebody-else")
-    assert not progress.settle(timeout_s=0)
+    assert not progress.await_ended(timeout_s=0)
     progress.ended("1")
-    assert progress.settle(timeout_s=0)
+    assert progress.await_ended(timeout_s=0)
 
 
 def test_runs_add_up_and_lag_is_the_last() -> None:

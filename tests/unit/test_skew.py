@@ -15,18 +15,18 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.skew.hot_keys import KEY_MAX_BYTES, HotKeys, shown
 from fairlead_kafka.cli.skew.picture import draw
 from fairlead_kafka.cli.skew.replay import (
-    HAND_OVER_MAX_BYTES,
     POLICIES,
+    SUBMISSION_MAX_BYTES,
     Case,
     Cluster,
     Records,
     replay,
-    turns,
+    submissions,
 )
 from fairlead_kafka.cli.skew.report import Questions
 from fairlead_kafka.cli.skew.screen import bar
 from fairlead_kafka.cli.skew.spread import Spread
-from fairlead_kafka.cli.skew.tally import GAP_MAX_MS, hand_over_order, in_order
+from fairlead_kafka.cli.skew.tally import GAP_MAX_MS, in_order, submission_order
 from fairlead_kafka.cli.skew.window import newest
 from fairlead_kafka.partitioning import keyed_partitions
 from fairlead_kafka.records import columns_from_arrow, columns_from_lists
@@ -116,7 +116,7 @@ def test_keys_are_shown_as_text_where_they_are_text() -> None:
 def test_records_of_one_millisecond_are_dealt_out_evenly_and_partitions_stay_in_order() -> None:
     partitions = np.array([0] * 4 + [1] * 2 + [2], np.int32)
     times = np.array([5, 5, 5, 5, 5, 5, 4], np.int64)
-    order = hand_over_order(partitions, times).tolist()
+    order = submission_order(partitions, times).tolist()
     assert order == [6, 0, 4, 1, 2, 5, 3]
 
 
@@ -151,8 +151,8 @@ def test_arrivals_follow_the_timestamps_and_nights_are_short() -> None:
 
 
 def test_a_turn_ends_with_its_millisecond_and_fits_into_memory() -> None:
-    sizes = np.array([10, HAND_OVER_MAX_BYTES - 10, 1, 5, 2 * HAND_OVER_MAX_BYTES, 7], np.int64)
-    assert list(turns(np.array([0, 0, 0, 1, 1, 1]), sizes)) == [(0, 2), (2, 3), (3, 4), (4, 5), (5, 6)]
+    sizes = np.array([10, SUBMISSION_MAX_BYTES - 10, 1, 5, 2 * SUBMISSION_MAX_BYTES, 7], np.int64)
+    assert list(submissions(np.array([0, 0, 0, 1, 1, 1]), sizes)) == [(0, 2), (2, 3), (3, 4), (4, 5), (5, 6)]
 
 
 # The replay

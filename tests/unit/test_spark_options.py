@@ -8,7 +8,7 @@ import pytest
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.spark.offsets import EARLIEST, LATEST
-from fairlead_kafka.spark.option_judge import WrongOptions
+from fairlead_kafka.spark.option_checks import WrongOptions
 from fairlead_kafka.spark.option_table import OPTIONS, REFUSED
 from fairlead_kafka.spark.options import parse_read_options, parse_write_options
 from fairlead_kafka.spark.parsed_options import Values

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkRuntimeError
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.spark import spark_session, starting
 from fairlead_kafka.spark.pipelines.session import connect_session
-from fairlead_kafka.spark.starting import SparkMissing, SparkNotStarted, check_master, jvm_told
+from fairlead_kafka.spark.starting import SparkMissing, SparkNotStarted, check_master, jvm_errors_shown
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_what_is_not_installed_is_named_with_the_way_to_get_it(monkeypatch: pyte
 
 
 def test_a_jvm_that_ended_at_once_is_told_with_the_place_of_its_own_words() -> None:
-    with pytest.raises(SparkNotStarted, match="standard error of this process"), jvm_told():
+    with pytest.raises(SparkNotStarted, match="standard error of this process"), jvm_errors_shown():
         raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
 
 
 def test_other_errors_of_spark_are_left_alone() -> None:
     error = PySparkRuntimeError(errorClass="MASTER_URL_NOT_SET", messageParameters={})
-    with pytest.raises(PySparkRuntimeError) as raised, jvm_told():
+    with pytest.raises(PySparkRuntimeError) as raised, jvm_errors_shown():
         raise error
     assert raised.value is error

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_kafka.base.errors import ConfigError, InvalidRecord
 from fairlead_kafka.spark.exactly_once.settings import Guarantee
-from fairlead_kafka.spark.option_judge import WrongOptions
+from fairlead_kafka.spark.option_checks import WrongOptions
 from fairlead_kafka.spark.options import parse_write_options
 from fairlead_kafka.spark.writing import rows_by_topic
 

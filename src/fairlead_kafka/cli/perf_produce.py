@@ -40,7 +40,7 @@ class Transactions:
         self._begun_s: float | None = None
         producer.init_transactions()
 
-    def turn(self, now_s: float) -> None:
+    def before_record(self, now_s: float) -> None:
         """Before a record: commit what has lasted long enough, and begin if none is open."""
         if self._begun_s is not None:
             if now_s - self._begun_s < self._duration_s:
@@ -186,7 +186,7 @@ def _send(
         value = values[int(rng.random() * len(values))] if values else b"%d" % number
         sent_s = time.perf_counter()
         if transactions is not None:
-            transactions.turn(sent_s)
+            transactions.before_record(sent_s)
 
         def delivered(
             _: object,

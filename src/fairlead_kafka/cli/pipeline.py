@@ -121,7 +121,7 @@ def check(
     if json_file != "-":
         print_findings(findings)
         output.print(
-            f"{project.name or path}: {_told(definitions, findings)} ({seconds:.2f} s)", markup=False
+            f"{project.name or path}: {_summary(definitions, findings)} ({seconds:.2f} s)", markup=False
         )
     rows = [
         {name: getattr(one, name) for name in ("file", "line", "rule", "severity", "what", "fix")}
@@ -278,7 +278,7 @@ def _runnable(path: Path, overrides: Overrides, unchecked: bool) -> tuple[Projec
     return project, definitions
 
 
-def _told(definitions: Definitions, findings: list[Finding]) -> str:
+def _summary(definitions: Definitions, findings: list[Finding]) -> str:
     from fairlead_kafka.spark.pipelines.check import errors_of
 
     wrong = len(errors_of(findings))

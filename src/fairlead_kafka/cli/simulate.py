@@ -46,9 +46,10 @@ def simulate(
         raise ConfigError(f"--world {world}: must be one of {', '.join(WORLDS)}")
     with progress("simulate") as status:
         worlds = [world] if world is not None else list(WORLDS)
-        processes, tell = jobs or os.cpu_count() or 1, _every_so_often(status)
+        processes, report_every_tenth = jobs or os.cpu_count() or 1, _every_so_often(status)
         reports = [
-            run(name, seeds, seed, jobs=processes, canaries=canaries, progress=tell) for name in worlds
+            run(name, seeds, seed, jobs=processes, canaries=canaries, progress=report_every_tenth)
+            for name in worlds
         ]
     if json_file != "-":
         output.print(rows_table([{key: report[key] for key in _COUNTED} for report in reports]))
@@ -89,14 +90,14 @@ def _verdict(reports: Sequence[Mapping[str, Json]]) -> str:
 
 def _every_so_often(status: Callable[[str], None]) -> Callable[[str], None]:
     """Passes on each tenth status where there is no terminal: each would be a line there."""
-    told: list[str] = []
+    reported: list[str] = []
 
-    def tell(text: str) -> None:
-        told.append(text)
-        if errors.is_terminal or len(told) % 10 == 1:
+    def report_every_tenth(text: str) -> None:
+        reported.append(text)
+        if errors.is_terminal or len(reported) % 10 == 1:
             status(text)
 
-    return tell
+    return report_every_tenth
 
 
 def _together(reports: Sequence[Mapping[str, Json]]) -> JsonObject:

@@ -164,7 +164,7 @@ def measure(bootstrap_servers: str, topic: str, case: Case, load: Load) -> Row:
     with Producer({"bootstrap.servers": bootstrap_servers, **case.config()}) as producer:
         producer.partitions_for(topic)
         cpu_s, requests = time.process_time(), _requests(producer)
-        for pause_s, numbers in load.turns(time.perf_counter_ns):
+        for pause_s, numbers in load.steps(time.perf_counter_ns):
             if pause_s:
                 time.sleep(pause_s)
             for number in numbers:

@@ -85,11 +85,11 @@ def limit_row(bootstrap_servers: str, topic: str, limit: Limit) -> Row:
         "records": limit.records,
         "acked": acked,
         "batches": batches,
-        "got": told(limit, acked, batches, errors),
+        "got": reported_by(limit, acked, batches, errors),
     }
 
 
-def told(limit: Limit, acked: int, batches: int, errors: list[Exception]) -> str:
+def reported_by(limit: Limit, acked: int, batches: int, errors: list[Exception]) -> str:
     """The result of the sends in words: what was acknowledged, and the first error."""
     parts = []
     if acked:

@@ -1,7 +1,7 @@
 """Runs a client in a process of its own, with a time limit; for one that does not end in time, says
 where it hung.
 
-The process has `tell_where_on_request` called before it begins. When its time is over it is asked,
+The process has `report_where_on_request` called before it begins. When its time is over it is asked,
 and then killed.
 """
 
@@ -26,7 +26,7 @@ class NotFinished(FairleadError):
     """A client did not end in time; the message says where it was."""
 
 
-def tell_where_on_request() -> None:
+def report_where_on_request() -> None:
     """Let `run_bounded` ask this process where it is."""
     faulthandler.register(_REQUEST, all_threads=True)
 

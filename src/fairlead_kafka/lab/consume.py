@@ -254,8 +254,8 @@ def _once(system: str, place: Place, topic: str, cell: Cell, count: int, chosen:
         "warm_s": chosen.warm_s,
         "started_s": time.monotonic(),
     }
-    told = run_program([sys.executable, reading.__file__, json.dumps(job)], RUN_TIMEOUT_S)
-    return told if "skipped" in told else figures(marks_of(told), cell, count)
+    reported = run_program([sys.executable, reading.__file__, json.dumps(job)], RUN_TIMEOUT_S)
+    return reported if "skipped" in reported else figures(marks_of(reported), cell, count)
 
 
 def figures(marks: Mapping[str, float], cell: Cell, count: int) -> Row:
@@ -313,9 +313,10 @@ def _latencies(
             rows.append(
                 _latency(bootstrap_servers, f"consume-latency-{number}-{system}", system, chosen.latency_s)
             )
-    told: Row = {"target": name, "how": "latency", "rate": sent_to_polled.RATE}
+    reported: Row = {"target": name, "how": "latency", "rate": sent_to_polled.RATE}
     return [
-        {"system": system, **told, **sorted(rows, key=_p50)[len(rows) // 2]} for system, rows in found.items()
+        {"system": system, **reported, **sorted(rows, key=_p50)[len(rows) // 2]}
+        for system, rows in found.items()
     ]
 
 

@@ -178,27 +178,27 @@ class _Bench:
         limit_s = (
             self.phases.warmup + self.phases.baseline + self.phases.settling + self.phases.fault + START_S
         )
-        told = run_client(command_of(task), limit_s, break_broker)
+        reported = run_client(command_of(task), limit_s, break_broker)
         with Admin({"bootstrap.servers": self.target.bootstrap_servers}) as admin:
             admin.delete_topics([topic])
-        return told
+        return reported
 
 
 def _measure(
     bench: _Bench, status: Status, target: str, system: str, load: str, faults: Sequence[str]
 ) -> list[Row]:
-    told = {}
+    reported = {}
     for kind in faults:
         status(f"{target}, {load}, one broker {kind}: {system}")
-        told[kind] = bench.run(system, load, kind)
-    return [{"system": system, "target": target, "load": load, **row} for row in rows_of(told)]
+        reported[kind] = bench.run(system, load, kind)
+    return [{"system": system, "target": target, "load": load, **row} for row in rows_of(reported)]
 
 
-def rows_of(told: Mapping[str, Mapping[str, Json]]) -> list[Row]:
+def rows_of(reported: Mapping[str, Mapping[str, Json]]) -> list[Row]:
     """Rows of one system under one load, from its runs' reports by fault; the one without fault
     first.
     """
-    measured = {kind: one for kind, one in told.items() if "skipped" not in one}
+    measured = {kind: one for kind, one in reported.items() if "skipped" not in one}
     baselines = [object_at(one, "baseline") for one in measured.values()]
     rows: list[Row] = []
     if baselines:
@@ -215,7 +215,7 @@ def rows_of(told: Mapping[str, Mapping[str, Json]]) -> list[Row]:
                 "failed": sum(integer_at(one, "failed") for one in baselines),
             }
         )
-    for kind, one in told.items():
+    for kind, one in reported.items():
         if "skipped" in one:
             rows.append({"fault": kind, "skipped": one["skipped"]})
             continue
@@ -282,21 +282,21 @@ def run_client(
         assert process.stdout is not None
         watch = threading.Timer(limit_s, process.kill)
         watch.start()
-        told: JsonObject = {}
+        reported: JsonObject = {}
         try:
             if process.stdout.readline().strip() == "fault":
                 with break_broker():
                     last = process.stdout.readline()
-                    told = json_object(last) if last.strip() else {}
+                    reported = json_object(last) if last.strip() else {}
         except FairleadError as error:
-            told = {"skipped": f"the fault could not be made: {error}"}
+            reported = {"skipped": f"the fault could not be made: {error}"}
         finally:
             process.kill()
             process.wait()
             process.stdout.close()
             watch.cancel()
-        if told:
-            return told
+        if reported:
+            return reported
         said.seek(0)
         lines = [line for line in said.read().splitlines() if line.strip()]
         return {

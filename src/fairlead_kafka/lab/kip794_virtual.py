@@ -49,15 +49,15 @@ def compared(real: Sequence[Row], virtual: Sequence[Row]) -> list[Row]:
     by_run = {tuple(row.get(key) for key in _SAME_RUN): row for row in real if "p99_ms" in row}
     rows = []
     for row in virtual:
-        twin = by_run.get(tuple(row.get(key) for key in _SAME_RUN))
-        rows.append(row if twin is None else row | _beside(row, twin))
+        beside = by_run.get(tuple(row.get(key) for key in _SAME_RUN))
+        rows.append(row if beside is None else row | _beside(row, beside))
     return rows
 
 
-def _beside(row: Row, twin: Row) -> Row:
+def _beside(row: Row, real: Row) -> Row:
     return {
-        "real_avg_ms": twin["avg_ms"],
-        "real_p99_ms": twin["p99_ms"],
+        "real_avg_ms": real["avg_ms"],
+        "real_p99_ms": real["p99_ms"],
         "share_broker_0": share_of_broker_0(row),
-        "real_share_broker_0": share_of_broker_0(twin),
+        "real_share_broker_0": share_of_broker_0(real),
     }

@@ -62,7 +62,7 @@ class Load:
         periods = -(-(number + 1) * NS_PER_S // (period_ns * self.rate))
         return (periods - 1) * period_ns
 
-    def turns(self, now_ns: Callable[[], int]) -> Iterator[tuple[float, range]]:
+    def steps(self, now_ns: Callable[[], int]) -> Iterator[tuple[float, range]]:
         """Next steps, until all records are submitted or time is up: seconds to sleep, then the
         numbers of records to submit.
 
@@ -70,17 +70,17 @@ class Load:
         everything due at once.
         """
         started_ns = now_ns()
-        handed = 0
-        while handed < self.total:
+        submitted = 0
+        while submitted < self.total:
             elapsed_ns = now_ns() - started_ns
             if elapsed_ns > self.limit_s * NS_PER_S:
                 return
             due = self.due(elapsed_ns)
-            if due > handed:
-                yield 0.0, range(handed, due)
-                handed = due
+            if due > submitted:
+                yield 0.0, range(submitted, due)
+                submitted = due
             else:
-                yield (self.due_ns(handed) - elapsed_ns) / NS_PER_S, range(0)
+                yield (self.due_ns(submitted) - elapsed_ns) / NS_PER_S, range(0)
 
 
 def latency_figures(latencies_ms: npt.NDArray[np.float64]) -> dict[str, float]:
@@ -138,9 +138,9 @@ class Journal:
         acknowledged nor failed in the end counts among latencies with what it had waited by then; a
         failed one does not. `acked`, `failed` and `open` count the warm-up too.
         """
-        first, handed = self._load.warmup_records, np.array(self.sent_ns, np.int64) > 0
+        first, submitted = self._load.warmup_records, np.array(self.sent_ns, np.int64) > 0
         sent, acked = np.array(self.sent_ns, np.int64), np.array(self.acked_ns, np.int64)
-        waiting = handed & (acked == _OPEN)
+        waiting = submitted & (acked == _OPEN)
         counts: JsonObject = {"acked": int((acked > 0).sum()), "failed": int((acked == _FAILED).sum())}
         if self.first_error:
             counts["error"] = self.first_error
@@ -151,7 +151,7 @@ class Journal:
             return {"records_per_s": 0.0, "mb_per_s": 0.0, **counts}
         seconds = max(int(answered.max()) - int(sent[first]), 1) / NS_PER_S
         until = np.where(waiting, max(self._end_ns, int(answered.max())), acked)
-        shown = (handed & (acked != _FAILED))[first:]
+        shown = (submitted & (acked != _FAILED))[first:]
         latencies_ms = (until - sent)[first:][shown] / NS_PER_MS
         return {
             **rates(len(answered) / seconds, self._load.record_size),

@@ -406,9 +406,9 @@ def verdict(finals: Mapping[str, Row], kills: int, ratio: float | None) -> Row:
     for role, final in finals.items():
         counts.update(integers_at(final, "counts"))
         if role in SHARES and role != "compacted":
-            told = Tally.from_json(object_at(final, "tally"))
-            acknowledged.counts.update(told.counts)
-            acknowledged.sums.update(told.sums)
+            reported = Tally.from_json(object_at(final, "tally"))
+            acknowledged.counts.update(reported.counts)
+            acknowledged.sums.update(reported.sums)
     read = Tally.from_json(
         {place: each for place, each in object_at(audit, "tally").items() if not place.startswith(COMPACTED)}
     )

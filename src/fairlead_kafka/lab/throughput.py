@@ -285,8 +285,8 @@ def run_system(system: str, cell: Cell, topic: str) -> Row:
         return {"skipped": "it has no TLS: what encrypts is what is measured"}
     records = max(1000, int(cell.records * share))
     if system != "java":
-        told = run_program(_command(system, cell, topic, records), RUN_TIMEOUT_S)
-        return told if "skipped" in told else figures(system, marks_of(told), cell.size)
+        reported = run_program(_command(system, cell, topic, records), RUN_TIMEOUT_S)
+        return reported if "skipped" in reported else figures(system, marks_of(reported), cell.size)
     try:
         return _java(cell, topic, records)
     except (NotFinished, Unavailable) as error:

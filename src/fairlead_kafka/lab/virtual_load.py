@@ -145,7 +145,7 @@ class _Loaded:
         elif task.fault != "none":
             self.cluster.broker(0).slow(task.delay_ms, task.fault)
         config = {"bootstrap.servers": self.cluster.bootstrap_servers, **task.config}
-        self.application = Application(self.host, config, Random(task.seed), self._settled)
+        self.application = Application(self.host, config, Random(task.seed), self._completed)
         self.application.handle.work_ns = _Work(self.application.machine)
         self.journal = Journal(task.load, self.host.now_ns)
         self._value = value_of(task.load.record_size)
@@ -167,7 +167,7 @@ class _Loaded:
         self.host.advance(_READY_MS)
         self._started_ms = ns_to_ms(self.host.now_ns())
         self._advance(0)
-        for pause_s, numbers in self._load.turns(self.host.now_ns):
+        for pause_s, numbers in self._load.steps(self.host.now_ns):
             if pause_s:
                 self._advance(pause_s * 1000)
                 continue
@@ -175,14 +175,14 @@ class _Loaded:
                 self.journal.sent(number)
             topics = len(self._topics)
             for first in numbers[:topics]:
-                self._hand_over(self._topics[first % topics], len(numbers[first - numbers[0] :: topics]))
+                self._submit(self._topics[first % topics], len(numbers[first - numbers[0] :: topics]))
             if self._load.flush:
                 self._flush()
         with suppress(TimedOut):
             self._flush()  # as closing a producer does
         self.journal.end()
 
-    def _hand_over(self, topic: str, count: int) -> None:
+    def _submit(self, topic: str, count: int) -> None:
         """Submit `count` records, once there is memory for them.
 
         Which are which does not matter: those of one period are sent at one time.
@@ -217,14 +217,19 @@ class _Loaded:
         self.host.submit(self.application.handle, Flush(completion))
         self.host.run_until(completion.done, self._load.limit_s * 1000)
 
-    def _settled(
-        self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None
+    def _completed(
+        self,
+        submission: Handed,
+        rows: Sequence[int],
+        partition: int,
+        base_offset: int,
+        error: Exception | None,
     ) -> None:
         for row in rows:
             if error is None:
-                self.journal.acked(handed.serial + row)
+                self.journal.acked(submission.serial + row)
             else:
-                self.journal.failed(handed.serial + row, error)
+                self.journal.failed(submission.serial + row, error)
 
     def figures(self) -> JsonObject:
         """Figures as of `peers.paced` and `paced.split_figures`; without CPU seconds."""

@@ -35,7 +35,7 @@ WRITE_SETTINGS: Mapping[str, str] = {"batch.size": str(256 * KIB)}
 def task_consumer(client: Mapping[str, str]) -> Iterator[Consumer]:
     """A consumer for the task of a read, in a process that Spark keeps for tasks. NoBrokerReached,
     soon, if none can be."""
-    _settle()
+    _prepare_worker()
     with Consumer({**READ_SETTINGS, **with_shipped_files(client)}) as consumer:
         consumer.connect()
         yield consumer
@@ -45,13 +45,13 @@ def task_consumer(client: Mapping[str, str]) -> Iterator[Consumer]:
 def task_producer(client: Mapping[str, str]) -> Iterator[Producer]:
     """A producer for the task of a write, in a process that Spark keeps for tasks. NoBrokerReached,
     soon, if none can be."""
-    _settle()
+    _prepare_worker()
     with Producer({**WRITE_SETTINGS, **with_shipped_files(client)}) as producer:
         producer.connect()
         yield producer
 
 
-def _settle() -> None:
+def _prepare_worker() -> None:
     """Prepare a Spark worker for reuse: keep freed memory, and hide loaded objects from the gc.
 
     Other processes are left as they are.

@@ -16,7 +16,7 @@ from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.spark.exactly_once.settings import Guarantee, parse_guarantee
 from fairlead_kafka.spark.formats import DEFAULT_LAYOUT, Layout, parse_layout
 from fairlead_kafka.spark.offsets import EARLIEST, LATEST, OffsetsByPartition
-from fairlead_kafka.spark.option_judge import judge, judge_read, raise_wrong
+from fairlead_kafka.spark.option_checks import check_options, check_read, raise_wrong
 from fairlead_kafka.spark.option_table import TOPIC_CHOICES
 from fairlead_kafka.spark.parsed_options import Values
 
@@ -87,7 +87,7 @@ def view_of(options: Mapping[str, str]) -> str:
 
 def parse_read_options(options: Mapping[str, str], streaming: bool = False) -> ReadOptions:
     """The settings of a read. Raises one ConfigError that names every wrong option."""
-    values, client, wrong = judge_read(options, streaming)
+    values, client, wrong = check_read(options, streaming)
     group = values.get("kafka.group.id") or _group(values)
     if group is not None:
         # Kafka's default would have a consumer with a group commit by itself.
@@ -139,7 +139,7 @@ def _group(values: Values) -> str | None:
 
 def parse_write_options(options: Mapping[str, str], streaming: bool = False) -> WriteOptions:
     """The settings of a write. Raises one ConfigError that names every wrong option."""
-    values, client, wrong = judge(options, "write")
+    values, client, wrong = check_options(options, "write")
     guarantee, unkept = parse_guarantee(values, client, wrong, streaming=streaming)
     raise_wrong("writeStream" if streaming else "write", wrong + unkept)
     _check_producer(client, transactional=guarantee is not None)

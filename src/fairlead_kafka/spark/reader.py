@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from fairlead_kafka.spark.error_order import errors_first
 from fairlead_kafka.spark.filters import Wanted
 from fairlead_kafka.spark.offsets import OffsetRange
 from fairlead_kafka.spark.options import ReadOptions
@@ -15,11 +16,10 @@ from fairlead_kafka.spark.planning import plan_ranges
 from fairlead_kafka.spark.reading import TaskRanges, read_task
 from fairlead_kafka.spark.survey import Survey
 from fairlead_kafka.spark.tasks import plan_tasks
-from fairlead_kafka.spark.telling import tells_errors_first
 from fairlead_kafka.spark.volume import Volume
 
 
-@tells_errors_first
+@errors_first
 class FairleadReader(DataSourceReader):
     """Reads ranges of offsets that are fixed when the read is planned."""
 
@@ -44,7 +44,7 @@ class FairleadReader(DataSourceReader):
         return plan_ranges(survey, self._options)
 
 
-@tells_errors_first
+@errors_first
 class FilteringReader(FairleadReader):
     """The reader where Spark passes filters (`filters.pushed_down`).
 

@@ -16,7 +16,7 @@ from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.spark.connector import refused_settings
 from fairlead_kafka.spark.home import ensure_spark_home
 from fairlead_kafka.spark.java import ensure_java
-from fairlead_kafka.spark.starting import check_master, ensure_installed, jvm_told
+from fairlead_kafka.spark.starting import check_master, ensure_installed, jvm_errors_shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,7 +79,7 @@ def spark_session(
     of_new = {} if SparkSession.getActiveSession() is not None else local_defaults(master)
     for key, value in {**SESSION_DEFAULTS, **of_new, **(config or {})}.items():
         builder = builder.config(key, value)
-    with jvm_told():
+    with jvm_errors_shown():
         session = builder.getOrCreate()
     fill_worker_variables(session)
     return session

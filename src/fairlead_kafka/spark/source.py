@@ -22,6 +22,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.spark.error_order import errors_first
 from fairlead_kafka.spark.formats import read_layout
 from fairlead_kafka.spark.option_table import VIEW_OPTIONS
 from fairlead_kafka.spark.options import (
@@ -33,10 +34,9 @@ from fairlead_kafka.spark.options import (
 )
 from fairlead_kafka.spark.planners import PLANS_WRITE, runs
 from fairlead_kafka.spark.schema import check_read_schema, check_write_schema, source_schema
-from fairlead_kafka.spark.telling import tells_errors_first
 
 
-@tells_errors_first
+@errors_first
 class FairleadSource(DataSource):
     """Kafka topics as a DataFrame and back, with the options and columns of Spark's own Kafka
     connector."""

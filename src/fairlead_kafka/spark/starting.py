@@ -60,7 +60,7 @@ def check_master(master: str | None) -> None:
 
 
 @contextmanager
-def jvm_told() -> Iterator[None]:
+def jvm_errors_shown() -> Iterator[None]:
     """Raises SparkNotStarted, which says where the reason is, for a JVM that ended at once."""
     from pyspark.errors import PySparkRuntimeError
 

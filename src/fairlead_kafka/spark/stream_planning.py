@@ -54,7 +54,7 @@ class StreamPlanner:
         self._until_target = False
         self.seen: Seen | None = None
         """The cluster when it was last asked; None: not yet."""
-        self._turn = 0
+        self._batches_planned = 0
         self._waiting_since_s: float | None = None
 
     def begin(self) -> OffsetsByPartition:
@@ -228,11 +228,13 @@ class StreamPlanner:
         options = self._options
         if options.max_offsets is None and options.max_bytes is None:
             return ends
-        self._turn += 1
+        self._batches_planned += 1
         if options.max_offsets is not None:
-            shares = share_out(options.max_offsets, {one.partition: one.size for one in ranges}, self._turn)
+            shares = share_out(
+                options.max_offsets, {one.partition: one.size for one in ranges}, self._batches_planned
+            )
             ranges = [replace(one, end=one.start + shares.get(one.partition, 0)) for one in ranges]
         if options.max_bytes is not None:
             self._volume.learn(ranges)
-            return ends_within(options.max_bytes, ranges, self._volume, self._turn)
+            return ends_within(options.max_bytes, ranges, self._volume, self._batches_planned)
         return {one.partition: one.end for one in ranges}

@@ -22,20 +22,20 @@ from pyspark.sql.types import StructType
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, TimedOut
+from fairlead_kafka.spark.error_order import errors_first
 from fairlead_kafka.spark.offsets import OffsetsByPartition, from_offsets_json, offsets_json
 from fairlead_kafka.spark.options import ReadOptions
 from fairlead_kafka.spark.reading import TaskRanges, read_task
 from fairlead_kafka.spark.stream_planning import StreamPlanner
 from fairlead_kafka.spark.survey import Survey
 from fairlead_kafka.spark.tasks import plan_tasks
-from fairlead_kafka.spark.telling import tells_errors_first
 from fairlead_kafka.spark.volume import Volume
 
 LOGGER = logging.getLogger("fairlead_kafka.spark")
 OffsetsJson = dict[str, dict[str, int]]
 
 
-@tells_errors_first
+@errors_first
 class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Micro-batches of Kafka topics, with the offsets of Spark's own Kafka connector: `{"topic":
     {"0": 23}}`, the next one to read."""

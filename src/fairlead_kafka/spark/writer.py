@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from fairlead_kafka.spark.clients import task_producer
+from fairlead_kafka.spark.error_order import errors_first
 from fairlead_kafka.spark.options import WriteOptions
-from fairlead_kafka.spark.telling import tells_errors_first
 from fairlead_kafka.spark.writing import send_all
 
 
@@ -21,7 +21,7 @@ class TaskWritten(WriterCommitMessage):
     records: int
 
 
-@tells_errors_first
+@errors_first
 class FairleadWriter(DataSourceArrowWriter):
     """Writes rows to Kafka. A task that fails is retried by Spark and writes its rows again: at
     least once."""
@@ -35,7 +35,7 @@ class FairleadWriter(DataSourceArrowWriter):
         return write_at_least_once(self._options, iterator)
 
 
-@tells_errors_first
+@errors_first
 class FairleadStreamWriter(DataSourceStreamArrowWriter):
     """Writes the rows of micro-batches to Kafka. A task or a batch that Spark repeats is written
     again: at least once."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairlead_kafka.base.units import MIB
-from fairlead_kafka.cli.demo.line_formats import InputOfNoUse, common_line, judge
+from fairlead_kafka.cli.demo.line_formats import InputOfNoUse, check_lines, common_line
 
 READ_BLOCK_BYTES = 4 * MIB
 """A file is read and produced in tables of about this size, so that no file is held whole."""
@@ -107,7 +107,7 @@ def access_lines(path: Path) -> Iterator[pa.Table]:
     for block in blocks_of_lines(path):
         lines = [common_line(line) for line in block]
         if first:
-            judge(lines, f"--input {path}")
+            check_lines(lines, f"--input {path}")
             first = False
         yield _keyed(lines)
 

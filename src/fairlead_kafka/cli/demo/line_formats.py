@@ -15,7 +15,7 @@ from fairlead_kafka.base.json_types import Json
 LINE = re.compile(rb'^(\S+) \S+ \S+ \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)')
 """The common log format, which the combined one begins with; as the demo's pipeline has it."""
 TIME_FORMAT = "%d/%b/%Y:%H:%M:%S %z"
-JUDGED_LINES_MAX = 1_000
+CHECKED_LINES_MAX = 1_000
 """Lines that are looked at before anything starts."""
 SHOWN_MAX_LENGTH = 80
 HOSTS = ("remote_addr", "remote_host", "client_ip", "clientip", "client", "host", "ip")
@@ -63,17 +63,17 @@ def common_line(line: bytes) -> bytes:
         return line
 
 
-def judge(lines: Iterable[bytes], named: str) -> None:
+def check_lines(lines: Iterable[bytes], named: str) -> None:
     """NotAnAccessLog if none of the first lines, as `common_line` has them, is one of an access
     log."""
-    judged = list(islice(lines, JUDGED_LINES_MAX))
-    if any(map(is_access_line, judged)):
+    checked = list(islice(lines, CHECKED_LINES_MAX))
+    if any(map(is_access_line, checked)):
         return
     count = (
-        f"{'the first ' if len(judged) == JUDGED_LINES_MAX else ''}{len(judged):,} "
-        f"line{'' if len(judged) == 1 else 's'}"
+        f"{'the first ' if len(checked) == CHECKED_LINES_MAX else ''}{len(checked):,} "
+        f"line{'' if len(checked) == 1 else 's'}"
     )
-    first = repr(next((line for line in judged if line.strip()), b"")[:SHOWN_MAX_LENGTH])[1:]
+    first = repr(next((line for line in checked if line.strip()), b"")[:SHOWN_MAX_LENGTH])[1:]
     raise NotAnAccessLog(
         f"{named}: 0 of {count} parse as an access log: known are the common and the combined log format, "
         "and JSON lines with host, time "

@@ -38,7 +38,7 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
 }
 """`keyed`: by key where there is one, else by the default (late). The others place every record as
 if it had no key."""
-HAND_OVER_MAX_BYTES = 1 << 20
+SUBMISSION_MAX_BYTES = 1 << 20
 """Bytes submitted at once at most, or a single record: a caller's loop gets no further between two
 looks of the machine, and buffer.memory has room for it."""
 BUFFER_MEMORY_BYTES = 32 << 20
@@ -85,7 +85,7 @@ def replay(records: Records, case: Case, cluster: Cluster, seed: int = 1) -> Rep
     how long records would have waited."""
     sizes_bytes = memory_bytes(records.columns)
     run = _Run(case, cluster, max(BUFFER_MEMORY_BYTES, 2 * int(sizes_bytes.max())), seed)
-    run.hand_over(records, sizes_bytes)
+    run.submit(records, sizes_bytes)
     partitions = run.cluster.log.topics[_TOPIC].partitions
     sizes = [one.size_bytes for one in partitions]
     batches = sum(len(one.batches) for one in partitions)
@@ -124,20 +124,20 @@ class _Run:
             "buffer.memory": buffer_bytes,
             "max.request.size": NO_LIMIT_BYTES,
         }
-        self._application = Application(self.host, config, Random(seed), self._settled)
+        self._application = Application(self.host, config, Random(seed), self._completed)
         self._waited_ns: list[int] = []
         self._counts: list[int] = []
         self._failed = 0
         self.host.advance(READY_MS)
 
-    def hand_over(self, records: Records, sizes_bytes: npt.NDArray[np.int64]) -> None:
+    def submit(self, records: Records, sizes_bytes: npt.NDArray[np.int64]) -> None:
         """Submits all records, each in its millisecond, as soon as there is room.
 
         Then flushes, as closing a producer does.
         """
         columns = records.columns
         begun_ms = self.host.now_ms()
-        for start, stop in turns(records.arrivals_ms, sizes_bytes):
+        for start, stop in submissions(records.arrivals_ms, sizes_bytes):
             late_ms = int(records.arrivals_ms[start]) - (self.host.now_ms() - begun_ms)
             if late_ms > 0:
                 self.host.advance(late_ms)
@@ -164,20 +164,25 @@ class _Run:
         }
         return {"p50_ms": at[0.5], "p99_ms": at[0.99], "failed": self._failed}
 
-    def _settled(
-        self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None
+    def _completed(
+        self,
+        submission: Handed,
+        rows: Sequence[int],
+        partition: int,
+        base_offset: int,
+        error: Exception | None,
     ) -> None:
         if error is not None:
             self._failed += len(rows)
             return
-        self._waited_ns.append(self.host.now_ns() - handed.created_ns)
+        self._waited_ns.append(self.host.now_ns() - submission.created_ns)
         self._counts.append(len(rows))
 
 
-def turns(
+def submissions(
     arrivals_ms: npt.NDArray[np.int64], sizes_bytes: npt.NDArray[np.int64]
 ) -> Iterator[tuple[int, int]]:
-    """Records start..stop that come within one millisecond, in pieces of `HAND_OVER_MAX_BYTES` at
+    """Records start..stop that come within one millisecond, in pieces of `SUBMISSION_MAX_BYTES` at
     most, or of one record."""
     bounds = [*np.flatnonzero(np.diff(arrivals_ms, prepend=-1)).tolist(), len(arrivals_ms)]
     ends = np.cumsum(sizes_bytes)
@@ -186,7 +191,7 @@ def turns(
         while start < end:
             begun = int(ends[start - 1]) if start else 0
             stop = max(
-                start + 1, min(end, int(np.searchsorted(ends, begun + HAND_OVER_MAX_BYTES, side="right")))
+                start + 1, min(end, int(np.searchsorted(ends, begun + SUBMISSION_MAX_BYTES, side="right")))
             )
             yield start, stop
             start = stop

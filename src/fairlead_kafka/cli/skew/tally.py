@@ -133,13 +133,13 @@ def tally_records(
 
 
 def in_order(tables: Sequence[pa.Table], records_per_s: float | None) -> Records | None:
-    """The records in the order of `hand_over_order`, at the times that their timestamps say, or at
+    """The records in the order of `submission_order`, at the times that their timestamps say, or at
     an even rate."""
     if not tables:
         return None
     table = pa.concat_tables(tables).combine_chunks()
     times_ms = table["timestamp"].cast(pa.int64()).to_numpy() // 1000
-    order = hand_over_order(table["partition"].to_numpy(), times_ms)
+    order = submission_order(table["partition"].to_numpy(), times_ms)
     sets = columns_from_arrow(
         table.select(["key", "value", "headers", "timestamp"]).take(pa.array(order)).combine_chunks()
     )
@@ -153,7 +153,7 @@ def in_order(tables: Sequence[pa.Table], records_per_s: float | None) -> Records
     return Records(columns, arrivals_ms)
 
 
-def hand_over_order(
+def submission_order(
     partitions: npt.NDArray[np.int32], times_ms: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """int64[n]: the rows by time; `partitions` and `times_ms` int[n], rows of one partition in the
@@ -178,9 +178,9 @@ def tenths(
     ranges: Mapping[TopicPartition, tuple[int, int]], what: str, said: Said
 ) -> Iterator[tuple[TopicPartition, tuple[int, int]]]:
     """The ranges one by one, with ten words on how far it is, and no more."""
-    told = -1
+    reported = -1
     for number, item in enumerate(ranges.items()):
-        if number * 10 // len(ranges) > told:
-            told = number * 10 // len(ranges)
+        if number * 10 // len(ranges) > reported:
+            reported = number * 10 // len(ranges)
             said(f"{what}: partition {number} of {len(ranges)}")
         yield item

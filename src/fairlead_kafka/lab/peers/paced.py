@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from importlib import import_module
 
 from fairlead_kafka.base.json_types import JsonObject
-from fairlead_kafka.lab.bounded import tell_where_on_request
+from fairlead_kafka.lab.bounded import report_where_on_request
 from fairlead_kafka.lab.pacing import Journal, Load
 from fairlead_kafka.lab.peers.program import value_of
 
@@ -80,10 +80,10 @@ class Run:
         """Seconds that acknowledgements may still be waited for."""
         return max(DRAIN_S, self.task.load.limit_s - (time.perf_counter() - self._started_s))
 
-    def hand_over(self, send: Callable[[int], None], flush: Callable[[], object]) -> None:
+    def submit_due(self, send: Callable[[int], None], flush: Callable[[], object]) -> None:
         """Call `send` with each record's number when it is due, and `flush` after each period if
         the load says so."""
-        for pause_s, numbers in self.task.load.turns(time.perf_counter_ns):
+        for pause_s, numbers in self.task.load.steps(time.perf_counter_ns):
             if pause_s:
                 time.sleep(pause_s)
                 continue
@@ -106,5 +106,5 @@ def main(text: str) -> None:
 
 
 if __name__ == "__main__":
-    tell_where_on_request()
+    report_where_on_request()
     main(sys.argv[1])

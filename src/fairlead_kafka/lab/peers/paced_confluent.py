@@ -56,7 +56,7 @@ def paced_confluent_kafka(run: Run) -> None:
     poller = threading.Thread(target=poll)
     run.begin()
     poller.start()
-    run.hand_over(send, producer.flush)
+    run.submit_due(send, producer.flush)
     producer.flush(run.left_s())
     run.end()
     stop.wait(2 * STATISTICS_MS / 1000)

@@ -34,7 +34,7 @@ def paced_fairlead(run: Run) -> None:
             journal.failed(number, error)
 
     run.begin()
-    run.hand_over(send, producer.flush)
+    run.submit_due(send, producer.flush)
     producer.close(run.left_s())
     run.end()
     run.requests = requests_of(producer.metrics()["producer-metrics"])

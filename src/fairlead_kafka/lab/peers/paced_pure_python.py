@@ -39,7 +39,7 @@ def paced_kafka_python(run: Run) -> None:
         future.add_errback(partial(journal.failed, number))
 
     run.begin()
-    run.hand_over(send, producer.flush)
+    run.submit_due(send, producer.flush)
     with suppress(KafkaError):  # a time-out: what is open then, the journal knows
         producer.flush(run.left_s())
     run.end()
@@ -73,7 +73,7 @@ async def _aiokafka(run: Run) -> None:
     await producer.partitions_for(topic)
     run.begin()
     open_: set[asyncio.Future[object]] = set()
-    for pause_s, numbers in run.task.load.turns(time.perf_counter_ns):
+    for pause_s, numbers in run.task.load.steps(time.perf_counter_ns):
         if pause_s:
             await asyncio.sleep(pause_s)
             continue

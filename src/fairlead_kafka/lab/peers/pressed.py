@@ -119,12 +119,12 @@ class Run:
         return self._paced(endless) if self.task.rate else endless
 
     def _paced(self, keys: Iterator[bytes | None]) -> Iterator[bytes | None]:
-        started_s, handed = time.perf_counter(), 0
+        started_s, submitted = time.perf_counter(), 0
         while True:
             due = int((time.perf_counter() - started_s) * self.task.rate)
-            while handed < due:
+            while submitted < due:
                 yield next(keys)
-                handed += 1
+                submitted += 1
             time.sleep(PACE_S)
 
     def acked(self, partition: int, timestamp_ms: int) -> None:

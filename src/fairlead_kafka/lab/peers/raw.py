@@ -61,7 +61,7 @@ class Raw:
             self._window.acquire()
             self._socket.sendall(next(self._requests))
 
-    def settle(self) -> int:
+    def complete(self) -> int:
         """Wait for all answers. Returns how many records were acknowledged."""
         for _ in range(IN_FLIGHT):
             self._window.acquire()

@@ -322,7 +322,7 @@ def raw(reading: Reading) -> None:
         context = ssl.create_default_context(cafile=reading.secured["cafile"])
         connections = [context.wrap_socket(each, server_hostname=host) for each in connections]
     readers = [FrameReader() for _ in connections]
-    turn = 0
+    connection_number = 0
     overtaken: set[int] = set()  # connections whose next answer was asked for before a rewind
 
     def ask(number: int) -> None:
@@ -343,8 +343,8 @@ def raw(reading: Reading) -> None:
         connections[number].sendall(b"".join(encode_request(ApiKey.FETCH, version, 1, "raw", message)))
 
     def fetch() -> int:
-        nonlocal turn
-        number, turn = turn, (turn + 1) % len(connections)
+        nonlocal connection_number
+        number, connection_number = connection_number, (connection_number + 1) % len(connections)
         frames: list[memoryview] = []
         while not frames:
             frames = list(readers[number].feed(connections[number].recv(1 << 20)))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fairlead_kafka import Producer
     from fairlead_kafka.client.handles import Ack
 
-SETTLE = 0
+COMPLETE = 0
 KEYS = 3_000
 """Number of different keys, used in turn."""
 LINGER_MS = 5  # the others' default
@@ -93,17 +93,17 @@ class Sending:
         return islice(self._pairs, count)
 
     def plan(self) -> Plan:
-        """Steps: how many records to send, or SETTLE, answered by the number acknowledged."""
+        """Steps: how many records to send, or COMPLETE, answered by the number acknowledged."""
         records, started_s = self._job["records"], self._job["started_s"]
         begun_s, cpu_s = time.monotonic(), time.process_time()
         first = min(_FIRST, records)
         yield first
-        yield SETTLE
+        yield COMPLETE
         if first == _FIRST:
             self.marks["first_100000_s"] = time.monotonic() - started_s
         if records > first:
             yield records - first
-        acked = yield SETTLE
+        acked = yield COMPLETE
         now_s = time.monotonic()
         self.marks |= {
             "cold_s": now_s - started_s,
@@ -113,11 +113,11 @@ class Sending:
         self.marks["cold_acked"] = acked
         while time.monotonic() < begun_s + self._job["warm_after_s"]:
             yield _PIECE
-        acked = yield SETTLE
+        acked = yield COMPLETE
         begun_s, cpu_s = time.monotonic(), time.process_time()
         while time.monotonic() < begun_s + self._job["warm_s"]:
             yield _PIECE
-        acked = (yield SETTLE) - acked
+        acked = (yield COMPLETE) - acked
         seconds = time.monotonic() - begun_s
         self.marks |= {
             "warm_acked": acked,
@@ -135,25 +135,25 @@ def peak_memory_mb() -> int:
     return int(found[1]) // 1024 if found else 0
 
 
-def follow(plan: Plan, send: Callable[[int], object], settle: Callable[[], int]) -> None:
-    """Follow the plan: `send` submits records, `settle` waits for all and counts those acked."""
+def follow(plan: Plan, send: Callable[[int], object], complete: Callable[[], int]) -> None:
+    """Follow the plan: `send` submits records, `complete` waits for all and counts those acked."""
     count = next(plan)
     try:
         while True:
-            count = plan.send(settle()) if count == SETTLE else (send(count), next(plan))[1]
+            count = plan.send(complete()) if count == COMPLETE else (send(count), next(plan))[1]
     except StopIteration:
         return
 
 
 async def follow_async(
-    plan: Plan, send: Callable[[int], Awaitable[object]], settle: Callable[[], Awaitable[int]]
+    plan: Plan, send: Callable[[int], Awaitable[object]], complete: Callable[[], Awaitable[int]]
 ) -> None:
     """`follow`, in an event loop."""
     count = next(plan)
     try:
         while True:
-            if count == SETTLE:
-                count = plan.send(await settle())
+            if count == COMPLETE:
+                count = plan.send(await complete())
             else:
                 await send(count)
                 count = next(plan)
@@ -170,11 +170,11 @@ def _fairlead(
 
     with Producer(sending.config) as producer:
 
-        def settle() -> int:
+        def complete() -> int:
             producer.flush()
             return _acked(producer.metrics()["producer-metrics"]) if acked is None else acked()
 
-        follow(sending.plan(), send_of(producer), settle)
+        follow(sending.plan(), send_of(producer), complete)
 
 
 def _acked(found: Mapping[str, float]) -> int:
@@ -262,11 +262,11 @@ def fairlead_async(sending: Sending) -> None:
                 for key, value in sending.pairs(count):
                     await producer.send(sending.topic, value, key=key)
 
-            async def settle() -> int:
+            async def complete() -> int:
                 await producer.flush()
                 return _acked(producer.metrics()["producer-metrics"])
 
-            await follow_async(sending.plan(), send, settle)
+            await follow_async(sending.plan(), send, complete)
 
     asyncio.run(run())
 
@@ -287,10 +287,10 @@ async def _with_futures(
             ]
             acked += len(await asyncio.gather(*futures))
 
-    async def settle() -> int:
+    async def complete() -> int:
         return acked
 
-    await follow_async(sending.plan(), send, settle)
+    await follow_async(sending.plan(), send, complete)
 
 
 def _confluent_config(sending: Sending) -> dict[str, object]:
@@ -312,11 +312,11 @@ def _confluent(
     producer = Producer(_confluent_config(sending))
     topic = sending.topic
     produce = producer.produce if on_delivery is None else partial(producer.produce, on_delivery=on_delivery)
-    handed = 0
+    submitted = 0
 
     def send(count: int) -> None:
-        nonlocal handed
-        handed += count
+        nonlocal submitted
+        submitted += count
         for number, (key, value) in enumerate(sending.pairs(count)):
             while True:
                 try:
@@ -327,11 +327,11 @@ def _confluent(
             if number % POLL_EVERY == 0:
                 producer.poll(0)
 
-    def settle() -> int:
+    def complete() -> int:
         left = producer.flush()
-        return handed - int(left) if acked is None else acked()
+        return submitted - int(left) if acked is None else acked()
 
-    follow(sending.plan(), send, settle)
+    follow(sending.plan(), send, complete)
 
 
 def confluent_produce(sending: Sending) -> None:
@@ -395,7 +395,7 @@ def kafka_python(sending: Sending) -> None:
     futures: list[FutureRecordMetadata] = []
     acked = 0
 
-    def settle() -> int:
+    def complete() -> int:
         nonlocal acked
         producer.flush()
         acked += sum(bool(future.succeeded()) for future in futures)
@@ -405,7 +405,7 @@ def kafka_python(sending: Sending) -> None:
     def send(count: int) -> None:
         futures.extend([producer.send(sending.topic, value, key=key) for key, value in sending.pairs(count)])
 
-    follow(sending.plan(), send, settle)
+    follow(sending.plan(), send, complete)
     producer.close()
 
 
@@ -436,7 +436,7 @@ def raw(sending: Sending) -> None:
     connection = Raw(
         sending.bootstrap_servers, sending.topic, sending.compression, list(sending.pairs(1_000))
     )
-    follow(sending.plan(), connection.send, connection.settle)
+    follow(sending.plan(), connection.send, connection.complete)
     connection.close()
 
 

@@ -99,7 +99,7 @@ class Ledger:
     """Numbers that were acknowledged, or read."""
     counts: Counter[str] = field(default_factory=Counter)
     """Other counts, by name."""
-    told: JsonObject = field(default_factory=dict)
+    last_figures: JsonObject = field(default_factory=dict)
     """Figures that only the last line has."""
     first_error: str = ""
     records: int = 0
@@ -109,7 +109,7 @@ class Ledger:
     _latencies: Latencies = field(default_factory=Latencies)
     _reported: int = 0
 
-    def settled(self, place: str, numbers: Int64, latency_ms: float | None = None) -> None:
+    def completed(self, place: str, numbers: Int64, latency_ms: float | None = None) -> None:
         """Note records that were acknowledged, or read, `latency_ms` after they were submitted."""
         with self.lock:
             self.tally.add(place, numbers)
@@ -149,7 +149,7 @@ class Ledger:
                 "tally": self.tally.to_json(),
                 "counts": dict(self.counts),
                 "first_error": self.first_error,
-                **self.told,
+                **self.last_figures,
             }
 
 

@@ -110,7 +110,7 @@ class Reading:
             if topic == TRANSACTIONAL:
                 self.transactions.take(numbers)
             age_ms = now_ms - part["timestamp"][len(part) - 1].cast(pa.int64()).as_py() / 1000
-            self._ledger.settled(place, numbers, age_ms)
+            self._ledger.completed(place, numbers, age_ms)
 
 
 def auditor(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
@@ -135,7 +135,7 @@ def auditor(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
         _to_the_end(consumer, partitions, following)
         consumer.seek_to_beginning()
         _to_the_end(consumer, partitions, again)
-    ledger.told |= {
+    ledger.last_figures |= {
         "transactions_whole": following.transactions.whole,
         "transactions_torn": following.transactions.torn,
         "aborted_seen": following.transactions.aborted_seen,

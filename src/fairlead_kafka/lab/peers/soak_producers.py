@@ -55,15 +55,15 @@ def unkeyed(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
 def _callback(ledger: Ledger, number: int) -> Callable[[RecordMetadata | None, Exception | None], None]:
     begun_s = time.monotonic()
 
-    def settled(metadata: RecordMetadata | None, error: Exception | None) -> None:
+    def completed(metadata: RecordMetadata | None, error: Exception | None) -> None:
         if metadata is None:
             ledger.failed(error)
         else:
-            ledger.settled(
+            ledger.completed(
                 f"{UNKEYED}-{metadata.partition}", np.array([number]), (time.monotonic() - begun_s) * 1000
             )
 
-    return settled
+    return completed
 
 
 def keyed(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
@@ -95,7 +95,7 @@ def compacted(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None
             newest[number % KEYS] = number
 
     _tables(errand, ledger, stopping, COMPACTED, values, acknowledged)
-    ledger.told["newest"] = {
+    ledger.last_figures["newest"] = {
         str(key): -1 if number % TOMBSTONE_EVERY == 0 else number for key, number in newest.items()
     }
 
@@ -110,7 +110,7 @@ def _tables(
 ) -> None:
     under_way: Queue[tuple[TableAck, Int64, float] | None] = Queue(TABLES_UNDER_WAY)
 
-    def settle() -> None:
+    def complete() -> None:
         while (one := under_way.get()) is not None:
             handle, numbers, begun_s = one
             results = handle.result(raise_on_error=False)
@@ -120,12 +120,14 @@ def _tables(
                 ledger.failed(results["error"].drop_null()[0], int((~sound).sum()))
             partitions = results["partition"].to_numpy()
             for partition in np.unique(partitions[sound]).tolist():
-                ledger.settled(f"{topic}-{partition}", numbers[sound & (partitions == partition)], latency_ms)
+                ledger.completed(
+                    f"{topic}-{partition}", numbers[sound & (partitions == partition)], latency_ms
+                )
             acknowledged(numbers[sound])
 
-    settling = threading.Thread(target=settle, name="soak-settle")
+    completing = threading.Thread(target=complete, name="soak-complete")
     with Producer(errand.config) as producer:
-        settling.start()
+        completing.start()
         try:
             for due in errand.due(stopping, TABLE_PERIOD_S):
                 numbers = np.arange(due.start, due.stop)
@@ -134,7 +136,7 @@ def _tables(
                 under_way.put((producer.send_table(topic, table), numbers, time.monotonic()))
         finally:
             under_way.put(None)
-            settling.join()
+            completing.join()
 
 
 def transactional(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
@@ -183,7 +185,7 @@ def _transaction(producer: Producer, number: int, padding: bytes, ledger: Ledger
     ledger.count("committed")
     latency_ms = (time.monotonic() - begun_s) * 1000
     for each, ack in zip(records, acks, strict=True):
-        ledger.settled(f"{TRANSACTIONAL}-{ack.result().partition}", np.array([each]), latency_ms)
+        ledger.completed(f"{TRANSACTIONAL}-{ack.result().partition}", np.array([each]), latency_ms)
     return True
 
 

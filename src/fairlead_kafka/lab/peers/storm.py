@@ -59,13 +59,13 @@ class Errand:
             sent = due
 
 
-class Told:
-    """Results of records, as the client was told."""
+class Results:
+    """Results of records, as the client was told them."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
 
-    def settled(self, number: int, error: object) -> None:
+    def completed(self, number: int, error: object) -> None:
         """Note that one record was acknowledged, or given up."""
         self._lines.append(
             f"{number} {time.time_ns() // 1_000_000}" if error is None else f"failed {number} {error}"
@@ -77,18 +77,18 @@ class Told:
         sys.stdout.flush()
 
 
-def fairlead(errand: Errand, told: Told) -> None:
+def fairlead(errand: Errand, results: Results) -> None:
     """Send by our producer, with a callback for each record."""
     from fairlead_kafka.client import Producer
 
     producer = Producer({**errand.config(), "acks": "all"})
     for numbers in errand.numbers():
         for number in numbers:
-            producer.send(errand.topic, b"%d" % number, on_delivery=_callback(told, number))
+            producer.send(errand.topic, b"%d" % number, on_delivery=_callback(results, number))
     producer.close(DRAIN_S)
 
 
-def confluent_kafka(errand: Errand, told: Told) -> None:
+def confluent_kafka(errand: Errand, results: Results) -> None:
     """Send by librdkafka, which serves callbacks while it is polled."""
     from confluent_kafka import Producer
 
@@ -96,16 +96,16 @@ def confluent_kafka(errand: Errand, told: Told) -> None:
     producer = Producer(config)
     for numbers in errand.numbers():
         for number in numbers:
-            _produce(producer, errand.topic, number, told)
+            _produce(producer, errand.topic, number, results)
         producer.poll(0)
     producer.flush(DRAIN_S)
 
 
-def _produce(producer: Producer, topic: str, number: int, told: Told) -> None:
+def _produce(producer: Producer, topic: str, number: int, results: Results) -> None:
     while True:
         try:
             producer.produce(
-                topic, b"%d" % number, on_delivery=lambda error, _message: told.settled(number, error)
+                topic, b"%d" % number, on_delivery=lambda error, _message: results.completed(number, error)
             )
         except BufferError:
             producer.poll(PERIOD_S)  # its queue is full: nobody takes anything for a while
@@ -113,8 +113,8 @@ def _produce(producer: Producer, topic: str, number: int, told: Told) -> None:
             return
 
 
-def _callback(told: Told, number: int) -> Callable[[object, Exception | None], None]:
-    return lambda _metadata, error: told.settled(number, error)
+def _callback(results: Results, number: int) -> Callable[[object, Exception | None], None]:
+    return lambda _metadata, error: results.completed(number, error)
 
 
 SYSTEMS = {"fairlead": fairlead, "confluent-kafka": confluent_kafka}
@@ -122,9 +122,9 @@ SYSTEMS = {"fairlead": fairlead, "confluent-kafka": confluent_kafka}
 
 def main(text: str) -> None:
     """Run the client."""
-    errand, told = Errand(**json.loads(text)), Told()
-    SYSTEMS[errand.system](errand, told)
-    told.print()
+    errand, results = Errand(**json.loads(text)), Results()
+    SYSTEMS[errand.system](errand, results)
+    results.print()
 
 
 if __name__ == "__main__":

@@ -224,7 +224,7 @@ def _alter(
     return ask(name, ApiKey.ALTER_USER_SCRAM_CREDENTIALS, (0,), deletions=gone, upsertions=made)
 
 
-def _told(name: str, *users: str, mechanisms: int | None = None, iterations: int | None = None) -> Step:
+def _described(name: str, *users: str, mechanisms: int | None = None, iterations: int | None = None) -> Step:
     """A DescribeUserScramCredentials step.
 
     It is sent again until there are `mechanisms` mechanisms, the first with `iterations`
@@ -249,14 +249,14 @@ def _told(name: str, *users: str, mechanisms: int | None = None, iterations: int
 
 
 PASSWORDS: list[Step] = [
-    _told("of nobody known", _USER),
-    _told("of one twice", _USER, _USER),
-    _told("of no name", ""),
+    _described("of nobody known", _USER),
+    _described("of one twice", _USER, _USER),
+    _described("of no name", ""),
     _alter("nothing"),
     _alter("one of a kind", (_USER, _SHA_256, 4096)),
     _alter("one of the other kind", (_USER, _SHA_512, 8192)),
     _alter("changed", (_USER, _SHA_256, 10_000)),
-    _told("they are there", _USER, mechanisms=2, iterations=10_000),
+    _described("they are there", _USER, mechanisms=2, iterations=10_000),
     _alter("too few iterations", (_USER + "-2", _SHA_256, 4095)),
     _alter("too few iterations, of 512", (_USER + "-2", _SHA_512, 4095)),
     _alter("too many iterations", (_USER + "-2", _SHA_256, 16_385)),
@@ -274,7 +274,7 @@ PASSWORDS: list[Step] = [
     _alter("deleted of no name", deleted=[("", _SHA_256)]),
     _alter("deleted", deleted=[(_USER, _SHA_256), (_USER + "-3", _SHA_256)]),
     _alter("deleted, the other kind", deleted=[(_USER, _SHA_512)]),
-    _told("they are gone", _USER, mechanisms=0),
+    _described("they are gone", _USER, mechanisms=0),
     _alter("deleted again", deleted=[(_USER, _SHA_256)]),
     _alter("two kinds in one request", (_USER + "-6", _SHA_256, 4096), (_USER + "-6", _SHA_512, 4096)),
     _alter("two kinds, of which one is bad", (_USER + "-5", _SHA_256, 4096), (_USER + "-5", _SHA_512, 1)),

@@ -12,7 +12,7 @@ _EXACT, _DEFAULT = 0, 1
 _WHO = PREFIX + "quotas"
 
 
-def told(
+def described(
     name: str, *components: tuple[str, int, str | None], versions: Iterable[int] = (0, 1), strict: bool = True
 ) -> Step:
     """A DescribeClientQuotas step."""
@@ -48,11 +48,11 @@ def altered(
 _ONE = ("producer_byte_rate", 1e9)
 
 STEPS: list[Step] = [
-    told("of nobody known", ("user", _EXACT, _WHO)),
-    told("of the default", ("client-id", _DEFAULT, None)),
-    told("of a type that is none", ("planet", _EXACT, "x")),
-    told("of one type twice", ("user", _EXACT, "a"), ("user", _EXACT, "b")),
-    told("of a name that is missing", ("user", _EXACT, None)),
+    described("of nobody known", ("user", _EXACT, _WHO)),
+    described("of the default", ("client-id", _DEFAULT, None)),
+    described("of a type that is none", ("planet", _EXACT, "x")),
+    described("of one type twice", ("user", _EXACT, "a"), ("user", _EXACT, "b")),
+    described("of a name that is missing", ("user", _EXACT, None)),
     altered("validated only", _ONE, versions=(0, 1), validate_only=True),
     altered("removed, and it is not there", ("producer_byte_rate", None)),
     altered("a quota that is none", ("patience", 1.0)),

@@ -212,10 +212,10 @@ def _numbered(producer: str, sequence: int, *values: bytes, epoch: int | None = 
     """A batch of an idempotent producer whose id an earlier answer gave."""
 
     def make(seen: Seen) -> bytes:
-        told = seen[producer]
+        producer_ids = seen[producer]
         options = {
-            "producer_id": told.producer_id,
-            "producer_epoch": told.producer_epoch if epoch is None else epoch,
+            "producer_id": producer_ids.producer_id,
+            "producer_epoch": producer_ids.producer_epoch if epoch is None else epoch,
         }
         return batch(*values, base_sequence=sequence, **options)(seen)
 

@@ -126,7 +126,7 @@ def run_replicated(status: Status = lambda _: None) -> Transcript:
         theirs, their_symbols = talk.run(steps), Symbols(talk.seen)
     ours, our_symbols = ask_ours(steps, base_ms, config, status)
     own = explanations("differences_replicated.toml")
-    result = judge(
+    result = classify(
         [(one, plain(one, our_symbols)) for one in ours],
         [plain(one, their_symbols) for one in theirs],
         [*own, *explanations()],
@@ -170,7 +170,7 @@ def run_secured(status: Status = lambda _: None, steps: tuple[Step, ...] = secur
     ):
         ours, our_symbols = talk.run(steps), Symbols(talk.seen)
     own = explanations("differences_secured.toml")
-    result = judge(
+    result = classify(
         [(one, plain(one, our_symbols)) for one in ours],
         [plain(one, their_symbols) for one in theirs],
         [*own, *explanations()],
@@ -215,7 +215,7 @@ def run_transcript(
         Talk(cluster.bootstrap_servers, base_ms) as talk,
     ):
         ours, our_symbols = talk.run(steps), Symbols(talk.seen)
-    return judge(
+    return classify(
         [(one, plain(one, our_symbols)) for one in ours],
         [plain(one, their_symbols) for one in theirs],
         explanations(),
@@ -234,7 +234,7 @@ def _quietly() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def judge(ours: list[tuple[Outcome, Plain]], theirs: list[Plain], known: list[Explanation]) -> Transcript:
+def classify(ours: list[tuple[Outcome, Plain]], theirs: list[Plain], known: list[Explanation]) -> Transcript:
     """Compare answer by answer. Returns the result."""
     result = Transcript(requests=len(ours), apis=len({outcome.step.api for outcome, _ in ours}))
     for (outcome, mine), other in zip(ours, theirs, strict=True):

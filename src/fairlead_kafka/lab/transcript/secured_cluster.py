@@ -92,7 +92,7 @@ def _other(holder: Holder) -> str:
     return f"User:friend of {holder.user}"
 
 
-def _acls_told(holder: Holder) -> Step:
+def _acls_described(holder: Holder) -> Step:
     return ask("ACLs described", ApiKey.DESCRIBE_ACLS, (1, 3), **filtered(principal=f"User:{holder.user}"))
 
 
@@ -151,8 +151,8 @@ def _token(_holder: Holder) -> Step:
     return ask("a token after the log-in", ApiKey.SASL_AUTHENTICATE, (0, 2), auth_bytes=b"")
 
 
-def _quotas_told(_holder: Holder) -> Step:
-    return quota_steps.told("quotas described", ("user", 0, "nobody at all"))
+def _quotas_described(_holder: Holder) -> Step:
+    return quota_steps.described("quotas described", ("user", 0, "nobody at all"))
 
 
 def _quotas_altered(holder: Holder) -> Step:
@@ -171,12 +171,12 @@ CLUSTER: list[Case] = [
     Case(_versions, "", ""),
     Case(_cluster, "cluster", "cluster-describe"),
     Case(_plain_cluster, "cluster", "cluster-describe"),
-    Case(_acls_told, "cluster", "cluster-describe"),
+    Case(_acls_described, "cluster", "cluster-describe"),
     Case(_acl_made, "cluster", "cluster-alter"),
     Case(_acl_deleted, "cluster", "cluster-alter"),
     Case(_passwords, "cluster", "cluster-describe"),
     Case(_password_made, "cluster", "cluster-alter"),
-    Case(_quotas_told, "cluster", "cluster-describe-configs"),
+    Case(_quotas_described, "cluster", "cluster-describe-configs"),
     Case(_quotas_altered, "cluster", "cluster-alter-configs"),
     Case(_levels, "cluster", "cluster-alter"),
     Case(_token, "", ""),

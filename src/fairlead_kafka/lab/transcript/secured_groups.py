@@ -251,7 +251,7 @@ ENDED: list[Case] = [
 # --- Transactions
 
 
-def told(holder: Holder) -> str:
+def kept_name(holder: Holder) -> str:
     """Name under which the answer to ADMIN's InitProducerId for the user's transactional id is
     kept.
     """
@@ -260,8 +260,8 @@ def told(holder: Holder) -> str:
 
 def _identity(holder: Holder) -> dict[str, Callable[[Seen], int]]:
     return {
-        "producer_id": lambda seen: seen[told(holder)].producer_id,
-        "producer_epoch": lambda seen: seen[told(holder)].producer_epoch,
+        "producer_id": lambda seen: seen[kept_name(holder)].producer_id,
+        "producer_epoch": lambda seen: seen[kept_name(holder)].producer_epoch,
     }
 
 
@@ -317,11 +317,11 @@ def _add(name: str, things: Iterable[str], versions: Iterable[int]) -> Make:
 
 def _write(holder: Holder) -> Step:
     def rows(seen: Seen) -> list[_TopicProduceData]:
-        told_us = seen[told(holder)]
+        producer = seen[kept_name(holder)]
         data = batch(
             b"in tx",
-            producer_id=told_us.producer_id,
-            producer_epoch=told_us.producer_epoch,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
             base_sequence=0,
             transactional=True,
         )
@@ -389,11 +389,11 @@ def _end(holder: Holder) -> Step:
 
 def _markers(holder: Holder) -> Step:
     def rows(seen: Seen) -> list[_WritableTxnMarker]:
-        told_us = seen[told(holder)]
+        producer = seen[kept_name(holder)]
         topics = [WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=holder.own(), partition_indexes=[0])]
         marker = {
-            "producer_id": told_us.producer_id,
-            "producer_epoch": told_us.producer_epoch,
+            "producer_id": producer.producer_id,
+            "producer_epoch": producer.producer_epoch,
             "coordinator_epoch": 0,
         }
         return [_WritableTxnMarker(transaction_result=False, topics=topics, **marker)]

@@ -15,7 +15,7 @@ from fairlead_kafka.lab.transcript.holders import ADMIN, HOLDERS, PUBLIC, SECRET
 from fairlead_kafka.lab.transcript.offset_steps import commit
 from fairlead_kafka.lab.transcript.secured_cases import Case
 from fairlead_kafka.lab.transcript.secured_cluster import CLUSTER, CONFIGS
-from fairlead_kafka.lab.transcript.secured_groups import ENDED, GROUPS, TRANSACTIONS, told
+from fairlead_kafka.lab.transcript.secured_groups import ENDED, GROUPS, TRANSACTIONS, kept_name
 from fairlead_kafka.lab.transcript.secured_topics import DELETED, RECORDS, TOPICS
 from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, Step
 from fairlead_kafka.lab.transcript.transaction_steps import init
@@ -69,7 +69,7 @@ def _made() -> Iterator[Step]:
     yield init("the secret transactional id", SECRET)
     for holder in ASKED.values():
         yield commit(f"offsets of {holder.user}", holder.own(), to=holder.own(), again_on=JUST_CHANGED)
-        yield init(f"the transactional id of {holder.user}", holder.own(), told(holder))
+        yield init(f"the transactional id of {holder.user}", holder.own(), kept_name(holder))
 
 
 STEPS: tuple[Step, ...] = (

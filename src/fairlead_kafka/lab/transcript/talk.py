@@ -167,8 +167,8 @@ class Talk:
             connection = self._connection(step.on)
             connection.send(step.api, version, build(step.fields, self.seen))
             answer = connection.receive()
-            settled = step.until is None or isinstance(answer, str) or step.until(answer)
-            if (settled and not _errors_of(answer) & step.again_on) or time.monotonic() > deadline_s:
+            holds = step.until is None or isinstance(answer, str) or step.until(answer)
+            if (holds and not _errors_of(answer) & step.again_on) or time.monotonic() > deadline_s:
                 break
             time.sleep(PAUSE_S)
         return self._remember(step, answer)

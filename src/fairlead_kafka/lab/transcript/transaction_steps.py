@@ -136,11 +136,11 @@ def end(
 
 def _written(kept: str, sequence: int, *values: bytes, epoch: int = 0) -> Made:
     def make(seen: Seen) -> bytes:
-        told = seen[kept]
+        producer_ids = seen[kept]
         made = batch(
             *values,
-            producer_id=told.producer_id,
-            producer_epoch=told.producer_epoch + epoch,
+            producer_id=producer_ids.producer_id,
+            producer_epoch=producer_ids.producer_epoch + epoch,
             base_sequence=sequence,
             transactional=True,
         )

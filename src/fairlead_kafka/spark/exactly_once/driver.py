@@ -204,7 +204,7 @@ class Committer:
         for a while."""
         now_ms, limit_ms = time.time() * 1000, AGE_MAX_RATIO * transaction_timeout_ms(self._client)
         gone, old_ms = [], 0.0
-        for some in self._in_turn(parts):
+        for some in self._in_groups(parts):
             described = _described(admin, [part.transaction.transactional_id for part in some])
             for part in some:
                 found = described.get(part.transaction.transactional_id)
@@ -233,7 +233,7 @@ class Committer:
             each for each in ongoing if is_task_of(self._guarantee, self._name, each) and each not in wanted
         ]
         found = []
-        for some in self._in_turn(listed):
+        for some in self._in_groups(listed):
             found += [_named(one) for one in _described(admin, some).values() if one.is_open]
         return tuple(found)
 
@@ -241,7 +241,7 @@ class Committer:
         """Whether some of them are open as their tasks left them, or nobody can tell."""
         identities = {part.transaction[:3] for part in parts}
         try:
-            for some in self._in_turn(parts):
+            for some in self._in_groups(parts):
                 described = _described(admin, [part.transaction.transactional_id for part in some])
                 if any(one.is_open and _named(one)[:3] in identities for one in described.values()):
                     return True
@@ -253,7 +253,7 @@ class Committer:
         """Commit and abort what was decided, as often as it takes; the parts that brokers had
         aborted before."""
         lost = []
-        for some in self._in_turn(decision.commit):
+        for some in self._in_groups(decision.commit):
             try:
                 admin.end_transactions([part.transaction for part in some], commit=True)
             except ItemsFailed as failed:
@@ -271,7 +271,7 @@ class Committer:
         """Abort; those that cannot be now, which stay open until they time out. One that has ended
         before is none of them."""
         left: list[PreparedTransaction] = []
-        for some in self._in_turn(transactions):
+        for some in self._in_groups(transactions):
             try:
                 admin.end_transactions(some, commit=False, timeout_s=timeout_s)
             except FairleadError as error:
@@ -291,7 +291,7 @@ class Committer:
                 left += stay
         return left
 
-    def _in_turn(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
+    def _in_groups(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         return (items[start : start + self._at_once] for start in range(0, len(items), self._at_once))
 
 

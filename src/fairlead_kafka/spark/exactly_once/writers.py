@@ -10,12 +10,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from fairlead_kafka.base.errors import FairleadError, UsageError
+from fairlead_kafka.spark.error_order import errors_first
 from fairlead_kafka.spark.exactly_once.driver import LOGGER, Committer
 from fairlead_kafka.spark.exactly_once.parts import Part, TaskPrepared, Writing, parts_of
 from fairlead_kafka.spark.exactly_once.settings import Guarantee
 from fairlead_kafka.spark.exactly_once.task import TaskStep, prepare
 from fairlead_kafka.spark.options import WriteOptions
-from fairlead_kafka.spark.telling import tells_errors_first
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
@@ -53,7 +53,7 @@ class _Writer:
             LOGGER.warning("%s failed, and could not be aborted now: %s", writing, error)
 
 
-@tells_errors_first
+@errors_first
 class ExactlyOnceStreamWriter(_Writer, DataSourceStreamArrowWriter):
     """Writes each micro-batch in transactions, one for each task, which the driver commits
     together."""
@@ -75,7 +75,7 @@ class ExactlyOnceStreamWriter(_Writer, DataSourceStreamArrowWriter):
             self._abort(writing, parts)
 
 
-@tells_errors_first
+@errors_first
 class ExactlyOnceWriter(_Writer, DataSourceArrowWriter):
     """Writes a DataFrame in transactions, one for each task, which the driver commits together."""
 

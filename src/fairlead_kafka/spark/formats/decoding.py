@@ -66,16 +66,16 @@ def _rescued(batch: pa.RecordBatch, reasons: Mapping[str, Reasons]) -> pa.Array:
     count = batch.num_rows
     if not any(reasons.values()):
         return pa.nulls(count, kind)
-    told: dict[int, str] = {}
+    reported: dict[int, str] = {}
     for field, found in reasons.items():
         for row, why in found.items():
-            told[row] = f"{told[row]}; {field}: {why}" if row in told else f"{field}: {why}"
+            reported[row] = f"{reported[row]}; {field}: {why}" if row in reported else f"{field}: {why}"
     children = [
         _bytes_of(batch, "key", reasons),
         _bytes_of(batch, "value", reasons),
-        pa.array([told.get(row) for row in range(count)], pa.string()),
+        pa.array([reported.get(row) for row in range(count)], pa.string()),
     ]
-    return pa.StructArray.from_arrays(children, fields=list(kind), mask=pa.array(~_mask(count, told)))
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=pa.array(~_mask(count, reported)))
 
 
 def _bytes_of(batch: pa.RecordBatch, field: str, reasons: Mapping[str, Reasons]) -> pa.Array:

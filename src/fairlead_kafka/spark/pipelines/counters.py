@@ -107,8 +107,8 @@ class Progress:
         self._lock = threading.Lock()
         self.flows = {name: FlowCounters(name, target) for name, target in targets.items()}
         self._running: set[str] = set()
-        self._settled = threading.Event()
-        self._settled.set()
+        self._all_ended = threading.Event()
+        self._all_ended.set()
 
     def named(self, name: str | None) -> FlowCounters | None:
         """A flow by the name of its query, which has catalog and database before it where it fills
@@ -120,18 +120,18 @@ class Progress:
         if self.named(name) is not None:
             with self._lock:
                 self._running.add(run_id)
-                self._settled.clear()
+                self._all_ended.clear()
 
     def ended(self, run_id: str) -> None:
         """A query has ended, and all its progress was reported."""
         with self._lock:
             self._running.discard(run_id)
             if not self._running:
-                self._settled.set()
+                self._all_ended.set()
 
-    def settle(self, timeout_s: float) -> bool:
+    def await_ended(self, timeout_s: float) -> bool:
         """Waits until all queries that began have ended, as reported; False after `timeout_s`."""
-        return self._settled.wait(timeout_s)
+        return self._all_ended.wait(timeout_s)
 
     def add(self, progress: ProgressJson) -> None:
         """Counts one micro-batch, given as the JSON of Spark's `StreamingQueryProgress`."""

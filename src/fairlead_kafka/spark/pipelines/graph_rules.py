@@ -142,7 +142,7 @@ def _undefined_reads(definitions: Definitions, note: Note) -> Iterator[Finding]:
 
 
 def _cycles(definitions: Definitions, note: Note) -> Iterator[Finding]:
-    """A dataset that is computed from itself; each cycle is told once, at its first definition."""
+    """A dataset that is computed from itself; each cycle is reported once, at its first definition."""
     needs: dict[str, list[str]] = {}
     for flow in definitions.flows:
         target = definitions.output(flow.target) if flow.target else None
@@ -151,11 +151,11 @@ def _cycles(definitions: Definitions, note: Note) -> Iterator[Finding]:
             needs.setdefault(target.name, []).extend(
                 one.name for one in found if one is not None and one.name is not None
             )
-    told: set[str] = set()
+    reported: set[str] = set()
     for name in needs:
         path = _way_back(name, needs)
-        if path and not told & set(path):
-            told |= set(path)
+        if path and not reported & set(path):
+            reported |= set(path)
             output = definitions.output(name)
             assert output is not None
             what = f"{name} depends on itself: {' → '.join([*path, name])}"

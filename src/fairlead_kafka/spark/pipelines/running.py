@@ -109,7 +109,7 @@ class Runner:
         started_s = time.monotonic()
         events: list[str] = []
         failure = None
-        earliest = _told(earliest_offsets, self._topics)
+        earliest = _offsets_or_none(earliest_offsets, self._topics)
         try:
             graph_id, targets = self._register()
             self.progress = Progress(targets)
@@ -117,11 +117,11 @@ class Runner:
                 for message in self._events(graph_id, refresh):
                     events.append(message)
                     self._follow(message, status)
-                self.progress.settle(LISTENER_PATIENCE_S)
+                self.progress.await_ended(LISTENER_PATIENCE_S)
         except Exception as error:  # whatever a definition or Spark raises is the pipeline's failure
             failure = _said(error)
         flows = list(self.progress.flows.values())
-        add_lag_and_loss(flows, earliest, _told(latest_offsets, self._topics_read(flows)))
+        add_lag_and_loss(flows, earliest, _offsets_or_none(latest_offsets, self._topics_read(flows)))
         return RunResult(flows, time.monotonic() - started_s, failure, events)
 
     def _topics_read(self, flows: list[FlowCounters]) -> dict[str, Connection]:
@@ -231,7 +231,9 @@ def open_runner(project: Project, definitions: Definitions, where: Where) -> Ite
         yield Runner(session, project, definitions, project.configuration if where.remote else {})
 
 
-def _told(ask: Callable[[Mapping[str, Connection]], Offsets], topics: Mapping[str, Connection]) -> Offsets:
+def _offsets_or_none(
+    ask: Callable[[Mapping[str, Connection]], Offsets], topics: Mapping[str, Connection]
+) -> Offsets:
     """Offsets as far as brokers tell them: a report goes without rather than not at all."""
     try:
         return ask(topics)

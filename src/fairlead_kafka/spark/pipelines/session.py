@@ -20,7 +20,7 @@ from fairlead_kafka.base.errors import ConnectionFailed
 from fairlead_kafka.spark.home import ensure_spark_home
 from fairlead_kafka.spark.java import ensure_java
 from fairlead_kafka.spark.session import SESSION_DEFAULTS, fill_worker_variables
-from fairlead_kafka.spark.starting import check_master, jvm_told
+from fairlead_kafka.spark.starting import check_master, jvm_errors_shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession as ClassicSession
@@ -92,7 +92,7 @@ def _start_server(name: str, master: str | None, config: Mapping[str, str]) -> t
     elif not conf.contains("spark.master"):
         conf = conf.setMaster("local[*]")
     conf = conf.setAll(list({**SESSION_DEFAULTS, **config, **_SERVER}.items()))
-    with jvm_told():
+    with jvm_errors_shown():
         classic = SparkSession(SparkContext.getOrCreate(conf))
     fill_worker_variables(classic)
     service = getattr(classic._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")

@@ -12,7 +12,7 @@ from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed
 from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.spark.exactly_once.settings import parse_guarantee
-from fairlead_kafka.spark.option_judge import judge, judge_read
+from fairlead_kafka.spark.option_checks import check_options, check_read
 from fairlead_kafka.spark.pipelines.cluster import ClusterView
 from fairlead_kafka.spark.pipelines.constants import UNKNOWN, Setting, Settings
 from fairlead_kafka.spark.pipelines.definitions import Definitions
@@ -100,8 +100,8 @@ _FIXES = {SERVERS: f'add .option("{SERVERS}", "host:port")'}
 
 def _problems(use: Use) -> list[str]:
     if use.kind != "write":
-        return judge_read(use.options, streaming=use.kind == "stream")[2]
-    values, client, wrong = judge(use.options, "write")
+        return check_read(use.options, streaming=use.kind == "stream")[2]
+    values, client, wrong = check_options(use.options, "write")
     return wrong + parse_guarantee(values, client, wrong, streaming=True)[1]
 
 
@@ -131,7 +131,7 @@ def cluster_findings(uses: Iterable[Use], project: Project, look_at: LookAt) -> 
     check.
     """
     views: dict[str, ClusterView | Exception] = {}
-    told: set[tuple[str, int]] = set()
+    reported: set[tuple[str, int]] = set()
     for use in uses:
         servers = use.setting(SERVERS)
         if servers is None or not isinstance(servers.value, str) or _secured(use):
@@ -145,8 +145,8 @@ def cluster_findings(uses: Iterable[Use], project: Project, look_at: LookAt) -> 
         view = views[servers.value]
         if isinstance(view, ClusterView):
             yield from _topics(use, view, servers.value, project)
-        elif (file, line) not in told:
-            told.add((file, line))
+        elif (file, line) not in reported:
+            reported.add((file, line))
             fix = (
                 f"`fairlead up` starts a cluster; or {'write' if line else 'give'} the address of yours here"
             )

@@ -15,12 +15,12 @@ from pyspark.sql.types import StructType
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.client import Admin
+from fairlead_kafka.spark.error_order import errors_first
 from fairlead_kafka.spark.options import ReadOptions
 from fairlead_kafka.spark.shipped import with_shipped_files
-from fairlead_kafka.spark.telling import tells_errors_first
 
 
-@tells_errors_first
+@errors_first
 class AskingReader(DataSourceReader):
     """Reads `rows` in a single task. Raises what the admin client raises."""
 

@@ -23,12 +23,12 @@ from pyspark.sql.types import (
 
 from fairlead_kafka.client import Consumer
 from fairlead_kafka.spark.clients import task_consumer
+from fairlead_kafka.spark.error_order import errors_first
 from fairlead_kafka.spark.offsets import OffsetRange
 from fairlead_kafka.spark.options import ReadOptions
 from fairlead_kafka.spark.reader import FairleadReader
 from fairlead_kafka.spark.reading import TaskRanges, surviving
 from fairlead_kafka.spark.schema import conform
-from fairlead_kafka.spark.telling import tells_errors_first
 
 _COLUMNS: dict[str, DataType] = {
     "topic": StringType(),
@@ -55,7 +55,7 @@ BATCHES_SCHEMA = StructType([StructField(name, kind) for name, kind in _COLUMNS.
 without its codec, as in Kafka's `compression-rate-avg` (1.0: nothing gained)."""
 
 
-@tells_errors_first
+@errors_first
 class BatchesReader(FairleadReader):
     """Reads the headers of record batches; planned as a read of records is."""
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from fairlead_kafka.base.errors import FairleadError, TimedOut, UsageError
-from fairlead_kafka.spark.telling import tells_errors_first
+from fairlead_kafka.spark.error_order import errors_first
 
 
 def fail_deep_below() -> None:
     raise TimedOut("nothing came")
 
 
-@tells_errors_first
+@errors_first
 class Reader:
     def partitions(self) -> None:
         fail_deep_below()

@@ -21,15 +21,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def tells_errors_first(cls: C) -> C:
-    """A class decorator for what Spark calls: its public methods raise our errors as `told`."""
+def errors_first(cls: C) -> C:
+    """A class decorator for what Spark calls: its public methods raise our
+    errors as `told_first`."""
     for name, method in list(vars(cls).items()):
         if isinstance(method, FunctionType) and not name.startswith("_"):
             setattr(cls, name, (_generating if method.__code__.co_flags & CO_GENERATOR else _calling)(method))
     return cls
 
 
-def told(error: FairleadError) -> FairleadError:
+def told_first(error: FairleadError) -> FairleadError:
     """The error without its traceback and its causes, which are a note on it: once, wherever it
     passes."""
     if not getattr(error, "__notes__", None):
@@ -55,21 +56,21 @@ def _named(cause: BaseException) -> str:
 
 def _calling(method: Callable[P, R]) -> Callable[P, R]:
     @wraps(method)
-    def telling(*args: P.args, **kwargs: P.kwargs) -> R:
+    def calling(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return method(*args, **kwargs)
         except FairleadError as error:
-            raise told(error) from None
+            raise told_first(error) from None
 
-    return telling
+    return calling
 
 
 def _generating(method: Callable[P, Iterator[R]]) -> Callable[P, Iterator[R]]:
     @wraps(method)
-    def telling(*args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
+    def calling(*args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         try:
             yield from method(*args, **kwargs)
         except FairleadError as error:
-            raise told(error) from None
+            raise told_first(error) from None
 
-    return telling
+    return calling

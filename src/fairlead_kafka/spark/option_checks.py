@@ -29,9 +29,10 @@ class WrongOptions(ConfigError):
     problems: tuple[str, ...] = ()
 
 
-def judge_read(options: Mapping[str, str], streaming: bool) -> tuple[Values, dict[str, str], list[str]]:
-    """The result of `judge` for a read, and problems that only all its options together show."""
-    values, client, wrong = judge(options, "stream" if streaming else "batch")
+def check_read(options: Mapping[str, str], streaming: bool) -> tuple[Values, dict[str, str], list[str]]:
+    """The result of `check_options` for a read, and problems that only all its options together
+    show."""
+    values, client, wrong = check_options(options, "stream" if streaming else "batch")
     chosen = [name for name in TOPIC_CHOICES if name in values]
     whole_cluster = values.get("view") in ("offsets", "topics") and not chosen
     named_wrongly = any(f"{name}:" in problem for problem in wrong for name in TOPIC_CHOICES)
@@ -95,7 +96,7 @@ def _stream_problems(values: Values, known: list[str]) -> list[str]:
     return wrong
 
 
-def judge(options: Mapping[str, str], use: str) -> tuple[Values, dict[str, str], list[str]]:
+def check_options(options: Mapping[str, str], use: str) -> tuple[Values, dict[str, str], list[str]]:
     """Parsed options by their proper name, settings of the client, and what is wrong. `use` is one
     of the values of `USES`."""
     parsed: dict[str, object] = {}
