@@ -1,4 +1,114 @@
 """Groups of the consumer protocol (KIP-848): the coordinator shares, members reconcile one by one.
 
-Under construction: the assignors, and the expressions of subscriptions.
-"""
+Theory of operation. Members send heartbeats and nothing else. One says what it reads (names, or an
+expression), what it owns, and at which epoch it is; the answer says what it is to have. Three epochs
+carry this:
+
+    group epoch      goes up when members or topics change                                  (`membership`)
+    target epoch     the group epoch that the targets of all members were computed for      (`assignors`)
+    member epoch     the target epoch that the member has come to                           (`reconcile`)
+
+    Empty ──first join──▶ Assigning ──targets computed──▶ Reconciling ──every member has its target──▶ Stable
+                              ▲                               │                                          │
+                              └────── a member joins, leaves, is fenced, reads something else; a topic changes
+
+and so does each member by itself: it first gives up what is to be another's and says that it did
+(UnrevokedPartitions), goes to the target epoch, and waits for what others have not given up yet
+(UnreleasedPartitions); then it is Stable. A partition is with one member at most, as all members
+see it: `ConsumerGroup.owners` is the index that `check()` holds against the members. Who does not
+come for a session's time is fenced; so is one that does not give up in its rebalance time-out, and
+one that comes with an epoch that the coordinator does not know of.
+
+A group is the fold of its records in `__consumer_offsets` (`records`: Kafka's own; `group`: the
+fold), one shard with the classic groups and the offsets of the `coordinator`. `membership` and
+`classic_members` are functions that decide what a request changes, as entries; `service` writes
+them, applies them as soon as the log has taken them, answers when it has committed them, and keeps
+the timers. Members of the classic protocol in a consumer group have their requests translated
+(`classic_members`, `consumer_protocol`).
+
+Expressions are RE2's, and matched in bounded time (`patterns`). `view` is all that a decision may
+depend on besides group and request.
+
+Everything runs in the broker's step: no clock, no rng, no thread of its own.
+"""  # noqa: E501
+
+from fairlead_kafka.broker.consumer_groups.assignors import ASSIGNORS, Target
+from fairlead_kafka.broker.consumer_groups.classic_members import (
+    ClassicJoin,
+    protocol_of,
+    written_assignment,
+)
+from fairlead_kafka.broker.consumer_groups.consumer_protocol import read_assignment, read_subscription
+from fairlead_kafka.broker.consumer_groups.group import (
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    ConsumerGroup,
+    ConsumerMember,
+    apply_entry,
+)
+from fairlead_kafka.broker.consumer_groups.membership import (
+    COMMITS_FROM_VERSION,
+    Beaten,
+    Committer,
+    Heartbeat,
+    check_commit,
+    check_fetch,
+    check_heartbeat,
+)
+from fairlead_kafka.broker.consumer_groups.records import (
+    About,
+    ClassicAbout,
+    Current,
+    EpochKey,
+    GroupsEntry,
+    GroupsKey,
+    GroupsValue,
+    decode_groups_key,
+    decode_groups_value,
+    encode_groups_key,
+    encode_groups_value,
+)
+from fairlead_kafka.broker.consumer_groups.service import ConsumerGroups, GroupsHost
+from fairlead_kafka.broker.consumer_groups.states import ConsumerGroupState, MemberState
+from fairlead_kafka.broker.consumer_groups.view import GroupSettings, Topics, TopicView, View
+
+__all__ = [
+    "ASSIGNORS",
+    "About",
+    "Beaten",
+    "COMMITS_FROM_VERSION",
+    "ClassicAbout",
+    "ClassicJoin",
+    "Committer",
+    "ConsumerGroup",
+    "ConsumerGroupState",
+    "ConsumerGroups",
+    "ConsumerMember",
+    "Current",
+    "EpochKey",
+    "GroupSettings",
+    "GroupsEntry",
+    "GroupsHost",
+    "GroupsKey",
+    "GroupsValue",
+    "Heartbeat",
+    "LEAVE_EPOCH",
+    "LEAVE_STATIC_EPOCH",
+    "MemberState",
+    "Target",
+    "TopicView",
+    "Topics",
+    "View",
+    "apply_entry",
+    "check_commit",
+    "check_fetch",
+    "check_heartbeat",
+    "decode_groups_key",
+    "decode_groups_value",
+    "encode_groups_key",
+    "encode_groups_value",
+    "protocol_of",
+    "read_assignment",
+    "read_subscription",
+    "written_assignment",
+]

@@ -29,7 +29,7 @@ REPEAT_MAX = 1_000
 DEPTH_MAX = 50
 """Groups within groups; RE2 has 1000. More would be deeper than Python's stack likes."""
 _STEPS_KEPT = 4_096
-"""Steps remembered of one expression, then begun anew."""
+"""Steps remembered of one expression, then forgotten."""
 _KEPT = 256
 """Compiled expressions kept; groups ask for the same ones again and again."""
 
@@ -137,7 +137,7 @@ class _Flags:
 
 
 _Fragment = Callable[[], tuple[int, int]]
-"""Builds the states of a part anew each time it is called; (first state, last state)."""
+"""Builds new states of a part each time it is called; (first state, last state)."""
 
 
 class _Parser:

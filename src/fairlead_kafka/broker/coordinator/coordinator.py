@@ -10,7 +10,9 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.consumer_groups import COMMITS_FROM_VERSION, Committer
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, Change, TopicDeleted
+from fairlead_kafka.broker.coordinator.consumer_side import ConsumerSide
 from fairlead_kafka.broker.coordinator.group import (
     CONSUMER_PROTOCOL,
     CommittedOffset,
@@ -64,8 +66,10 @@ class GroupCoordinator:
     def __init__(self, broker: CoordinatorHost) -> None:
         self._broker = broker
         self._shards: Shards[Shard] = Shards(broker, OFFSETS_TOPIC, "group", self)
-        self._log = ShardLog(broker, broker.append_internal)
+        self._log = ShardLog(broker, broker.append_internal, self._shards.restart)
         self._rebalancer = Rebalancer(broker, self._persist, self._owner_of)
+        self.consumer = ConsumerSide(broker, self._shards, self._log, self._rebalancer, self._owner_of)
+        """The groups of the consumer protocol (KIP-848)."""
         self._retention: Repeating | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
 
@@ -76,6 +80,7 @@ class GroupCoordinator:
         self._unsubscribe = self._broker.controller.subscribe(
             self._broker.guard.bind(self._changed, Task("forgetting topics"))
         )
+        self.consumer.topics.follow(self._broker.controller.image)
         self._shards.start()
         self._retention = self._broker.repeat("retention of offsets", self._retention_wait_ms, self._expire)
 
@@ -89,6 +94,7 @@ class GroupCoordinator:
     def _changed(self, change: Change) -> None:
         """Follow the controller. It calls in the step of the broker that asked for the change:
         files are for a step of our own."""
+        self.consumer.topics.changed(change)
         if isinstance(change, TopicDeleted):
             for shard in self._shards:
                 self._forget_topics_later(shard, change.topic.name)
@@ -112,10 +118,13 @@ class GroupCoordinator:
         shard.groups = {
             group.group_id: group
             for group in shard.groups.values()
-            if group.partitions() or group.record is not None
+            if group.partitions() or group.record is not None or group.consumer is not None
         }
         for group in shard.groups.values():
-            self._rebalancer.restore(group)
+            if group.consumer is None:
+                self._rebalancer.restore(group)
+            else:
+                self.consumer.members.loaded(group.consumer)
         topics = {of.topic for group in shard.groups.values() for of in group.partitions()}
         self._forget_topics(
             shard, {topic for topic in topics if topic not in self._broker.controller.image.topics}
@@ -125,6 +134,7 @@ class GroupCoordinator:
         """The shard's groups leave this broker: clients that wait are told NOT_COORDINATOR."""
         for group in shard.groups.values():
             self._rebalancer.dissolve(group, ErrorCode.NOT_COORDINATOR)
+            self.consumer.members.forget(group.group_id)
 
     def _owner_of(self, group: Group) -> Owner:
         try:
@@ -182,6 +192,8 @@ class GroupCoordinator:
                 f"there is no group {group_id!r} that {request.member_id!r} could be in",
             )
         group = shard.group(group_id, self._broker.wall_ms)
+        if group.consumer is not None and self.consumer.takes_join(group.consumer, request, reply):
+            return
         try:
             self._rebalancer.join(group, request, reply)
         except BrokerError:
@@ -201,6 +213,9 @@ class GroupCoordinator:
         """SyncGroup; `protocol` is (type, name), either None if the client does not say; `reply` is
         called once the leader has assigned."""
         group = self._member_group(group_id)
+        if group.consumer is not None:
+            self.consumer.sync(group.consumer, (member_id, instance_id, generation), protocol, reply)
+            return
         member = self._member(group, generation, member_id, instance_id)
         if protocol[0] not in (None, group.protocol_type) or protocol[1] not in (None, group.protocol_name):
             raise BrokerError(
@@ -212,12 +227,17 @@ class GroupCoordinator:
     def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> int:
         """Heartbeat; the error code to answer."""
         group = self._member_group(group_id)
+        if group.consumer is not None:
+            return self.consumer.members.heartbeat_classic(group.consumer, member_id, instance_id, generation)
         return self._rebalancer.heartbeat(group, self._member(group, generation, member_id, instance_id))
 
     def leave(self, group_id: str, member_id: str, instance_id: str | None) -> None:
         """One member of a LeaveGroup."""
         group = self._member_group(group_id)
-        self._rebalancer.leave(group, member_id, instance_id)
+        if group.consumer is not None:
+            self.consumer.members.leave_classic(group.consumer, member_id, instance_id)
+        else:
+            self._rebalancer.leave(group, member_id, instance_id)
 
     def _member(self, group: Group, generation: int, member_id: str, instance_id: str | None) -> Member:
         member = group.check_member(member_id, instance_id)
@@ -238,11 +258,16 @@ class GroupCoordinator:
         instance_id: str | None,
         offsets: Mapping[TopicPartition, CommittedOffset],
         reply: Callable[[dict[TopicPartition, int]], None],
+        version: int = COMMITS_FROM_VERSION,
     ) -> None:
         """OffsetCommit; reply(partition → error code) once the offsets are written. Generation -1:
-        not as a member."""
+        not as a member; of a member of the consumer protocol it is its epoch."""
         shard, group = self._group_to_commit(group_id, generation)
-        self._check_committer(group, generation, member_id, instance_id)
+        if group.consumer is not None:
+            who = Committer(member_id, instance_id, generation, version)
+            self.consumer.check_commit(group.consumer, who, list(offsets))
+        else:
+            self._check_committer(group, generation, member_id, instance_id)
         self._commit(shard, group, offsets, reply, NO_PRODUCER)
 
     def commit_in_transaction(
@@ -262,7 +287,10 @@ class GroupCoordinator:
         epoch alone.
         """
         shard, group = self._group_to_commit(group_id, generation)
-        if generation >= 0 or member_id or instance_id is not None:
+        if group.consumer is not None:
+            who = Committer(member_id, instance_id, generation, None)
+            self.consumer.check_commit(group.consumer, who, list(offsets))
+        elif generation >= 0 or member_id or instance_id is not None:
             self._member(group, generation, member_id, instance_id)
         self._commit(shard, group, offsets, reply, producer)
 
@@ -341,7 +369,7 @@ class GroupCoordinator:
         """OffsetDelete; reply(partition → error code). While the group has members, only of topics
         that none of them reads."""
         shard, group = self._existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL:
+        if not group.empty and group.told_protocol_type != CONSUMER_PROTOCOL:
             raise BrokerError(
                 ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members, and does not say what they read"
             )
@@ -369,8 +397,10 @@ class GroupCoordinator:
     def delete_group(self, group_id: str, reply: Callable[[int], None]) -> None:
         """DeleteGroups of one group; reply(error code) once its offsets are gone."""
         shard, group = self._existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.state is not GroupState.EMPTY:
+        if not group.empty:
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members")
+        if group.consumer is not None:
+            self.consumer.make_classic(group.consumer)
 
         def written(by_key: dict[Key, int]) -> None:
             self._forget(shard, group)
@@ -433,6 +463,8 @@ class GroupCoordinator:
         members, of the group itself."""
         past = tombstones(group, expired(group, self._broker.wall_ms, retention_ms))
         nothing_left = len(past) == len(group.partitions()) and not group.pending_writes and not group.pending
+        if nothing_left and group.consumer is not None and group.empty:
+            self.consumer.make_classic(group.consumer)
         return past + (group_tombstone(group) if nothing_left and group.state is GroupState.EMPTY else [])
 
 

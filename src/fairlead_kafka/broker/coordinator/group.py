@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
+from fairlead_kafka.broker.consumer_groups import ConsumerGroup
 from fairlead_kafka.broker.coordinator.group_records import GroupRecord, MemberRecord
 from fairlead_kafka.broker.coordinator.states import TRANSITIONS, GroupState
 from fairlead_kafka.broker.timers import Timer
@@ -126,9 +128,23 @@ class CommittedOffset:
     position: int = -1
 
 
+@dataclass(slots=True, eq=False)
+class GroupWrite:
+    """Entries of a consumer group under way to the log; each of `after` is called with the error
+    code, once."""
+
+    after: list[Callable[[int], None]]
+    late: bool = False
+    """It took longer than `offsets.commit.timeout.ms`, and those that waited were told so."""
+
+
 @dataclass(slots=True)
 class Group:
-    """One group; `members` in order of joining, `static` maps instance id to member id."""
+    """One group; `members` in order of joining, `static` maps instance id to member id.
+
+    A group has one protocol: with `consumer` it is one of the consumer protocol (KIP-848), and its
+    members are there; of what is here it then has its offsets alone.
+    """
 
     group_id: str
     state: GroupState = GroupState.EMPTY
@@ -159,9 +175,33 @@ class Group:
     pending_writes: int = 0
     """Commits and deletions under way to the log: the group must not be forgotten before they are
     done."""
+    consumer: ConsumerGroup | None = None
+    """The group of the consumer protocol; None: this is a classic group."""
+    writes: deque[GroupWrite] = field(default_factory=deque)
+    """Entries of the consumer group under way to the log, in order."""
     quiet_since_ms: int = 0
     """Time when the group lost its last member: retention of offsets counts from here, or from
     their commit if that was later."""
+
+    @property
+    def type_name(self) -> str:
+        """Type of the group, as ListGroups tells it."""
+        return "classic" if self.consumer is None else "consumer"
+
+    @property
+    def state_name(self) -> str:
+        """State of the group, as ListGroups tells it."""
+        return self.state.value if self.consumer is None else self.consumer.state.value
+
+    @property
+    def told_protocol_type(self) -> str:
+        """Protocol type of the group, as ListGroups tells it."""
+        return (self.protocol_type or "") if self.consumer is None else CONSUMER_PROTOCOL
+
+    @property
+    def empty(self) -> bool:
+        """Whether the group has no members, by its state."""
+        return self.state is GroupState.EMPTY if self.consumer is None else not self.consumer.members
 
     def enter(self, state: GroupState) -> None:
         """Change the state; AssertionError for a change that the table does not have."""
@@ -256,6 +296,8 @@ class Group:
 
     def subscribes(self, topic: str) -> bool:
         """True if a member may be reading `topic`: it says so, or it does not say what it reads."""
+        if self.consumer is not None:
+            return self.consumer.subscribes(topic)
         if self.protocol_type != CONSUMER_PROTOCOL:
             return False
         subscriptions = [member.subscribed_topics() for member in self.members.values()]
@@ -264,6 +306,9 @@ class Group:
     def check(self) -> None:
         """Indexes and counters are those of the members; CheckFailed if not."""
         what = f"group {self.group_id!r} ({self.state.value})"
+        if self.consumer is not None:
+            holds(f"{what}: members of both protocols", not self.members and self.record is None)
+            self.consumer.check()
         same(
             f"{what}: ids of members",
             list(self.members),
@@ -317,6 +362,7 @@ class Group:
         return (
             idle
             and self.record is None
+            and self.consumer is None
             and not self.offsets
             and not self.transactional
             and not self.pending_writes

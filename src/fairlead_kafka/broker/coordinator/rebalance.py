@@ -429,6 +429,25 @@ class Rebalancer:
                 group.remove(member.member_id)
             group.enter(GroupState.DEAD)
 
+    def retire(self, group: Group, error_code: int) -> None:
+        """The group becomes one of the consumer protocol: its classic members go, those that wait
+        are told so, and all timers end."""
+        with self._answers.turn():
+            self.dissolve(group, error_code)
+            group.state = GroupState.EMPTY
+            group.protocol_type = group.protocol_name = group.leader_id = None
+
+    def adopt(self, group: Group, new: Group) -> None:
+        """The group was one of the consumer protocol, and is now what `new` says: its members
+        rebalance."""
+        with self._answers.turn():
+            group.protocol_type, group.protocol_name = new.protocol_type, new.protocol_name
+            group.generation, group.state = new.generation, GroupState.STABLE
+            for member in new.members.values():
+                group.add(member)
+                self.touch(group, member)
+            self._prepare(group)
+
     def _gone(self, group: Group, member: Member) -> None:
         """A member has left, or is not heard of any more."""
         with self._answers.turn():

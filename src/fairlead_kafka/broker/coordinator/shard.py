@@ -17,6 +17,15 @@ from dataclasses import dataclass, field, replace
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.broker.consumer_groups import (
+    ConsumerGroup,
+    EpochKey,
+    GroupsKey,
+    GroupsValue,
+    apply_entry,
+    decode_groups_key,
+    decode_groups_value,
+)
 from fairlead_kafka.broker.coordinator.group import CommittedOffset, Group
 from fairlead_kafka.broker.coordinator.group_records import (
     GroupKey,
@@ -27,10 +36,10 @@ from fairlead_kafka.broker.coordinator.group_records import (
 from fairlead_kafka.broker.coordinator.offset_records import OffsetKey, decode_key, decode_value
 from fairlead_kafka.records import BatchHeader, decode, end_marker, scan
 
-Key = OffsetKey | GroupKey
-Value = CommittedOffset | GroupRecord
+Key = OffsetKey | GroupKey | GroupsKey
+Value = CommittedOffset | GroupRecord | GroupsValue
 Entry = tuple[Key, Value | None]
-"""One record of an offset or a group; value None: a tombstone."""
+"""One record of an offset or a group, of either protocol; value None: a tombstone."""
 
 
 @dataclass(slots=True, eq=False)
@@ -78,10 +87,26 @@ def apply(shard: Shard, key: Key, value: Value | None, position: int, producer_i
         group = shard.groups[key.group_id] = Group(key.group_id)
     if isinstance(key, GroupKey):
         assert value is None or isinstance(value, GroupRecord)
-        group.record, group.record_position = value, position
+        if group.consumer is None or value is None:  # else it was under way when the group's kind changed
+            group.record, group.record_position = value, position
+    elif not isinstance(key, OffsetKey):
+        _apply_consumer(group, key, value)
     else:
         assert value is None or isinstance(value, CommittedOffset)
         _apply_offset(shard, group, key, value, position, producer_id)
+
+
+def _apply_consumer(group: Group, key: GroupsKey, value: Value | None) -> None:
+    """Take a record of a consumer group into memory: its first makes one of the group, the
+    tombstone of its epoch takes that back."""
+    assert not isinstance(value, CommittedOffset | GroupRecord)
+    if group.consumer is None:
+        if value is None:
+            return
+        group.consumer = ConsumerGroup(group.group_id)
+    apply_entry(group.consumer, key, value)
+    if isinstance(key, EpochKey) and value is None and not group.consumer.members:
+        group.consumer = None
 
 
 def _apply_offset(
@@ -167,5 +192,8 @@ def _decode(key_bytes: bytes, value: bytes | None, position: int) -> Entry | Non
     group_key = decode_group_key(key_bytes)
     if group_key is not None:
         return group_key, None if value is None else decode_group_value(value)
+    groups_key = decode_groups_key(key_bytes)
+    if groups_key is not None:
+        return groups_key, None if value is None else decode_groups_value(groups_key, value)
     key = decode_key(key_bytes)
     return None if key is None else (key, None if value is None else decode_value(value, position))

@@ -20,7 +20,8 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC
 from fairlead_kafka.broker.coordinator.attendance import AttendanceHost
-from fairlead_kafka.broker.coordinator.group import Group
+from fairlead_kafka.broker.consumer_groups import encode_groups_key, encode_groups_value
+from fairlead_kafka.broker.coordinator.group import CommittedOffset, Group, GroupWrite
 from fairlead_kafka.broker.coordinator.group_records import (
     GroupKey,
     GroupRecord,
@@ -45,6 +46,10 @@ _GROUP_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS | {
 """Error of an append of a group's assignment → error told to its members (Kafka's
 `GroupMetadataManager.storeGroup`)."""
 
+_CONSUMER_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS
+"""Error of an append of a consumer group's records → error told to its members (Kafka's
+`CoordinatorOperationExceptionHelper`)."""
+
 Append = Callable[[str, int, RecordColumns, Callable[[int, int], None], ProducerIdentity], None]
 """append(topic, partition, columns, done, producer) appends records, then calls done(error code,
 base offset)."""
@@ -59,9 +64,10 @@ class ShardLogHost(AttendanceHost, Protocol):
 class ShardLog:
     """Writes to all shards of one broker."""
 
-    def __init__(self, host: ShardLogHost, append: Append) -> None:
+    def __init__(self, host: ShardLogHost, append: Append, in_doubt: Callable[[Shard], None]) -> None:
         self._host = host
         self._append_columns = append
+        self._in_doubt = in_doubt
 
     def write(
         self,
@@ -109,6 +115,61 @@ class ShardLog:
             told = partial(done, chunk)
             self._append_columns(OFFSETS_TOPIC, shard.partition, columns, told, producer)
 
+    def write_at_once(
+        self, shard: Shard, group: Group, entries: Sequence[Entry], written: Callable[[int], None]
+    ) -> None:
+        """Write entries of a group as one batch; written(error code for a client, 0 if it stands),
+        once. BrokerError if the log does not take them: then nothing has changed.
+
+        They are in memory as soon as the log has taken them, so that the next request is decided on
+        them. If they fail after that, memory says what the log does not: the shard is in doubt.
+        """
+        columns = _columns(entries)
+        write = GroupWrite([written])
+        taken, error_code = False, -1
+
+        def take() -> None:
+            nonlocal taken
+            taken = True
+            for key, value in entries:
+                apply(shard, key, value, -1)
+
+        def done(error: int, _base_offset: int) -> None:
+            nonlocal error_code
+            error_code = _CONSUMER_APPEND_ERRORS.get(error, error)
+            if not error and not taken:
+                take()
+            elif error and taken:
+                self._in_doubt(shard)
+            if write in group.writes:
+                group.writes.remove(write)
+                self._count(shard, group, entries, -1)
+            if taken:
+                timer.cancel()
+                _tell(write, error_code)
+
+        def late() -> None:
+            write.late = True
+            _tell(write, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+        deadline_ns = self._host.now_ns + ms_to_ns(self._host.settings["offsets.commit.timeout.ms"])
+        timer = self._host.call_at(deadline_ns, late)
+        group.writes.append(write)
+        self._count(shard, group, entries, 1)
+        self._append_columns(OFFSETS_TOPIC, shard.partition, columns, done, NO_PRODUCER)
+        if error_code > 0 and not taken:
+            timer.cancel()
+            raise BrokerError(error_code, f"the log of group {group.group_id} takes nothing just now")
+        if not taken:
+            take()
+
+    def _count(self, shard: Shard, group: Group, entries: Sequence[Entry], by: int) -> None:
+        for key, _ in entries:
+            shard.in_flight[key] += by
+            group.pending_writes += by
+            if not shard.in_flight[key]:
+                del shard.in_flight[key]
+
     def _within(
         self, entries: Sequence[Entry], written: Callable[[dict[Key, int]], None]
     ) -> Callable[[dict[Key, int]], None]:
@@ -126,11 +187,32 @@ class ShardLog:
         return once
 
 
+def when_settled(group: Group, settled: Callable[[int], None]) -> None:
+    """Call settled(error code) once all that was written of a consumer group is committed: at once
+    if it is."""
+    if not group.writes:
+        settled(ErrorCode.NONE)
+    elif group.writes[-1].late:
+        settled(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    else:
+        group.writes[-1].after.append(settled)
+
+
+def _tell(write: GroupWrite, error: int) -> None:
+    told, write.after = write.after, []
+    for one in told:
+        one(error)
+
+
 def _columns(chunk: Sequence[Entry]) -> RecordColumns:
-    keys: list[bytes | None] = [
-        encode_group_key(key) if isinstance(key, GroupKey) else encode_key(key) for key, _ in chunk
-    ]
-    return columns_from_lists(keys, [_encode(value) for _, value in chunk])
+    keys: list[bytes | None] = [_encode_key(key) for key, _ in chunk]
+    return columns_from_lists(keys, [_encode(key, value) for key, value in chunk])
+
+
+def _encode_key(key: Key) -> bytes:
+    if isinstance(key, GroupKey):
+        return encode_group_key(key)
+    return encode_key(key) if isinstance(key, OffsetKey) else encode_groups_key(key)
 
 
 def _told(key: Key, error: int) -> int:
@@ -138,10 +220,15 @@ def _told(key: Key, error: int) -> int:
     return told.get(error, error)
 
 
-def _encode(value: Value | None) -> bytes | None:
+def _encode(key: Key, value: Value | None) -> bytes | None:
+    if value is None:
+        return None
     if isinstance(value, GroupRecord):
         return encode_group_value(value)
-    return None if value is None else encode_value(value)
+    if isinstance(value, CommittedOffset):
+        return encode_value(value)
+    assert not isinstance(key, GroupKey | OffsetKey)
+    return encode_groups_value(key, value)
 
 
 def tombstones(group: Group, partitions: Iterable[TopicPartition]) -> list[Entry]:
@@ -164,9 +251,14 @@ def expired(group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition
     """
     partitions = []
     for of, committed in group.offsets.items():
-        since_ms = committed.commit_ms if group.members else max(committed.commit_ms, group.quiet_since_ms)
-        reading = bool(group.members) and (
-            group.protocol_name is None or group.protocol_type != "consumer" or group.subscribes(of.topic)
+        consuming = group.consumer is not None
+        counted = group.members or consuming
+        since_ms = committed.commit_ms if counted else max(committed.commit_ms, group.quiet_since_ms)
+        reading = (consuming and group.subscribes(of.topic)) or (
+            bool(group.members)
+            and (
+                group.protocol_name is None or group.protocol_type != "consumer" or group.subscribes(of.topic)
+            )
         )
         if not reading and not group.unstable(of) and now_ms - since_ms >= retention_ms:
             partitions.append(of)
@@ -202,4 +294,5 @@ def _size_bytes(key: Key, value: Value | None) -> int:
             + sum(32 + len(one.metadata) + len(one.assignment) for one in value.members)
         )
     topic = key.partition.topic if isinstance(key, OffsetKey) else ""
-    return 64 + 4 * (len(key.group_id) + len(topic) + (len(value.metadata) if value is not None else 0))
+    metadata = value.metadata if isinstance(value, CommittedOffset) else ""
+    return 64 + 4 * (len(key.group_id) + len(topic) + len(metadata))

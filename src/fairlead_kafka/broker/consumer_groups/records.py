@@ -1,0 +1,459 @@
+"""Consumer groups as records of `__consumer_offsets`, in Kafka's own format (version 0 of each), so
+that Kafka's tools read them, and who coordinates a group next goes on where the log is.
+
+| key | Kafka's name | key's fields after the version | value |
+|---|---|---|---|
+| 3 | `ConsumerGroupMetadata` | group | `EpochRecord` |
+| 5 | `ConsumerGroupMemberMetadata` | group, member | `About` |
+| 6 | `ConsumerGroupTargetAssignmentMetadata` | group | `TargetEpochRecord` |
+| 7 | `ConsumerGroupTargetAssignmentMember` | group, member | target of the member |
+| 8 | `ConsumerGroupCurrentMemberAssignment` | group, member | `Current` |
+| 16 | `ConsumerGroupRegularExpression` | group, expression | `Resolved` |
+
+Key 4 (`ConsumerGroupPartitionMetadata`) is what Kafka 4.0 wrote in place of the hash in `EpochRecord`
+(KIP-1101); it is passed over. Strings of keys have an int16 length, values are flexible (KIP-482).
+A null value takes a record back.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.broker.consumer_groups.assignors import Target
+from fairlead_kafka.broker.consumer_groups.states import MemberState, member_state
+
+_VALUE_VERSION = 0
+_HASH_TAG, _ASSIGNED_TAG, _EPOCHS_TAG, _CLASSIC_TAG = 0, 0, 0, 0
+"""Each structure counts its own tags."""
+
+Partitions = Mapping[UUID, Mapping[int, int]]
+"""Topic id → partition → the epoch at which the member got it."""
+
+
+class EpochKey(NamedTuple):
+    """Key of a group's epoch."""
+
+    group_id: str
+
+
+class MemberKey(NamedTuple):
+    """Key of what a member says of itself."""
+
+    group_id: str
+    member_id: str
+
+
+class TargetEpochKey(NamedTuple):
+    """Key of the epoch of a group's targets."""
+
+    group_id: str
+
+
+class TargetKey(NamedTuple):
+    """Key of a member's target."""
+
+    group_id: str
+    member_id: str
+
+
+class CurrentKey(NamedTuple):
+    """Key of what a member has."""
+
+    group_id: str
+    member_id: str
+
+
+class PatternKey(NamedTuple):
+    """Key of what an expression stands for in a group."""
+
+    group_id: str
+    pattern: str
+
+
+class EpochRecord(NamedTuple):
+    """A group's epoch, and a hash of the topics that it is of; 0: no topics."""
+
+    epoch: int
+    metadata_hash: int
+
+
+class TargetEpochRecord(NamedTuple):
+    """The group epoch that the targets are of, and when they were computed, ms; 0: not told."""
+
+    epoch: int
+    assigned_ms: int
+
+
+class ClassicAbout(NamedTuple):
+    """What a member of the classic protocol says besides; `protocols` (name, metadata), its first
+    choice first."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+
+class About(NamedTuple):
+    """What a member says of itself. `pattern` is empty for none; `classic` is None for a member of
+    the consumer protocol."""
+
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: frozenset[str] = frozenset()
+    pattern: str = ""
+    rebalance_timeout_ms: int = -1
+    assignor: str | None = None
+    classic: ClassicAbout | None = None
+
+
+class Current(NamedTuple):
+    """What a member has: `assigned` is told to it, `revoking` is what it was told to give up."""
+
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: Partitions = {}
+    revoking: Partitions = {}
+
+
+class Resolved(NamedTuple):
+    """The topics that an expression stands for, since when (ms), by which version of the metadata."""
+
+    topics: frozenset[str] = frozenset()
+    version: int = 0
+    resolved_ms: int = 0
+
+
+GroupsKey = EpochKey | MemberKey | TargetEpochKey | TargetKey | CurrentKey | PatternKey
+GroupsValue = EpochRecord | About | TargetEpochRecord | Target | Current | Resolved
+GroupsEntry = tuple[GroupsKey, GroupsValue | None]
+"""One record of a consumer group; value None: a tombstone."""
+
+_KEYS: dict[int, type[GroupsKey]] = {
+    3: EpochKey,
+    5: MemberKey,
+    6: TargetEpochKey,
+    7: TargetKey,
+    8: CurrentKey,
+    16: PatternKey,
+}
+"""Version of a key → the key; Kafka numbers kinds of records so."""
+_NUMBERS = {kind: number for number, kind in _KEYS.items()}
+
+
+def is_groups_key(key: object) -> bool:
+    """Whether a key is one of a consumer group's."""
+    return type(key) in _NUMBERS
+
+
+def encode_groups_key(key: GroupsKey) -> bytes:
+    """A key as bytes."""
+    parts = [struct.pack(">h", _NUMBERS[type(key)])]
+    for text in key:
+        data = text.encode()
+        parts += [struct.pack(">h", len(data)), data]
+    return b"".join(parts)
+
+
+def decode_groups_key(data: bytes) -> GroupsKey | None:
+    """The key, or None for a record of another kind. DecodeError for garbage."""
+    try:
+        (number,) = struct.unpack_from(">h", data, 0)
+        kind = _KEYS.get(number)
+        if kind is None:
+            return None
+        position, texts = 2, []
+        while position < len(data):
+            (length,) = struct.unpack_from(">h", data, position)
+            position += 2
+            if length < 0 or position + length > len(data):
+                raise struct.error("cut short")
+            texts.append(data[position : position + length].decode())
+            position += length
+        return kind(*texts)
+    except (struct.error, UnicodeDecodeError, TypeError):
+        raise DecodeError(f"not the key of a consumer group: {data[:64]!r}", 0) from None
+
+
+# --- Values
+
+
+def encode_groups_value(key: GroupsKey, value: GroupsValue) -> bytes:
+    """The value of a record with this key."""
+    writer = _Writer()
+    match value:
+        case EpochRecord(epoch, metadata_hash):
+            writer.number(">i", epoch)
+            writer.tags({_HASH_TAG: struct.pack(">q", metadata_hash)} if metadata_hash else {})
+        case TargetEpochRecord(epoch, assigned_ms):
+            writer.number(">i", epoch)
+            writer.tags({_ASSIGNED_TAG: struct.pack(">q", assigned_ms)} if assigned_ms else {})
+        case About():
+            _write_about(writer, value)
+        case Current():
+            writer.number(">iib", value.epoch, value.previous_epoch, value.state)
+            _write_partitions(writer, value.assigned)
+            _write_partitions(writer, value.revoking)
+            writer.tags({})
+        case Resolved():
+            writer.texts(sorted(value.topics))
+            writer.number(">qq", value.version, value.resolved_ms)
+            writer.tags({})
+        case _:
+            _write_target(writer, value)
+    return struct.pack(">h", _VALUE_VERSION) + writer.bytes()
+
+
+def decode_groups_value(key: GroupsKey, data: bytes) -> GroupsValue:
+    """The value of a record with this key. DecodeError for garbage or a version that is not known."""
+    reader = _Reader(data)
+    try:
+        version = reader.number(">h")
+        if version != _VALUE_VERSION:
+            raise DecodeError(
+                f"a {type(key).__name__} record of version {version}; this release reads {_VALUE_VERSION}", 0
+            )
+        return _READ[type(key)](reader)
+    except (struct.error, UnicodeDecodeError, IndexError, ValueError):
+        raise DecodeError(f"not the value of a consumer group: {data[:64]!r}", 0) from None
+
+
+def _write_about(writer: _Writer, about: About) -> None:
+    writer.text(about.instance_id)
+    writer.text(about.rack_id)
+    writer.text(about.client_id)
+    writer.text(about.client_host)
+    writer.texts(sorted(about.topics))
+    writer.text(about.pattern)
+    writer.number(">i", about.rebalance_timeout_ms)
+    writer.text(about.assignor)
+    if about.classic is None:
+        writer.tags({})
+        return
+    inner = _Writer()
+    inner.varint(1)  # a structure that could be null begins with a byte that says it is not
+    inner.number(">i", about.classic.session_timeout_ms)
+    inner.varint(len(about.classic.protocols) + 1)
+    for name, metadata in about.classic.protocols:
+        inner.text(name)
+        inner.data(metadata)
+        inner.tags({})
+    inner.tags({})
+    writer.tags({_CLASSIC_TAG: inner.bytes()})
+
+
+def _read_about(reader: _Reader) -> About:
+    instance_id, rack_id = reader.text_or_null(), reader.text_or_null()
+    client_id, client_host = reader.text(), reader.text()
+    topics = frozenset(reader.text() for _ in range(reader.count()))
+    pattern = reader.text_or_null() or ""
+    rebalance_ms = reader.number(">i")
+    assignor = reader.text_or_null()
+    tagged = reader.tags().get(_CLASSIC_TAG)
+    classic = None if tagged is None else _read_classic(_Reader(tagged))
+    return About(
+        instance_id, rack_id, client_id, client_host, topics, pattern, rebalance_ms, assignor, classic
+    )
+
+
+def _read_classic(reader: _Reader) -> ClassicAbout | None:
+    if reader.number(">b") < 0:
+        return None
+    session_ms = reader.number(">i")
+    protocols = []
+    for _ in range(reader.count()):
+        protocols.append((reader.text(), reader.data()))
+        reader.tags()
+    return ClassicAbout(session_ms, tuple(protocols))
+
+
+def _write_partitions(writer: _Writer, partitions: Partitions) -> None:
+    writer.varint(len(partitions) + 1)
+    for topic in sorted(partitions):
+        epochs = partitions[topic]
+        numbers = sorted(epochs)
+        writer.raw(topic.bytes)
+        writer.numbers(numbers)
+        tagged = _Writer()
+        tagged.numbers(epochs[number] for number in numbers)
+        writer.tags({_EPOCHS_TAG: tagged.bytes()})
+
+
+def _read_partitions(reader: _Reader, epoch: int) -> Partitions:
+    """Partitions with their epochs; where those are not told (Kafka before 4.3), the member's own."""
+    partitions: dict[UUID, dict[int, int]] = {}
+    for _ in range(reader.count()):
+        topic, numbers = UUID(bytes=reader.take(16)), reader.numbers()
+        tagged = reader.tags().get(_EPOCHS_TAG)
+        epochs = [] if tagged is None else _Reader(tagged).numbers()
+        if len(epochs) != len(numbers):
+            epochs = [max(epoch, 0)] * len(numbers)
+        partitions[topic] = dict(zip(numbers, epochs, strict=True))
+    return partitions
+
+
+def _read_current(reader: _Reader) -> Current:
+    epoch, previous, state = reader.number(">i"), reader.number(">i"), reader.number(">b")
+    assigned, revoking = _read_partitions(reader, epoch), _read_partitions(reader, epoch)
+    return Current(epoch, previous, member_state(state), assigned, revoking)
+
+
+def _write_target(writer: _Writer, target: Target) -> None:
+    writer.varint(len(target) + 1)
+    for topic in sorted(target):
+        writer.raw(topic.bytes)
+        writer.numbers(sorted(target[topic]))
+        writer.tags({})
+    writer.tags({})
+
+
+def _read_target(reader: _Reader) -> Target:
+    target: dict[UUID, frozenset[int]] = {}
+    for _ in range(reader.count()):
+        topic = UUID(bytes=reader.take(16))
+        target[topic] = frozenset(reader.numbers())
+        reader.tags()
+    return target
+
+
+def _read_epoch(reader: _Reader) -> EpochRecord:
+    return EpochRecord(reader.number(">i"), _long(reader.tags().get(_HASH_TAG)))
+
+
+def _read_target_epoch(reader: _Reader) -> TargetEpochRecord:
+    return TargetEpochRecord(reader.number(">i"), _long(reader.tags().get(_ASSIGNED_TAG)))
+
+
+def _long(data: bytes | None) -> int:
+    return 0 if data is None else int(struct.unpack(">q", data)[0])
+
+
+def _read_resolved(reader: _Reader) -> Resolved:
+    topics = frozenset(reader.text() for _ in range(reader.count()))
+    return Resolved(topics, reader.number(">q"), reader.number(">q"))
+
+
+class _Writer:
+    """Puts flexible values into bytes."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def bytes(self) -> bytes:
+        return b"".join(self._parts)
+
+    def raw(self, data: bytes) -> None:
+        self._parts.append(data)
+
+    def number(self, layout: str, *values: int) -> None:
+        self._parts.append(struct.pack(layout, *values))
+
+    def varint(self, value: int) -> None:
+        data = bytearray()
+        while value >= 0x80:
+            data.append(value & 0x7F | 0x80)
+            value >>= 7
+        data.append(value)
+        self._parts.append(bytes(data))
+
+    def data(self, data: bytes) -> None:
+        self.varint(len(data) + 1)
+        self._parts.append(data)
+
+    def text(self, text: str | None) -> None:
+        if text is None:
+            self.varint(0)
+        else:
+            self.data(text.encode())
+
+    def texts(self, texts: Iterable[str]) -> None:
+        listed = list(texts)
+        self.varint(len(listed) + 1)
+        for text in listed:
+            self.text(text)
+
+    def numbers(self, numbers: Iterable[int]) -> None:
+        listed = list(numbers)
+        self.varint(len(listed) + 1)
+        self._parts.append(struct.pack(f">{len(listed)}i", *listed))
+
+    def tags(self, fields: Mapping[int, bytes]) -> None:
+        self.varint(len(fields))
+        for tag, data in fields.items():
+            self.varint(tag)
+            self.varint(len(data))
+            self._parts.append(data)
+
+
+class _Reader:
+    """Takes flexible values off bytes; struct.error or IndexError where they end too early."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    def number(self, layout: str) -> int:
+        (value,) = struct.unpack_from(layout, self._data, self._position)
+        self._position += struct.calcsize(layout)
+        return int(value)
+
+    def varint(self) -> int:
+        value = shift = 0
+        while shift < 35:
+            byte = self._data[self._position]
+            self._position += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+        raise struct.error("a number without an end")
+
+    def count(self) -> int:
+        """The length of an array, which no more than the bytes that are left can hold."""
+        count = self.varint() - 1
+        if not 0 <= count <= len(self._data) - self._position:
+            raise struct.error("cut short")
+        return count
+
+    def take(self, length: int) -> bytes:
+        end = self._position + length
+        if length < 0 or end > len(self._data):
+            raise struct.error("cut short")
+        taken, self._position = self._data[self._position : end], end
+        return taken
+
+    def data(self) -> bytes:
+        return self.take(self.varint() - 1)
+
+    def text_or_null(self) -> str | None:
+        length = self.varint() - 1
+        return None if length < 0 else self.take(length).decode()
+
+    def text(self) -> str:
+        text = self.text_or_null()
+        if text is None:
+            raise struct.error("null")
+        return text
+
+    def numbers(self) -> list[int]:
+        count = self.count()
+        return list(struct.unpack(f">{count}i", self.take(4 * count)))
+
+    def tags(self) -> dict[int, bytes]:
+        return {self.varint(): self.take(self.varint()) for _ in range(self.varint())}
+
+
+_READ = {
+    EpochKey: _read_epoch,
+    MemberKey: _read_about,
+    TargetEpochKey: _read_target_epoch,
+    TargetKey: _read_target,
+    CurrentKey: _read_current,
+    PatternKey: _read_resolved,
+}
+"""Key → what reads its value."""

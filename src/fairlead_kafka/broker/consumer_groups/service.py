@@ -1,0 +1,357 @@
+"""Consumer groups of one broker: requests of members, their timers, and what goes to the log.
+
+A step is decided on what is in memory (`membership`, `classic_members`), written as one batch, and
+in memory as soon as the log has taken it, so that the next request is decided on it. Nobody is
+answered before the log has committed what the answer rests on, be it another's.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.consumer_groups.classic_members import (
+    ClassicJoin,
+    assignment_of,
+    check_classic_join,
+    check_sync,
+    join_classic,
+    leaving_classic,
+    must_join_again,
+    speaking_classic,
+)
+from fairlead_kafka.broker.consumer_groups.group import ConsumerGroup, ConsumerMember
+from fairlead_kafka.broker.consumer_groups.membership import (
+    Beaten,
+    Heartbeat,
+    Step,
+    fence,
+    heartbeat,
+    leave,
+    resolve_patterns,
+)
+from fairlead_kafka.broker.consumer_groups.records import GroupsEntry
+from fairlead_kafka.broker.consumer_groups.states import MemberState
+from fairlead_kafka.broker.consumer_groups.view import View
+from fairlead_kafka.broker.guard import Owner
+from fairlead_kafka.broker.timers import Timer
+from fairlead_kafka.core.machine import Rng
+
+_logger = logging.getLogger("fairlead_kafka.broker")
+
+_ID_BYTES = 16
+Written = Callable[[int], None]
+"""written(error code for a client, 0 if it stands) is called once the log has committed."""
+Commit = Callable[[Sequence[GroupsEntry], Written], None]
+"""commit(entries, written) writes entries; BrokerError if the log does not take them."""
+Visible = Callable[[Iterable[str]], Container[str | None]]
+
+
+class GroupsHost(Protocol):
+    """The part of the broker that consumer groups need."""
+
+    now_ns: int
+    rng: Rng
+
+    def call_at(self, deadline_ns: int, function: Callable[[], None], owner: Owner | None = None) -> Timer:
+        """Run `function` at the deadline, in the name of `owner`."""
+
+
+class GroupsHome(Protocol):
+    """The coordinator, who knows where groups are at home."""
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        """The group, if it is one and at home here."""
+
+    def view(self, group_id: str) -> View:
+        """The cluster, and the settings of a group."""
+
+    def owner_of_group(self, group_id: str) -> Owner:
+        """Owner (`guard`) of work for a group."""
+
+    def write_group(self, group_id: str, entries: Sequence[GroupsEntry], written: Written) -> None:
+        """Write entries as one batch; BrokerError if the log does not take them."""
+
+    def when_settled(self, group_id: str, settled: Written) -> None:
+        """Call `settled` once all that was written of the group is committed."""
+
+    def downgrades(self, group: ConsumerGroup, gone: Sequence[ConsumerMember]) -> bool:
+        """Make a classic group of one whose last members of the consumer protocol are going; True
+        if that was done."""
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Timers of one member. The session's is not moved by each heartbeat; when due it looks again."""
+
+    deadline_ns: int = 0
+    session: Timer | None = None
+    rebalance: Timer | None = None
+    join: Timer | None = None
+    sync: Timer | None = None
+
+    def cancel(self) -> None:
+        """End all of them."""
+        for timer in (self.session, self.rebalance, self.join, self.sync):
+            if timer is not None:
+                timer.cancel()
+
+
+class ConsumerGroups:
+    """Members of all consumer groups of one broker. Methods raise BrokerError with what the client
+    is told."""
+
+    def __init__(self, host: GroupsHost, home: GroupsHome) -> None:
+        self._host = host
+        self._home = home
+        self._watches: dict[str, dict[str, _Watch]] = {}
+
+    # --- Members of the consumer protocol
+
+    def heartbeat(
+        self, group: ConsumerGroup, request: Heartbeat, reply: Callable[[int, Beaten], None]
+    ) -> None:
+        """A heartbeat that joins or goes on; reply(error code, answer)."""
+        self.begin(
+            group, request, reply, lambda entries, written: self._commit(group.group_id, entries, written)
+        )
+
+    def begin(
+        self,
+        group: ConsumerGroup,
+        request: Heartbeat,
+        reply: Callable[[int, Beaten], None],
+        commit: Commit,
+    ) -> None:
+        """A heartbeat whose entries go to the log by `commit`, behind those that make the group."""
+        member_id = request.member_id or self.new_id()
+        view = self._home.view(group.group_id)
+        try:
+            step, answer = heartbeat(group, request, member_id, view)
+            commit(step.entries, lambda error: reply(error, answer))
+        except BrokerError:
+            group.soft.topics_version = -1  # whatever was seen was not taken
+            raise
+        self._arm(group.group_id, step, request.visible)
+
+    def leave(self, group: ConsumerGroup, request: Heartbeat, reply: Callable[[int, Beaten], None]) -> None:
+        """A heartbeat that leaves; reply(error code, answer)."""
+        answer = Beaten(request.member_id, request.member_epoch)
+        member = group.speaker(request.member_id, request.instance_id)
+        entries, gone = leave(group, request, self._home.view(group.group_id))
+        if gone and self._home.downgrades(group, [member]):
+            self._home.when_settled(group.group_id, lambda error: reply(error, answer))
+            return
+        self._commit(group.group_id, entries, lambda error: reply(error, answer))
+        if gone:
+            self.forget(group.group_id, member.member_id)
+
+    def new_id(self) -> str:
+        """An id for a member that has none (Kafka's `Uuid.toString`)."""
+        data = b"".join(self._host.rng.randrange(256).to_bytes(1, "big") for _ in range(_ID_BYTES))
+        return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+    def _commit(self, group_id: str, entries: Sequence[GroupsEntry], written: Written) -> None:
+        if entries:
+            self._home.write_group(group_id, entries, written)
+        else:
+            self._home.when_settled(group_id, written)
+
+    def _arm(self, group_id: str, step: Step, visible: Visible) -> None:
+        """Set the timers that a step's member needs, and resolve expressions next if need be."""
+        self.touch(group_id, step.member)
+        watch = self._watch(group_id, step.member.member_id)
+        if step.member.current.state is not MemberState.UNREVOKED_PARTITIONS:
+            self._stop(watch, "rebalance")
+        elif not step.member.classic and (watch.rebalance is None or not watch.rebalance.pending):
+            self._limit_rebalance(group_id, step.member)
+        group = self._home.consumer_group(group_id)
+        if step.resolve and group is not None:
+            group.soft.resolving = True
+            self._later(group_id, 0, lambda: self._resolve(group_id, visible))
+
+    def _resolve(self, group_id: str, visible: Visible) -> None:
+        group = self._home.consumer_group(group_id)
+        if group is None:
+            return
+        group.soft.resolving = False
+        entries = resolve_patterns(group, visible, self._home.view(group_id))
+        self._write_by_itself(group_id, entries)
+
+    def _write_by_itself(self, group_id: str, entries: Sequence[GroupsEntry]) -> bool:
+        """Write what nobody asked for; False if the log does not take it."""
+        try:
+            self._commit(group_id, entries, lambda _error: None)
+        except BrokerError as error:
+            _logger.warning("group %s: %s", group_id, error)
+            return False
+        return True
+
+    # --- Members of the classic protocol
+
+    def join_classic(
+        self, group: ConsumerGroup, request: ClassicJoin, reply: Callable[[int, ConsumerMember], None]
+    ) -> None:
+        """JoinGroup; reply(error code, member): its epoch is its generation."""
+        view = self._home.view(group.group_id)
+        check_classic_join(group, request, view)
+        try:
+            step = join_classic(group, request, view)
+            self._commit(group.group_id, step.entries, lambda error: reply(error, step.member))
+        except BrokerError:
+            group.soft.topics_version = -1
+            raise
+        self._arm(group.group_id, step, frozenset)
+        watch = self._watch(group.group_id, step.member.member_id)
+        self._stop(watch, "join")
+        self._stop(watch, "sync")
+        watch.sync = self._fence_later(group.group_id, step.member, "has not asked for its assignment")
+
+    def sync_classic(
+        self,
+        group: ConsumerGroup,
+        who: tuple[str, str | None, int],
+        protocol: tuple[str | None, str | None],
+        reply: Callable[[int, bytes], None],
+    ) -> None:
+        """SyncGroup of (member id, instance id, generation); reply(error code, assignment)."""
+        member = speaking_classic(group, *who)
+        try:
+            check_sync(group, member, *protocol)
+        except BrokerError as error:
+            if error.code == ErrorCode.REBALANCE_IN_PROGRESS:
+                self._expect_join(group.group_id, member)
+            raise
+        self._stop(self._watch(group.group_id, member.member_id), "sync")
+        self.touch(group.group_id, member)
+        assignment = assignment_of(member, self._home.view(group.group_id))
+        self._home.when_settled(group.group_id, lambda error: reply(error, assignment))
+
+    def heartbeat_classic(
+        self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
+    ) -> int:
+        """Heartbeat; the error code to answer."""
+        member = speaking_classic(group, member_id, instance_id, generation)
+        self.touch(group.group_id, member)
+        if not must_join_again(group, member):
+            return ErrorCode.NONE
+        self._expect_join(group.group_id, member)
+        return ErrorCode.REBALANCE_IN_PROGRESS
+
+    def leave_classic(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
+        """One member of a LeaveGroup."""
+        member = leaving_classic(group, member_id, instance_id)
+        entries = fence(group, [member], self._home.view(group.group_id))
+        self._commit(group.group_id, entries, lambda _error: None)
+        self.forget(group.group_id, member.member_id)
+
+    def _expect_join(self, group_id: str, member: ConsumerMember) -> None:
+        watch = self._watch(group_id, member.member_id)
+        if watch.join is None or not watch.join.pending:
+            watch.join = self._fence_later(group_id, member, "has not joined again")
+
+    # --- Time
+
+    def loaded(self, group: ConsumerGroup) -> None:
+        """A group was read from the log: each member has a session's time to be heard of."""
+        for member in group.members.values():
+            self.touch(group.group_id, member)
+            if member.current.state is MemberState.UNREVOKED_PARTITIONS and not member.classic:
+                self._limit_rebalance(group.group_id, member)
+
+    def touch(self, group_id: str, member: ConsumerMember) -> None:
+        """The member was heard of: restart its session timeout."""
+        about = member.about
+        timeout_ms = (
+            self._home.view(group_id).settings.session_timeout_ms
+            if about.classic is None
+            else about.classic.session_timeout_ms
+        )
+        watch = self._watch(group_id, member.member_id)
+        watch.deadline_ns = self._host.now_ns + ms_to_ns(timeout_ms)
+        pending = watch.session is not None and watch.session.pending
+        if not pending or (watch.session is not None and watch.session.deadline_ns > watch.deadline_ns):
+            self._stop(watch, "session")
+            self._watch_session(group_id, member.member_id, watch)
+
+    def _watch_session(self, group_id: str, member_id: str, watch: _Watch) -> None:
+        watch.session = self._host.call_at(
+            watch.deadline_ns,
+            lambda: self._session_due(group_id, member_id, watch),
+            self._home.owner_of_group(group_id),
+        )
+
+    def _session_due(self, group_id: str, member_id: str, watch: _Watch) -> None:
+        if watch.deadline_ns > self._host.now_ns:
+            self._watch_session(group_id, member_id, watch)
+        else:
+            self._fence(group_id, member_id, "was not heard of for its session timeout")
+
+    def _limit_rebalance(self, group_id: str, member: ConsumerMember) -> None:
+        epoch = member.epoch
+        watch = self._watch(group_id, member.member_id)
+
+        def due() -> None:
+            group = self._home.consumer_group(group_id)
+            now = None if group is None else group.members.get(member.member_id)
+            if now is not None and now.epoch == epoch:
+                self._fence(group_id, member.member_id, "has not given partitions up in time")
+
+        watch.rebalance = self._later(group_id, member.about.rebalance_timeout_ms, due)
+
+    def _fence_later(self, group_id: str, member: ConsumerMember, why: str) -> Timer:
+        return self._later(
+            group_id,
+            member.about.rebalance_timeout_ms,
+            lambda: self._fence(group_id, member.member_id, why),
+        )
+
+    def _fence(self, group_id: str, member_id: str, why: str) -> None:
+        group = self._home.consumer_group(group_id)
+        member = None if group is None else group.members.get(member_id)
+        if group is None or member is None:
+            self.forget(group_id, member_id)
+            return
+        _logger.info("group %s: member %s %s, and is fenced", group_id, member_id, why)
+        if self._home.downgrades(group, [member]):
+            return
+        if self._write_by_itself(group_id, fence(group, [member], self._home.view(group_id))):
+            self.forget(group_id, member_id)
+        else:
+            self.touch(group_id, member)  # the log takes nothing just now: try again in a session's time
+
+    def _later(self, group_id: str, wait_ms: float, function: Callable[[], None]) -> Timer:
+        owner = self._home.owner_of_group(group_id)
+        return self._host.call_at(self._host.now_ns + ms_to_ns(max(wait_ms, 0)), function, owner)
+
+    def _watch(self, group_id: str, member_id: str) -> _Watch:
+        return self._watches.setdefault(group_id, {}).setdefault(member_id, _Watch())
+
+    @staticmethod
+    def _stop(watch: _Watch, name: str) -> None:
+        timer = getattr(watch, name)
+        if timer is not None:
+            timer.cancel()
+            setattr(watch, name, None)
+
+    def forget(self, group_id: str, member_id: str | None = None) -> None:
+        """A member is gone, or (None) the whole group: its timers end."""
+        watches = self._watches.get(group_id, {})
+        for one in [*watches] if member_id is None else [member_id]:
+            watch = watches.pop(one, None)
+            if watch is not None:
+                watch.cancel()
+        if not watches:
+            self._watches.pop(group_id, None)
+
+    def watched(self, group_id: str) -> Iterator[str]:
+        """Members whose session is watched; for checks."""
+        for member_id, watch in self._watches.get(group_id, {}).items():
+            if watch.session is not None and watch.session.pending:
+                yield member_id
