@@ -93,6 +93,7 @@ def configuration() -> str:
                 _scope(BROKER_CONFIGS, "broker", "Embedded cluster"),
                 _scope(BROKER_CONFIGS, "topic", "Topics of the embedded cluster"),
                 _scope(BROKER_CONFIGS, "client-metrics", "Subscriptions to clients' metrics"),
+                _scope(BROKER_CONFIGS, "group", "Groups of the embedded cluster"),
                 "# Of no effect here\n\nThe embedded cluster takes, checks, keeps and lists every config of "
                 "Apache Kafka 4.3. These change nothing, for the reason given. What would break a promise "
                 "if it were ignored is not allowed.",

@@ -67,6 +67,7 @@ class MemoryBroker:
         self.now_ns = 0
         self.wall_ms = 1_700_000_000_000
         self.controller = controller
+        self.config = dict(config or {})
         self.settings: Mapping[str, Any] = dict(controller.broker_settings(0)) | dict(config or {})
         self.rng = random.Random(3)
         self.timers = Timers()
@@ -170,6 +171,17 @@ class GroupRig:
         """Another coordinator over the same log."""
         self.coordinator.stop()
         return GroupRig(logs=self.broker.partitions, wall_ms=self.broker.wall_ms)
+
+    def again(self) -> GroupRig:
+        """Another coordinator over the same log, of the same cluster at the same time."""
+        self.coordinator.stop()
+        rig = object.__new__(GroupRig)
+        rig.controller = self.controller
+        rig.broker = MemoryBroker(self.controller, self.broker.config, self.broker.partitions)
+        rig.broker.now_ns, rig.broker.wall_ms = self.broker.now_ns, self.broker.wall_ms
+        rig.coordinator = GroupCoordinator(rig.broker)
+        rig.coordinator.start()
+        return rig
 
     def commit(
         self,

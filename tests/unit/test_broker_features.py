@@ -74,7 +74,11 @@ def test_a_level_is_lowered_and_raised(version: int) -> None:
         ((NAME, 0, UPGRADE), ErrorCode.INVALID_UPDATE_VERSION, "safe or unsafe downgrade"),
         ((NAME, 0, 9), ErrorCode.INVALID_UPDATE_VERSION, "the given upgrade type"),
         (("flying.version", 1, UPGRADE), ErrorCode.INVALID_UPDATE_VERSION, "This cluster has the features"),
-        (("", 1, UPGRADE), ErrorCode.INVALID_UPDATE_VERSION, "has the features transaction.version"),
+        (
+            ("", 1, UPGRADE),
+            ErrorCode.INVALID_UPDATE_VERSION,
+            "has the features group.version, transaction.version",
+        ),
     ],
 )
 def test_a_level_that_cannot_be_says_why(wanted: tuple[str, int, int], error: int, text: str) -> None:

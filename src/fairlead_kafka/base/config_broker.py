@@ -21,6 +21,7 @@ from fairlead_kafka.base.config import (
     one_of,
 )
 from fairlead_kafka.base.config_broker_connections import CONNECTION_KEYS
+from fairlead_kafka.base.config_broker_groups import CONSUMER_GROUP_KEYS, GROUP_KEYS
 from fairlead_kafka.base.config_broker_log import LOG_COUNTERPARTS, LOG_KEYS, LOG_TOPIC_KEYS
 from fairlead_kafka.base.config_broker_quotas import QUOTA_KEYS
 from fairlead_kafka.base.config_broker_refused import UNSUPPORTED
@@ -398,6 +399,8 @@ KEYS = (
     *BROKER_SECURITY_KEYS,
     *REPLICATION_KEYS,
     *_GROUP_KEYS,
+    *CONSUMER_GROUP_KEYS,
+    *GROUP_KEYS,
     *_TRANSACTION_KEYS,
     *_TOPIC_KEYS,
     *LOG_TOPIC_KEYS,
@@ -410,7 +413,7 @@ KEYS = (
     *TOPIC_KEPT,
     *CLIENT_METRICS_KEYS,
 )
-"""Every key of brokers and topics; each is there once."""
+"""Every key of brokers, topics and groups; each is there once."""
 BROKER_CONFIGS = ConfigTable(KEYS, UNSUPPORTED, narrowed=key_of_listener)
 
 

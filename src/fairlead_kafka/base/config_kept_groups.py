@@ -3,12 +3,11 @@ of no effect here."""
 
 from __future__ import annotations
 
-from fairlead_kafka.base.config import INT_MAX, ConfigType, all_of, at_least, between, one_of_any_case
+from fairlead_kafka.base.config import INT_MAX, ConfigType, at_least, between
 from fairlead_kafka.base.config_kept import false_only, kept, of_no_effect
 
 _T = ConfigType
 
-_CONSUMER = "the protocol of KIP-848 is not part of this release; groups use the classic one"
 _COORDINATOR = "a coordinator is a part of its broker's one thread"
 _SHARE = "share groups (KIP-932) are not part of this release"
 _STREAMS = "streams groups (KIP-1071) are not part of this release; Kafka Streams uses classic groups"
@@ -16,102 +15,6 @@ _TRANSACTIONS = "partitions are added by their own requests alone (transaction.v
 _TWO_PHASE = "two-phase commit (KIP-939) is not part of this release"
 
 GROUPS_KEPT = (
-    *of_no_effect(
-        _CONSUMER,
-        kept(
-            "group.consumer.assignment.interval.ms",
-            _T.INT,
-            1_000,
-            "How long a group keeps an assignment at least, before it makes another.",
-            at_least(0),
-            dynamic="cluster-wide",
-        ),
-        kept(
-            "group.consumer.assignors",
-            _T.LIST,
-            ("uniform", "range"),
-            "Assignors of the coordinator, the default first.",
-        ),
-        kept(
-            "group.consumer.heartbeat.interval.ms",
-            _T.INT,
-            5_000,
-            "How often members are told to send heartbeats.",
-            at_least(1),
-        ),
-        kept(
-            "group.consumer.max.assignment.interval.ms",
-            _T.INT,
-            15_000,
-            "Greatest consumer.assignment.interval.ms of a group.",
-            at_least(0),
-        ),
-        kept(
-            "group.consumer.max.heartbeat.interval.ms",
-            _T.INT,
-            15_000,
-            "Greatest consumer.heartbeat.interval.ms of a group.",
-            at_least(1),
-        ),
-        kept(
-            "group.consumer.max.session.timeout.ms",
-            _T.INT,
-            60_000,
-            "Greatest consumer.session.timeout.ms of a group.",
-            at_least(1),
-        ),
-        kept("group.consumer.max.size", _T.INT, INT_MAX, "Most members of a group.", at_least(1)),
-        kept(
-            "group.consumer.migration.policy",
-            _T.STRING,
-            "bidirectional",
-            "Whether a group may change between the classic protocol and KIP-848's while it is in use.",
-            one_of_any_case("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"),
-        ),
-        kept(
-            "group.consumer.min.assignment.interval.ms",
-            _T.INT,
-            0,
-            "Least consumer.assignment.interval.ms of a group.",
-            at_least(0),
-        ),
-        kept(
-            "group.consumer.min.heartbeat.interval.ms",
-            _T.INT,
-            5_000,
-            "Least consumer.heartbeat.interval.ms of a group.",
-            at_least(1),
-        ),
-        kept(
-            "group.consumer.min.session.timeout.ms",
-            _T.INT,
-            45_000,
-            "Least consumer.session.timeout.ms of a group.",
-            at_least(1),
-        ),
-        kept(
-            "group.consumer.regex.refresh.interval.ms",
-            _T.INT,
-            600_000,
-            "How often patterns of subscriptions are resolved again.",
-            at_least(10_000),
-            unlisted=True,
-        ),
-        kept(
-            "group.consumer.session.timeout.ms",
-            _T.INT,
-            45_000,
-            "How long a member may be silent before it is out.",
-            at_least(1),
-        ),
-        kept(
-            "group.coordinator.rebalance.protocols",
-            _T.LIST,
-            ("classic", "consumer", "streams"),
-            "Protocols that the coordinator speaks.",
-            all_of("consumer", "classic", "share", "streams"),
-        ),
-    ),
     *of_no_effect(
         _COORDINATOR,
         kept(

@@ -16,7 +16,6 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.wire import ApiKey
 
 _QUORUM = "the controller is one object, called directly, not a quorum of servers"
-_GROUPS = "groups use the classic protocol; that of KIP-848 is not part of this release"
 _LOG_DIRS = "a broker has one log directory, which the launcher chooses"
 _TELEMETRY = "clients that are offered telemetry push it without being asked; nobody would read it"
 _TOKENS = "delegation tokens are not part of this release: clients log in with what they have themselves"
@@ -32,7 +31,6 @@ REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.BROKER_HEARTBEAT: _QUORUM,
     ApiKey.UNREGISTER_BROKER: "brokers belong to the launcher, which starts as many as it is told",
     ApiKey.ALLOCATE_PRODUCER_IDS: _QUORUM,
-    ApiKey.CONSUMER_GROUP_DESCRIBE: _GROUPS,
     ApiKey.CONTROLLER_REGISTRATION: _QUORUM,
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _TELEMETRY,
     ApiKey.PUSH_TELEMETRY: _TELEMETRY,
@@ -98,6 +96,7 @@ KAFKA_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_QUORUM: (0, 2),
     ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
 }
 """Served API → lowest and highest version that a Kafka 4.2 broker serves."""
 
@@ -184,15 +183,15 @@ REFUSED_OPTIONS: tuple[RefusedOption, ...] = (
     ),
     RefusedOption(
         ApiKey.DESCRIBE_CONFIGS,
-        "brokers' loggers and groups",
+        "brokers' loggers",
         ErrorCode.INVALID_REQUEST,
-        "loggers are Python's, and groups have no configs in this release",
+        "loggers are Python's",
     ),
     RefusedOption(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        "brokers' loggers and groups",
+        "brokers' loggers",
         ErrorCode.INVALID_REQUEST,
-        "loggers are Python's, and groups have no configs in this release",
+        "loggers are Python's",
     ),
     RefusedOption(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
@@ -202,9 +201,9 @@ REFUSED_OPTIONS: tuple[RefusedOption, ...] = (
     ),
     RefusedOption(
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
-        "all of it (group.protocol=consumer)",
-        ErrorCode.UNSUPPORTED_VERSION,
-        _GROUPS,
+        "Unicode classes (\\\\p{...}) in subscribed_topic_regex",
+        ErrorCode.INVALID_REGULAR_EXPRESSION,
+        "names of topics are ASCII, so no such class could match one",
     ),
     RefusedOption(
         ApiKey.DESCRIBE_CLUSTER, "endpoint type 2 (controllers)", ErrorCode.MISMATCHED_ENDPOINT_TYPE, _QUORUM

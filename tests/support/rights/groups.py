@@ -178,6 +178,22 @@ GROUPS = (
         altering=("ALTER CLUSTER",),
     ),
     *cases(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        1,
+        said(group_id=GHOST, member_id="m", member_epoch=3, subscribed_topic_names=["open", SECRET]),
+        nothing=(),
+        group=("READ GROUP *",),
+        some=("READ GROUP *", "DESCRIBE TOPIC open"),
+        both=("READ GROUP *", "DESCRIBE TOPIC *"),
+    ),
+    *cases(
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        1,
+        said(group_ids=[GROUP, GHOST, "other"], include_authorized_operations=True),
+        nothing=(),
+        some=("READ GROUP g*",),
+    ),
+    *cases(
         ApiKey.OFFSET_DELETE,
         0,
         said(group_id=GROUP, topics=named(*NAMES, partitions=[Message(partition_index=9)])),

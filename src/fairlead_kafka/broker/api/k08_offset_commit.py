@@ -4,7 +4,9 @@ Versions 2-10, topics by id from 10 on. Generation -1 commits for a group withou
 assigned consumer, an admin). Refused: a retention time of the commit's own (versions 2-4,
 INVALID_REQUEST): offsets are kept by `offsets.retention.minutes`; topics that are not there
 (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID); members of groups that are not there
-(ILLEGAL_GENERATION, from 9 on GROUP_ID_NOT_FOUND).
+(ILLEGAL_GENERATION, from 9 on GROUP_ID_NOT_FOUND). A member of the consumer protocol (KIP-848)
+commits at its epoch, from 9 on (UNSUPPORTED_VERSION), or at an older one since which it has had the
+partitions (STALE_MEMBER_EPOCH).
 
 Needs READ on the group (GROUP_AUTHORIZATION_FAILED for every partition) and on each topic
 (TOPIC_AUTHORIZATION_FAILED, whether it is there or not; an id that is not there is
@@ -80,6 +82,7 @@ def offset_commit(
             message.group_instance_id,
             offsets,
             answer,
+            request.version,
         )
     except BrokerError as error:
         gone = (

@@ -2,9 +2,9 @@
 
 Versions 1-10; all partitions at once from 2 on, several groups from 8 on, topics by id from 10 on.
 A partition without an offset is -1, without an error. With `require_stable` (7 on) a partition of
-which an open transaction commits an offset is UNSTABLE_OFFSET_COMMIT: come again (KIP-447). The
-member's epoch (9 on) belongs to the protocol of KIP-848, which is not part of this release; a group
-here has none, so any is taken.
+which an open transaction commits an offset is UNSTABLE_OFFSET_COMMIT: come again (KIP-447). A
+member of the consumer protocol (KIP-848; 9 on) is told offsets at its epoch (UNKNOWN_MEMBER_ID,
+STALE_MEMBER_EPOCH); in classic groups any is taken.
 
 Needs DESCRIBE on the group (GROUP_AUTHORIZATION_FAILED) and on each topic:
 TOPIC_AUTHORIZATION_FAILED, whether it is there or not, for those that are named (an id that is not
@@ -37,7 +37,9 @@ _OldRow = OffsetFetchResponse.OffsetFetchResponsePartition
 _ERRORS_FROM_VERSION = 2
 """From here on a group's error is told once; before, with each partition."""
 _GROUPS_FROM_VERSION = 8
+_MEMBERS_FROM_VERSION = 9
 _IDS_FROM_VERSION = 10
+_NO_EPOCH = -1
 
 
 @serves(ApiKey.OFFSET_FETCH, versions=(1, 10))
@@ -50,7 +52,8 @@ def offset_fetch(
     stable = bool(message.require_stable)
     if request.version >= _GROUPS_FROM_VERSION:
         groups = [
-            _group(broker, session, group.group_id, group.topics, by_id, stable) for group in message.groups
+            _group(broker, session, one.group_id, one.topics, by_id, stable, _member(request.version, one))
+            for one in message.groups
         ]
         reply(OffsetFetchResponse(throttle_time_ms=0, groups=groups))
         return
@@ -62,6 +65,11 @@ def offset_fetch(
         group.topics = _failed_rows(topics or [], group.error_code)
     rows = [_old_topic(topic) for topic in group.topics]
     reply(OffsetFetchResponse(throttle_time_ms=0, topics=rows, error_code=group.error_code))
+
+
+def _member(version: int, group: OffsetFetchRequest.OffsetFetchRequestGroup) -> tuple[str | None, int]:
+    """Member id and epoch that a group is asked for with."""
+    return (group.member_id, group.member_epoch) if version >= _MEMBERS_FROM_VERSION else (None, _NO_EPOCH)
 
 
 def _old_topic(topic: _Topic) -> _OldTopic:
@@ -86,9 +94,11 @@ def _group(
     topics: list[_Asked] | None,
     by_id: bool,
     stable: bool,
+    member: tuple[str | None, int] = (None, _NO_EPOCH),
 ) -> _Group:
     try:
         demand(session, AclOperation.DESCRIBE, AclResourceType.GROUP, group_id)
+        broker.coordinator.consumer.check_reader(group_id, *member)
         unstable = broker.coordinator.unstable(group_id) if stable else frozenset()
         if topics is None:
             rows = _all_rows(broker, session, group_id, unstable, by_id)

@@ -1,8 +1,9 @@
 """DescribeGroups (15): a group's state, protocol and members.
 
-Versions 0-6. Metadata are told of a stable group only, as Kafka does. A group that is not there is
-Dead (from 6 on with GROUP_ID_NOT_FOUND). Needs DESCRIBE on each group (GROUP_AUTHORIZATION_FAILED
-for it); the authorized operations, if asked for, are those of the session's principal.
+Versions 0-6. Metadata are told of a stable group only, as Kafka does. A group that is not there, or
+is one of the consumer protocol, is Dead (from 6 on with GROUP_ID_NOT_FOUND). Needs DESCRIBE on each
+group (GROUP_AUTHORIZATION_FAILED for it); the authorized operations, if asked for, are those of the
+session's principal.
 """
 
 from __future__ import annotations
@@ -44,12 +45,14 @@ def _describe(broker: Services, session: Requester, group_id: str, version: int)
         group = broker.coordinator.describe(group_id)
     except BrokerError as error:
         return _row(group_id, error_code=error.code, error_message=reason(error), group_state="")
-    if group is None:
+    if group is None or group.consumer is not None:
         if version >= _MISSING_IS_ERROR_FROM_VERSION:
             return _row(
                 group_id,
                 error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-                error_message=cut_short(f"there is no group {group_id!r}"),
+                error_message=cut_short(
+                    f"Group {group_id} {'not found' if group is None else 'is not a classic group'}."
+                ),
             )
         return _row(group_id)
     stable = group.state is GroupState.STABLE

@@ -1,7 +1,7 @@
 """ListGroups (16): the groups this broker coordinates.
 
-Versions 0-5; by state from 4 on (KIP-518), by type from 5 on (KIP-848): all groups here are
-classic. Told are the groups that the session may DESCRIBE, or all if it may DESCRIBE the cluster.
+Versions 0-5; by state from 4 on (KIP-518), by type from 5 on (KIP-848): classic or
+consumer. Told are the groups that the session may DESCRIBE, or all if it may DESCRIBE the cluster.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ListGroupsRequest, ListGroupsResponse
-
-_TYPE = "classic"
 
 
 @serves(ApiKey.LIST_GROUPS, versions=(0, 5))
@@ -30,14 +28,14 @@ def list_groups(
     rows = [
         ListGroupsResponse.ListedGroup(
             group_id=group.group_id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state.value,
-            group_type=_TYPE,
+            protocol_type=group.told_protocol_type,
+            group_state=group.state_name,
+            group_type=group.type_name,
         )
         for group in groups
         if (sees_all or session.may(AclOperation.DESCRIBE, AclResourceType.GROUP, group.group_id, quiet=True))
-        and (not states or group.state.value.lower() in states)
-        and (not types or _TYPE in types)
+        and (not states or group.state_name.lower() in states)
+        and (not types or group.type_name in types)
     ]
     error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
     reply(ListGroupsResponse(throttle_time_ms=0, error_code=error_code, groups=[] if loading else rows))

@@ -1,9 +1,10 @@
-"""DescribeConfigs (32): every config of a topic or broker, and where each value comes from.
+"""DescribeConfigs (32): every config of a topic, broker or group, and where each value comes
+from.
 
 Versions 1-4. The keys are those that this release has, see `docs/configuration.md`. Any broker
 answers for every broker; the broker named "" is the whole cluster, of which only the dynamic
-configs are listed (as Kafka does). Refused: resources other than topics and brokers
-(INVALID_REQUEST): there are no broker loggers, client metrics or group configs. Needs
+configs are listed (as Kafka does). Refused: other resources (INVALID_REQUEST): there are no
+broker loggers and client metrics. Needs
 DESCRIBE_CONFIGS on the topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not), or for
 anything but a topic or a group on the cluster (CLUSTER_AUTHORIZATION_FAILED).
 """
@@ -62,8 +63,8 @@ def refuse_resource(resource_type: int) -> BrokerError:
     """The error for a resource that has no configs here."""
     return BrokerError(
         ErrorCode.INVALID_REQUEST,
-        f"resource type {resource_type}: topics ({RESOURCE_TOPIC}), brokers ({RESOURCE_BROKER}) and clients' "
-        f"metrics ({RESOURCE_CLIENT_METRICS}) have configs",
+        f"resource type {resource_type}: topics ({RESOURCE_TOPIC}), brokers ({RESOURCE_BROKER}), groups "
+        f"({RESOURCE_GROUP}) and clients' metrics ({RESOURCE_CLIENT_METRICS}) have configs",
     )
 
 
@@ -115,6 +116,8 @@ def _configs_of(broker: Services, resource: _Asked) -> list[DescribedConfig]:
         return broker.controller.describe_broker_configs(resource.resource_name, own if is_mine else None)
     if resource.resource_type == RESOURCE_CLIENT_METRICS:
         return broker.controller.describe_client_metrics(resource.resource_name)
+    if resource.resource_type == RESOURCE_GROUP:
+        return broker.controller.describe_group_configs(resource.resource_name)
     raise refuse_resource(resource.resource_type)
 
 

@@ -1,5 +1,5 @@
-"""AlterConfigs (33): replace all configs of a topic, or all dynamic ones of a broker; what is not
-named goes back to its default.
+"""AlterConfigs (33): replace all configs of a topic or group, or all dynamic ones of a broker; what
+is not named goes back to its default.
 
 Versions 0-2. Kafka has superseded it by IncrementalAlterConfigs (44), which see for what it needs
 and what is refused.
@@ -13,6 +13,7 @@ from fairlead_kafka.broker.api.common import repeated
 from fairlead_kafka.broker.api.k32_describe_configs import (
     RESOURCE_BROKER,
     RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
     RESOURCE_TOPIC,
     refuse_resource,
 )
@@ -25,6 +26,7 @@ from fairlead_kafka.broker.api.k44_incremental_alter_configs import (
 from fairlead_kafka.broker.controller import (
     AlterBrokerConfigs,
     AlterClientMetrics,
+    AlterGroupConfigs,
     AlterTopicConfigs,
     ClusterView,
     changeable_configs,
@@ -75,5 +77,9 @@ def _decision(view: ClusterView, resource: _Asked, validate_only: bool) -> Alter
     if resource.resource_type == RESOURCE_CLIENT_METRICS:
         return AlterClientMetrics(
             name, replacing(view.image.client_metrics.get(name, {}), wanted), validate_only
+        )
+    if resource.resource_type == RESOURCE_GROUP:
+        return AlterGroupConfigs(
+            name, replacing(view.image.group_configs.get(name, {}), wanted), validate_only
         )
     raise refuse_resource(resource.resource_type)

@@ -1,11 +1,11 @@
-"""IncrementalAlterConfigs (44): set, delete, append to or subtract from configs of topics and
-brokers (KIP-339).
+"""IncrementalAlterConfigs (44): set, delete, append to or subtract from configs of topics,
+brokers and groups (KIP-339).
 
 Versions 0-1. The broker named "" is the whole cluster. Refused: unknown or unsupported keys and
 values that do not fit (INVALID_CONFIG, with the nearest right name), broker configs that are not
 dynamic (INVALID_CONFIG), appending to what is not a list (INVALID_CONFIG), what would let records
 of internal topics fall to retention (INVALID_CONFIG), a key named twice (INVALID_REQUEST),
-resources other than topics and brokers (INVALID_REQUEST). Needs ALTER_CONFIGS on the topic
+other resources (INVALID_REQUEST). Needs ALTER_CONFIGS on the topic
 (TOPIC_AUTHORIZATION_FAILED, whether it is there or not), or for anything but a topic or a group on
 the cluster (CLUSTER_AUTHORIZATION_FAILED).
 """
@@ -22,6 +22,7 @@ from fairlead_kafka.broker.api.common import Gathering, reason
 from fairlead_kafka.broker.api.k32_describe_configs import (
     RESOURCE_BROKER,
     RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
     RESOURCE_TOPIC,
     Resource,
     demand_configs,
@@ -30,6 +31,7 @@ from fairlead_kafka.broker.api.k32_describe_configs import (
 from fairlead_kafka.broker.controller import (
     AlterBrokerConfigs,
     AlterClientMetrics,
+    AlterGroupConfigs,
     AlterOperation,
     AlterTopicConfigs,
     ConfigAlteration,
@@ -44,9 +46,7 @@ from fairlead_kafka.wire.messages import IncrementalAlterConfigsRequest, Increme
 _Asked = IncrementalAlterConfigsRequest.AlterConfigsResource
 _Row = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 R = TypeVar("R", bound=Resource)
-
-
-Alteration = AlterTopicConfigs | AlterBrokerConfigs | AlterClientMetrics
+Alteration = AlterTopicConfigs | AlterBrokerConfigs | AlterClientMetrics | AlterGroupConfigs
 
 
 class Altered(NamedTuple):
@@ -122,6 +122,8 @@ def _decision(resource: _Asked, validate_only: bool) -> Alteration:
         return AlterBrokerConfigs(resource.resource_name, alterations, validate_only)
     if resource.resource_type == RESOURCE_CLIENT_METRICS:
         return AlterClientMetrics(resource.resource_name, alterations, validate_only)
+    if resource.resource_type == RESOURCE_GROUP:
+        return AlterGroupConfigs(resource.resource_name, alterations, validate_only)
     raise refuse_resource(resource.resource_type)
 
 

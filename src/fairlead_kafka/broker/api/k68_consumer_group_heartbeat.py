@@ -1,41 +1,131 @@
-"""ConsumerGroupHeartbeat (68): the groups of KIP-848, which are refused, in words that reach the
-user.
+"""ConsumerGroupHeartbeat (68): a member of the consumer protocol joins, lives, says what it reads and
+owns, and leaves (KIP-848).
 
-Versions 0-1. Every request is UNSUPPORTED_VERSION, as Kafka answers it where the feature
-`group.version` is 0. The API is told in ApiVersions all the same: librdkafka with
-`group.protocol=consumer` waits for ever for a broker that has it, without a word, and a refusal
-ends that at once with a fatal error. The words of the answer are told by those clients that pass
-them on. Needs no right, as in Kafka where that feature is 0.
+Versions 0-1. Answered when the log has what the answer rests on. Where
+`group.coordinator.rebalance.protocols` has no "consumer", or the feature `group.version` is 0, every
+request is UNSUPPORTED_VERSION, as in Kafka: clients that wait for a broker with this API would wait
+for ever without that. From version 1 on a member brings its own id and may subscribe by an
+expression, RE2's as far as `consumer_groups.patterns` has it (INVALID_REGULAR_EXPRESSION).
+
+Needs READ on the group (GROUP_AUTHORIZATION_FAILED) and DESCRIBE on each topic that is named
+(TOPIC_AUTHORIZATION_FAILED). An expression stands for topics that the member may DESCRIBE.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
+
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.common import peer_host, reason
+from fairlead_kafka.broker.api.rights import demand, permitted
+from fairlead_kafka.broker.consumer_groups import Beaten, Heartbeat
+from fairlead_kafka.broker.controller.features import GROUP_VERSION, level
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
-_WORDS = (
-    "this cluster has groups of the classic protocol alone, not those of KIP-848: set "
-    "group.protocol=classic in the consumer's configs"
-)
+_Assignment = ConsumerGroupHeartbeatResponse.Assignment
+_TopicPartitions = ConsumerGroupHeartbeatResponse.TopicPartitions
 
 
 @serves(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions=(0, 1))
 def consumer_group_heartbeat(
     broker: Services, request: Request[ConsumerGroupHeartbeatRequest], session: Requester, reply: Reply
 ) -> None:
-    """Refuse, so that the client need not wait."""
-    reply(
-        ConsumerGroupHeartbeatResponse(
-            throttle_time_ms=0,
-            error_code=ErrorCode.UNSUPPORTED_VERSION,
-            error_message=_WORDS,
-            member_id=request.message.member_id,
-            member_epoch=0,
-            heartbeat_interval_ms=0,
-            assignment=None,
+    """Hear a member out."""
+    message = request.message
+
+    def answer(error: int, beaten: Beaten) -> None:
+        reply(_refused(error, None) if error else _told(broker, message.group_id, beaten))
+
+    try:
+        check_served(broker)
+        demand(session, AclOperation.READ, AclResourceType.GROUP, message.group_id)
+        _demand_topics(session, message.subscribed_topic_names or ())
+        broker.coordinator.consumer.heartbeat(_heartbeat(request, session), request.version, answer)
+    except BrokerError as error:
+        reply(_refused(error.code, reason(error)))
+
+
+def check_served(broker: Services) -> None:
+    """BrokerError UNSUPPORTED_VERSION where the protocol is switched off."""
+    protocols = broker.settings["group.coordinator.rebalance.protocols"]
+    if "consumer" not in protocols or not level(broker.controller.image, GROUP_VERSION):
+        raise BrokerError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "this cluster does not speak the consumer protocol of groups: set group.protocol=classic in the "
+            "consumer's configs",
         )
+
+
+def _demand_topics(session: Requester, names: Iterable[str]) -> None:
+    wanted = list(names)
+    seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, wanted)
+    hidden = [name for name in wanted if name not in seen]
+    if hidden:
+        raise BrokerError(
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            f"{session.principal} has no right to DESCRIBE on the topic {hidden[0]!r}",
+        )
+
+
+def _heartbeat(request: Request[ConsumerGroupHeartbeatRequest], session: Requester) -> Heartbeat:
+    message = request.message
+    owned = message.topic_partitions
+    names = message.subscribed_topic_names
+
+    def visible(topics: Iterable[str]) -> Container[str | None]:
+        return permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, topics, quiet=True)
+
+    return Heartbeat(
+        message.group_id,
+        message.member_id,
+        message.member_epoch,
+        request.client_id or "",
+        peer_host(session.peer),
+        message.instance_id,
+        message.rack_id,
+        message.rebalance_timeout_ms,
+        None if names is None else frozenset(names),
+        message.subscribed_topic_regex,
+        message.server_assignor,
+        None if owned is None else {one.topic_id: frozenset(one.partitions) for one in owned},
+        visible,
+    )
+
+
+def _told(broker: Services, group_id: str, beaten: Beaten) -> ConsumerGroupHeartbeatResponse:
+    assignment = None
+    if beaten.assignment is not None:
+        rows = [
+            _TopicPartitions(topic_id=topic_id, partitions=numbers)
+            for topic_id, numbers in beaten.assignment.items()
+        ]
+        assignment = _Assignment(topic_partitions=rows)
+    leaving = beaten.member_epoch < 0
+    interval_ms = broker.controller.group_settings(group_id)["consumer.heartbeat.interval.ms"]
+    return ConsumerGroupHeartbeatResponse(
+        throttle_time_ms=0,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        member_id=beaten.member_id,
+        member_epoch=beaten.member_epoch,
+        heartbeat_interval_ms=0 if leaving else interval_ms,
+        assignment=assignment,
+    )
+
+
+def _refused(code: int, text: str | None) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(
+        throttle_time_ms=0,
+        error_code=code,
+        error_message=text,
+        member_id=None,
+        member_epoch=0,
+        heartbeat_interval_ms=0,
+        assignment=None,
     )

@@ -30,7 +30,7 @@ Expressions are RE2's, and matched in bounded time (`patterns`). `view` is all t
 depend on besides group and request.
 
 Everything runs in the broker's step: no clock, no rng, no thread of its own.
-"""  # noqa: E501
+"""
 
 from fairlead_kafka.broker.consumer_groups.assignors import ASSIGNORS, Target
 from fairlead_kafka.broker.consumer_groups.classic_members import (

@@ -102,7 +102,7 @@ def speaking_classic(
 ) -> ConsumerMember:
     """The member of the classic protocol who speaks. BrokerError: UNKNOWN_MEMBER_ID,
     FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
-    member = _classic(group, group.speaker(member_id, instance_id))
+    member = _classic(group.speaker(member_id, instance_id))
     if generation != member.epoch:
         raise BrokerError(
             ErrorCode.ILLEGAL_GENERATION,
@@ -112,15 +112,15 @@ def speaking_classic(
     return member
 
 
-def leaving_classic(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
-    """The member that a LeaveGroup names, a static one by its instance id alone if need be.
-    BrokerError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+def leaving(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    """The member that a LeaveGroup names, of either protocol, a static one by its instance id alone
+    if need be. BrokerError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     known = group.static_member(instance_id)
     named = member_id or (known.member_id if known is not None else "")
-    return _classic(group, group.speaker(named, instance_id))
+    return group.speaker(named, instance_id)
 
 
-def _classic(group: ConsumerGroup, member: ConsumerMember) -> ConsumerMember:
+def _classic(member: ConsumerMember) -> ConsumerMember:
     if not member.classic:
         raise BrokerError(
             ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.member_id} does not use the classic protocol."

@@ -42,13 +42,16 @@ FIRST_EPOCH = 1
 """Epoch of a group that is new (Kafka's `ModernGroup`)."""
 
 
+_NOTHING_SAID, _NOTHING_HAD = About(), Current()
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
     """One member: what it says of itself, and what it has."""
 
     member_id: str
-    about: About = About()
-    current: Current = Current()
+    about: About = _NOTHING_SAID
+    current: Current = _NOTHING_HAD
 
     @property
     def classic(self) -> bool:

@@ -158,23 +158,27 @@ def heartbeat(group: ConsumerGroup, request: Heartbeat, member_id: str, view: Vi
     else:
         member = group.speaker(member_id, request.instance_id)
     _check_epoch(member, request)
-    about = member.about._replace(client_id=request.client_id, client_host=request.client_host, classic=None)
-    given = {
-        "instance_id": request.instance_id,
-        "rack_id": request.rack_id,
-        "assignor": request.assignor,
-        "topics": request.topics,
-        "pattern": request.pattern,
-        "rebalance_timeout_ms": None
-        if request.rebalance_timeout_ms == NOT_TOLD
-        else request.rebalance_timeout_ms,
-    }
-    about = about._replace(**{name: value for name, value in given.items() if value is not None})
+    about = _about(member.about, request)
     step = advance(group, member, about, request.owned, view, entries)
     after = step.member.current
     news = request.full or after.assigned != member.current.assigned
     assignment = {topic: sorted(numbers) for topic, numbers in after.assigned.items()} if news else None
     return step, Beaten(member_id, after.epoch, assignment)
+
+
+def _about(before: About, request: Heartbeat) -> About:
+    """All that is known of a member once it has said this."""
+    told_ms = request.rebalance_timeout_ms
+    return About(
+        before.instance_id if request.instance_id is None else request.instance_id,
+        before.rack_id if request.rack_id is None else request.rack_id,
+        request.client_id,
+        request.client_host,
+        before.topics if request.topics is None else request.topics,
+        before.pattern if request.pattern is None else request.pattern,
+        before.rebalance_timeout_ms if told_ms == NOT_TOLD else told_ms,
+        before.assignor if request.assignor is None else request.assignor,
+    )
 
 
 def newcomer(
@@ -216,7 +220,7 @@ def _check_epoch(member: ConsumerMember, request: Heartbeat) -> None:
     if told in (0, known):
         return
     lost = told == member.current.previous_epoch and request.owned is not None
-    if lost and told < known and _within(request.owned or {}, member.current):
+    if lost and told < known and _within(request.owned, member.current):
         return
     raise BrokerError(
         ErrorCode.FENCED_MEMBER_EPOCH,
@@ -226,7 +230,7 @@ def _check_epoch(member: ConsumerMember, request: Heartbeat) -> None:
     )
 
 
-def _within(owned: dict[UUID, frozenset[int]] | Owned, current: Current) -> bool:
+def _within(owned: Owned, current: Current) -> bool:
     return all(
         topic in current.assigned and numbers <= set(current.assigned[topic])
         for topic, numbers in (owned or {}).items()
@@ -421,9 +425,8 @@ def fence(group: ConsumerGroup, members: Sequence[ConsumerMember], view: View) -
     gone = {member.member_id for member in members}
     entries = [entry for member in members for entry in removal(group.group_id, member.member_id)]
     rest = [one for one in group.members.values() if one.member_id not in gone]
-    for pattern in sorted({one.about.pattern for one in members if one.about.pattern}):
-        if all(one.about.pattern != pattern for one in rest):
-            entries.append((PatternKey(group.group_id, pattern), None))
+    left = {one.about.pattern for one in members} - {one.about.pattern for one in rest} - {""}
+    entries += [(PatternKey(group.group_id, pattern), None) for pattern in sorted(left)]
     names = frozenset(name for one in rest for name in group.topics_of(one.about))
     entries.append((EpochKey(group.group_id), EpochRecord(group.epoch + 1, view.metadata_hash(names))))
     return entries

@@ -18,7 +18,7 @@ A null value takes a record back.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
@@ -27,6 +27,7 @@ from fairlead_kafka.broker.consumer_groups.assignors import Target
 from fairlead_kafka.broker.consumer_groups.states import MemberState, member_state
 
 _VALUE_VERSION = 0
+_VERSION_BYTES = 2
 _HASH_TAG, _ASSIGNED_TAG, _EPOCHS_TAG, _CLASSIC_TAG = 0, 0, 0, 0
 """Each structure counts its own tags."""
 
@@ -206,19 +207,19 @@ def encode_groups_value(key: GroupsKey, value: GroupsValue) -> bytes:
             writer.tags({})
         case _:
             _write_target(writer, value)
-    return struct.pack(">h", _VALUE_VERSION) + writer.bytes()
+    return struct.pack(">h", _VALUE_VERSION) + writer.joined()
 
 
 def decode_groups_value(key: GroupsKey, data: bytes) -> GroupsValue:
     """The value of a record with this key. DecodeError for garbage or a version that is not known."""
     reader = _Reader(data)
+    if len(data) >= _VERSION_BYTES and (version := reader.number(">h")) != _VALUE_VERSION:
+        raise DecodeError(
+            f"a {type(key).__name__} record of version {version}; this release reads {_VALUE_VERSION}", 0
+        )
     try:
-        version = reader.number(">h")
-        if version != _VALUE_VERSION:
-            raise DecodeError(
-                f"a {type(key).__name__} record of version {version}; this release reads {_VALUE_VERSION}", 0
-            )
-        return _READ[type(key)](reader)
+        read = _READ[type(key)]
+        return read(reader)
     except (struct.error, UnicodeDecodeError, IndexError, ValueError):
         raise DecodeError(f"not the value of a consumer group: {data[:64]!r}", 0) from None
 
@@ -244,7 +245,7 @@ def _write_about(writer: _Writer, about: About) -> None:
         inner.data(metadata)
         inner.tags({})
     inner.tags({})
-    writer.tags({_CLASSIC_TAG: inner.bytes()})
+    writer.tags({_CLASSIC_TAG: inner.joined()})
 
 
 def _read_about(reader: _Reader) -> About:
@@ -281,7 +282,7 @@ def _write_partitions(writer: _Writer, partitions: Partitions) -> None:
         writer.numbers(numbers)
         tagged = _Writer()
         tagged.numbers(epochs[number] for number in numbers)
-        writer.tags({_EPOCHS_TAG: tagged.bytes()})
+        writer.tags({_EPOCHS_TAG: tagged.joined()})
 
 
 def _read_partitions(reader: _Reader, epoch: int) -> Partitions:
@@ -344,7 +345,7 @@ class _Writer:
     def __init__(self) -> None:
         self._parts: list[bytes] = []
 
-    def bytes(self) -> bytes:
+    def joined(self) -> bytes:
         return b"".join(self._parts)
 
     def raw(self, data: bytes) -> None:
@@ -448,7 +449,7 @@ class _Reader:
         return {self.varint(): self.take(self.varint()) for _ in range(self.varint())}
 
 
-_READ = {
+_READ: Mapping[type[GroupsKey], Callable[[_Reader], GroupsValue]] = {
     EpochKey: _read_epoch,
     MemberKey: _read_about,
     TargetEpochKey: _read_target_epoch,

@@ -22,7 +22,7 @@ from fairlead_kafka.broker.consumer_groups.classic_members import (
     check_classic_join,
     check_sync,
     join_classic,
-    leaving_classic,
+    leaving,
     must_join_again,
     speaking_classic,
 )
@@ -245,8 +245,10 @@ class ConsumerGroups:
         return ErrorCode.REBALANCE_IN_PROGRESS
 
     def leave_classic(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
-        """One member of a LeaveGroup."""
-        member = leaving_classic(group, member_id, instance_id)
+        """One member of a LeaveGroup, of either protocol."""
+        member = leaving(group, member_id, instance_id)
+        if self._home.downgrades(group, [member]):
+            return
         entries = fence(group, [member], self._home.view(group.group_id))
         self._commit(group.group_id, entries, lambda _error: None)
         self.forget(group.group_id, member.member_id)

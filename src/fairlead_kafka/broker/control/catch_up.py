@@ -15,6 +15,7 @@ from fairlead_kafka.broker.controller import (
     ClientMetricsChanged,
     ClientQuotasChanged,
     ClusterImage,
+    GroupConfigsChanged,
     LeadersChanged,
     PartitionImage,
     PartitionsAdded,
@@ -34,6 +35,7 @@ def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
     """Make `image` equal to `now`; what listeners are to hear. What is in both keeps its object:
     those who hold one go on with it."""
     configs_changed = _differing(image.broker_configs, now.broker_configs)
+    groups_changed = _differing(image.group_configs, now.group_configs)
     brokers_changed = _differing(image.brokers, now.brokers)
     image.cluster_id, image.next_producer_id = now.cluster_id, now.next_producer_id
     image.features, image.features_epoch = now.features, now.features_epoch
@@ -43,10 +45,12 @@ def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
     image.brokers = now.brokers
     image.broker_configs.clear()
     image.broker_configs.update(now.broker_configs)
+    image.group_configs = now.group_configs
     return [
         *_rights(image, now),
         *(BrokerConfigsChanged(name) for name in configs_changed),
         *(ClientMetricsChanged(name) for name in metrics_changed),
+        *(GroupConfigsChanged(group_id) for group_id in groups_changed),
         *(BrokersChanged(node_id, image.is_alive(node_id)) for node_id in brokers_changed),
         *_topics(image, now),
     ]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import ConfigKey, ConfigType, Settings
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS, TOPIC_COUNTERPARTS, config_text, topic_settings
+from fairlead_kafka.base.config_broker_groups import GROUP_COUNTERPARTS, group_bounds
 from fairlead_kafka.base.config_broker_security import key_of_listener
 from fairlead_kafka.base.errors import BrokerError, ConfigError
 from fairlead_kafka.base.secret import HIDDEN
@@ -30,6 +31,7 @@ class ConfigSource(IntEnum):
     STATIC_BROKER = 4
     DEFAULT = 5
     CLIENT_METRICS = 7
+    GROUP = 8
 
 
 class AlterOperation(IntEnum):
@@ -151,6 +153,23 @@ class Configs:
     def _is_set(self, key_name: str, name: str) -> bool:
         places = (self._static.given, self._dynamic(CLUSTER_WIDE), self._dynamic(name))
         return any(key_name in place for place in places)
+
+    def group_settings(self, group_id: str) -> Settings:
+        """Settings (scope "group") of a group: its own, over the broker's."""
+        own = self._image.group_configs.get(group_id, {})
+        broker = self.broker_settings()
+        inherited = {name: broker.values_by_key[below] for name, below in GROUP_COUNTERPARTS.items()}
+        return Settings({**inherited, **_parsed("group", own)}, frozenset(own))
+
+    def describe_group(self, group_id: str) -> list[DescribedConfig]:
+        """Every key of scope "group", by name."""
+        own = self._image.group_configs.get(group_id, {})
+        described = []
+        for key in BROKER_CONFIGS.scope("group"):
+            below = self._broker_synonyms(GROUP_COUNTERPARTS[key.name], CLUSTER_WIDE)
+            mine = [ConfigSynonym(key.name, own[key.name], ConfigSource.GROUP)] if key.name in own else []
+            described.append(_described(key, mine + below, False))
+        return described
 
     def describe_topic(self, configs: Mapping[str, str], name: str = CLUSTER_WIDE) -> list[DescribedConfig]:
         """Every key of scope "topic", by name, for a topic with `configs` of its own, as the broker
@@ -391,6 +410,33 @@ def alter_topic(
         )
     rest = {key: value for key, value in topic.configs.items() if key not in fixed}
     return fixed | alter("topic", rest, inherited, alterations)
+
+
+def alter_group(
+    group_id: str, current: Mapping[str, str], configs: Configs, alterations: Sequence[ConfigAlteration]
+) -> dict[str, str]:
+    """A group's own configs after `alterations`: `alter`, and INVALID_CONFIG for what lies outside of
+    the broker's bounds, or for sessions that end between two heartbeats."""
+    if not group_id:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    settings = configs.group_settings(group_id)
+    altered = alter("group", current, settings, alterations)
+    broker = configs.broker_settings().values_by_key
+    values = {**settings.values_by_key, **_parsed("group", altered)}
+    for key in altered:
+        value, bounds = values[key], [broker[bound] for bound in group_bounds(key)]
+        if not bounds[0] <= value <= bounds[1]:
+            raise BrokerError(
+                ErrorCode.INVALID_CONFIG,
+                f"{key} is {value}, and must be between {bounds[0]} and {bounds[1]} "
+                f"({' and '.join(group_bounds(key))})",
+            )
+    if values["consumer.session.timeout.ms"] <= values["consumer.heartbeat.interval.ms"]:
+        raise BrokerError(
+            ErrorCode.INVALID_CONFIG,
+            "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms",
+        )
+    return altered
 
 
 def changeable_configs(topic: TopicImage) -> dict[str, str]:

@@ -18,6 +18,7 @@ from fairlead_kafka.broker.controller.configs import (
     CLIENT_METRICS,
     ConfigAlteration,
     alter,
+    alter_group,
     alter_topic,
     check_cluster_wide,
     client_metrics_settings,
@@ -28,6 +29,7 @@ from fairlead_kafka.broker.controller.decisions import (
     AlterBrokerConfigs,
     AlterClientMetrics,
     AlterClientQuotas,
+    AlterGroupConfigs,
     AlterPartitions,
     AlterReassignments,
     AlterScramCredentials,
@@ -361,6 +363,16 @@ class Controller(ClusterView):
         if changed and not validate_only:
             self.journal.commit([client_metrics_record(name, changed)])
 
+    def alter_group_configs(
+        self, group_id: str, alterations: Sequence[ConfigAlteration], validate_only: bool = False
+    ) -> None:
+        """Change a group's own configs, all or none; the group need not be there."""
+        current = self.image.group_configs.get(group_id, {})
+        altered = alter_group(group_id, current, self.configs, alterations)
+        changed = _changed(current, altered)
+        if changed and not validate_only:
+            self.journal.commit([{"type": "group_configs", "group": group_id, "configs": changed}])
+
     def _configs_altered(self, changed: Mapping[str, str | None]) -> None:
         if _UNCLEAN in changed:
             self._leadership.elect_unclean()
@@ -403,6 +415,9 @@ DECIDERS: dict[type[Decision[object]], Callable[[Controller, Any], Any]] = {
         one.name, one.alterations, one.validate_only
     ),
     AlterClientMetrics: lambda controller, one: controller.alter_client_metrics(
+        one.name, one.alterations, one.validate_only
+    ),
+    AlterGroupConfigs: lambda controller, one: controller.alter_group_configs(
         one.name, one.alterations, one.validate_only
     ),
     AlterClientQuotas: lambda controller, one: controller.alter_client_quotas(

@@ -127,6 +127,15 @@ class AlterClientMetrics(Decision[None]):
     validate_only: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class AlterGroupConfigs(Decision[None]):
+    """A group's own configs, all alterations or none. Result: None."""
+
+    name: str
+    alterations: Sequence[ConfigAlteration]
+    validate_only: bool = False
+
+
 class QuotaAlteration(NamedTuple):
     """Quotas of the entity of these (type, name or None for the default): (quota, value or None to
     remove it)."""

@@ -32,6 +32,8 @@ class Feature(NamedTuple):
 FEATURES: Mapping[str, Feature] = {
     # 1: transactions are written with tagged fields. 2: an epoch for each transaction (KIP-890).
     TRANSACTION_VERSION: Feature(0, 2, 2),
+    # 1: groups of the consumer protocol (KIP-848).
+    GROUP_VERSION: Feature(0, 1, 1),
 }
 """Feature by Kafka's name → its levels. Level 0: the feature is off."""
 

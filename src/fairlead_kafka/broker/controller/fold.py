@@ -10,7 +10,8 @@ topic_id, name, partitions (columns), configs | | topic_removed | topic_id | | p
 topic_id, partitions (columns) | | leaders | topics: list of {topic_id, numbers, and columns}:
 leader or leader epoch changed | | partitions | likewise: replicas, those in sync or those on the
 move changed, under the same leader in the same epoch | | topic_configs | topic_id, configs (null:
-no longer set) | | broker_configs | name, configs (null: no longer set) | | producer_ids | next | |
+no longer set) | | broker_configs | name, configs (null: no longer set) | | group_configs | group,
+configs (null: no longer set) | | producer_ids | next | |
 acls | added, removed: lists of the fields of `AclBinding` | | scram_credential | mechanism, user,
 credential: [salt, stored_key, server_key in hexadecimal, iterations] (null: no longer there) | |
 client_quotas | entity: list of [type, name or null]; values (null: no longer set) | | features |
@@ -35,6 +36,7 @@ from fairlead_kafka.broker.controller.image import (
     ClientMetricsChanged,
     ClientQuotasChanged,
     ClusterImage,
+    GroupConfigsChanged,
     LeadersChanged,
     PartitionImage,
     PartitionsAdded,
@@ -71,6 +73,8 @@ def snapshot_records(image: ClusterImage) -> Iterator[MetadataRecord]:
         yield topic_record(topic)
     for name in sorted(image.broker_configs):
         yield {"type": "broker_configs", "name": name, "configs": dict(image.broker_configs[name])}
+    for group_id in sorted(image.group_configs):
+        yield {"type": "group_configs", "group": group_id, "configs": dict(image.group_configs[group_id])}
     if image.acls:
         yield acls_record(added=image.acls)
     for (mechanism, user), credential in image.scram_credentials.items():
@@ -256,6 +260,14 @@ def _apply_topic_configs(image: ClusterImage, record: MetadataRecord) -> Change 
     return TopicConfigsChanged(topic)
 
 
+def _apply_group_configs(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    configs = image.group_configs.setdefault(record["group"], {})
+    _merge(configs, record["configs"])
+    if not configs:
+        del image.group_configs[record["group"]]
+    return GroupConfigsChanged(record["group"])
+
+
 def _apply_broker_configs(image: ClusterImage, record: MetadataRecord) -> Change | None:
     _merge(image.broker_configs.setdefault(record["name"], {}), record["configs"])
     return BrokerConfigsChanged(record["name"])
@@ -339,6 +351,7 @@ _APPLIERS: dict[str, Callable[[ClusterImage, MetadataRecord], Change | None]] = 
     "partitions": _apply_partitions,
     "topic_configs": _apply_topic_configs,
     "broker_configs": _apply_broker_configs,
+    "group_configs": _apply_group_configs,
     "producer_ids": _apply_producer_ids,
     "acls": _apply_acls,
     "scram_credential": _apply_scram_credential,

@@ -131,6 +131,8 @@ class ClusterImage:
     topics: dict[str, TopicImage] = field(default_factory=dict)
     topics_by_id: dict[UUID, TopicImage] = field(default_factory=dict)
     broker_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    group_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Group id → key → text, of consumer groups with configs of their own."""
     next_producer_id: int = 0
     acls: dict[AclBinding, None] = field(default_factory=dict)
     scram_credentials: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
@@ -253,6 +255,13 @@ class BrokerConfigsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupConfigsChanged:
+    """The configs of a group changed: `Controller.group_settings(group_id)` has the new ones."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class BrokersChanged:
     """A broker started or stopped."""
 
@@ -298,6 +307,7 @@ Change = (
     | PartitionsChanged
     | TopicConfigsChanged
     | BrokerConfigsChanged
+    | GroupConfigsChanged
     | BrokersChanged
     | AclsChanged
     | ScramCredentialChanged

@@ -178,6 +178,14 @@ class ClusterView(ABC):
             raise BrokerError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
         return describe_client_metrics(self.image.client_metrics.get(name, {}))
 
+    def group_settings(self, group_id: str) -> Settings:
+        """Settings (scope "group") of a group."""
+        return self.configs.group_settings(group_id)
+
+    def describe_group_configs(self, group_id: str) -> list[DescribedConfig]:
+        """Every config of a group, whether it is there or not."""
+        return self.configs.describe_group(group_id)
+
     def check_broker_name(self, name: str) -> None:
         """BrokerError(INVALID_REQUEST) unless `name` is a broker's id or CLUSTER_WIDE."""
         known = [

@@ -56,6 +56,6 @@ class ClusterTopics:
         brokers = self._image.brokers
         racks = []
         for partition in topic.partitions:
-            known = (brokers[node_id].rack for node_id in partition.replicas if node_id in brokers)
+            known = (brokers[node_id].node.rack for node_id in partition.replicas if node_id in brokers)
             racks.append(tuple(sorted({rack for rack in known if rack is not None})))
         return TopicView(topic.topic_id, topic.name, tuple(racks))

@@ -161,8 +161,8 @@ class ConsumerSide:
         if self._broker.settings["group.consumer.migration.policy"].lower() == "disabled":
             raise BrokerError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-                f"Cannot join the consumer group {group.group_id} with the classic protocol because the group "
-                "migration is disabled.",
+                f"Cannot join the consumer group {group.group_id} with the classic protocol because the "
+                "group migration is disabled.",
             )
 
     def _join(self, group: ConsumerGroup, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
@@ -216,10 +216,13 @@ class ConsumerSide:
         if not group.members:
             self.make_classic(group)
             return False
-        self._check_mixed(group)
-        if self._replaces_last(group, request):
-            return False
-        self._join(group, request, reply)
+        try:
+            self._check_mixed(group)
+            if self._replaces_last(group, request):
+                return False
+            self._join(group, request, reply)
+        except BrokerError as error:
+            reply(JoinOutcome(error.code, ""))
         return True
 
     def downgrades(self, group: ConsumerGroup, gone: Sequence[ConsumerMember]) -> bool:

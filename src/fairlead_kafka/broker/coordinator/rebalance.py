@@ -436,6 +436,7 @@ class Rebalancer:
             self.dissolve(group, error_code)
             group.state = GroupState.EMPTY
             group.protocol_type = group.protocol_name = group.leader_id = None
+            group.generation = 0
 
     def adopt(self, group: Group, new: Group) -> None:
         """The group was one of the consumer protocol, and is now what `new` says: its members

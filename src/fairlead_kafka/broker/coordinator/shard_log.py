@@ -16,11 +16,12 @@ from typing import Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.consumer_groups import encode_groups_key, encode_groups_value
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC
 from fairlead_kafka.broker.coordinator.attendance import AttendanceHost
-from fairlead_kafka.broker.consumer_groups import encode_groups_key, encode_groups_value
 from fairlead_kafka.broker.coordinator.group import CommittedOffset, Group, GroupWrite
 from fairlead_kafka.broker.coordinator.group_records import (
     GroupKey,

@@ -362,23 +362,4 @@ _STATICS = [
 ]
 
 
-def _beat(name: str, member_epoch: int) -> Step:
-    return ask(
-        name,
-        ApiKey.CONSUMER_GROUP_HEARTBEAT,
-        (0, 1),
-        group_id=PREFIX + "group-of-kip-848",
-        member_id="a-member",
-        member_epoch=member_epoch,
-        rebalance_timeout_ms=_MINUTES,
-        subscribed_topic_names=[TOPIC],
-        server_assignor=None,
-        topic_partitions=[],
-        again_on=WARMING_UP,
-    )
-
-
-NEWER_STEPS: list[Step] = [_beat("a member that joins", 0), _beat("a member that leaves", -1)]
-"""Steps for the groups of KIP-848, which only one of the two systems has."""
-
 STEPS: list[Step] = [*_FOUND, *_LIVES, *_TWO, *_BAD, *_STATICS]

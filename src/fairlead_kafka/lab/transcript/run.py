@@ -15,6 +15,7 @@ from fairlead_kafka.lab.transcript import (
     acl_steps,
     broken_steps,
     cluster_steps,
+    consumer_group_steps,
     feature_steps,
     group_steps,
     offset_steps,
@@ -46,6 +47,7 @@ CONFIG = {
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
 }
 """Broker configs of both systems.
 
@@ -57,7 +59,7 @@ STEPS: tuple[Step, ...] = (
     *session_steps.STEPS,
     *group_steps.STEPS,
     *offset_steps.STEPS,
-    *group_steps.NEWER_STEPS,
+    *consumer_group_steps.STEPS,
     *transaction_steps.STEPS,
     *second_protocol_steps.STEPS,
     *replica_steps.STEPS,

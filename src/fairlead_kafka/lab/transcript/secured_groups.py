@@ -224,6 +224,19 @@ GROUPS: list[Case] = [
         "group topic",
         "group-read",
     ),
+    Case(
+        about(
+            "consumer groups described",
+            ApiKey.CONSUMER_GROUP_DESCRIBE,
+            (0, 1),
+            "group_ids",
+            bare,
+            TRIO,
+            include_authorized_operations=True,
+        ),
+        "group",
+        "group-describe",
+    ),
 ]
 
 ENDED: list[Case] = [
