@@ -51,6 +51,7 @@ OURS_ALONE = {
 OTHER_DEFAULTS = {
     "broker.id": "told by the broker",
     "controller.listener.names": "no controller listens",
+    "group.consumer.assignment.interval.ms": "a test should not wait",
     "group.initial.rebalance.delay.ms": "a test should not wait",
     "listener.security.protocol.map": "the order of a map says nothing",
     "listeners": "the launcher chooses ports",

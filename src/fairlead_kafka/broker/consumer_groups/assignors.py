@@ -74,7 +74,8 @@ def _share_equally(
 
 
 def _valid(member: Candidate, counts: Mapping[UUID, int]) -> list[tuple[UUID, int]]:
-    """The part of a target that a member may keep: of topics that it still reads, and that are so large."""
+    """The part of a target that a member may keep: of topics that it still reads, and that are so
+    large."""
     return [
         (topic, number)
         for topic in sorted(member.target)

@@ -1,10 +1,10 @@
-"""What members of the classic protocol say in their metadata, and are told in their assignments
-(Kafka's `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment`, versions 0 to 3).
+"""Metadata and assignments of members of the classic protocol (Kafka's
+`ConsumerProtocolSubscription` and `ConsumerProtocolAssignment`, versions 0 to 3).
 
-Subscription: version: int16; topics: strings; user data: bytes; from 1 on the partitions owned; from
-2 on a generation: int32; from 3 on the rack: nullable string. Assignment: version: int16; topics with
-their partitions; user data. Fields that a later version may have at the end are let pass.
-"""
+Subscription: version: int16; topics: strings; user data: bytes; from 1 on the partitions owned;
+from 2 on a generation: int32; from 3 on the rack: nullable string. Assignment: version: int16;
+topics with their partitions; user data. Fields that a later version may have at the end are let
+pass."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class ConsumerMember:
 
 @dataclass(slots=True)
 class Soft:
-    """What a coordinator knows of a group besides its records; its next one finds out anew."""
+    """State of a group that is not in its records; its next coordinator finds it out again."""
 
     topics_version: int = -1
     """Version of the cluster's topics that the metadata hash was last computed of."""
@@ -160,7 +160,8 @@ class ConsumerGroup:
         return max(sorted(counts), key=lambda name: counts[name]) if counts else fallback
 
     def topics_of(self, about: About) -> frozenset[str]:
-        """The names of topics that a member reads, those that its expression stands for included."""
+        """The names of topics that a member reads, those that its expression stands for
+        included."""
         resolved = self.patterns.get(about.pattern) if about.pattern else None
         return about.topics if resolved is None else about.topics | resolved.topics
 

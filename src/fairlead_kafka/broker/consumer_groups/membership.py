@@ -1,13 +1,13 @@
-"""What the requests of members change in a group (Kafka's `GroupMetadataManager`).
+"""Changes that the requests of members make in a group (Kafka's `GroupMetadataManager`).
 
 Each function takes a group, a request and a `View`, and gives entries for the log, and what the
 member is told. None of them changes the group: that is done by the entries, once the log has taken
 them (`group.apply_entry`).
 
 A group's epoch goes up when its members or their topics change; then targets of that epoch are
-computed, at most once in `group.consumer.assignment.interval.ms` (KIP-1263), with the next heartbeat
-of any member; each member then reconciles towards its target at its own pace (`reconcile`).
-"""
+computed, at most once in `group.consumer.assignment.interval.ms` (KIP-1263), with the next
+heartbeat of any member; each member then reconciles towards its target at its own pace
+(`reconcile`)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Heartbeat(NamedTuple):
 
 
 class Beaten(NamedTuple):
-    """What a heartbeat is answered; `assignment` None: nothing new."""
+    """Answer to a heartbeat; `assignment` None: nothing new."""
 
     member_id: str
     member_epoch: int
@@ -99,7 +99,8 @@ class Step:
 
 
 def check_heartbeat(request: Heartbeat, version: int, assignors: Sequence[str]) -> None:
-    """What a request must be by itself. BrokerError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
+    """Check what can be told of a request by itself. BrokerError: INVALID_REQUEST,
+    UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if version >= 1 or epoch > 0 or epoch == LEAVE_EPOCH:
         _not_blank(request.member_id, "MemberId can't be empty.")
@@ -305,7 +306,8 @@ def _next_epoch(
 def _targets(
     group: ConsumerGroup, updated: ConsumerMember, epoch: int, view: View, entries: list[GroupsEntry]
 ) -> tuple[int, Target]:
-    """Epoch of the targets, and the member's; computed anew if the group is ahead and it is time."""
+    """Epoch of the targets, and the member's; computed again if the group is ahead and it is
+    time."""
     old = group.static_member(updated.about.instance_id)
     old_id = updated.member_id if old is None else old.member_id
     interval_ms = view.settings.assignment_interval_ms
@@ -473,8 +475,9 @@ def check_commit(group: ConsumerGroup, who: Committer, partitions: Iterable[tupl
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Offsets are told to a member at its epoch, and to whoever does not ask as one. BrokerError:
-    UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH; ILLEGAL_GENERATION for one of the classic protocol."""
+    """Offsets are told to a member at its epoch, and to a caller that does not ask as one.
+    BrokerError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH; ILLEGAL_GENERATION for one of the classic
+    protocol."""
     if member_id is None and epoch < 0:
         return
     member = group.member(member_id or "")

@@ -8,12 +8,11 @@ STATES_MAX; steps once taken are remembered, so that many names cost little more
 
 The syntax is RE2's, as far as it has a meaning for the names of topics (letters, digits, `.`, `_`,
 `-`): characters and escapes, `.`, classes with ranges, `\\d \\w \\s` and their opposites,
-`[:alpha:]` and its like in classes, groups `( )`, `(?: )`, `(?P<name> )`, `(?<name> )`, alternation,
-`* + ? {n} {n,} {n,m}` and their lazy forms (which match the same names), `^ $ \\A \\z`, `\\b \\B`,
-the flags `(?i) (?s) (?m) (?U)` for all that follows or for one group, and `\\Q...\\E`. Not served,
-and refused in words: Unicode classes (`\\p{Greek}`), which no topic's name could match; what RE2
-has not either (references, looking ahead or behind, possessive repeats).
-"""
+`[:alpha:]` and its like in classes, groups `( )`, `(?: )`, `(?P<name> )`, `(?<name> )`,
+alternation, `* + ? {n} {n,} {n,m}` and their lazy forms (which match the same names), `^ $ \\A
+\\z`, `\\b \\B`, the flags `(?i) (?s) (?m) (?U)` for all that follows or for one group, and
+`\\Q...\\E`. Not served, and refused in words: Unicode classes (`\\p{Greek}`), which no topic's name
+could match; what RE2 has not either (references, looking ahead or behind, possessive repeats)."""
 
 from __future__ import annotations
 

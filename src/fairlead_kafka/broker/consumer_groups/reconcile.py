@@ -18,11 +18,11 @@ from fairlead_kafka.broker.consumer_groups.records import Current, Partitions
 from fairlead_kafka.broker.consumer_groups.states import MemberState
 
 Owned = Mapping[UUID, frozenset[int]] | None
-"""What a member says it owns, by topic id; None: it says nothing."""
+"""Partitions that a member says it owns, by topic id; None: it says nothing."""
 
 
 class Goal(NamedTuple):
-    """Where a member is to go: `epoch` is that of the targets, `topics` are those it subscribes to.
+    """Goal of a member: `epoch` is that of the targets, `topics` are those it subscribes to.
 
     `free(topic, partition)`: nobody has it, or this very member does.
     """
@@ -34,7 +34,7 @@ class Goal(NamedTuple):
 
 
 def next_current(current: Current, goal: Goal, owned: Owned, subscription_changed: bool) -> Current:
-    """What the member has after this heartbeat; `current` itself if nothing is new.
+    """Assignment of the member after this heartbeat; `current` itself if nothing is new.
 
     BrokerError FENCED_MEMBER_EPOCH for a member in a state that this release does not know, unless
     it says that it owns nothing.

@@ -10,10 +10,9 @@ that Kafka's tools read them, and who coordinates a group next goes on where the
 | 8 | `ConsumerGroupCurrentMemberAssignment` | group, member | `Current` |
 | 16 | `ConsumerGroupRegularExpression` | group, expression | `Resolved` |
 
-Key 4 (`ConsumerGroupPartitionMetadata`) is what Kafka 4.0 wrote in place of the hash in `EpochRecord`
-(KIP-1101); it is passed over. Strings of keys have an int16 length, values are flexible (KIP-482).
-A null value takes a record back.
-"""
+Key 4 (`ConsumerGroupPartitionMetadata`) is what Kafka 4.0 wrote in place of the hash in
+`EpochRecord` (KIP-1101); it is passed over. Strings of keys have an int16 length, values are
+flexible (KIP-482). A null value takes a record back."""
 
 from __future__ import annotations
 
@@ -90,7 +89,7 @@ class TargetEpochRecord(NamedTuple):
 
 
 class ClassicAbout(NamedTuple):
-    """What a member of the classic protocol says besides; `protocols` (name, metadata), its first
+    """Subscription of a member of the classic protocol; `protocols` (name, metadata), its first
     choice first."""
 
     session_timeout_ms: int
@@ -98,8 +97,8 @@ class ClassicAbout(NamedTuple):
 
 
 class About(NamedTuple):
-    """What a member says of itself. `pattern` is empty for none; `classic` is None for a member of
-    the consumer protocol."""
+    """Subscription of a member, and who it is. `pattern` is empty for none; `classic` is None for a
+    member of the consumer protocol."""
 
     instance_id: str | None = None
     rack_id: str | None = None
@@ -113,7 +112,8 @@ class About(NamedTuple):
 
 
 class Current(NamedTuple):
-    """What a member has: `assigned` is told to it, `revoking` is what it was told to give up."""
+    """Assignment of a member: `assigned` is told to it, `revoking` is what it was told to give
+    up."""
 
     epoch: int = 0
     previous_epoch: int = -1
@@ -123,7 +123,8 @@ class Current(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """The topics that an expression stands for, since when (ms), by which version of the metadata."""
+    """The topics that an expression stands for, since when (ms), by which version of the
+    metadata."""
 
     topics: frozenset[str] = frozenset()
     version: int = 0
@@ -211,7 +212,8 @@ def encode_groups_value(key: GroupsKey, value: GroupsValue) -> bytes:
 
 
 def decode_groups_value(key: GroupsKey, data: bytes) -> GroupsValue:
-    """The value of a record with this key. DecodeError for garbage or a version that is not known."""
+    """The value of a record with this key. DecodeError for garbage or a version that is not
+    known."""
     reader = _Reader(data)
     if len(data) >= _VERSION_BYTES and (version := reader.number(">h")) != _VALUE_VERSION:
         raise DecodeError(
@@ -286,7 +288,8 @@ def _write_partitions(writer: _Writer, partitions: Partitions) -> None:
 
 
 def _read_partitions(reader: _Reader, epoch: int) -> Partitions:
-    """Partitions with their epochs; where those are not told (Kafka before 4.3), the member's own."""
+    """Partitions with their epochs; where those are not told (Kafka before 4.3), the member's
+    own."""
     partitions: dict[UUID, dict[int, int]] = {}
     for _ in range(reader.count()):
         topic, numbers = UUID(bytes=reader.take(16)), reader.numbers()

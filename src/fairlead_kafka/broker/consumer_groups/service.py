@@ -88,7 +88,8 @@ class GroupsHome(Protocol):
 
 @dataclass(slots=True)
 class _Watch:
-    """Timers of one member. The session's is not moved by each heartbeat; when due it looks again."""
+    """Timers of one member. The session's is not moved by each heartbeat; when due it looks
+    again."""
 
     deadline_ns: int = 0
     session: Timer | None = None

@@ -1,4 +1,4 @@
-"""What consumer groups need of the cluster and of a broker's settings: narrow, and read only."""
+"""The cluster and a broker's settings as consumer groups see them: narrow, and read only."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ class View(NamedTuple):
         return frozenset(topic.topic_id for topic in found if topic is not None)
 
     def metadata_hash(self, names: Iterable[str]) -> int:
-        """A hash of the topics that are there: of ids, names, partitions and their racks (KIP-1101).
+        """A hash of the topics that are there: of ids, names, partitions and their racks
+        (KIP-1101).
 
         0 for no topics. Kafka's own hash (XXH3) of the same has another value: a broker that took
-        over such a group would rebalance it once.
-        """
+        over such a group would rebalance it once."""
         hashed = hashlib.blake2b(digest_size=_HASH_BYTES)
         nothing = True
         for name in sorted(names):

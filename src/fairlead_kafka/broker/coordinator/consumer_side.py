@@ -1,5 +1,5 @@
-"""Groups of the consumer protocol (KIP-848) among those of a coordinator: where they are at home, and
-how a group changes from one protocol to the other."""
+"""Groups of the consumer protocol (KIP-848) among those of a coordinator: where they are at home,
+and how a group changes from one protocol to the other."""
 
 from __future__ import annotations
 
@@ -52,9 +52,6 @@ from fairlead_kafka.broker.coordinator.shard import Entry, Shard
 from fairlead_kafka.broker.coordinator.shard_log import ShardLog, when_settled
 from fairlead_kafka.broker.guard import Owner
 from fairlead_kafka.broker.shards import Shards
-
-_CONSUMER = "consumer"
-"""What `group.coordinator.rebalance.protocols` calls the protocol."""
 
 
 class ConsumerSideHost(GroupsHost, Protocol):
@@ -129,7 +126,8 @@ class ConsumerSide:
             raise
 
     def _upgrade(self, group: Group, request: Heartbeat, reply: Callable[[int, Beaten], None]) -> None:
-        """A member of the consumer protocol joins a classic group: it becomes one of that protocol."""
+        """A member of the consumer protocol joins a classic group: it becomes one of that
+        protocol."""
         settings = self._broker.settings
         check_upgrade(group, settings["group.consumer.migration.policy"], settings["group.consumer.max.size"])
         new = upgraded(group, self.view(group.group_id))
@@ -144,8 +142,8 @@ class ConsumerSide:
         request: Heartbeat,
         reply: Callable[[int, Beaten], None],
     ) -> None:
-        """Write what makes a consumer group of `group`, and the heartbeat of its newest member, as one
-        batch."""
+        """Write what makes a consumer group of `group`, and the heartbeat of its newest member, as
+        one batch."""
 
         def commit(entries: Sequence[GroupsEntry], written: Callable[[int], None]) -> None:
             self.write_group(group.group_id, [*first, *entries], written)

@@ -1,4 +1,5 @@
-"""A group and its members: data, and questions about them. Nothing here waits, answers or writes."""
+"""A group and its members: data, and questions about them. Nothing here waits, answers or
+writes."""
 
 from __future__ import annotations
 

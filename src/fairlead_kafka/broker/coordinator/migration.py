@@ -24,8 +24,8 @@ from fairlead_kafka.broker.consumer_groups import (
 from fairlead_kafka.broker.coordinator.group import CONSUMER_PROTOCOL, Group, Member
 
 UPGRADES = ("upgrade", "bidirectional")
-"""Values of `group.consumer.migration.policy` with which a classic group becomes one of the consumer
-protocol when a member of that protocol joins it."""
+"""Values of `group.consumer.migration.policy` with which a classic group becomes one of the
+consumer protocol when a member of that protocol joins it."""
 DOWNGRADES = ("downgrade", "bidirectional")
 """Values with which a group becomes classic when its last member of the consumer protocol goes."""
 
