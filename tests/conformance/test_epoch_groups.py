@@ -1,4 +1,4 @@
-"""Our consumer in KIP-848 groups on Apache Kafka: alone, and with members of other makes.
+"""Our consumer in KIP-848 groups on Apache Kafka and on our cluster: alone, and with members of other makes.
 
 Each record is read once; after a death, what the dead had not committed is read again.
 """
@@ -24,9 +24,11 @@ PARTITIONS, EACH = 6, 20
 WHOLE = list(itertools.product(range(PARTITIONS), range(EACH)))
 
 
-@pytest.fixture
-def servers(apache_kafka: str) -> str:
-    return apache_kafka
+@pytest.fixture(params=["apache_kafka", "embedded"])
+def servers(request: pytest.FixtureRequest) -> str:
+    """`bootstrap.servers` of an Apache Kafka, and of our cluster."""
+    found: str = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@ them, reset and delete their offsets."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,8 +10,6 @@ from typing import Any
 import pytest
 
 import fairlead_kafka
-from fairlead_kafka.lab.apache_kafka import java_command
-from tests.conformance.test_java_clients import JAVA_TIMEOUT_S
 from tests.support.java_tools import JavaTools, formatted
 from tests.support.stock_clients import until
 
@@ -20,7 +17,6 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 
 NewTopic = Callable[..., str]
 OFFSETS = "__consumer_offsets"
-CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 pytestmark = pytest.mark.usefixtures("kafka_jars")
 
@@ -107,20 +103,3 @@ def test_kafkas_group_command_describes_resets_and_deletes(
         }
         tool("--delete", "--group", topic)
         assert topic not in admin.list_groups()
-
-
-def test_javas_newer_consumer_is_told_to_use_the_classic_protocol(embedded: str, new_topic: NewTopic) -> None:
-    topic = new_topic(embedded)
-    arguments = (
-        "--bootstrap-server",
-        embedded,
-        "--topic",
-        topic,
-        "--group",
-        f"newer-{topic}",
-        "--timeout-ms",
-        "60000",
-    )
-    command = java_command(CONSUMER, *arguments, "--command-property", "group.protocol=consumer")
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False)
-    assert "Set group.protocol=classic" in ran.stderr

@@ -211,26 +211,3 @@ def test_a_group_resumes_after_the_cluster_was_closed(tmp_path: Path) -> None:
     with Cluster(brokers=3, data_dir=tmp_path) as again:
         fill(again.bootstrap_servers, "orders")
         assert confluent_read(again.bootstrap_servers, "group", "orders", 40) == NEXT_TEN
-
-
-# --- Groups of KIP-848, which there are not
-
-
-def test_a_member_of_a_newer_group_is_refused_at_once_and_not_kept_waiting(
-    cluster: Cluster, topic: str
-) -> None:
-    config = {
-        "bootstrap.servers": cluster.bootstrap_servers,
-        "group.id": f"group-of-{topic}",
-        "group.protocol": "consumer",
-    }
-    consumer = confluent_kafka.Consumer(config, logger=logging.getLogger("refused"))
-    got: list[Any] = []
-    try:
-        consumer.subscribe([topic])
-        until(lambda: bool(got), lambda: got.extend(consumer.consume(1, 0.2)))
-    finally:
-        consumer.close()
-    error = got[0].error()
-    assert error.code() == confluent_kafka.KafkaError._FATAL
-    assert "ConsumerGroupHeartbeat" in error.str()

@@ -35,7 +35,7 @@ def _brokers(image: ClusterImage) -> list[str]:
 
 
 _NAMES: dict[int, Callable[[ClusterImage], Iterable[str]]] = {
-    RESOURCE_GROUP: lambda image: (),
+    RESOURCE_GROUP: lambda image: image.group_configs,
     RESOURCE_CLIENT_METRICS: lambda image: image.client_metrics,
     RESOURCE_BROKER_LOGGER: _brokers,
     RESOURCE_BROKER: _brokers,

@@ -79,6 +79,7 @@ CLIENT_METRICS = "client-metrics"
 _REFUSED = {
     "topic": ErrorCode.INVALID_CONFIG,
     "broker": ErrorCode.INVALID_REQUEST,
+    "group": ErrorCode.INVALID_CONFIG,
     CLIENT_METRICS: ErrorCode.INVALID_REQUEST,
 }
 """Scope → error for a config that is unknown or has a value that does not fit, as in Kafka."""
@@ -422,10 +423,11 @@ def alter_group(
     settings = configs.group_settings(group_id)
     altered = alter("group", current, settings, alterations)
     broker = configs.broker_settings().values_by_key
-    values = {**settings.values_by_key, **_parsed("group", altered)}
+    values = Settings({**settings.values_by_key, **_parsed("group", altered)}, frozenset(altered))
     for key in altered:
-        value, bounds = values[key], [broker[bound] for bound in group_bounds(key)]
-        if not bounds[0] <= value <= bounds[1]:
+        value, *bounds = (values[key], *(broker[bound] for bound in group_bounds(key)))
+        assert isinstance(value, int), key
+        if not int(str(bounds[0])) <= value <= int(str(bounds[1])):
             raise BrokerError(
                 ErrorCode.INVALID_CONFIG,
                 f"{key} is {value}, and must be between {bounds[0]} and {bounds[1]} "

@@ -257,8 +257,14 @@ class ConsumerSide:
     # --- Offsets
 
     def check_commit(self, group: ConsumerGroup, who: Committer, offsets: Sequence[TopicPartition]) -> None:
-        """BrokerError if a commit is not to be taken; see `consumer_groups.check_commit`."""
-        check_commit(group, who, [self._place(of) for of in offsets])
+        """BrokerError if a commit is not to be taken; see `consumer_groups.check_commit`. In a
+        transaction a stale epoch is an ILLEGAL_GENERATION, which all its clients know."""
+        try:
+            check_commit(group, who, [self._place(of) for of in offsets])
+        except BrokerError as error:
+            if who.version is None and error.code == ErrorCode.STALE_MEMBER_EPOCH:
+                raise BrokerError(ErrorCode.ILLEGAL_GENERATION, str(error)) from None
+            raise
 
     def _place(self, of: TopicPartition) -> tuple[UUID, int]:
         topic = self.topics.find(of.topic)

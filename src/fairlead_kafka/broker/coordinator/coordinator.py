@@ -4,6 +4,7 @@ last word."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
@@ -26,7 +27,13 @@ from fairlead_kafka.broker.coordinator.group_records import GroupKey, GroupRecor
 from fairlead_kafka.broker.coordinator.offset_records import OffsetKey
 from fairlead_kafka.broker.coordinator.rebalance import Rebalancer
 from fairlead_kafka.broker.coordinator.shard import Entry, Key, Shard, apply_end, replay
-from fairlead_kafka.broker.coordinator.shard_log import ShardLog, expired, group_tombstone, tombstones
+from fairlead_kafka.broker.coordinator.shard_log import (
+    ShardLog,
+    expired,
+    group_tombstone,
+    tombstones,
+    when_settled,
+)
 from fairlead_kafka.broker.coordinator.states import COMMIT_ERRORS, GroupState
 from fairlead_kafka.broker.guard import Owner, Task
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
@@ -403,10 +410,17 @@ class GroupCoordinator:
             self.consumer.make_classic(group.consumer)
 
         def written(by_key: dict[Key, int]) -> None:
+            failed = next((error for error in by_key.values() if error), ErrorCode.NONE)
+            when_settled(group, lambda error: forgotten(failed or error))
+
+        def forgotten(error: int) -> None:
             self._forget(shard, group)
-            reply(next((error for error in by_key.values() if error), ErrorCode.NONE))
+            reply(error)
 
         self._log.write(shard, tombstones(group, group.partitions()) + group_tombstone(group), written)
+
+    def _forgotten(self, shard: Shard, group: Group, _error: int) -> None:
+        self._forget(shard, group)
 
     def _forget(self, shard: Shard, group: Group) -> None:
         if group.forgettable() and shard.groups.get(group.group_id) is group:
@@ -454,7 +468,7 @@ class GroupCoordinator:
 
         def written(_errors: dict[Key, int]) -> None:
             for group in groups:
-                self._forget(shard, group)
+                when_settled(group, partial(self._forgotten, shard, group))
 
         self._log.write(shard, entries, written)
 
