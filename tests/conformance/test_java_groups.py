@@ -3,15 +3,22 @@ them, reset and delete their offsets."""
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fairlead_kafka
+from fairlead_kafka.broker.consumer_groups import encode_groups_key, encode_groups_value
+from fairlead_kafka.lab.apache_kafka import java_command
+from tests.conformance.test_java_clients import JAVA_TIMEOUT_S
 from tests.support.java_tools import JavaTools, formatted
 from tests.support.stock_clients import until
+from tests.unit.test_consumer_groups_records import SAMPLES
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -103,3 +110,21 @@ def test_kafkas_group_command_describes_resets_and_deletes(
         }
         tool("--delete", "--group", topic)
         assert topic not in admin.list_groups()
+
+
+def test_kafkas_reader_and_writer_of_group_records_agree_with_ours() -> None:
+    lines = [
+        f"{encode_groups_key(key).hex()} {encode_groups_value(key, value).hex()}" for key, value in SAMPLES
+    ]
+    source = Path(__file__).parents[1] / "support" / "GroupRecords.java"
+    ran = subprocess.run(
+        java_command(str(source), heap="128m"),
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        timeout=JAVA_TIMEOUT_S,
+        check=True,
+    )
+    found = [line.split(" ", 2) for line in ran.stdout.splitlines()]
+    assert [f"{key} {value}" for key, value, _ in found] == lines
+    assert {"epoch": 3, "metadataHash": -5} in [json.loads(told) for *_, told in found]
