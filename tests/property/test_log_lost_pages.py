@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_kafka.broker.log import LogSettings
 from tests.support.log_rig import FOLDER, TOPIC, LogRig, limits, records
 
 PAGE_BYTES = 256
@@ -24,7 +25,7 @@ def rig_for(small_files: bool) -> LogRig:
     topics = {TOPIC: ("events", limits()), SAFE: ("safe", limits(flush_messages=1))}
     rig = LogRig(topics)
     if small_files:
-        rig.logs.configure(rig.logs._settings.__class__(1000, 60_000, True, 15_000, 1 << 20))
+        rig.logs.configure(LogSettings(1000, 60_000, True, 15_000, 1 << 20))
     return rig
 
 
@@ -61,7 +62,7 @@ def test_lost_pages_cost_what_was_not_synced_and_nothing_else(
         if topic == SAFE:
             synced = len(states) - 1
         if number == checkpoint_after:
-            rig.logs._checkpoints.write_if_due()
+            rig.logs.checkpoints.write_if_due()
             rig.run()
             synced = len(states) - 1
     lose_pages(rig, lost)

@@ -172,7 +172,7 @@ def test_a_wait_ends_with_its_connection_and_leaves_nothing_behind(rig: Rig) -> 
 def test_the_longest_wait_fits_its_field(rig: Rig) -> None:
     rig.grant(ANYBODY, producer_byte_rate=1)
     client = rig.connect()
-    rig.driver.broker.quotas._rate(("producer_byte_rate", ("ANONYMOUS", None))).record(1e30, 0)
+    rig.driver.broker.quotas.rate(("producer_byte_rate", ("ANONYMOUS", None))).record(1e30, 0)
     assert produce(client, 10).throttle_time_ms == INT_MAX
 
 

@@ -68,7 +68,7 @@ def test_a_fetch_session_is_not_begun_by_an_answer_without_partitions(rig: Rig) 
     filled(rig)
     rig.grant(ANYBODY, consumer_byte_rate=100)
     client = rig.connect()
-    rig.driver.broker.quotas._rate(("consumer_byte_rate", ("ANONYMOUS", None))).record(2_000, 0)
+    rig.driver.broker.quotas.rate(("consumer_byte_rate", ("ANONYMOUS", None))).record(2_000, 0)
     answer = fetch(client, session_epoch=0)
     assert answer.throttle_time_ms > 0
     assert (answer.session_id, answer.responses) == (0, [])
@@ -82,7 +82,7 @@ def test_a_fetch_session_goes_on_after_an_answer_without_partitions() -> None:
     first = fetch(client, 0, session_epoch=0, max_bytes=3_000)
     assert first.session_id > 0
     rig.grant(ANYBODY, consumer_byte_rate=1_000)
-    rig.driver.broker.quotas._rate(("consumer_byte_rate", ("ANONYMOUS", None))).record(20_000, 0)
+    rig.driver.broker.quotas.rate(("consumer_byte_rate", ("ANONYMOUS", None))).record(20_000, 0)
     answer = fetch(client, 2, session_id=first.session_id, session_epoch=1)
     assert (answer.session_id, answer.responses, answer.error_code) == (first.session_id, [], 0)
     rig.advance(answer.throttle_time_ms + 11_000)

@@ -43,7 +43,7 @@ def test_a_fetch_gives_what_lies_before_a_damaged_batch_then_names_it_and_goes_o
         for topic in ("bad", "good"):
             assert produce(client, batch([value]), topic=topic).error_code == 0
     logs, partition = driver.broker.logs, driver.broker.log_of("bad", 0)
-    logs._cache.rewind(0, 0)
+    logs.cache.rewind(0, 0)
     position = partition.index.location(1).position + {"payload": 66, "base offset": 7, "epoch": 15}[place]
     file = driver.disk.files[FIRST]
     file[position] ^= 1
@@ -104,7 +104,7 @@ def test_replication_goes_on_around_a_damaged_batch_and_past_it_once_it_is_resto
         put_other(rig, b"fine")
     rig.until(lambda: rig.sync() == {0, 1})
     leader = rig.brokers[0]
-    leader.logs._cache.rewind(0, 0)
+    leader.logs.cache.rewind(0, 0)
     content, position = file_of(rig, 0), rig.replica(0).index.location(2).position + 66
     content[position] ^= 1
     rig.start(2)
@@ -160,7 +160,7 @@ def test_a_topic_with_a_damaged_batch_says_so_to_a_search_by_time() -> None:
     client = driver.connect()
     for stamp in (100, 200):
         assert produce(client, batch([b"x"], timestamps_ms=[stamp])).error_code == 0
-    driver.broker.logs._cache.rewind(0, 0)
+    driver.broker.logs.cache.rewind(0, 0)
     driver.disk.files[FIRST][driver.broker.log_of("events", 0).index.location(1).position + 66] ^= 1
     found = []
     for timestamp in (50, 150):

@@ -123,7 +123,7 @@ def test_a_search_that_meets_a_damaged_batch_says_so() -> None:
     rig = LogRig()
     for stamp in (10, 20, 30):
         rig.append(at(stamp))
-    rig.logs._cache.rewind(0, 0)
+    rig.logs.cache.rewind(0, 0)
     path = f"{FOLDER}/000000000001.log"
     rig.disk.files[path][rig.partition().index.location(1).position + 65] ^= 1
     assert first_at(rig, 15) == (ErrorCode.CORRUPT_MESSAGE, None)
@@ -149,7 +149,7 @@ def test_a_log_that_is_cut_while_it_is_searched_is_searched_as_far_as_it_goes() 
     rig = LogRig()
     for stamp in (10, 20, 30):
         rig.append(at(stamp))
-    rig.logs._cache.rewind(0, 0)
+    rig.logs.cache.rewind(0, 0)
     found: list[Answer] = []
     rig.logs.newest(rig.partition(), 3, lambda *one: found.append(one))
     rig.logs.truncate(rig.partition(), 0)

@@ -80,11 +80,11 @@ def test_what_changes_while_a_checkpoint_is_gathered_slice_by_slice_is_in_it_as_
     rig = filled()
     for number in range(4, 12):
         rig.append(records(b"a", b"b", b"c"), number=number)
-    rig.logs._checkpoints.write_if_due()
-    while len(rig.logs._checkpoints.taking) > 9:  # until two or three are gathered
+    rig.logs.checkpoints.write_if_due()
+    while len(rig.logs.checkpoints.taking) > 9:  # until two or three are gathered
         rig.logs.flush()
         rig.step()
-    assert rig.logs._checkpoints.taking
+    assert rig.logs.checkpoints.taking
     for number in range(12):  # some gathered, some not
         rig.logs.append(
             rig.partition(number), memoryview(sequenced(0)), scan(sequenced(0))[0], 5, rig.wall_ms
@@ -93,7 +93,7 @@ def test_what_changes_while_a_checkpoint_is_gathered_slice_by_slice_is_in_it_as_
     rig.logs.restart(rig.partition(10), 40)
     rig.logs.move_start(rig.partition(9), 1)
     rig.append(records(b"new"), number=20)
-    assert not rig.logs._checkpoints.taking
+    assert not rig.logs.checkpoints.taking
     before = [view(rig, number) for number in range(21)]
     result = rig.crash()
     assert (result.refused, result.entry_count) == (None, 17), (
@@ -105,8 +105,8 @@ def test_what_changes_while_a_checkpoint_is_gathered_slice_by_slice_is_in_it_as_
 @pytest.mark.usefixtures("slices_of_one")
 def test_a_stop_in_the_midst_of_gathering_finishes_it_though_no_timer_runs_any_more() -> None:
     rig = filled()
-    rig.logs._checkpoints.write_if_due()
-    while len(rig.logs._checkpoints.taking) > 3:
+    rig.logs.checkpoints.write_if_due()
+    while len(rig.logs.checkpoints.taking) > 3:
         rig.logs.flush()
         rig.step()
     rig.forget_timers()

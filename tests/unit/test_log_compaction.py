@@ -384,8 +384,8 @@ def test_what_is_found_damaged_is_left_alone_and_the_rest_is_cleaned(
         for value in (b"first", b"second", b"third"):
             rig.append(keyed((b"a", value)), number=number)
     path = "/log/000000000001.log"
-    rig.logs._cache._limit_bytes = 0
-    rig.logs._cache.rewind(0, 0)
+    rig.logs.cache._limit_bytes = 0
+    rig.logs.cache.rewind(0, 0)
     rig.append(keyed((b"z", b"z")), number=2)
     position = rig.disk.files[path].index(b"second")
     rig.disk.files[path][position] ^= 1

@@ -230,7 +230,7 @@ def test_a_failed_write_over_two_files_leaves_the_cache_whole() -> None:
     rig.advance(MEND_MS)
     for text in (b"z", b"w"):
         rig.append(records(text * 300_000))
-    rig.logs._cache.check()
+    rig.logs.cache.check()
     for _ in range(2):
         assert [value[:1] for value in rig.values().values() if value] == [b"x", b"z", b"w"]
         rig.crash()

@@ -55,6 +55,31 @@ needs of the broker, and `machine`, which builds all of them, fits every one.
 A handler is given `Services` and the `Requester`, and no more; `sessions` and `api` never meet but
 in the table. A test fits either with a few attributes.
 
+Three ways through it, file by file.
+
+A produce request: `machine`, `clients` (whose connection), `sessions` (frames, order, bounds),
+`dispatch` (which handler), `outstanding` (what is begun), `api/k00_produce`, `api/rights`,
+`partitions` (led here?), `log/logs`, `log/table`, `replication` (in which epoch), `produced`,
+`conversion`, `log/logs`, `log/entry`, `log/writer`, `log/cache`, `log/partition`, `log/index`. At
+the end of the step `machine` has `log/logs` and `log/writer` write what all requests left, through
+`files`. The disk's answer: `machine`, `files`, `log/writer`, `replication`, `replication/led` (the
+high watermark), `purgatory` (fetches that wait for it), `api/k00_produce`, `sessions`, `answers`.
+Visited twice: `sessions`, which begins a request and sends its answer, in order; the handler, which
+appends now and answers when that is safe; `log/logs`, for a partition is found before its batch is
+checked; `log/writer`, for many appends make one write; `replication`, which is asked for the epoch
+and hears of what is written; `machine`, by which every event comes in and every effect goes out,
+and `guard` wherever work goes on that somebody else began.
+
+A timer, say of a fetch that has waited long enough: `machine`, `timers`, `guard` (in whose name),
+`api/k01_fetch`, `fetch_sessions` and `purgatory` (it waits no more), `partitions`, `log/reader`,
+`api/k01_fetch`, `sessions`, `answers`. The handler comes twice, before the disk is read and after.
+
+An error: what a handler cannot do is a BrokerError, which it turns into a code of its own answer,
+and no other file sees it. Anything else that it, or what it left to be called, raises ends in
+`guard`, which finds the owner: `outstanding` closes the connection by `sessions` and `clients`; a
+partition goes offline by `partitions`, `replication` and `purgatory`; a shard is read again by
+`shards`. What is in SHARED goes on to `machine`, and the host ends the broker (`crashed`).
+
 A broker has one life. Its restart is another machine over the same folder; whatever is not on disk
 is gone. Nothing is acknowledged before it is written (and synced, where the topic asks for it), and
 with acks=all before it is replicated.

@@ -79,14 +79,14 @@ class Logs:
         self._host = host
         self._settings = settings
         self._segments = SegmentFiles(folder)
-        self._cache = TailCache(TAIL_CACHE_MAX_BYTES)
-        self._writer = Writer(files, self._segments, self._cache, written, host.call_later)
-        self._reader = Reader(files, self._cache, self._segments.path)
+        self.cache = TailCache(TAIL_CACHE_MAX_BYTES)
+        """The end of the log, as it was written."""
+        self._writer = Writer(files, self._segments, self.cache, written, host.call_later)
+        self._reader = Reader(files, self.cache, self._segments.path)
         self._partitions = PartitionTable()
-        self._checkpoints = Checkpoints(
-            files, self._segments, self._writer, self._partitions, host.call_later
-        )
-        self._mover = Mover(self._writer, self._segments, self._checkpoints)
+        self.checkpoints = Checkpoints(files, self._segments, self._writer, self._partitions, host.call_later)
+        """Summaries of the log, so that a start reads only its end."""
+        self._mover = Mover(self._writer, self._segments, self.checkpoints)
         self._cleaner = Cleaner(
             self._partitions,
             self._segments,
@@ -229,7 +229,7 @@ class Logs:
         self._about_to_change(partition)
         partition.record(header, base_offset, leader_epoch, location, timestamp_ms, marker, wall_ms)
         self._segments.add_live(file, header.size_bytes)
-        self._checkpoints.new_entries += 1
+        self.checkpoints.new_entries += 1
 
     def when_written(self, done: Written) -> None:
         """Call `done(True)` once all appended so far is written, and synced where asked;
@@ -283,11 +283,11 @@ class Logs:
         self._note(partition, NoteKind.restarted, start_offset)
 
     def _about_to_change(self, partition: Partition) -> None:
-        if self._checkpoints.taking:
-            self._checkpoints.take(partition)
+        if self.checkpoints.taking:
+            self.checkpoints.take(partition)
 
     def _note(self, partition: Partition, kind: NoteKind, offset: int) -> None:
-        self._checkpoints.new_entries += 1
+        self.checkpoints.new_entries += 1
         self._writer.note(
             pack_note(partition.topic_id_bytes, partition.partition, kind, offset),
             self._settings.file_limit_bytes,
@@ -296,7 +296,7 @@ class Logs:
     def _release(self, dropped: list[tuple[int, int]]) -> None:
         if dropped:
             self._segments.release(dropped)
-            self._checkpoints.released()
+            self.checkpoints.released()
 
     def forget_topic(self, topic_id: uuid.UUID) -> list[Partition]:
         """A topic was deleted: forget its partitions; those that were hosted."""
@@ -330,11 +330,11 @@ class Logs:
         """Begin what this step asked for: writing, deleting dead files. Called at the end of each
         step."""
         self._writer.flush()
-        self._checkpoints.reclaim()
+        self.checkpoints.reclaim()
 
     def close(self, done: Callable[[], None]) -> None:
         """Write and sync everything, write a checkpoint, then call `done`."""
-        self._writer.when_idle(lambda: self._checkpoints.close(done))
+        self._writer.when_idle(lambda: self.checkpoints.close(done))
 
     def recover(self, done: Callable[[RecoveryResult], None]) -> None:
         """Rebuild everything from the files; `done` says how it went. Nothing may be appended
@@ -345,7 +345,7 @@ class Logs:
                 for partition in self._partitions:
                     partition.written_end = partition.log_end
                     self._written(partition)
-                self._checkpoints.recovered(result.place, result.entry_count)
+                self.checkpoints.recovered(result.place, result.entry_count)
                 if result.entry_count:
                     self._writer.recovered()
                 self._host.call_later(self._settings.checkpoint_interval_ms, self._checkpoint_now_and_then)
@@ -362,7 +362,7 @@ class Logs:
             return None
 
     def _checkpoint_now_and_then(self) -> None:
-        self._checkpoints.write_if_due()
+        self.checkpoints.write_if_due()
         self._host.call_later(self._settings.checkpoint_interval_ms, self._checkpoint_now_and_then)
 
     def _clean_now_and_then(self) -> None:
@@ -384,16 +384,16 @@ class Logs:
             live_bytes[place.file] = live_bytes.get(place.file, 0) + place.size_bytes
         self._segments.check(live_bytes)
         self._partitions.check()
-        self._cache.check()
+        self.cache.check()
         self._writer.check(self._partitions)
-        self._checkpoints.check()
+        self.checkpoints.check()
 
     def _check_cached(self, partition: Partition) -> None:
         """CheckFailed if the cache has something else where a batch of the partition lies."""
         index = partition.index
         for number in range(len(index)):
             location = index.location(number)
-            entry = self._cache.entry(location)
+            entry = self.cache.entry(location)
             if entry is not None:
                 header = EntryHeader(
                     partition.topic_id, partition.partition, index.base_offset(number), location.size_bytes

@@ -184,7 +184,7 @@ class Quotas:
             applied = self._tables[REQUEST_PERCENTAGE].of_client(toll.session.principal.name, toll.client_id)
             if applied is not None:
                 spent_ns = self._broker.handler_clock() - began_ns
-                self._rate((REQUEST_PERCENTAGE, applied.sharers)).record(
+                self.rate((REQUEST_PERCENTAGE, applied.sharers)).record(
                     spent_ns * _PERCENT_PER_NS, self._now_ms
                 )
 
@@ -218,7 +218,7 @@ class Quotas:
         limit = self._tables[CONNECTION_CREATION_RATE].of_address(address)
         if limit is None:
             return 0
-        rate, now_ms = self._rate((CONNECTION_CREATION_RATE, address)), self._now_ms
+        rate, now_ms = self.rate((CONNECTION_CREATION_RATE, address)), self._now_ms
         rate.record(1, now_ms)
         wait_ms = min(rate.throttle_ms(limit, now_ms), self._window_ms)
         if wait_ms:
@@ -233,7 +233,7 @@ class Quotas:
         applied = self._tables[name].of_client(session.principal.name, client_id)
         if applied is None:
             return 0, None
-        rate, now_ms = self._rate((name, applied.sharers)), self._now_ms
+        rate, now_ms = self.rate((name, applied.sharers)), self._now_ms
         rate.record(value, now_ms)
         return rate.throttle_ms(applied.limit, now_ms), rate
 
@@ -258,7 +258,7 @@ class Quotas:
     def _window_ms(self) -> int:
         return int(self._broker.settings[WINDOW_S]) * _MS_PER_S
 
-    def _rate(self, key: Hashable) -> Rate:
+    def rate(self, key: Hashable) -> Rate:
         """The rate at `key`: of clients that share a quota, or of an address.
 
         Rates unused for as long as rates look back are forgotten on the way.
