@@ -12,6 +12,7 @@ from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.broker.dispatch import REGISTRY
 from fairlead_kafka.broker.refusals import REFUSED_APIS, REFUSED_OPTIONS, REFUSED_VERSIONS
+from fairlead_kafka.client.admin_names import COUNTERPARTS
 from fairlead_kafka.lab.transcript.compare import Explanation, explanations
 from fairlead_kafka.producer.metric_names import GROUPS
 from fairlead_kafka.spark.connector import REFUSED_SETTINGS
@@ -260,6 +261,26 @@ def metrics() -> str:
     )
 
 
+def admin() -> str:
+    """docs/admin.md"""
+    rows = (
+        (f"`{java}`", f"`{one.ours}`" if one.ours else "none", one.since if one.ours else "", one.note)
+        for java, one in sorted(COUNTERPARTS.items())
+    )
+    return (
+        "\n\n".join(
+            (
+                NOTE,
+                "# The admin client",
+                "`Admin` and `AsyncAdmin` have a method for each of Java's `Admin` (4.3.1) that makes sense "
+                "outside KRaft's inside, with the same meaning and a result for each item.",
+                table(("Java", "ours", "since", "note"), rows),
+            )
+        )
+        + "\n"
+    )
+
+
 _KINDS = {
     ConfigType.BOOLEAN: "Boolean",
     ConfigType.SHORT: "Integer",
@@ -295,6 +316,7 @@ def config_names() -> str:
 
 DOCUMENTS = {
     "../src/fairlead_kafka/base/config_names.py": config_names,
+    "admin.md": admin,
     "configuration.md": configuration,
     "metrics.md": metrics,
     "protocol.md": protocol,

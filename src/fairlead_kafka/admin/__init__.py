@@ -1,9 +1,9 @@
 """The admin client: topics, partitions, configs, offsets and the cluster.
 
 Theory of operation. A call is a script (`core.script`): a generator that asks and waits from top to
-bottom, run by `AdminMachine` inside its step. `topics`, `configs`, `offsets`, `log_dirs`, `groups`,
-`transactions`, `acls`, `users` and `quotas` hold the scripts; `items` and the modules named
-`..._items` what they take and give, and what of it is checked before anything is sent.
+bottom, run by `AdminMachine` inside its step. Modules named `..._items` hold what scripts take and
+give, and what of it is checked before anything is sent; `acls`, `cluster`, `configs`, `groups` and
+so on hold the scripts.
 
 Every call about several items has one frame (`scripts.per_item`): all items go into one request,
 items that failed for a reason that passes are asked about again after a back-off with fresh
@@ -25,6 +25,19 @@ unanswered.
 """
 
 from fairlead_kafka.admin.acls import create_acls, delete_acls, describe_acls
+from fairlead_kafka.admin.cluster_items import (
+    AbortTransaction,
+    ElectionType,
+    FeatureLevels,
+    FeatureMetadata,
+    FencedProducer,
+    PartitionReassignment,
+    PartitionReplica,
+    ProducerState,
+    QuorumInfo,
+    QuorumReplica,
+    UpgradeType,
+)
 from fairlead_kafka.admin.configs import alter_configs, describe_configs
 from fairlead_kafka.admin.group_describing import describe_groups
 from fairlead_kafka.admin.group_items import GroupDescription, GroupListing, GroupMember
@@ -81,6 +94,7 @@ from fairlead_kafka.admin.user_items import (
 from fairlead_kafka.admin.users import alter_user_scram_credentials, describe_user_scram_credentials
 
 __all__ = [
+    "AbortTransaction",
     "AdminMachine",
     "AdminScript",
     "ClientQuotaEntity",
@@ -93,13 +107,22 @@ __all__ = [
     "ConfigOperation",
     "ConfigResource",
     "ConfigSource",
+    "ElectionType",
+    "FeatureLevels",
+    "FeatureMetadata",
+    "FencedProducer",
     "GroupDescription",
     "GroupListing",
     "GroupMember",
     "LogDirDescription",
     "NewPartitions",
     "NewTopic",
+    "PartitionReassignment",
+    "PartitionReplica",
     "Perform",
+    "ProducerState",
+    "QuorumInfo",
+    "QuorumReplica",
     "ReplicaLog",
     "ResourceType",
     "SaltedPassword",
@@ -110,6 +133,7 @@ __all__ = [
     "TopicListing",
     "TransactionDescription",
     "TransactionListing",
+    "UpgradeType",
     "UserScramCredentialDeletion",
     "UserScramCredentialUpsertion",
     "alter_client_quotas",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fairlead_kafka.admin.coordinated import of_every_broker, per_coordinated
+from fairlead_kafka.admin.group_describing import describe_groups
 from fairlead_kafka.admin.group_items import GroupListing
 from fairlead_kafka.admin.scripts import AdminScript, Settled
 from fairlead_kafka.base.codes import ErrorCode, policy
@@ -22,6 +23,8 @@ from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
     ListGroupsRequest,
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -32,10 +35,12 @@ from fairlead_kafka.wire.messages import (
 )
 
 
-def list_groups(states: Sequence[str], types: Sequence[str]) -> AdminScript[dict[str, GroupListing]]:
+def list_groups(
+    states: Sequence[str], types: Sequence[str], protocol_types: Sequence[str]
+) -> AdminScript[dict[str, GroupListing]]:
     """List groups of all brokers: {group: listing}, by name.
 
-    `states` and `types` empty: all.
+    `states`, `types` and `protocol_types` empty: all.
     """
     message = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     answers = yield from of_every_broker("the groups", ApiKey.LIST_GROUPS, message)
@@ -43,6 +48,7 @@ def list_groups(states: Sequence[str], types: Sequence[str]) -> AdminScript[dict
     found = {
         row.group_id: GroupListing(row.group_id, row.protocol_type, row.group_state, row.group_type)
         for row in rows
+        if not protocol_types or row.protocol_type in protocol_types
     }
     return dict(sorted(found.items()))
 
@@ -119,6 +125,46 @@ def delete_group_offsets(
         "delete_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
     )
     return _partitions_settled("delete_group_offsets", settled[group_id])
+
+
+def remove_members(
+    metadata: Metadata, group_id: str, instance_ids: Sequence[str] | None, *, why: str
+) -> AdminScript[dict[str, None]]:
+    """Remove static members of a group by instance id, or all members (None), each by its member
+    id (KIP-345)."""
+    made = LeaveGroupRequest.MemberIdentity
+    if instance_ids is None:
+        described = yield from describe_groups(metadata, [group_id], include_authorized_operations=False)
+        rows = [
+            made(member_id=one.member_id, group_instance_id=None, reason=why)
+            for one in described[group_id].members
+        ]
+    else:
+        rows = [made(member_id="", group_instance_id=each, reason=why) for each in instance_ids]
+    if not rows:
+        return {}
+    message = LeaveGroupRequest(group_id=group_id, member_id="", members=rows)
+
+    def read(_node_id: int, answer: LeaveGroupResponse) -> list[tuple[str, Settled]]:
+        return [(group_id, Settled(answer.error_code, None, answer))]
+
+    asked = [(ApiKey.LEAVE_GROUP, message)]
+    try:
+        settled = yield from per_coordinated(
+            "remove_members", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
+        )
+    except ItemsFailed as failed:
+        raise failed.errors[group_id] from None
+    answer: LeaveGroupResponse = settled[group_id]
+    codes = {
+        (one.member_id if instance_ids is None else one.group_instance_id or ""): one.error_code
+        for one in answer.members
+    }
+    errors = {member: BrokerError(code) for member, code in codes.items() if code}
+    done: dict[str, None] = dict.fromkeys(member for member, code in codes.items() if not code)
+    if errors:
+        raise ItemsFailed("remove_members", errors, done)
+    return done
 
 
 def _fetch_message(group_id: str, require_stable: bool) -> OffsetFetchRequest:

@@ -79,6 +79,8 @@ class ClusterDescription:
     controller: Node | None
     nodes: list[Node]
     authorized_operations: frozenset[AclOperation] | None = None
+    fenced: frozenset[int] = frozenset()
+    """Ids of those among `nodes` that are known and do not run, if they were asked for."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -132,6 +134,16 @@ class ConfigResource(NamedTuple):
     def topic(cls, name: str) -> ConfigResource:
         """The configs of a topic."""
         return cls(ResourceType.TOPIC, name)
+
+    @classmethod
+    def group(cls, group_id: str) -> ConfigResource:
+        """The configs of a group."""
+        return cls(ResourceType.GROUP, group_id)
+
+    @classmethod
+    def client_metrics(cls, name: str) -> ConfigResource:
+        """The configs of a subscription to clients' metrics (KIP-714)."""
+        return cls(ResourceType.CLIENT_METRICS, name)
 
     @classmethod
     def broker(cls, node_id: int | None) -> ConfigResource:

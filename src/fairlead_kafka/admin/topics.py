@@ -192,16 +192,21 @@ def describe_topics(
     return {name: found[name] for name in names}
 
 
-def describe_cluster(*, include_authorized_operations: bool) -> AdminScript[ClusterDescription]:
-    """Describe the cluster: nodes, controller, cluster id; and operations allowed.
+def describe_cluster(
+    *, include_authorized_operations: bool, include_fenced_brokers: bool
+) -> AdminScript[ClusterDescription]:
+    """Describe the cluster: nodes, controller, cluster id; operations allowed; brokers that are down.
 
-    For operations newer brokers have a request of their own (KIP-700, Kafka 2.8).
+    For the last two newer brokers have a request of their own (KIP-700, Kafka 2.8; KIP-1073, 4.0).
     """
     answer: DescribeClusterResponse | MetadataResponse
     may: frozenset[AclOperation] | None = None
-    if include_authorized_operations:
+    fenced: frozenset[int] = frozenset()
+    if include_authorized_operations or include_fenced_brokers:
         message = DescribeClusterRequest(
-            include_cluster_authorized_operations=True, endpoint_type=_BROKERS, include_fenced_brokers=False
+            include_cluster_authorized_operations=include_authorized_operations,
+            endpoint_type=_BROKERS,
+            include_fenced_brokers=include_fenced_brokers,
         )
 
         def read(answer: DescribeClusterResponse) -> Settled:
@@ -215,13 +220,14 @@ def describe_cluster(*, include_authorized_operations: bool) -> AdminScript[Clus
             Node(broker.broker_id, broker.host, broker.port, broker.rack) for broker in described.brokers
         ]
         may = operations_of(described.cluster_authorized_operations)
+        fenced = frozenset(broker.broker_id for broker in described.brokers if broker.is_fenced)
         answer = described
     else:
         answer = listed = yield from ask_metadata([])
         nodes = [Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in listed.brokers]
     nodes.sort()
     controller = next((node for node in nodes if node.node_id == answer.controller_id), None)
-    return ClusterDescription(answer.cluster_id, controller, nodes, may)
+    return ClusterDescription(answer.cluster_id, controller, nodes, may, fenced)
 
 
 def _creatable(topic: NewTopic) -> CreateTopicsRequest.CreatableTopic:

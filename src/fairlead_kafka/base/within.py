@@ -20,6 +20,7 @@ class Within(NamedTuple):
 
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
+Int16 = Annotated[int, Within(-(2**15), 2**15 - 1)]
 Int32 = Annotated[int, Within(-_INT_MAX - 1, _INT_MAX)]
 Int64 = Annotated[int, Within(-_LONG_MAX - 1, _LONG_MAX)]
 PartitionNumber = Annotated[int, Within(0, _INT_MAX)]

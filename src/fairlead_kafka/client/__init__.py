@@ -57,17 +57,22 @@ from fairlead_kafka.base.lazy import lazily
 
 if TYPE_CHECKING:
     from fairlead_kafka.admin import (
+        AbortTransaction,
         ClientQuotaEntity,
         ClientQuotaFilter,
         ClientQuotaFilterComponent,
         ConfigChange,
         ConfigResource,
+        ElectionType,
         NewPartitions,
         NewTopic,
+        PartitionReplica,
+        ResourceType,
         ScramCredentialInfo,
         ScramMechanism,
         TransactionDescription,
         TransactionListing,
+        UpgradeType,
         UserScramCredentialDeletion,
         UserScramCredentialUpsertion,
     )
@@ -87,6 +92,7 @@ if TYPE_CHECKING:
     from fairlead_kafka.core.prepared import PreparedTransaction
 
 __all__ = [
+    "AbortTransaction",
     "Admin",
     "AsyncAdmin",
     "AsyncConsumer",
@@ -98,9 +104,11 @@ __all__ = [
     "ConfigResource",
     "Consumer",
     "ConsumerInterceptor",
+    "ElectionType",
     "NewPartitions",
     "NewTopic",
     "PartitionMetadata",
+    "PartitionReplica",
     "PreparedTransaction",
     "Producer",
     "ProducerInterceptor",
@@ -108,28 +116,35 @@ __all__ = [
     "RebalanceListener",
     "Record",
     "RecordMetadata",
+    "ResourceType",
     "ScramCredentialInfo",
     "ScramMechanism",
     "SubscriptionPattern",
     "TransactionDescription",
     "TransactionListing",
+    "UpgradeType",
     "UserScramCredentialDeletion",
     "UserScramCredentialUpsertion",
 ]
 
 _HOMES = {
     "fairlead_kafka.admin": (
+        "AbortTransaction",
         "ClientQuotaEntity",
         "ClientQuotaFilter",
         "ClientQuotaFilterComponent",
         "ConfigChange",
         "ConfigResource",
+        "ElectionType",
         "NewPartitions",
         "NewTopic",
+        "PartitionReplica",
+        "ResourceType",
         "ScramCredentialInfo",
         "ScramMechanism",
         "TransactionDescription",
         "TransactionListing",
+        "UpgradeType",
         "UserScramCredentialDeletion",
         "UserScramCredentialUpsertion",
     ),

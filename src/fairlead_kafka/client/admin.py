@@ -32,7 +32,8 @@ from fairlead_kafka.base.acls import ALL_ENTRIES, AclBinding, AclFilter
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int32, Int64, Offset, Seconds
-from fairlead_kafka.client.admin_calls import AdminCalls
+from fairlead_kafka.client.admin_cluster import ClusterAdmin
+from fairlead_kafka.client.admin_cluster_calls import ClusterCalls
 from fairlead_kafka.client.hosting import end_with, run_blocking
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
@@ -40,7 +41,7 @@ from fairlead_kafka.core.prepared import PreparedTransaction
 
 
 @checked()
-class Admin:
+class Admin(ClusterAdmin):
     """A Kafka admin client whose calls block.
 
     `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError
@@ -55,7 +56,7 @@ class Admin:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._calls = AdminCalls(config)
+        self._calls = ClusterCalls(config)
         end_with(self, self._calls.abandon)
 
     def connect(self, timeout_s: Seconds | None = None) -> None:
@@ -112,14 +113,20 @@ class Admin:
         return run_blocking(self._calls.describe_topics(names, timeout_s, include_authorized_operations))
 
     def describe_cluster(
-        self, timeout_s: Seconds | None = None, include_authorized_operations: bool = False
+        self,
+        timeout_s: Seconds | None = None,
+        include_authorized_operations: bool = False,
+        include_fenced_brokers: bool = False,
     ) -> ClusterDescription:
         """Describe the cluster: its id, live brokers and controller.
 
         `include_authorized_operations`: also what this client's user may do with the cluster, which
-        takes Kafka 2.8.
+        takes Kafka 2.8. `include_fenced_brokers`: also brokers that are known and do not run, which
+        takes Kafka 4.0.
         """
-        return run_blocking(self._calls.describe_cluster(timeout_s, include_authorized_operations))
+        return run_blocking(
+            self._calls.describe_cluster(timeout_s, include_authorized_operations, include_fenced_brokers)
+        )
 
     def describe_configs(
         self, resources: Iterable[ConfigResource], timeout_s: Seconds | None = None
@@ -173,14 +180,18 @@ class Admin:
         return run_blocking(self._calls.describe_log_dirs(node_ids, partitions, timeout_s))
 
     def list_groups(
-        self, states: Iterable[str] = (), types: Iterable[str] = (), timeout_s: Seconds | None = None
+        self,
+        states: Iterable[str] = (),
+        types: Iterable[str] = (),
+        timeout_s: Seconds | None = None,
+        protocol_types: Iterable[str] = (),
     ) -> dict[str, GroupListing]:
         """List groups of all brokers, by name.
 
-        `states` ("Stable", "Empty", ...) and `types` ("classic", "consumer", ...): only groups in
-        one of them; empty: all.
+        `states` ("Stable", "Empty", ...), `types` ("classic", "consumer", ...) and `protocol_types`
+        ("consumer", ...): only groups of one of them; empty: all.
         """
-        return run_blocking(self._calls.list_groups(states, types, timeout_s))
+        return run_blocking(self._calls.list_groups(states, types, timeout_s, protocol_types))
 
     def describe_groups(
         self,

@@ -33,7 +33,8 @@ from fairlead_kafka.base.acls import ALL_ENTRIES, AclBinding, AclFilter
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int32, Int64, Offset, Seconds
-from fairlead_kafka.client.admin_calls import AdminCalls
+from fairlead_kafka.client.admin_cluster_async import AsyncClusterAdmin
+from fairlead_kafka.client.admin_cluster_calls import ClusterCalls
 from fairlead_kafka.client.hosting import end_with, offload, run_async
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
@@ -41,7 +42,7 @@ from fairlead_kafka.core.prepared import PreparedTransaction
 
 
 @checked()
-class AsyncAdmin:
+class AsyncAdmin(AsyncClusterAdmin):
     """A Kafka admin client with the methods of `Admin`, as coroutines.
 
     `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError
@@ -56,7 +57,7 @@ class AsyncAdmin:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._calls = AdminCalls(config, offload)
+        self._calls = ClusterCalls(config, offload)
         end_with(self, self._calls.abandon)
 
     async def connect(self, timeout_s: Seconds | None = None) -> None:
@@ -113,14 +114,20 @@ class AsyncAdmin:
         return await run_async(self._calls.describe_topics(names, timeout_s, include_authorized_operations))
 
     async def describe_cluster(
-        self, timeout_s: Seconds | None = None, include_authorized_operations: bool = False
+        self,
+        timeout_s: Seconds | None = None,
+        include_authorized_operations: bool = False,
+        include_fenced_brokers: bool = False,
     ) -> ClusterDescription:
         """Describe the cluster: its id, live brokers and controller.
 
         `include_authorized_operations`: also what this client's user may do with the cluster, which
-        takes Kafka 2.8.
+        takes Kafka 2.8. `include_fenced_brokers`: also brokers that are known and do not run, which
+        takes Kafka 4.0.
         """
-        return await run_async(self._calls.describe_cluster(timeout_s, include_authorized_operations))
+        return await run_async(
+            self._calls.describe_cluster(timeout_s, include_authorized_operations, include_fenced_brokers)
+        )
 
     async def describe_configs(
         self, resources: Iterable[ConfigResource], timeout_s: Seconds | None = None
@@ -174,14 +181,18 @@ class AsyncAdmin:
         return await run_async(self._calls.describe_log_dirs(node_ids, partitions, timeout_s))
 
     async def list_groups(
-        self, states: Iterable[str] = (), types: Iterable[str] = (), timeout_s: Seconds | None = None
+        self,
+        states: Iterable[str] = (),
+        types: Iterable[str] = (),
+        timeout_s: Seconds | None = None,
+        protocol_types: Iterable[str] = (),
     ) -> dict[str, GroupListing]:
         """List groups of all brokers, by name.
 
-        `states` ("Stable", "Empty", ...) and `types` ("classic", "consumer", ...): only groups in
-        one of them; empty: all.
+        `states` ("Stable", "Empty", ...), `types` ("classic", "consumer", ...) and `protocol_types`
+        ("consumer", ...): only groups of one of them; empty: all.
         """
-        return await run_async(self._calls.list_groups(states, types, timeout_s))
+        return await run_async(self._calls.list_groups(states, types, timeout_s, protocol_types))
 
     async def describe_groups(
         self,

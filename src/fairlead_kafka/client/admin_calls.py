@@ -81,7 +81,7 @@ class AdminCalls:
     ) -> Steps[dict[str, uuid.UUID]]:
         """Create topics."""
         wanted = list(topics)
-        names = _distinct("create_topics", [topic.name for topic in wanted])
+        names = distinct("create_topics", [topic.name for topic in wanted])
         script = admin.create_topics(
             wanted, validate_only=validate_only, timeout_ms=self._timeout_ms(timeout_s)
         )
@@ -89,7 +89,7 @@ class AdminCalls:
 
     def delete_topics(self, names: Iterable[str], timeout_s: float | None) -> Steps[dict[str, None]]:
         """Delete topics."""
-        wanted = _distinct("delete_topics", names)
+        wanted = distinct("delete_topics", names)
         script = admin.delete_topics(wanted, timeout_ms=self._timeout_ms(timeout_s))
         return self._perform("deleting topics", wanted, lambda _: script, timeout_s)
 
@@ -112,13 +112,17 @@ class AdminCalls:
         self, names: Iterable[str], timeout_s: float | None, operations: bool
     ) -> Steps[dict[str, TopicDescription]]:
         """Describe topics."""
-        wanted = _distinct("describe_topics", names)
+        wanted = distinct("describe_topics", names)
         script = admin.describe_topics(wanted, include_authorized_operations=operations)
         return self._perform("describing topics", wanted, lambda _: script, timeout_s)
 
-    def describe_cluster(self, timeout_s: float | None, operations: bool) -> Steps[ClusterDescription]:
+    def describe_cluster(
+        self, timeout_s: float | None, operations: bool, fenced: bool
+    ) -> Steps[ClusterDescription]:
         """Describe the cluster."""
-        script = admin.describe_cluster(include_authorized_operations=operations)
+        script = admin.describe_cluster(
+            include_authorized_operations=operations, include_fenced_brokers=fenced
+        )
         return self._perform("describing the cluster", (), lambda _: script, timeout_s)
 
     def describe_configs(
@@ -151,7 +155,7 @@ class AdminCalls:
             wanted,
             lambda metadata: admin.list_offsets(metadata, wanted),
             timeout_s,
-            _topics(wanted),
+            topics_of(wanted),
         )
 
     def delete_records(
@@ -164,7 +168,7 @@ class AdminCalls:
         def make(metadata: Metadata) -> AdminScript[dict[TopicPartition, int]]:
             return admin.delete_records(metadata, wanted, timeout_ms=timeout_ms)
 
-        return self._perform("deleting records of", wanted, make, timeout_s, _topics(wanted))
+        return self._perform("deleting records of", wanted, make, timeout_s, topics_of(wanted))
 
     def describe_log_dirs(
         self, node_ids: Iterable[int], partitions: Iterable[TopicPartition] | None, timeout_s: float | None
@@ -182,17 +186,22 @@ class AdminCalls:
         )
 
     def list_groups(
-        self, states: Iterable[str], types: Iterable[str], timeout_s: float | None
+        self,
+        states: Iterable[str],
+        types: Iterable[str],
+        timeout_s: float | None,
+        protocol_types: Iterable[str],
     ) -> Steps[dict[str, GroupListing]]:
         """List groups."""
-        script = admin.list_groups(_distinct("list_groups", states), _distinct("list_groups", types))
+        wanted = (distinct("list_groups", each) for each in (states, types, protocol_types))
+        script = admin.list_groups(*wanted)
         return self._perform("listing groups", (), lambda _: script, timeout_s)
 
     def describe_groups(
         self, group_ids: Iterable[str], timeout_s: float | None, operations: bool
     ) -> Steps[dict[str, GroupDescription]]:
         """Describe groups."""
-        wanted = _distinct("describe_groups", group_ids)
+        wanted = distinct("describe_groups", group_ids)
 
         def make(metadata: Metadata) -> AdminScript[dict[str, GroupDescription]]:
             return admin.describe_groups(metadata, wanted, include_authorized_operations=operations)
@@ -201,7 +210,7 @@ class AdminCalls:
 
     def delete_groups(self, group_ids: Iterable[str], timeout_s: float | None) -> Steps[dict[str, None]]:
         """Delete groups."""
-        wanted = _distinct("delete_groups", group_ids)
+        wanted = distinct("delete_groups", group_ids)
         return self._perform(
             "deleting groups", wanted, lambda metadata: admin.delete_groups(metadata, wanted), timeout_s
         )
@@ -210,7 +219,7 @@ class AdminCalls:
         self, group_ids: Iterable[str], require_stable: bool, timeout_s: float | None
     ) -> Steps[dict[str, dict[TopicPartition, OffsetAndMetadata]]]:
         """List committed offsets."""
-        wanted = _distinct("list_group_offsets", group_ids)
+        wanted = distinct("list_group_offsets", group_ids)
         return self._perform(
             "listing offsets of groups",
             wanted,
@@ -249,14 +258,14 @@ class AdminCalls:
         self, states: Iterable[str], timeout_s: float | None
     ) -> Steps[dict[str, TransactionListing]]:
         """List transactional ids."""
-        script = admin.list_transactions(_distinct("list_transactions", states))
+        script = admin.list_transactions(distinct("list_transactions", states))
         return self._perform("listing transactions", (), lambda _: script, timeout_s)
 
     def describe_transactions(
         self, transactional_ids: Iterable[str], timeout_s: float | None
     ) -> Steps[dict[str, TransactionDescription]]:
         """Describe transactional ids."""
-        wanted = _distinct("describe_transactions", transactional_ids)
+        wanted = distinct("describe_transactions", transactional_ids)
         return self._perform(
             "describing transactions",
             wanted,
@@ -302,7 +311,7 @@ class AdminCalls:
         self, users: Iterable[str], timeout_s: float | None
     ) -> Steps[dict[str, list[ScramCredentialInfo]]]:
         """Describe users' SCRAM credentials."""
-        wanted = _distinct("describe_user_scram_credentials", users)
+        wanted = distinct("describe_user_scram_credentials", users)
         script = admin.describe_user_scram_credentials(wanted)
         return self._perform("describing credentials of users", wanted, lambda _: script, timeout_s)
 
@@ -316,7 +325,7 @@ class AdminCalls:
         wanted = list(alterations)
         for number, one in enumerate(wanted):
             check_alteration(f"alter_user_scram_credentials: alterations[{number}]", one)
-        _distinct(
+        distinct(
             "alter_user_scram_credentials", [f"{one.mechanism.mechanism} of {one.user}" for one in wanted]
         )
         ready: list[SaltedPassword | UserScramCredentialDeletion] = []
@@ -417,7 +426,8 @@ class AdminCalls:
         return (yield Wait(completion))
 
 
-def _distinct(call: str, names: Iterable[str]) -> list[str]:
+def distinct(call: str, names: Iterable[str]) -> list[str]:
+    """The names that a call is given as a list; UsageError for a text, or a name that comes twice."""
     if isinstance(names, str):
         raise UsageError(f"{call}: expected several names, got the text {names!r}; put it into a list")
     wanted = list(names)
@@ -431,9 +441,10 @@ def _distinct(call: str, names: Iterable[str]) -> list[str]:
 
 def _one_of_each_id(call: str, transactions: Iterable[PreparedTransaction]) -> list[PreparedTransaction]:
     wanted = [PreparedTransaction(*each) for each in transactions]
-    _distinct(call, [each.transactional_id for each in wanted])
+    distinct(call, [each.transactional_id for each in wanted])
     return wanted
 
 
-def _topics(partitions: Iterable[TopicPartition]) -> list[str]:
+def topics_of(partitions: Iterable[TopicPartition]) -> list[str]:
+    """Topics of the partitions, each once."""
     return list(dict.fromkeys(topic for topic, _ in partitions))

@@ -24,6 +24,12 @@ LATEST = -1
 """Instead of a timestamp: the offset after the last one that may be read."""
 MAX_TIMESTAMP = -3
 """Instead of a timestamp: the record with the largest timestamp (KIP-734)."""
+EARLIEST_LOCAL = -4
+"""Instead of a timestamp: the first offset that the leader has on its own disk (KIP-405)."""
+LATEST_TIERED = -5
+"""Instead of a timestamp: the last offset in tiered storage, none without it (KIP-1005)."""
+EARLIEST_PENDING_UPLOAD = -6
+"""Instead of a timestamp: the first offset that is to go to tiered storage (KIP-1023)."""
 
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1

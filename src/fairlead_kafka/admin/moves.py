@@ -1,0 +1,187 @@
+"""Who leads and where replicas are: elections, reassignments, log directories. Sources: KIP-113,
+KIP-455, KIP-460."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from fairlead_kafka.admin.cluster_items import ElectionType, PartitionReassignment, PartitionReplica
+from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained, per_item
+from fairlead_kafka.base.errors import BrokerError, ItemsFailed
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.core.network import CONTROLLER
+from fairlead_kafka.core.script import Ask
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+
+def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Numbers of partitions by topic, both in the order given."""
+    found: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        found.setdefault(topic, []).append(number)
+    return found
+
+
+def elect_leaders(
+    election_type: ElectionType, partitions: Sequence[TopicPartition] | None, *, timeout_ms: int
+) -> AdminScript[dict[TopicPartition, None]]:
+    """Elect leaders; `partitions` None: of all that need it. {partition: None}, those elected."""
+    rows = (
+        None
+        if partitions is None
+        else [
+            ElectLeadersRequest.TopicPartitions(topic=topic, partitions=numbers)
+            for topic, numbers in numbers_by_topic(partitions).items()
+        ]
+    )
+    message = ElectLeadersRequest(
+        election_type=int(election_type), topic_partitions=rows, timeout_ms=timeout_ms
+    )
+
+    def read(answer: ElectLeadersResponse) -> Settled:
+        return Settled(answer.error_code, explained(answer.error_code, None, "Alter"), answer)
+
+    answer: ElectLeadersResponse = yield from about_one(
+        "elect_leaders", Ask(ApiKey.ELECT_LEADERS, message, CONTROLLER), read
+    )
+    elected: dict[TopicPartition, None] = {}
+    errors: dict[TopicPartition, BrokerError] = {}
+    for topic in answer.replica_election_results:
+        for one in topic.partition_result:
+            partition = TopicPartition(topic.topic, one.partition_id)
+            if one.error_code:
+                errors[partition] = BrokerError(one.error_code, one.error_message or str(partition))
+            else:
+                elected[partition] = None
+    if errors:
+        raise ItemsFailed("elect_leaders", errors, elected)
+    return elected
+
+
+def alter_partition_reassignments(
+    moves: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int
+) -> AdminScript[dict[TopicPartition, None]]:
+    """Begin to move partitions to these replicas; None: take back what is under way."""
+
+    def ask(
+        items: dict[TopicPartition, Sequence[int] | None],
+    ) -> list[Ask[AlterPartitionReassignmentsResponse]]:
+        topics: dict[str, list[AlterPartitionReassignmentsRequest.ReassignablePartition]] = {}
+        for (topic, number), replicas in items.items():
+            row = AlterPartitionReassignmentsRequest.ReassignablePartition(
+                partition_index=number, replicas=None if replicas is None else list(replicas)
+            )
+            topics.setdefault(topic, []).append(row)
+        made = AlterPartitionReassignmentsRequest.ReassignableTopic
+        message = AlterPartitionReassignmentsRequest(
+            timeout_ms=timeout_ms, topics=[made(name=name, partitions=rows) for name, rows in topics.items()]
+        )
+        return [Ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, message, CONTROLLER)]
+
+    def read(answer: AlterPartitionReassignmentsResponse) -> list[tuple[TopicPartition, Settled]]:
+        if answer.error_code:
+            text = explained(answer.error_code, answer.error_message, "Alter")
+            return [(of, Settled(answer.error_code, text)) for of in moves]
+        return [
+            (TopicPartition(topic.name, one.partition_index), Settled(one.error_code, one.error_message))
+            for topic in answer.responses
+            for one in topic.partitions
+        ]
+
+    return per_item("alter_partition_reassignments", moves, ask, read)
+
+
+def list_partition_reassignments(
+    partitions: Sequence[TopicPartition] | None, *, timeout_ms: int
+) -> AdminScript[dict[TopicPartition, PartitionReassignment]]:
+    """Partitions on the move: {partition: where it is and goes}; `partitions` None: of all."""
+    made = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
+    rows = (
+        None
+        if partitions is None
+        else [
+            made(name=topic, partition_indexes=numbers)
+            for topic, numbers in numbers_by_topic(partitions).items()
+        ]
+    )
+    message = ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=rows)
+
+    def read(answer: ListPartitionReassignmentsResponse) -> Settled:
+        found = {
+            TopicPartition(topic.name, one.partition_index): PartitionReassignment(
+                tuple(one.replicas), tuple(one.adding_replicas), tuple(one.removing_replicas)
+            )
+            for topic in answer.topics
+            for one in topic.partitions
+        }
+        return Settled(
+            answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), found
+        )
+
+    return about_one(
+        "list_partition_reassignments", Ask(ApiKey.LIST_PARTITION_REASSIGNMENTS, message, CONTROLLER), read
+    )
+
+
+def alter_replica_log_dirs(
+    assignments: Mapping[PartitionReplica, str],
+) -> AdminScript[dict[PartitionReplica, None]]:
+    """Have replicas in these log directories of their brokers."""
+
+    def message(mine: Mapping[PartitionReplica, str]) -> AlterReplicaLogDirsRequest:
+        dirs: dict[str, list[TopicPartition]] = {}
+        for replica, path in mine.items():
+            dirs.setdefault(path, []).append(TopicPartition(replica.topic, replica.partition))
+        made = AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic
+        return AlterReplicaLogDirsRequest(
+            dirs=[
+                AlterReplicaLogDirsRequest.AlterReplicaLogDir(
+                    path=path,
+                    topics=[
+                        made(name=topic, partitions=numbers)
+                        for topic, numbers in numbers_by_topic(partitions).items()
+                    ],
+                )
+                for path, partitions in dirs.items()
+            ]
+        )
+
+    def one_broker(
+        node_id: int, mine: dict[PartitionReplica, str]
+    ) -> AdminScript[dict[PartitionReplica, None]]:
+        def ask(items: dict[PartitionReplica, str]) -> list[Ask[AlterReplicaLogDirsResponse]]:
+            return [Ask(ApiKey.ALTER_REPLICA_LOG_DIRS, message(items), node_id)]
+
+        def read(answer: AlterReplicaLogDirsResponse) -> list[tuple[PartitionReplica, Settled]]:
+            return [
+                (PartitionReplica(topic.topic_name, one.partition_index, node_id), Settled(one.error_code))
+                for topic in answer.results
+                for one in topic.partitions
+            ]
+
+        return per_item("alter_replica_log_dirs", mine, ask, read)
+
+    by_broker: dict[int, dict[PartitionReplica, str]] = {}
+    for replica, path in assignments.items():
+        by_broker.setdefault(replica.node_id, {})[replica] = path
+    done: dict[PartitionReplica, None] = {}
+    errors: dict[PartitionReplica, BrokerError] = {}
+    for node_id, mine in by_broker.items():
+        try:
+            done |= yield from one_broker(node_id, mine)
+        except ItemsFailed as failed:
+            errors |= failed.errors
+            done |= failed.results
+    if errors:
+        raise ItemsFailed("alter_replica_log_dirs", errors, done)
+    return done
