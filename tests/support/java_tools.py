@@ -25,6 +25,11 @@ _CLASSES = {
     "list-groups": "org.apache.kafka.tools.GroupsCommand",
     "acls": "org.apache.kafka.tools.AclCommand",
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
+    "features": "org.apache.kafka.tools.FeatureCommand",
+    "api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
 }
 """Name → main class."""
 

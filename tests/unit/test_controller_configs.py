@@ -137,6 +137,17 @@ def test_broker_configs_that_are_not_dynamic_are_refused() -> None:
     assert caught.value.code == ErrorCode.INVALID_REQUEST
 
 
+def test_a_brokers_value_is_followed_by_what_would_count_without_it() -> None:
+    controller = make_controller(config={"log.retention.hours": 1})
+    controller.alter_broker_configs("1", [ConfigAlteration("log.retention.ms", SET, "50")])
+    config = described(controller.describe_broker_configs("1"), "log.retention.ms")
+    assert [(one.key, one.value) for one in config.synonyms if one.value is not None] == [
+        ("log.retention.ms", "50"),
+        ("log.retention.hours", "1"),
+        ("log.retention.hours", "168"),
+    ]
+
+
 def test_what_is_one_brokers_cannot_be_set_for_all() -> None:
     controller = make_controller()
     change = [ConfigAlteration("ssl.trustmanager.algorithm", SET, "x")]

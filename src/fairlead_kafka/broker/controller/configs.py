@@ -84,6 +84,10 @@ _REFUSED = {
 }
 """Scope → error for a config that is unknown or has a value that does not fit, as in Kafka."""
 
+_COARSER = {
+    names[0][0]: [name for name, _factor in names[1:]] for names in TOPIC_COUNTERPARTS.values() if names
+}
+"""Broker's key → keys that say the same in a coarser unit, or less directly."""
 _LEAST_LAG, _MOST_LAG = "min.compaction.lag.ms", "max.compaction.lag.ms"
 
 _NO_TOPIC = ""
@@ -136,7 +140,7 @@ class Configs:
         that the broker itself knows."""
         known = {**self._told(name), **(told or {})}
         return [
-            _described(key, self._broker_synonyms(key.name, name, known), not key.dynamic)
+            _described(key, self._all_broker_synonyms(key.name, name, known), not key.dynamic)
             for key in BROKER_CONFIGS.scope("broker")
             if not key.unlisted or self._is_set(key.name, name)
         ]
@@ -199,6 +203,17 @@ class Configs:
 
     def _dynamic(self, name: str) -> dict[str, str]:
         return self._image.broker_configs.get(name, {})
+
+    def _all_broker_synonyms(self, key_name: str, name: str, told: Mapping[str, str]) -> list[ConfigSynonym]:
+        """The synonyms of a key, and behind a value of its own those of the coarser keys that would
+        count without it."""
+        own = self._broker_synonyms(key_name, name, told)
+        if own[0].source is ConfigSource.DEFAULT or name == CLUSTER_WIDE:
+            return own
+        coarser = [
+            one for other in _COARSER.get(key_name, ()) for one in self._broker_synonyms(other, name, told)
+        ]
+        return sorted([*own, *coarser], key=lambda one: one.source)
 
     def _broker_synonyms(
         self, key_name: str, name: str, told: Mapping[str, str] | None = None
