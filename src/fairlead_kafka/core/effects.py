@@ -139,7 +139,7 @@ class Call(NamedTuple):
 
 class FileAppend(NamedTuple):
     """Append buffers to the file at `path` (made, with its folders, if missing); FileDone.value:
-    the position they start at."""
+    the position they start at, bytes from the file's start."""
 
     token: int
     path: str

@@ -42,7 +42,7 @@ class Logins:
         self._rng = rng
 
     def begin(self, connection: Connection, mechanism: str) -> None:
-        """Log in on a connection that has its versions, or again on one that is ready."""
+        """Log in on a connection whose API versions are known, or again on one that is ready."""
         connection.fire(Trigger.LOGIN)
         login = connection.login = Login(mechanism, connection.peer)
         self._ask(connection, login, ApiKey.SASL_HANDSHAKE, login.first(), login.accepted)

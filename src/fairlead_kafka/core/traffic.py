@@ -9,13 +9,13 @@ class Traffic(Protocol):
     """Counts traffic on the connections. A bootstrap server has a negative node id of its own."""
 
     def wrote(self, node_id: int, size_bytes: int) -> None:
-        """A request was written."""
+        """Count a request that was written to a broker."""
 
     def read_bytes(self, node_id: int, size_bytes: int, answers: int) -> None:
         """`size_bytes` were read, and completed so many `answers`."""
 
     def connected(self, node_id: int) -> None:
-        """A connection was made."""
+        """Count a connection that was made to a broker."""
 
     def disconnected(self, node_id: int) -> None:
         """A connection that had been made ended."""

@@ -136,12 +136,13 @@ class LatePolicy:
     def quotas(
         self, waiting_bytes: int, brokers: Mapping[int, BrokerView], ratio: float, now_ns: int
     ) -> tuple[int, list[Quota]]:
-        """Bytes of `waiting_bytes` for the free brokers together, and for each, the least first.
+        """How many of `waiting_bytes`, the unkeyed records' bytes, brokers may take now: all free brokers
+        together, and each of them, the one that may take least first.
 
-        `brokers` are all that lead partitions; `ratio` is that of the account's bytes to bytes of
-        records before compression. What busy brokers lack is kept for them. The free ones get the
-        rest, or what they lack themselves, if that is more. Brokers that are near each other come
-        in random order.
+        `brokers` are all that lead partitions, busy or free. `ratio`: compressed bytes, in which the
+        byte counter of this policy counts, for each byte of a record before compression. What busy
+        brokers lack to their even part is kept for them. The free ones get the rest, or what they
+        lack themselves, if that is more. Brokers that may take nearly the same come in random order.
         """
         account, rate, recent_bytes = self.account, self._rate(now_ns), self._recent_bytes()
         standings = {broker: account.counted_of(broker) for broker in brokers}

@@ -94,6 +94,31 @@ without waiting for them, which does not happen here.
 Too large. A batch that a broker finds too large is split and its parts share its sequences
 (KIP-126); a single record fails.
 
+A record's way, by modules, from `send_table` to the socket:
+
+    client     producer_core, tables, pieces, memory, intake; then the host is woken
+    taken      machine, ledger (it is entered), accumulator, placing, `partitioning`
+    waiting    spans, queues, schedule
+    sent       sender, drain, nodes, binding (under `late`), queues (`cut`), request, encoding, `records`
+    framed     sender, `core.network`, `core.connections`, `wire`, and the effect Write of `runtime`
+
+Three are visited twice, each for a reason. The intake is asked before memory is waited for, which
+may take a minute, and again when the piece is put, for it may have been closed meanwhile. A queue
+takes records when they are placed and gives them when a batch is cut, since nothing is a batch
+until it is sent. The sender begins each round and gets its requests back: what is drained knows
+nothing of answers, and what is answered nothing of rotation.
+
+A timer's way: the host asks `machine.deadline_ns`, which is the least of network, schedule,
+accumulator, drain, ledger and transactions. When that comes it steps the machine: accumulator and
+sender fail what has expired, schedule moves what has lingered or backed off, and sender sends. Each
+is asked before and worked after, because a deadline is pulled and never pushed: none is cancelled.
+
+An error's way: `core.connections` gives an answer or a lost connection to sender; verdicts says what
+it means for the batch. Either the batch goes back into its queue (`put_back`, after a new numbering
+by identity if need be), or refusals words the error, identity closes the gap in the sequences,
+ledger completes the rows (`Submission.settle`, `Delivery`) and tells transactions; callbacks and
+freed memory leave as effects at the end of the step. The queue is visited again by a retry alone.
+
 Not as Kafka: a node with requests in flight is sent only what is full or has lingered, so that
 batches fill while it is busy; an idle node also takes what lingers. An explicit partition that does
 not exist fails alone, after one look at fresh metadata.

@@ -69,7 +69,7 @@ class Ledger:
         return None
 
     def watch(self, batch: Batch) -> None:
-        """Enter a batch that was cut, and is to be completed."""
+        """Enter a batch that was cut from the queues: its records are to be completed once."""
         self.batches[batch] = None
 
     def split(self, batch: Batch, parts: Iterable[Batch]) -> None:

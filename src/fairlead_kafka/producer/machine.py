@@ -170,7 +170,7 @@ class ProducerMachine:
         return [*self._network.take_effects(), *self._ledger.take_effects()]
 
     def deadline_ns(self) -> int | None:
-        """See `core.machine.Machine`."""
+        """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         if self._stopped:
             return None
         dues = [

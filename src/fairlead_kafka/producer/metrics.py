@@ -200,7 +200,7 @@ class Recorder:
     # Requests; the first four are `core.network.Traffic`
 
     def wrote(self, node_id: int, size_bytes: int) -> None:
-        """A request was written."""
+        """Count a request that was written to a broker."""
         for meter in (self._node(node_id), self.whole):
             meter.requests += 1
             meter.request_bytes += size_bytes
@@ -214,7 +214,7 @@ class Recorder:
             meter.response_bytes += size_bytes
 
     def connected(self, node_id: int) -> None:
-        """A connection was made."""
+        """Count a connection that was made to a broker."""
         self.whole.connections_made += 1
 
     def disconnected(self, node_id: int) -> None:

@@ -33,7 +33,8 @@ class Remainders:
         self._taken_bytes = 0
 
     def taken(self, submissions: Iterable[Submission]) -> None:
-        """Note submissions just taken in; each LOOK_BYTES, copy out what waits of sparse ones."""
+        """Count the bytes of submissions just taken in; after every LOOK_BYTES, copy out the records that
+        still wait of submissions whose columns are mostly delivered (`Submission.sparse`)."""
         self._taken_bytes += sum(submission.reserved_bytes for submission in submissions)
         if self._taken_bytes >= LOOK_BYTES:
             self._taken_bytes = 0

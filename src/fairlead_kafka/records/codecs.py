@@ -136,7 +136,7 @@ def _inflate(
 
 
 def _gzip_size(view: memoryview) -> int | None:
-    """The size that the last member of a gzip stream declares in its last four bytes."""
+    """The size, bytes, that the last member of a gzip stream declares in its last four bytes."""
     return int(_UINT32.unpack_from(view, len(view) - 4)[0]) if len(view) >= 18 else None
 
 

@@ -110,8 +110,11 @@ class _Reader:
 
 @kernel
 def check_records(source: Bytes, start: int, stop: int, count: int) -> tuple[int, int]:
-    """Assumes 0 <= start <= stop <= source.size. Checks that exactly `count` sound records with
-    offset deltas 0..count - 1 lie between; returns a fault and its position."""
+    """Check that exactly `count` sound records with offset deltas 0..count - 1 lie in bytes `start`
+    to `stop`; returns a fault (0: none, else one of `faults`) and its position.
+
+    Assumes 0 <= start <= stop <= source.size.
+    """
     reader = _Reader(source[:stop].tobytes(), start, stop)
     try:
         for index in range(count):
@@ -125,9 +128,12 @@ def check_records(source: Bytes, start: int, stop: int, count: int) -> tuple[int
 
 @kernel
 def whole_records(source: Bytes, stop: int, most: int) -> tuple[int, int, int, int]:
-    """Assumes 0 <= stop <= source.size. The sound records from the start of `source` on, `most` of
-    them at most, that end by `stop`: (how many, the position after them, the offset delta of the
-    last or -1, the fault of what follows or 0)."""
+    """Count the sound records from the start of `source` on, `most` of them at most, that end by byte
+    `stop`: (how many, the position after them, the offset delta of the last or -1, the fault of
+    what follows or 0).
+
+    Assumes 0 <= stop <= source.size.
+    """
     reader = _Reader(source[:stop].tobytes(), 0, stop)
     count, last_delta, position = 0, -1, 0
     while count < most and position < stop:
@@ -141,9 +147,11 @@ def whole_records(source: Bytes, stop: int, most: int) -> tuple[int, int, int, i
 
 @kernel
 def keep_records(source: Bytes, start: int, stop: int, keep: Bools, target: Bytes) -> tuple[int, int]:
-    """Assumes 0 <= start <= stop <= source.size and target.size >= stop - start. Copies those of
-    the first keep.size records that are to be kept, byte for byte; returns (0, bytes copied) or a
-    fault and its position."""
+    """Copy to `target` those records in bytes `start` to `stop` whose place in `keep` is true, byte
+    for byte; returns (0, bytes copied) or a fault and its position.
+
+    Assumes 0 <= start <= stop <= source.size and target.size >= stop - start.
+    """
     reader = _Reader(source[:stop].tobytes(), start, stop)
     written = 0
     try:
@@ -160,9 +168,11 @@ def keep_records(source: Bytes, start: int, stop: int, keep: Bools, target: Byte
 
 @kernel
 def scan_batches(source: Bytes, position: int, rows: Table) -> tuple[int, int, int]:
-    """Assumes rows of 13 numbers, the fields of `BatchHeader` in order. Reads headers from
-    `position` on until the rows are full, the bytes end or a batch is cut short; returns (rows
-    filled, fault, position of the fault or after the last)."""
+    """Read batch headers from `position` on until the rows are full, the bytes end or a batch is cut
+    short; returns (rows filled, fault or 0, position of the fault or after the last batch).
+
+    Assumes rows of 13 numbers, which get the fields of `BatchHeader` in order.
+    """
     filled, view = 0, as_view(source)
     while filled < len(rows) and len(source) >= position + MAGIC_BYTE + 1:
         size = (
@@ -199,11 +209,13 @@ def decode_records(
     value_data: Bytes,
     header_offsets: Int64, header_starts: Int64, cursors: Int64,
 ) -> tuple[int, int]:  # fmt: skip
-    """Assumes batches first..last of `rows` (see `scan_batches`) to lie within `source`,
-    uncompressed; or, where `inflated_size` >= 0, the one batch's records to be the whole of
-    `source`, of that size.
+    """Decode batches `first` to `last` of `rows` (headers, by `scan_batches`) into columns; returns a
+    fault (0: none) and its position in `source`, bytes.
 
-    Appends their records from `from_offset` on to the columns, at `cursors`: 0 records, 1 key
+    Assumes that the batches lie within `source`, uncompressed; or, where `inflated_size` >= 0, that
+    the one batch's records are the whole of `source`, of that size in bytes.
+
+    Records from `from_offset` on are appended to the columns, at `cursors`: 0 records, 1 key
     bytes, 2 value bytes, 3 headers, 4 header key bytes, 5 header value bytes, 6 null keys, 7 null
     values, 8 the row at work. Columns with n + 1 offsets have their first written by the caller.
     Columns of keys, values or headers without room are not wanted, and not filled. Headers are
@@ -268,9 +280,12 @@ def decode_headers(
     source: Bytes, first: int, last: int, header_offsets: Int64, header_starts: Int64,
     key_offsets: Int64, key_data: Bytes, value_offsets: Int64, value_valid: Bools, value_data: Bytes,
 ) -> None:  # fmt: skip
-    """Assumes that `decode_records` has checked records first..last of this `source`, and columns
-    of exactly the size it counted. Fills in their headers; the first offsets of the columns are
-    written."""
+    """Fill columns with the headers of records `first` to `last`; the first offsets of the columns
+    are written by the caller.
+
+    Assumes that `decode_records` has checked these records of this `source`, and columns of exactly
+    the size it counted.
+    """
     content = source.tobytes()
     bounds = header_offsets.tolist()
     for record in range(first, last):

@@ -39,8 +39,10 @@ def measure_records(
     header_offsets: Int64, header_key_data: Bytes, header_key_offsets: Int64,
     header_value_data: Bytes, header_value_offsets: Int64, header_value_valid: Bools, sizes: Int64,
 ) -> None:  # fmt: skip
-    """Assumes that the columns have `sizes.size` records; fills `sizes` as
-    `RecordColumns.sizes_bytes` says."""
+    """Fill `sizes` with the encoded size of each record, bytes, as `RecordColumns.sizes_bytes` has it.
+
+    Assumes that the columns have `sizes.size` records.
+    """
     body = (
         4
         + _sizes_of_fields(key_offsets, key_valid, len(sizes))
@@ -71,11 +73,12 @@ def encode_batches(
     position: int, header_size: int, create_time: int, base_timestamp: int, first_delta: int, attributes: int,
     producer_id: int, producer_epoch: int, base_offset: int, leader_epoch: int,
 ) -> int:  # fmt: skip
-    """Assumes that the pairs in `bounds` ascend and, through `order` if it has items, name records
-    of the columns.
-
-    Encodes records bounds[2b]..bounds[2b + 1] as batch b, from `position` of `out` on; returns the
+    """Encode records bounds[2b]..bounds[2b + 1] as batch b, from `position` of `out` on; returns the
     position after the last, or -1 with nothing written beyond `out` where that is too small.
+
+    Assumes that the pairs in `bounds` ascend and, through `order` if it has items, name records of
+    the columns.
+
     `table` takes start, base and max timestamp of each batch. A `header_size` of 61 gives each its
     header (the CRC stays zero), its base timestamp from its first record and deltas from 0; with 0
     the records continue a batch of `first_delta` records and `base_timestamp`. No timestamp, or -1,
@@ -121,11 +124,11 @@ def encode_batches(
 
 @kernel
 def cut_by_size(sizes: Int64, order: Int64, start: int, stop: int, room: int, limit: int, cuts: Int64) -> int:
-    """Assumes start <= stop within `order` (or `sizes`, without order) and room for stop - start +
-    1 `cuts`.
+    """Fill `cuts` with the ends of the pieces of records `start` to `stop`; returns how many there are.
+    `records.cut` says what a piece is; `room` and `limit` are bytes, of the first and of the others.
 
-    Fills `cuts` with the ends of the pieces and returns how many there are; `records.cut` says what
-    a piece is.
+    Assumes start <= stop within `order` (or `sizes`, without order) and room for stop - start + 1
+    `cuts`.
     """
     chosen = sizes[order[start:stop]] if len(order) else sizes[start:stop]
     running = np.cumsum(chosen)

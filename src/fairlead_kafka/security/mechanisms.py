@@ -33,7 +33,8 @@ class Plain:
         self._reveal = reveal
 
     def next(self, challenge: bytes | None) -> bytes | None:
-        """See `runtime.transport.Authenticator`."""
+        """The next message to the broker, whose last one was `challenge` (None: begin); None: nothing more
+        to say. AuthenticationFailed if it does not fit."""
         if challenge is not None:
             return None
         user, password = self._reveal()
@@ -55,7 +56,8 @@ class Scram:
         self._stage = 0
 
     def next(self, challenge: bytes | None) -> bytes | None:
-        """See `runtime.transport.Authenticator`."""
+        """The next message to the broker, whose last one was `challenge` (None: begin); None: nothing more
+        to say. AuthenticationFailed if it does not fit."""
         from scramp import ScramClient, ScramException
 
         self._stage += 1
@@ -100,7 +102,8 @@ class OAuthBearer:
         self._refused = ""
 
     def next(self, challenge: bytes | None) -> bytes | None:
-        """See `runtime.transport.Authenticator`."""
+        """The next message to the broker, whose last one was `challenge` (None: begin); None: nothing more
+        to say. AuthenticationFailed if it does not fit."""
         if challenge is None:
             token = self._token()
             extensions = {**self._extensions, **token.extensions}
@@ -131,7 +134,8 @@ class Gssapi:
         self._layer_sent = False
 
     def next(self, challenge: bytes | None) -> bytes | None:
-        """See `runtime.transport.Authenticator`."""
+        """The next message to the broker, whose last one was `challenge` (None: begin); None: nothing more
+        to say. AuthenticationFailed if it does not fit."""
         try:
             import gssapi
         except ImportError:

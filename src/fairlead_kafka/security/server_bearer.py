@@ -43,7 +43,8 @@ class OAuthBearerServer:
         self._told = False
 
     def next(self, message: bytes) -> Answer:
-        """See `ServerAuthenticator`."""
+        """The answer to a client's message. AuthenticationFailed, whose text the client is told, if the
+        log-in is refused."""
         if self._told and message == _HEARD:
             raise AuthenticationFailed(_INVALID.decode())
         found = None if self._told or len(message) > MESSAGE_MAX_BYTES else _INITIAL.fullmatch(message)

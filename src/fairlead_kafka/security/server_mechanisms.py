@@ -69,7 +69,8 @@ class Bounded:
         self.blocking = inner.blocking
 
     def next(self, message: bytes) -> Answer:
-        """See `ServerAuthenticator`."""
+        """The answer to a client's message. AuthenticationFailed, whose text the client is told, if the
+        log-in is refused."""
         if self._over:
             raise AuthenticationFailed("the log-in is over, and nothing more is expected")
         self._over = True
@@ -133,7 +134,8 @@ class PlainServer:
         self.blocking = users.resolved_late  # files are read then
 
     def next(self, message: bytes) -> Answer:
-        """See `ServerAuthenticator`."""
+        """The answer to a client's message. AuthenticationFailed, whose text the client is told, if the
+        log-in is refused."""
         parts = message.split(b"\0", 3)
         if len(parts) != 3:
             raise AuthenticationFailed(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")

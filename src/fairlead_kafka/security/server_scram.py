@@ -131,7 +131,8 @@ class ScramServer:
         self._said = b""  # the messages so far, which are signed
 
     def next(self, message: bytes) -> Answer:
-        """See `ServerAuthenticator`."""
+        """The answer to a client's message. AuthenticationFailed, whose text the client is told, if the
+        log-in is refused."""
         awaited, self._awaited = self._awaited, _Awaited.NOTHING
         if len(message) > MESSAGE_MAX_BYTES or awaited is _Awaited.NOTHING:
             refuse(self._mechanism)

@@ -43,7 +43,7 @@ class Crowd:
         """Ignore every event."""
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """See `core.machine.Machine`."""
+        """Work on what arrived; returns effects for the host."""
         first, stop = self._begun + 1, min(self._begun + AT_ONCE, self._wanted) + 1
         if not self._wanted:
             self._next_ns = None
@@ -53,7 +53,7 @@ class Crowd:
         return [Connect(number, self._name, self._port) for number in range(first, stop)]
 
     def deadline_ns(self) -> int | None:
-        """See `core.machine.Machine`."""
+        """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         return self._next_ns
 
 
@@ -94,12 +94,12 @@ class Deaf:
             self._effects.clear()
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """See `core.machine.Machine`."""
+        """Work on what arrived; returns effects for the host."""
         effects, self._effects = self._effects, []
         return effects
 
     def deadline_ns(self) -> int | None:
-        """See `core.machine.Machine`."""
+        """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         return None
 
 

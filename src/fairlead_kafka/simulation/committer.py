@@ -105,7 +105,7 @@ class Asker:
         self._events.append(event)
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """See `core.machine.Machine`."""
+        """Work on what arrived; returns effects for the host."""
         events, self._events = self._events, []
         for event in events:
             asked = (
@@ -129,7 +129,7 @@ class Asker:
         return effects
 
     def deadline_ns(self) -> int | None:
-        """See `core.machine.Machine`."""
+        """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         return None
 
 

@@ -189,7 +189,7 @@ class ModelLog:
         return self.topics.get(name) if name else self._by_id.get(topic_id)
 
     def partition(self, name: str, index: int) -> ModelPartition | None:
-        """One partition, if it exists."""
+        """The partition of a topic by name and number; None if there is none."""
         topic = self.topics.get(name)
         return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
 

@@ -183,12 +183,12 @@ class Clockwork:
         """Never called: nothing is sent to this machine."""
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """See `core.machine.Machine`."""
+        """Work on what arrived; returns effects for the host."""
         self._controller.tick(now_ns)
         return ()
 
     def deadline_ns(self) -> int | None:
-        """See `core.machine.Machine`."""
+        """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         return self._controller.deadline_ns()
 
 

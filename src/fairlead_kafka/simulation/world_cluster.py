@@ -127,19 +127,19 @@ class ClusterWorld(World):
             raise failed
 
     def bootstrap_servers(self) -> str:
-        """See `World`."""
+        """Addresses of the brokers, for `bootstrap.servers`."""
         return self.cluster.bootstrap_servers
 
     def topics(self) -> Sequence[tuple[str, int]]:
-        """See `World`."""
+        """Topics that producers send to, with the number of partitions of each."""
         return list(self._partitions.items())
 
     def faults(self) -> Faults:
-        """See `World`."""
+        """The object that injects the faults of the plan."""
         return ClusterFaults(self.scene(), self.cluster, self._flushed)
 
     def kinds(self) -> Sequence[str]:
-        """See `World`."""
+        """Kinds of faults that the plan is drawn from; one named twice comes twice as often."""
         if len(self.cluster.brokers) == 1:
             return ALONE
         return DISTANT if self._distant else TOGETHER

@@ -44,27 +44,27 @@ class ProducerWorld(World):
         return brokers
 
     def bootstrap_servers(self) -> str:
-        """See `World`."""
+        """Addresses of the brokers, for `bootstrap.servers`."""
         return self.cluster.bootstrap_servers
 
     def topics(self) -> Sequence[tuple[str, int]]:
-        """See `World`."""
+        """Topics that producers send to, with the number of partitions of each."""
         return [(topic.name, len(topic.partitions)) for topic in self.cluster.log.topics.values()]
 
     def faults(self) -> Faults:
-        """See `World`."""
+        """The object that injects the faults of the plan."""
         return ProducerFaults(self.scene(), self.cluster)
 
     def kinds(self) -> Sequence[str]:
-        """See `World`."""
+        """Kinds of faults that the plan is drawn from; one named twice comes twice as often."""
         return KINDS
 
     def log(self) -> ModelLog:
-        """See `World`."""
+        """The log that all brokers share."""
         return self.cluster.log
 
     def committed_offsets(self) -> dict[str, dict[tuple[str, int], int]]:
-        """See `World`."""
+        """Offsets that committed transactions have committed, by group."""
         return self.cluster.apis.transactions.committed_offsets
 
 

@@ -132,15 +132,15 @@ class ReadersWorld(World):
         self.enter(sender, config)
 
     def bootstrap_servers(self) -> str:
-        """See `World`."""
+        """Addresses of the brokers, for `bootstrap.servers`."""
         return self.cluster.bootstrap_servers
 
     def topics(self) -> Sequence[tuple[str, int]]:
-        """See `World`."""
+        """Topics that producers send to, with the number of partitions of each."""
         return [(COMPACTED, 1), (EVENTS, 2)]
 
     def faults(self) -> Faults:
-        """See `World`."""
+        """The object that injects the faults of the plan."""
         places, violated = (
             [(topic, index) for topic, count in self.topics() for index in range(count)],
             self.outcome.violated,
@@ -155,7 +155,7 @@ class ReadersWorld(World):
         return self.ills
 
     def kinds(self) -> Sequence[str]:
-        """See `World`."""
+        """Kinds of faults that the plan is drawn from; one named twice comes twice as often."""
         return ANYWHERE if len(self.cluster.brokers) == 1 else TOGETHER
 
     # Life
