@@ -211,7 +211,7 @@ def test_brokers_are_even_to_what_each_may_be_behind_by(
         settle(rig, producer)
         seen.compare()
         assert sum(seen.records) == 2 * len(sizes)
-        account = rig.machine(producer)._accumulator.topics["t"].late.policy.account.placed_bytes
+        account = rig.machine(producer)._accumulator.topics["t"].late.policy.counter.placed_bytes
         assert account == seen.bytes
         assert seen.most_apart <= 3 * (skew_bytes + seen.largest)
 

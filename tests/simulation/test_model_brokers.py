@@ -107,7 +107,7 @@ class Bench:
         return (self.host.now_ns() - getattr(self, "began_ns", 0)) / 1e6
 
     def send(self, partition: int, value: bytes = b"value") -> None:
-        assert self.application.hand_over("t", [value], None, [partition]) is not None
+        assert self.application.submit("t", [value], None, [partition]) is not None
 
     def wait(self, count: int) -> None:
         self.host.run_until(lambda: len(self.settled) >= count, 10_000)

@@ -53,7 +53,7 @@ class Desk:
         partitions."""
         self.ask(application, BeginTransaction)
         for serial in serials:
-            application.hand_over("t", [b"0/%d/" % serial], None, [serial % 2])
+            application.submit("t", [b"0/%d/" % serial], None, [serial % 2])
         self.host.advance(50)
 
     def end(self, application: Application, commit: bool) -> None:

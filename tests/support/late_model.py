@@ -76,10 +76,10 @@ def run(
             broker = quotas[0].broker
             sent = [waiting.popleft() for _ in range(min(found_bytes // RECORD_BYTES or 1, BATCH_RECORDS))]
             policy.placed(broker, RECORD_BYTES * len(sent))
-            policy.account.check()
+            policy.counter.check()
             took_s[broker] = took_s[broker] or service_s[broker] + 2 * ONE_WAY_S
             sent_s[broker].append(now)
-            placed = policy.account.placed_bytes
+            placed = policy.counter.placed_bytes
             most_apart = max(most_apart, max(placed) - min(placed))
             flight[broker] += 1
             windows[broker].sent(flight[broker])
@@ -104,7 +104,7 @@ def run(
             waiting.append(now)
             handed += 1
         drain()
-    return _result(records / now, sorted(took), policy.account.placed_bytes, most_apart, windows)
+    return _result(records / now, sorted(took), policy.counter.placed_bytes, most_apart, windows)
 
 
 def _result(

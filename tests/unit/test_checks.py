@@ -40,7 +40,7 @@ PRODUCER: dict[str, Callable[[Any], None]] = {
     "window": lambda machine: more(machine._nodes.state(0).window, "limit", 99),
     "sequence": lambda machine: queue_of(machine).sequences.outstanding.append(None),
     "late": lambda machine: more(machine._accumulator.topics["u"].late, "size_bytes"),
-    "account": lambda machine: machine._accumulator.topics["u"].late.policy.account.placed_bytes.__setitem__(
+    "account": lambda machine: machine._accumulator.topics["u"].late.policy.counter.placed_bytes.__setitem__(
         0, 99
     ),
 }

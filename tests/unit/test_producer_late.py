@@ -33,7 +33,7 @@ def send(producer: Any, count: int, start: int = 0, topic: str = "t") -> list[An
 
 def account(rig: Rig, producer: Any) -> list[int]:
     late = rig.machine(producer)._accumulator.topics["t"].late
-    return list(late.policy.account.placed_bytes)
+    return list(late.policy.counter.placed_bytes)
 
 
 def batch_counts(rig: Rig) -> list[list[int]]:

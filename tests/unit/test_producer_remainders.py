@@ -50,7 +50,7 @@ class Scene:
             first = self.application.records
             values = [b"%d." % number + b"x" * VALUE_BYTES for number in range(first, first + CHUNK_RECORDS)]
             assert (
-                self.application.hand_over("t", values, partitions=[row % 3 for row in range(CHUNK_RECORDS)])
+                self.application.submit("t", values, partitions=[row % 3 for row in range(CHUNK_RECORDS)])
                 is not None
             )
             self.host.advance(20)

@@ -188,7 +188,7 @@ class _Loaded:
         Which are which does not matter: those of one period are sent at one time.
         """
         keys = self._some_keys(count) if self._keyed_share else None
-        while self.application.hand_over(topic, [self._value] * count, keys) is None:
+        while self.application.submit(topic, [self._value] * count, keys) is None:
             self.application.account.wanted = True
             self._advance(1)
         self.application.account.wanted = False

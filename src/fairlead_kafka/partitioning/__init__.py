@@ -24,7 +24,7 @@ had
   least, which makes up for what a turn took too much, whatever broker is slow;
 - `adaptive` (KIP-794, Kafka's default): as Kafka's uniform, but drawn by the queues, shortest
   first, passing over brokers that took nothing for `partitioner.availability.timeout.ms`
-  (`TopicLoad.unready`: the producer keeps that account);
+  (`TopicLoad.unready`: the producer keeps that);
 - `late` (ours, the default): no partition until a broker is ready to take a batch, then that of its
   partitions which is furthest behind.
 
@@ -49,8 +49,8 @@ murmur2 over a column, the partitions of keys and the counting sort are kernels
 (`fairlead_kafka.base.kernel`), each with a reference implementation in NumPy.
 """
 
-from fairlead_kafka.partitioning.account import Account
 from fairlead_kafka.partitioning.assignment import assign_partitions, place_unkeyed
+from fairlead_kafka.partitioning.byte_counter import ByteCounter
 from fairlead_kafka.partitioning.custom import (
     CustomPartitioner,
     OpenBatches,
@@ -86,7 +86,7 @@ from fairlead_kafka.partitioning.uniform import (
 __all__ = [
     "POLICIES",
     "POLICY_NAMES",
-    "Account",
+    "ByteCounter",
     "AdaptivePolicy",
     "BrokerView",
     "CustomPartitioner",

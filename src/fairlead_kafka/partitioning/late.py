@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.machine import Rng
-from fairlead_kafka.partitioning.account import Account
+from fairlead_kafka.partitioning.byte_counter import ByteCounter
 from fairlead_kafka.partitioning.load import TopicLoad
 from fairlead_kafka.partitioning.tuning import (
     OWED_SPAN_S,
@@ -100,8 +100,8 @@ class LatePolicy:
     al., 2011). There are no weights and no timers: a slow broker takes records less often because
     it is free less often, and batches are as full as the wait made them.
 
-    Partitions whose broker is dead or silent leave the account, so that nothing is kept for them,
-    and come back level with the others, so that they are not flooded (`Account`).
+    Partitions whose broker is dead or silent leave the byte counter, so that nothing is kept for them,
+    and come back level with the others, so that they are not flooded (`ByteCounter`).
     """
 
     name = "late"
@@ -109,7 +109,7 @@ class LatePolicy:
 
     def __init__(self, *, batch_size_bytes: int, skew_bytes: int | None, rng: Rng) -> None:
         self.skew_bytes, self._batch_bytes = skew_bytes, batch_size_bytes
-        self.account = Account(near_bytes=batch_size_bytes // 2, rng=rng)
+        self.counter = ByteCounter(near_bytes=batch_size_bytes // 2, rng=rng)
         self._near_bytes, self._rng = batch_size_bytes // 2, rng
         self._arrived: deque[tuple[int, int]] = deque()  # when, and how much had ever come by then
         self._placed: deque[tuple[int, int]] = deque()  # when, and how much was ever placed by then
@@ -117,7 +117,7 @@ class LatePolicy:
 
     def arrange(self, led: Mapping[int, Sequence[int]], partition_count: int) -> None:
         """Set the partitions that each broker leads; of `partition_count` some may lack one."""
-        self.account.arrange(led, partition_count)
+        self.counter.arrange(led, partition_count)
 
     def observe(self, arrived_bytes: int, now_ns: int) -> None:
         """Note that `arrived_bytes` of records have ever come by now; call it before `quotas`."""
@@ -144,9 +144,9 @@ class LatePolicy:
         brokers lack to their even part is kept for them. The free ones get the rest, or what they
         lack themselves, if that is more. Brokers that may take nearly the same come in random order.
         """
-        account, rate, recent_bytes = self.account, self._rate(now_ns), self._recent_bytes()
-        standings = {broker: account.counted_of(broker) for broker in brokers}
-        counted = max(account.counted, 1)
+        counter, rate, recent_bytes = self.counter, self._rate(now_ns), self._recent_bytes()
+        standings = {broker: counter.counted_of(broker) for broker in brokers}
+        counted = max(counter.counted, 1)
         all_bytes = sum([size_bytes for size_bytes, _ in standings.values()]) + waiting_bytes * ratio
         busy: list[tuple[int, float]] = []
         lacking: dict[int, tuple[float, float]] = {}  # what it lacks, and what it may be behind by
@@ -166,7 +166,7 @@ class LatePolicy:
         open_bytes = min(max(waiting_bytes - kept_bytes(busy, rate), own_bytes), waiting_bytes)
         if open_bytes <= 0 or not lacking:
             return 0, []
-        levels = [(account.average_bytes(broker), standings[broker][1] or 1) for broker in lacking]
+        levels = [(counter.average_bytes(broker), standings[broker][1] or 1) for broker in lacking]
         found = []
         for (broker, lacked), (level, _), part in zip(
             lacking.items(), levels, levelled(levels, open_bytes * ratio), strict=True
@@ -177,23 +177,23 @@ class LatePolicy:
 
     def next_turn(self, broker: int) -> int:
         """The partition of this broker that is to get the next batch; -1: all had their turn."""
-        return self.account.next_turn((broker,))
+        return self.counter.next_turn((broker,))
 
     def end_turns(self) -> None:
         """Let every partition have a turn again: the requests of these turns are complete."""
-        self.account.end_turns()
+        self.counter.end_turns()
 
     def placed(self, partition: int, size_bytes: int) -> None:
         """Enter bytes, headers included, that were bound to the partition."""
-        self.account.add(partition, size_bytes)
+        self.counter.add(partition, size_bytes)
         self._placed_bytes += size_bytes
 
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:
         """Do nothing: batches that open for keyed records do not matter here."""
 
     def check(self) -> None:
-        """Raise CheckFailed unless the account is what was placed, and samples fit their spans."""
-        self.account.check()
+        """Raise CheckFailed unless the counter has what was placed, and samples fit their spans."""
+        self.counter.check()
         holds("samples of what arrived", len(self._arrived) <= RATE_SPAN_NS // RATE_SAMPLE_NS + 2)
         holds("samples of what was placed", len(self._placed) <= OWED_SPAN_S + 1)
         for samples in (self._arrived, self._placed):
@@ -221,8 +221,8 @@ class LatePolicy:
 
     def _forget_old(self) -> None:
         """Owe no partition more than its even part of the last OWED_SPAN_S, and a batch."""
-        account = self.account
-        if account.counted:
-            account.lift(
-                (account.counted_bytes - self._recent_bytes()) // account.counted - self._batch_bytes
+        counter = self.counter
+        if counter.counted:
+            counter.lift(
+                (counter.counted_bytes - self._recent_bytes()) // counter.counted - self._batch_bytes
             )

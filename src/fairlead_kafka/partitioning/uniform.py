@@ -12,7 +12,7 @@ import numpy as np
 
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead_kafka.core.machine import Rng
-from fairlead_kafka.partitioning.account import Account
+from fairlead_kafka.partitioning.byte_counter import ByteCounter
 from fairlead_kafka.partitioning.filling import Filling
 from fairlead_kafka.partitioning.load import Runs, SizeArray, TopicLoad, candidates
 from fairlead_kafka.partitioning.tuning import TOGETHER_TURNS, WEIGH_AS_ARRAYS
@@ -161,7 +161,7 @@ class KafkaUniformPolicy:
         return ()
 
     def _took(self, parts: Sequence[tuple[int, int]]) -> None:
-        """Enter the bytes that partitions took of `_parts` into an account, if there is one."""
+        """Enter the bytes that partitions took of `_parts` into a byte counter, if there is one."""
 
     def _begin_turn(self, partition: int) -> None:
         self.current, self.produced_bytes = partition, 0
@@ -176,7 +176,7 @@ class UniformPolicy(KafkaUniformPolicy):
     """KIP-794 with `partitioner.adaptive.partitioning.enable=false`, as the KIP means it: uniform,
     whatever is slow.
 
-    Turns are as in `KafkaUniformPolicy`, prolonged while a batch is part full, but an account is
+    Turns are as in `KafkaUniformPolicy`, prolonged while a batch is part full, but a byte counter is
     kept of all that they took: the next one goes to the partition that had least, drawn at random
     among those within half of batch.size, and never to the same partition again while another has a
     leader. What one turn took too much is thereby taken off the next, and no draw wanders. While no
@@ -192,7 +192,7 @@ class UniformPolicy(KafkaUniformPolicy):
 
     def __init__(self, *, batch_size_bytes: int, rng: Rng, together: bool = False) -> None:
         super().__init__(batch_size_bytes=batch_size_bytes, rng=rng, together=together)
-        self._account = Account(near_bytes=batch_size_bytes // 2, rng=rng)
+        self._counter = ByteCounter(near_bytes=batch_size_bytes // 2, rng=rng)
         self._known: tuple[int, Sequence[int]] = (0, ())
 
     def _drawer(self, load: TopicLoad) -> Callable[[], int]:
@@ -200,8 +200,8 @@ class UniformPolicy(KafkaUniformPolicy):
         known_count, known = self._known
         if known_count != load.partition_count or (known is not choices and known != choices):
             self._known = load.partition_count, choices
-            self._account.arrange({0: choices}, load.partition_count)
-            self._account.come_back(choices)
+            self._counter.arrange({0: choices}, load.partition_count)
+            self._counter.come_back(choices)
         return self._furthest_behind
 
     def _parts(self, size_bytes: int, load: TopicLoad) -> Sequence[tuple[int, int]]:
@@ -209,24 +209,24 @@ class UniformPolicy(KafkaUniformPolicy):
         count = len(choices)
         if size_bytes < TOGETHER_TURNS * self._limits.soft_bytes * count:
             return ()
-        placed_bytes = self._account.placed_bytes
+        placed_bytes = self._counter.placed_bytes
         level_bytes = (sum([placed_bytes[partition] for partition in choices]) + size_bytes) // count
         ascending = sorted(_from_anywhere(choices, self._rng), key=placed_bytes.__getitem__)
         return [(partition, max(level_bytes - placed_bytes[partition], 0)) for partition in ascending]
 
     def _took(self, parts: Sequence[tuple[int, int]]) -> None:
         for partition, size_bytes in parts:
-            self._account.add(partition, size_bytes)
+            self._counter.add(partition, size_bytes)
 
     def _furthest_behind(self) -> int:
-        account = self._account
+        counter = self._counter
         if self.produced_bytes:
-            account.add(self.current, self.produced_bytes)
-        partition = account.next_turn((0,))
+            counter.add(self.current, self.produced_bytes)
+        partition = counter.next_turn((0,))
         if partition == self.current:
-            other = account.next_turn((0,))
+            other = counter.next_turn((0,))
             partition = other if other >= 0 else partition
-        account.end_turns()
+        counter.end_turns()
         return partition
 
 
@@ -247,7 +247,7 @@ class AdaptivePolicy(KafkaUniformPolicy):
     evenly until each has had data).
 
     What a turn takes too much is forgotten here, as in Kafka: this policy is meant to be uneven,
-    and an account of bytes would give back to a slow broker just what its queue took away from it.
+    and a byte counter would give back to a slow broker just what its queue took away from it.
 
     With `together`, turns that are submitted at once, two or more for each candidate, become one
     run of records for each, of the expected number of turns by the weights (`spread_turns`):

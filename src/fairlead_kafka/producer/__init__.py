@@ -47,14 +47,14 @@ binary search, from the end of one submission and the beginning of the next if n
 its broker in the same step: nothing is ever bound and unsent, so there is nothing to bind again.
 What was sent and failed is repeated to the same partition, for it may have been written. What keys
 have bound to that partition goes in the same batch, before them, for a request carries one batch of
-a partition; nothing is promised about the order of keyed and unkeyed records. The account counts
-bytes as they are sent, compressed and with headers. In a transaction a partition has to join first:
+a partition; nothing is promised about the order of keyed and unkeyed records. The byte counter
+counts bytes as they are sent, compressed and with headers. In a transaction a partition has to join first:
 as many join as there are batches that those in it do not take. Unbound records come first in a
 request, and leave half of it where bound ones are ready; topics take turns.
 
 For whom records are kept. A broker that does not answer must not count: one whose connection failed
 or cannot be made, that left requests unanswered for too long, or whose last answer took too long,
-leaves the account; so does a partition with a batch that has to be repeated. They get batches as
+is not counted; so is a partition with a batch that has to be repeated. They get batches as
 others do while they can take any (a silent broker cannot), and count again, put level, when the
 broker answers in time. Too long is partitioner.availability.timeout.ms; if that is 0,
 `tuning.SILENCE_NS`, or ten times what the quickest broker takes if that is more.

@@ -53,7 +53,7 @@ class Accumulator:
                 batch_size_bytes=settings.batch_size_bytes,
                 rng=self._rng,
                 skew_bytes=settings.skew_bytes,
-                together=settings.gather_limit_bytes > settings.batch_limit_bytes,
+                together=settings.coalesce_limit_bytes > settings.batch_limit_bytes,
             )
             topic = TopicBuffer(submission.topic, made, self._nodes, settings)
             self.topics[submission.topic] = topic

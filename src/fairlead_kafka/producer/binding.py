@@ -41,31 +41,31 @@ class Binder:
         self.identity = parts.identity
         self.transactions = parts.transactions
         self.nodes = parts.nodes
-        self.gathers = settings.gather_limit_bytes > settings.batch_limit_bytes
+        self.coalesces = settings.coalesce_limit_bytes > settings.batch_limit_bytes
         self.next_ns = NEVER_NS
         """When to `bind` again, by the last `bind`: a broker with room is due (`Nodes.wait_ns`), or
         records have lingered."""
         self._turns: list[
             LateQueue
-        ] = []  # of the last round: they end once its batches are encoded and entered in the account
+        ] = []  # of the last round: they end once its batches are encoded and entered in the byte counter
 
     def count(self, topic: TopicBuffer, now_ns: int) -> None:
-        """Set which partitions count in the account: those of brokers that respond, if not blocked.
+        """Set which partitions count in the byte counter: those of brokers that respond, if not blocked.
 
         `LateQueue.blocked` has the blocked ones.
         """
         late = topic.late
         assert late is not None
-        account = late.policy.account
+        counter = late.policy.counter
         late.policy.observe(late.arrived_bytes, now_ns)
         for node_id, partitions in topic.led.items():
             responds = self.nodes.responds(node_id, now_ns)
             if late.counted.get(node_id) is not responds:
                 late.counted[node_id] = responds
                 if responds:
-                    account.come_back(set(partitions) - late.blocked)
+                    counter.come_back(set(partitions) - late.blocked)
                 else:
-                    account.leave(partitions)
+                    counter.leave(partitions)
 
     def bind(self, requests: dict[int, Request], now_ns: int) -> None:
         """Cut batches from the unbound queues of all topics, in fair rotation, for the brokers that
@@ -73,7 +73,7 @@ class Binder:
         takers: dict[int, NodeState] = {}
         for node_id in {node_id: None for topic in self.accumulator.late.values() for node_id in topic.led}:
             state = self.nodes.state(node_id)
-            if self.nodes.can_take(node_id, full=not self.gathers) and not self.nodes.silent(state, now_ns):
+            if self.nodes.can_take(node_id, full=not self.coalesces) and not self.nodes.silent(state, now_ns):
                 takers[node_id] = state
         waiting = self.accumulator.late
         self.next_ns = NEVER_NS
@@ -101,7 +101,7 @@ class Binder:
         return self.settings.max_request_bytes // (2 if node is not None and node.ready else 1)
 
     def end_turns(self) -> None:
-        """End the last round's turns: its batches are encoded and entered in the account."""
+        """End the last round's turns: its batches are encoded and entered in the byte counter."""
         for late in self._turns:
             late.policy.end_turns()
         self._turns.clear()
@@ -274,19 +274,19 @@ class _Binding:
     def _may_begin(self, queue: PartitionQueue) -> bool:
         """True if a new batch of this partition may go out now; retries go first.
 
-        A partition with a failed batch, which may take nothing for long, leaves the account
+        A partition with a failed batch, which may take nothing for long, leaves the byte counter
         meanwhile.
         """
         binder, late, partition, sequences = self._binder, self._late, queue.partition, queue.sequences
         if queue.retries or sequences.unresolved or (sequences.rewrite and queue.in_flight):
             if partition not in late.blocked:
                 late.blocked.add(partition)
-                late.policy.account.leave([partition])
+                late.policy.counter.leave([partition])
             return False
         if partition in late.blocked:
             late.blocked.discard(partition)
             if late.counted.get(queue.topic.leaders[partition]):
-                late.policy.account.come_back([partition])
+                late.policy.counter.come_back([partition])
         if queue.in_flight and binder.settings.keeps_order_by_muting:
             return False
         return not binder.settings.idempotent or sequences.may_drain(None, binder.identity, queue.in_flight)

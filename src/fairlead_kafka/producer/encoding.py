@@ -120,8 +120,8 @@ def split(batch: Batch) -> list[Batch]:
     """
     topic = batch.queue.topic
     topic.compression_ratio = max(topic.compression_ratio, 1.0)
-    topic.gather_limit_bytes = min(topic.gather_limit_bytes, batch.size_bytes // 2)
-    limit = max(topic.batch_limit_bytes, topic.gather_limit_bytes)
+    topic.coalesce_limit_bytes = min(topic.coalesce_limit_bytes, batch.size_bytes // 2)
+    limit = max(topic.batch_limit_bytes, topic.coalesce_limit_bytes)
     if batch.split_limit_bytes or batch.held_bytes <= limit:
         limit = max(batch.held_bytes // 2, 1)
     records = SpanQueue()

@@ -108,10 +108,10 @@ class ProducerMachine:
         """The producer's id and epoch."""
         return self._identity
 
-    def metrics(self, now_ns: int, face: ProducerMeter, gauges: Mapping[str, float]) -> Metrics:
+    def metrics(self, now_ns: int, client_api: ProducerMeter, gauges: Mapping[str, float]) -> Metrics:
         """All metrics by Kafka's names (`metric_names`). May be called from any thread.
 
-        `face`, `gauges`: counters and gauges of the client API.
+        `client_api`, `gauges`: counters and gauges of the client API.
         """
         network = self._network
         age_ns = network.metadata.age_ns(now_ns)
@@ -126,7 +126,7 @@ class ProducerMachine:
         def of_node(node_id: int) -> dict[str, float]:
             return {"requests-in-flight": nodes.get(node_id, 0), "request-window": self._nodes.limit(node_id)}
 
-        return self.recorder.read(now_ns, face, {**own, **gauges}, of_node)
+        return self.recorder.read(now_ns, client_api, {**own, **gauges}, of_node)
 
     def receive(self, event: Event) -> None:
         """Queue `event`."""

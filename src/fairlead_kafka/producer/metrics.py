@@ -246,12 +246,12 @@ class Recorder:
     def read(
         self,
         now_ns: int,
-        face: ProducerMeter,
+        client_api: ProducerMeter,
         gauges: Mapping[str, float],
         node_gauges: Callable[[int], Mapping[str, float]],
     ) -> Metrics:
-        """All metrics, by Kafka's groups and names. `face`: the counters of the client API."""
-        whole = combined([self.whole.read(now_ns), face.read(now_ns)], gauges)
+        """All metrics, by Kafka's groups and names. `client_api`: the counters of the client API."""
+        whole = combined([self.whole.read(now_ns), client_api.read(now_ns)], gauges)
         nodes, topics = list(self.nodes.items()), list(self.topics.items())
         return {
             "producer-metrics": named(PRODUCER, whole),

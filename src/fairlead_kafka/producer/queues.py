@@ -308,14 +308,14 @@ class LateQueue(SpanQueue):
         super().__init__()
         self.policy = policy
         self.counted: dict[int, bool] = {}
-        """Broker → True if its partitions counted in the account at the last look."""
+        """Broker → True if its partitions were counted at the last look."""
         self.joining: dict[int, None] = {}
         """Partitions that are to become part of the open transaction, so that they can be bound to."""
         self.kept_ns = -NS_PER_S * 3600
         """When all records not kept for busy brokers were taken last; linger.ms counts from then
         for later ones."""
         self.blocked: set[int] = set()
-        """Partitions out of the account, as a batch is to be repeated, or its fate is open."""
+        """Partitions that are not counted, as a batch is to be repeated, or its fate is open."""
 
 
 class _Unready:
@@ -339,10 +339,24 @@ class TopicBuffer:
     are made on first use."""
 
     __slots__ = (
-        "batch_limit_bytes", "compressed", "compression_ratio", "filling", "gather_limit_bytes", "late",
-        "leaders", "led",
-        "linger_ns", "load", "max_request_bytes", "metadata", "metadata_version", "name", "policy",
-        "queued_batches", "queues", "unbound",
+        "batch_limit_bytes",
+        "coalesce_limit_bytes",
+        "compressed",
+        "compression_ratio",
+        "filling",
+        "late",
+        "leaders",
+        "led",
+        "linger_ns",
+        "load",
+        "max_request_bytes",
+        "metadata",
+        "metadata_version",
+        "name",
+        "policy",
+        "queued_batches",
+        "queues",
+        "unbound",
     )  # fmt: skip
 
     def __init__(
@@ -359,7 +373,7 @@ class TopicBuffer:
         """Record bytes of one batch, without its header."""
         self.linger_ns = settings.linger_ns
         """How long an open batch waits for more records (linger.ms), ns."""
-        self.gather_limit_bytes = settings.gather_limit_bytes
+        self.coalesce_limit_bytes = settings.coalesce_limit_bytes
         """Record bytes of one batch if more than `batch_limit_bytes` wait; less once a broker found
         a batch too large."""
         self.unbound: deque[Submission] = deque()
@@ -418,13 +432,13 @@ class TopicBuffer:
         batch beyond their sizes.
         """
         limit = self.batch_limit_bytes
-        gathered = min(
-            self.gather_limit_bytes, self.max_request_bytes // max(parts, 1) - BATCH_OVERHEAD_BYTES
+        coalesced = min(
+            self.coalesce_limit_bytes, self.max_request_bytes // max(parts, 1) - BATCH_OVERHEAD_BYTES
         )
-        if gathered > limit and records.size_bytes * self.ratio > limit:
+        if coalesced > limit and records.size_bytes * self.ratio > limit:
             first = records.spans[0]
             limit = max(
-                int(gathered / (1 + GROWTH_BYTES * (first.stop - first.start) / first.size_bytes)), limit
+                int(coalesced / (1 + GROWTH_BYTES * (first.stop - first.start) / first.size_bytes)), limit
             )
         return int(limit / self.ratio) if self.compressed else limit
 

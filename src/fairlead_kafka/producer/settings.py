@@ -26,7 +26,7 @@ class ProducerSettings:
     batch_size_bytes: int
     batch_limit_bytes: int
     """Record bytes in one batch: batch.size less the header; 0: one record per batch."""
-    gather_limit_bytes: int
+    coalesce_limit_bytes: int
     """Record bytes in one batch if more than batch.size waits: batch.max.size less the header; 0:
     no batch is larger."""
     linger_ns: int
@@ -91,7 +91,7 @@ def producer_settings(settings: Settings) -> ProducerSettings:
         idempotent=_idempotent(settings),
         batch_size_bytes=settings["batch.size"],
         batch_limit_bytes=max(settings["batch.size"] - BATCH_OVERHEAD_BYTES, 0),
-        gather_limit_bytes=_gather_limit_bytes(settings),
+        coalesce_limit_bytes=_coalesce_limit_bytes(settings),
         linger_ns=ms_to_ns(settings["linger.ms"]),
         max_block_ns=ms_to_ns(settings["max.block.ms"]),
         max_block_ms=settings["max.block.ms"],
@@ -166,7 +166,7 @@ def _share_bytes(settings: Settings) -> int | None:
     return None if ratio >= 1.0 else int(ratio * settings["buffer.memory"])
 
 
-def _gather_limit_bytes(settings: Settings) -> int:
+def _coalesce_limit_bytes(settings: Settings) -> int:
     if settings["batch.size"] <= BATCH_OVERHEAD_BYTES:  # a batch for each record was asked for
         return 0
     return max(settings["batch.max.size"] - BATCH_OVERHEAD_BYTES, 0)

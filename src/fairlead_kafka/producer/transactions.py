@@ -305,7 +305,7 @@ class Transactions:
         elif state in _COMMITTABLE and offsets:
             self._run("adding offsets", self._hand_in(offsets[0][0]), self._handed_in)
         elif state is TransactionState.PREPARING and self._quiet():
-            self._hand_over()
+            self._leave_prepared()
         elif state in (_S.COMMITTING, _S.ABORTING) and self._quiet():
             if self._started:
                 self._run(
@@ -361,7 +361,7 @@ class Transactions:
         else:
             self._judge(error)
 
-    def _hand_over(self) -> None:
+    def _leave_prepared(self) -> None:
         who = (
             self.transactional_id or "",
             self._identity.producer_id,

@@ -241,7 +241,7 @@ class Disk:
                 failure = error
             self._post(lambda: self._synced(handle, effect, opened, failure))
 
-        self._hand_over(work)
+        self._give_to_worker(work)
 
     def _synced(self, handle: Handle, effect: FileSync, opened: _OpenFile, failure: OSError | None) -> None:
         opened.syncs -= 1
@@ -265,7 +265,7 @@ class Disk:
                 failure = error
             self._post(lambda: self._replaced(handle, effect, failure))
 
-        self._hand_over(work)
+        self._give_to_worker(work)
 
     def _replaced(self, handle: Handle, effect: FileReplace, failure: OSError | None) -> None:
         if failure is not None and is_shortage(failure):
@@ -274,7 +274,7 @@ class Disk:
         self._deliver(handle, FileDone(effect.token, None, failure))
         self._release(effect.path)
 
-    def _hand_over(self, work: Callable[[], None]) -> None:
+    def _give_to_worker(self, work: Callable[[], None]) -> None:
         if self._worker is None:
             self._worker = threading.Thread(target=self._run, name="fairlead-disk", daemon=True)
             self._worker.start()

@@ -131,7 +131,7 @@ class Application:
         """Records submitted so far; the next record gets this number."""
         self._on_settled = on_settled
 
-    def hand_over(
+    def submit(
         self,
         topic: str,
         values: Sequence[bytes | None],
@@ -152,16 +152,16 @@ class Application:
             else np.array(timestamps_ms, np.int64)
         )
         explicit = None if partitions is None else np.array(partitions, np.int32)
-        return self.hand_over_columns(topic, columns, _size_bytes(values, keys), explicit)
+        return self.submit_columns(topic, columns, _size_bytes(values, keys), explicit)
 
-    def hand_over_columns(
+    def submit_columns(
         self,
         topic: str,
         columns: RecordColumns,
         size_bytes: int,
         partitions: npt.NDArray[np.int32] | None = None,
     ) -> Handed | None:
-        """Submit columns that take `size_bytes` of buffer.memory, as `hand_over` does.
+        """Submit columns that take `size_bytes` of buffer.memory, as `submit` does.
 
         Records without a timestamp get the batch's create time.
         """

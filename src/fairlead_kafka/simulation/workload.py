@@ -185,7 +185,7 @@ class Sender:
             asked_ns, sending = self._blocked[0]
             if application.host.now_ns() - asked_ns >= max_block_ns:
                 self.refused += 1
-            elif not self._hand_over(sending):
+            elif not self._submit(sending):
                 break
             self._blocked.popleft()
         application.account.wanted = bool(self._blocked)
@@ -216,12 +216,12 @@ class Sender:
             ]
         return Rows(values, keys, partitions)
 
-    def _hand_over(self, sending: Sending) -> bool:
+    def _submit(self, sending: Sending) -> bool:
         """Submit one. False: there is no memory."""
         first = len(self.told)
         rows = self.rows(sending, range(first, first + sending.rows))
         keys, partitions = rows.keys, rows.partitions
-        handed = self._app().hand_over(sending.topic, rows.values, keys, partitions, rows.timestamps_ms)
+        handed = self._app().submit(sending.topic, rows.values, keys, partitions, rows.timestamps_ms)
         if handed is None:
             return False
         by_key = not self._app().settings["partitioner.ignore.keys"]

@@ -142,7 +142,7 @@ class _Run:
             if late_ms > 0:
                 self.host.advance(late_ms)
             piece, size_bytes = slice_of(columns, start, stop), int(sizes_bytes[start:stop].sum())
-            while self._application.hand_over_columns(_TOPIC, piece, size_bytes) is None:
+            while self._application.submit_columns(_TOPIC, piece, size_bytes) is None:
                 self._application.account.wanted = True
                 self.host.advance(1)
             self._application.account.wanted = False

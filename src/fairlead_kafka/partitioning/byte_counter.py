@@ -1,4 +1,4 @@
-"""The account of bytes per partition: which is furthest behind, and the sums of groups of them."""
+"""The byte counter of each partition: which is furthest behind, and the sums of groups of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.core.machine import Rng
 
 
-class Account:
+class ByteCounter:
     """Bytes placed on each partition of one topic, and turns: the one with the fewest bytes first.
 
     Partitions come in groups (one for each broker, say), of which a caller names those that can be
@@ -153,14 +153,14 @@ class Account:
         for partition in counted:
             total_bytes, count = sums.get(self._group_of[partition], (0, 0))
             sums[self._group_of[partition]] = (total_bytes + self.placed_bytes[partition], count + 1)
-        same("bytes in account by group", self._sums, sums)
+        same("bytes counted by group", self._sums, sums)
         turns = [entry[2] for heap in self._groups.values() for entry in heap] + [
             partition for _, partition in self._taken
         ]
         same("partitions that have turns", sorted(turns), sorted(self._group_of))
         noted = [entry[1:] for heap in self._groups.values() for entry in heap]
         holds(
-            "a heap of the account is ahead of its partitions",
+            "a heap of the byte counter is ahead of its partitions",
             all(size <= self.placed_bytes[partition] for size, partition in noted),
         )
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S
-from fairlead_kafka.partitioning import Account, BrokerView, LatePolicy, kept_bytes, levelled, make_policy
+from fairlead_kafka.partitioning import BrokerView, ByteCounter, LatePolicy, kept_bytes, levelled, make_policy
 from fairlead_kafka.partitioning.tuning import OWED_SPAN_S, SKEW_RATIO
 
 EACH = {0: [0], 1: [1], 2: [2]}
@@ -170,9 +170,9 @@ def test_what_a_broker_missed_long_ago_is_forgotten() -> None:
         policy.placed(1, 10_000)
         policy.observe(0, second * NS_PER_S)
         policy.check()
-        placed = policy.account.placed_bytes
+        placed = policy.counter.placed_bytes
         assert placed[1] - placed[0] <= 2 * (OWED_SPAN_S * 10_000 + BATCH)
-    assert policy.account.placed_bytes[0] > 300_000
+    assert policy.counter.placed_bytes[0] > 300_000
 
 
 def test_the_broker_furthest_behind_is_first_and_so_is_its_partition() -> None:
@@ -205,12 +205,12 @@ def test_dice_decide_among_the_nearly_least() -> None:
 
 def test_nothing_is_kept_for_a_partition_that_is_away_and_it_comes_back_level() -> None:
     policy = policy_of(EACH, skew_bytes=0)
-    policy.account.leave([0])
+    policy.counter.leave([0])
     for _ in range(50):
         turn(policy, [1, 2])
     assert open_bytes(policy, 10, {0: busy(1), 1: NOW, 2: NOW}) == 10
-    policy.account.come_back([0])
-    placed = policy.account.placed_bytes
+    policy.counter.come_back([0])
+    placed = policy.counter.placed_bytes
     assert placed[0] == sum(placed[1:]) // 2
     taken = [turn(policy, [0, 1, 2]) for _ in range(30)]
     assert 8 <= taken.count(0) <= 12
@@ -218,7 +218,7 @@ def test_nothing_is_kept_for_a_partition_that_is_away_and_it_comes_back_level() 
 
 def test_a_broker_that_is_away_still_gets_turns_when_it_can_take_them() -> None:
     policy = policy_of(EACH)
-    policy.account.leave([0])
+    policy.counter.leave([0])
     for _ in range(20):
         turn(policy, [1, 2])
     assert turn(policy, [0, 1, 2]) == 0
@@ -226,19 +226,19 @@ def test_a_broker_that_is_away_still_gets_turns_when_it_can_take_them() -> None:
 
 def test_coming_back_twice_or_without_having_left_changes_nothing() -> None:
     policy = policy_of(EACH)
-    policy.account.come_back([0])
-    policy.account.leave([0])
-    policy.account.come_back([0])
+    policy.counter.come_back([0])
+    policy.counter.leave([0])
+    policy.counter.come_back([0])
     policy.placed(1, BATCH)
-    policy.account.come_back([0])
-    assert policy.account.placed_bytes[0] == 0
+    policy.counter.come_back([0])
+    assert policy.counter.placed_bytes[0] == 0
 
 
 def test_if_all_are_away_all_is_open_to_anybody() -> None:
     policy = policy_of(EACH)
     turn(policy, [1])
-    policy.account.leave([0, 1, 2])
-    assert policy.account.least_bytes() is None
+    policy.counter.leave([0, 1, 2])
+    assert policy.counter.least_bytes() is None
     assert open_bytes(policy, 10, dict.fromkeys(EACH, NOW)) == 10
     policy.observe(0, 0)
 
@@ -248,8 +248,8 @@ def test_a_partition_without_a_leader_gets_no_turn_and_new_ones_begin_level() ->
     for _ in range(9):
         turn(policy, [0, 1, 2])
     policy.arrange({0: [0, 3], 2: [2]}, 4)
-    assert policy.account.placed_bytes[3] == min(policy.account.placed_bytes[:3])
-    assert policy.account.is_away(1)
+    assert policy.counter.placed_bytes[3] == min(policy.counter.placed_bytes[:3])
+    assert policy.counter.is_away(1)
     assert 1 not in {turn(policy, [0, 1, 2]) for _ in range(50)}
 
 
@@ -257,9 +257,9 @@ def test_a_leader_that_moves_takes_its_account_along() -> None:
     policy = policy_of(EACH)
     for _ in range(9):
         turn(policy, [0, 1, 2])
-    before = list(policy.account.placed_bytes)
+    before = list(policy.counter.placed_bytes)
     policy.arrange({0: [0, 1], 2: [2]}, 3)
-    assert policy.account.placed_bytes == before
+    assert policy.counter.placed_bytes == before
     assert 1 in {turn(policy, [0]) for _ in range(5)}
 
 
@@ -295,7 +295,7 @@ def test_no_more_is_given_out_than_waits_and_all_that_waits_if_all_are_free(
             policy.placed(policy.next_turn(broker), taken)
             found, waiting = found - taken, waiting - taken
         policy.end_turns()
-        policy.account.check()
+        policy.counter.check()
 
 
 @given(
@@ -312,38 +312,38 @@ def test_those_that_stay_in_account_stay_even_whoever_leaves_and_comes_back(
         if what == "turn":
             turn(policy, [[0, 1, 7, 7][partition], [1, 7, 0, 0][partition]])
         elif what == "leave":
-            policy.account.leave([partition])
+            policy.counter.leave([partition])
             away.add(partition)
         else:
-            policy.account.come_back([partition])
+            policy.counter.come_back([partition])
             away.discard(partition)
-        counted = [policy.account.placed_bytes[each] for each in range(4) if each not in away]
-        assert policy.account.least_bytes() == min(counted, default=None)
+        counted = [policy.counter.placed_bytes[each] for each in range(4) if each not in away]
+        assert policy.counter.least_bytes() == min(counted, default=None)
         for broker, partitions in led.items():
-            those = [policy.account.placed_bytes[each] for each in partitions if each not in away]
-            assert policy.account.counted_of(broker) == (sum(those), len(those))
+            those = [policy.counter.placed_bytes[each] for each in partitions if each not in away]
+            assert policy.counter.counted_of(broker) == (sum(those), len(those))
 
 
 def test_what_a_broker_has_in_account_is_told_by_its_partitions_of_now_and_after_others_were_lifted() -> None:
     policy = policy_of({0: [0], 1: [1, 2]})
     for partition, size_bytes in enumerate((900, 300, 400)):
         policy.placed(partition, size_bytes)
-    account = policy.account
-    assert [account.counted_of(broker) for broker in (0, 1, 5)] == [(900, 1), (700, 2), (0, 0)]
-    account.lift(350)
-    assert account.counted_of(1) == (350 + 400, 2)
+    counter = policy.counter
+    assert [counter.counted_of(broker) for broker in (0, 1, 5)] == [(900, 1), (700, 2), (0, 0)]
+    counter.lift(350)
+    assert counter.counted_of(1) == (350 + 400, 2)
     policy.arrange({0: [0, 2], 1: [1]}, 3)
-    assert (account.counted_of(0), account.counted_of(1), account.counted) == ((1300, 2), (350, 1), 3)
+    assert (counter.counted_of(0), counter.counted_of(1), counter.counted) == ((1300, 2), (350, 1), 3)
 
 
 def test_turns_follow_the_bytes_not_their_number() -> None:
-    account = Account(near_bytes=0, rng=Random(1))
-    account.arrange({0: [0, 1]}, 2)
+    counter = ByteCounter(near_bytes=0, rng=Random(1))
+    counter.arrange({0: [0, 1]}, 2)
     order = []
     for _ in range(90):
-        partition = account.next_turn((0,))
-        account.end_turns()
-        account.add(partition, 200 if partition else 100)
+        partition = counter.next_turn((0,))
+        counter.end_turns()
+        counter.add(partition, 200 if partition else 100)
         order.append(partition)
     assert order.count(0) == pytest.approx(60, abs=1)
     assert all(one != following or one == 0 for one, following in pairwise(order))
