@@ -21,7 +21,7 @@ from fairlead_kafka.security.failures import shown_certificate
 from fairlead_kafka.security.jaas import parse_jaas
 from fairlead_kafka.security.key_stores import identity, split_pem, trusted_certificates
 from fairlead_kafka.security.mechanisms import OAuthBearer, Scram
-from fairlead_kafka.security.oidc import OidcSource, _Answer
+from fairlead_kafka.security.oidc import OidcSource, Patience, TokenRequest, _Answer
 from fairlead_kafka.security.references import parse_properties, resolve
 from fairlead_kafka.security.tokens import Token, make_token
 from tests.fuzz.messages import garbled
@@ -150,10 +150,8 @@ def bearer(tape: Tape) -> None:
 class _Answered(OidcSource):
     def __init__(self, answer: _Answer) -> None:
         super().__init__(
-            "https://idp.example/token",
-            "orders",
-            Secret(SECRET),
-            retry_backoff_max_ms=1,
+            TokenRequest("https://idp.example/token", "orders", Secret(SECRET)),
+            Patience(retry_backoff_max_ms=1),
             sleep_s=lambda _s: None,
         )
         self._made = answer
