@@ -22,6 +22,7 @@ from fairlead_kafka.cli.lab_options import (
     chosen_profile,
     run_experiment,
 )
+from fairlead_kafka.cli.lab_rebalance import rebalance
 from fairlead_kafka.cli.lab_soak import soak
 from fairlead_kafka.cli.lab_spark import bounded, spark
 from fairlead_kafka.cli.lab_transcript import transcript
@@ -259,6 +260,7 @@ app.command()(kip794)
 app.command()(scenarios)
 app.command()(kip578)
 app.command()(replication)
+app.command()(rebalance)
 app.command()(soak)
 app.command()(spark)
 app.command()(transcript)

@@ -110,6 +110,12 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "fairlead_kafka.lab.isolation",
         ),
         Experiment(
+            "rebalance",
+            "A group under load whose members join, leave, die, and are rolled: what waits, what is read "
+            "twice.",
+            "fairlead_kafka.lab.rebalance",
+        ),
+        Experiment(
             "spark",
             "Rows per second and latency through Spark: read, write, copy, beside Spark's own Kafka "
             "connector.",

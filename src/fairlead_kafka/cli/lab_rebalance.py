@@ -1,0 +1,46 @@
+"""`fairlead lab rebalance`: what a group goes through when its members change."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fairlead_kafka.cli.lab_options import JsonFile, Peers, PlotFile, Target, chosen_all, run_experiment
+
+
+def rebalance(
+    target: Target = "apache-kafka,fairlead",
+    peers: Peers = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="range, cooperative, consumer, separated by commas; default: all.")
+    ] = None,
+    event: Annotated[
+        str | None, typer.Option(help="join, leave, die, roll, separated by commas; default: all.")
+    ] = None,
+    members: Annotated[
+        list[int] | None, typer.Option(min=2, help="Members of a group; may be repeated; default: 3.")
+    ] = None,
+    partitions: Annotated[int, typer.Option(min=4, help="Partitions of the topic.")] = 1_000,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """Groups under load whose members join, leave, die, or are rolled.
+
+    A death is `kill -9`, a roll one restart after the other. Told are the seconds until all is
+    read again, the records read twice, and the longest wait of partitions that stayed with their member.
+    """
+    from fairlead_kafka.lab.rebalance import EVENTS, PROTOCOLS, SYSTEMS
+    from fairlead_kafka.lab.targets import TARGETS
+
+    run_experiment(
+        "rebalance",
+        json_file,
+        plot_file,
+        targets=chosen_all("--target", target, TARGETS),
+        systems=chosen_all("--peers", peers, SYSTEMS),
+        protocols=chosen_all("--protocol", protocol, tuple(PROTOCOLS)),
+        events=chosen_all("--event", event, EVENTS),
+        members=members or [3],
+        partitions=partitions,
+    )

@@ -1,0 +1,82 @@
+"""Figures of `lab rebalance`, from what the members said that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from fairlead_kafka.base.json_types import JsonObject
+
+LATE_MS = 1_000
+"""A record that is read so long after it was written had to wait for a rebalance: members that read
+on get it within two polls."""
+
+
+class Reading(NamedTuple):
+    """Records of one partition that one poll gave to one member."""
+
+    member: int
+    read_ms: int
+    partition: int
+    first: int
+    last: int
+    written_ms: int
+    """Timestamp of the first of them."""
+
+    @classmethod
+    def parse(cls, member: int, line: str) -> Reading:
+        """A member's line. ValueError if it is none."""
+        read_ms, partition, first, last, written_ms = map(int, line.split())
+        return cls(member, read_ms, partition, first, last, written_ms)
+
+
+def figures(readings: Sequence[Reading], since_ms: int, until_ms: int) -> JsonObject:
+    """The figures of one event, which began at `since_ms` and is over at `until_ms`.
+
+    `again_s`: until the last record was read that had waited for more than a second. `twice`: records
+    read more than once. `moved`: partitions that another member reads in the end. `kept_wait_ms`: the
+    longest that a record waited of a partition that the same member read all the time.
+    """
+    before = readers(one for one in readings if one.read_ms < since_ms)
+    after = readers(one for one in readings if one.read_ms <= until_ms)
+    window = [one for one in readings if since_ms <= one.read_ms <= until_ms]
+    late = [one.read_ms for one in window if one.read_ms - one.written_ms > LATE_MS]
+    there = {one.member for one in window}
+    kept = {
+        of
+        for of, member in before.items()
+        if after.get(of) == member and all(one.member == member for one in window if one.partition == of)
+    }
+    waits = [one.read_ms - one.written_ms for one in window if one.partition in kept]
+    return {
+        "again_s": round((max(late) - since_ms) / 1000, 2) if late else 0.0,
+        "twice": twice(readings, since_ms, until_ms),
+        "moved": sum(after.get(of) != member for of, member in before.items()),
+        "kept": len(kept),
+        "kept_wait_ms": max(waits, default=0),
+        "readers": len(there),
+    }
+
+
+def readers(readings: Iterable[Reading]) -> Mapping[int, int]:
+    """The member that read each partition last."""
+    last: dict[int, tuple[int, int]] = {}
+    for one in readings:
+        if one.read_ms >= last.get(one.partition, (0, 0))[0]:
+            last[one.partition] = (one.read_ms, one.member)
+    return {of: member for of, (_, member) in last.items()}
+
+
+def twice(readings: Iterable[Reading], since_ms: int, until_ms: int) -> int:
+    """How many records were read again in a window.
+
+    Partitions are read forwards, so that what lies below the last record read was read before.
+    """
+    last: dict[int, int] = {}
+    again = 0
+    for one in sorted(readings, key=lambda one: one.read_ms):
+        top = last.get(one.partition, one.first - 1)
+        if since_ms <= one.read_ms <= until_ms:
+            again += max(0, min(one.last, top) - one.first + 1)
+        last[one.partition] = max(one.last, top)
+    return again

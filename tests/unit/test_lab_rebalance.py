@@ -1,0 +1,51 @@
+"""`lab rebalance`: its figures, from what members say that they read."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairlead_kafka.lab.peers.group_member import tell
+from fairlead_kafka.lab.rebalance_figures import Reading, figures, readers, twice
+
+
+def reading(member: int, read_ms: int, partition: int, first: int, last: int, wait_ms: int = 10) -> Reading:
+    return Reading(member, read_ms, partition, first, last, read_ms - wait_ms)
+
+
+def test_what_a_member_says_is_taken_apart_again(capsys: pytest.CaptureFixture[str]) -> None:
+    tell([(3, 10, 500), (4, 0, 501), (3, 11, 502)])
+    first, second = [Reading.parse(7, line) for line in capsys.readouterr().out.splitlines()]
+    assert (first.member, first.partition, first.first, first.last, first.written_ms) == (7, 3, 10, 11, 500)
+    assert (second.partition, second.first, second.last) == (4, 0, 0)
+    with pytest.raises(ValueError, match="not enough values"):
+        Reading.parse(1, "1 2 3")
+
+
+def test_an_event_is_told_by_who_reads_what_before_and_after_and_what_waited() -> None:
+    before = [reading(1, 100, 0, 0, 4), reading(1, 100, 1, 0, 4), reading(2, 100, 2, 0, 4)]
+    during = [
+        reading(1, 1_300, 0, 5, 5, wait_ms=200),
+        reading(2, 3_000, 1, 3, 6, wait_ms=2_500),  # taken over, and two of them were read before
+        reading(2, 3_100, 2, 5, 6),
+    ]
+    assert figures([*during, *before], 1_000, 4_000) == {
+        "again_s": 2.0,
+        "twice": 2,
+        "moved": 1,
+        "kept": 2,
+        "kept_wait_ms": 200,
+        "readers": 2,
+    }
+
+
+def test_a_partition_that_went_and_came_back_was_not_kept() -> None:
+    readings = [reading(1, 100, 0, 0, 0), reading(2, 1_100, 0, 1, 1, wait_ms=900), reading(1, 1_200, 0, 2, 2)]
+    found = figures(readings, 1_000, 2_000)
+    assert (found["moved"], found["kept"], found["kept_wait_ms"], found["again_s"]) == (0, 0, 0, 0.0)
+
+
+def test_records_are_read_again_only_where_they_lie_below_what_was_read() -> None:
+    readings = [reading(1, 100, 0, 0, 9), reading(2, 200, 0, 5, 14), reading(2, 300, 1, 0, 9)]
+    assert twice(readings, 150, 400) == 5
+    assert twice(readings, 250, 400) == 0
+    assert readers(readings) == {0: 2, 1: 2}
