@@ -25,7 +25,7 @@ def rebalance(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """Groups under load whose members join, leave, die, or are rolled.
+    """Groups under load: members join, leave, die, are rolled.
 
     A death is `kill -9`, a roll one restart after the other. Told are the seconds until all is
     read again, the records read twice, and the longest wait of partitions that stayed with their member.
