@@ -98,7 +98,14 @@ class CommitLog:
         self._producer.begin_transaction()
         value = None if decision is None else decision.encode()
         record = self._producer.send(self._topic, value, key=self._name.encode(), partition=0)
-        record.result(timeout_s=DRIVER_TIMEOUT_MS / 1000)
+        try:
+            record.result(timeout_s=DRIVER_TIMEOUT_MS / 1000)
+        except BrokerError as error:
+            if error.code == ErrorCode.INVALID_PRODUCER_EPOCH:
+                # The partition has seen a later epoch. If a newer driver is behind it, the abort says
+                # so (KIP-588).
+                self._producer.abort_transaction()
+            raise
         sent()
         self._producer.commit_transaction()
 
