@@ -161,7 +161,9 @@ def scan_rows(array: Bytes) -> Table:
 
 def verify_rows(array: Bytes, rows: Table) -> None:
     """Raise DecodeError unless the CRC-32C of every batch is that of its bytes."""
-    for position, size, stated in rows[:, [_POSITION, _SIZE, _CRC]].tolist():
+    # Column by column: NumPy gives the GIL up to pick several at once, and a lone record waits for it.
+    columns = [rows[:, column].tolist() for column in (_POSITION, _SIZE, _CRC)]
+    for position, size, stated in zip(*columns, strict=True):
         found = crc_value(array[position + ATTRIBUTES : position + size])
         if found != stated:
             raise DecodeError(faults.crc(stated, found), position + CRC)
