@@ -18,6 +18,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.codes import ErrorCode, policy
@@ -45,8 +46,7 @@ class PartitionMetadata:
     error_code: int
 
 
-@dataclass(slots=True, frozen=True)
-class TopicMetadata:
+class TopicMetadata(NamedTuple):
     """One topic; `partitions[i]` is partition i. With an error code other than 0 there are no
     partitions."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import NamedTuple
 
@@ -91,8 +90,7 @@ _BUILT_IN = ("", "null")
 _CONFIG_KEY = "partitioner.class"
 
 
-@dataclass(frozen=True, slots=True)
-class Partitioner:
+class Partitioner(NamedTuple):
     """A producer's parsed `partitioner.class`; `make_policy` makes each topic's policy of it."""
 
     policy_name: str

@@ -8,15 +8,13 @@ written by one thread and may be read by any.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import nan
 from typing import ClassVar, NamedTuple
 
 from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(NamedTuple):
     """Kafka's sampling: `samples` windows of `window_ns`, of which the last is under way."""
 
     window_ns: int
@@ -103,8 +101,7 @@ class Meter:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """A meter's values by name."""
 
     totals: Mapping[str, float]

@@ -7,14 +7,13 @@ Sources: Kafka's `SenderMetricsRegistry`, `BufferPool`, `KafkaProducerMetrics` a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S
 from fairlead_kafka.producer.meters import Reading
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(NamedTuple):
     """One metric: its name, unit and meaning, and its value from a `Reading`."""
 
     name: str

@@ -3,7 +3,7 @@ among them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import ConfigError
@@ -16,8 +16,7 @@ from fairlead_kafka.records import Compression
 ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerSettings:
+class ProducerSettings(NamedTuple):
     """Settings of a producer, ready for use; see `base.config_client` for the keys."""
 
     acks: int

@@ -3,7 +3,7 @@ nothing of where schemas come from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 FIXED_FORMATS = {
     "bool": "?",
@@ -27,8 +27,7 @@ FIXED_SIZES_BYTES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One field of a structure in one version.
 
     `kind` is a key of `FIXED_SIZES_BYTES`, or "string", "bytes", "records", "structure". If `array`
@@ -47,8 +46,7 @@ class Field:
     structure: Structure | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(NamedTuple):
     """One structure in one version. `flexible`: compact lengths, and a section of tagged fields at
     the end (KIP-482)."""
 
@@ -67,8 +65,7 @@ class Structure:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(NamedTuple):
     """One direction of one version of an API. `header_version`: 1 or 2 for requests, 0 or 1 for
     responses."""
 
