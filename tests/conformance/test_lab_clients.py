@@ -102,7 +102,7 @@ def test_every_system_of_first_second_does_what_it_is_measured_for(
     rows = first_second.run(lambda _: None, targets=["fairlead"], peers=systems)
     place = first_second._Place(cluster.bootstrap_servers, "")
     rows += [
-        {"system": "fairlead", **first_second._once("fairlead", task, 500, place)[0]}
+        {"system": "fairlead", **first_second.measure_once("fairlead", task, 500, place)[0]}
         for task in ("send", "read")
     ]
     assert not [row for row in rows if "skipped" in row]

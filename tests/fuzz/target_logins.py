@@ -83,10 +83,10 @@ def world() -> World:
     (folder / "x").mkdir()
     issuers = (TokenIssuer(folder), TokenIssuer(folder, "ES256"))
     strangers = (TokenIssuer(folder / "x"), TokenIssuer(folder / "x", "ES256"))
-    jwks = {"keys": [key for issuer in issuers for key in json.loads(issuer._path.read_text())["keys"]]}
+    jwks = {"keys": [key for issuer in issuers for key in json.loads(issuer.jwks_path.read_text())["keys"]]}
     (folder / "jwks.json").write_text(json.dumps(jwks))
     for stranger, issuer in zip(strangers, issuers, strict=True):
-        stranger._key_id = issuer._key_id
+        stranger.key_id = issuer.key_id
     stored = {mechanism: Stored(*scram_credential(mechanism, Secret(PASSWORD))) for mechanism in SCRAM}
     given = {
         "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER," + ",".join(SCRAM),
@@ -291,7 +291,7 @@ def _forged(token: str, tape: Tape) -> str:
     elif how == 1:
         signature = ""
     else:
-        secret = here.issuers[0]._path.read_bytes()
+        secret = here.issuers[0].jwks_path.read_bytes()
         made = (
             hmac.digest(secret, signed.encode(), "sha256")
             if how == 2
@@ -313,7 +313,7 @@ def subject(tape: Tape) -> None:
 def jwks(tape: Tape) -> None:
     """What an end point answers instead of keys."""
     with suppress(ValueError):
-        assert parse_jwks(garbled(world().issuers[tape.below(2)]._path.read_bytes(), tape))
+        assert parse_jwks(garbled(world().issuers[tape.below(2)].jwks_path.read_bytes(), tape))
 
 
 def users(tape: Tape) -> None:

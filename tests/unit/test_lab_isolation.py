@@ -99,9 +99,9 @@ def test_a_system_that_is_not_installed_is_skipped_with_the_reason(monkeypatch: 
 
     monkeypatch.setattr(isolation, "find_spec", lambda _: None)
     monkeypatch.setattr(isolation, "jars", no_jars)
-    assert isolation._missing("aiokafka") == "aiokafka is not installed; pip install 'fairlead-kafka[lab]'"
-    assert isolation._missing("java") == "no mvn"
-    assert isolation._missing("fairlead") is None
+    assert isolation.missing("aiokafka") == "aiokafka is not installed; pip install 'fairlead-kafka[lab]'"
+    assert isolation.missing("java") == "no mvn"
+    assert isolation.missing("fairlead") is None
 
 
 def test_a_phase_counts_by_partition_and_tells_of_the_healthy_ones() -> None:
@@ -124,7 +124,7 @@ def test_latencies_are_sampled_on_healthy_partitions_and_errors_counted() -> Non
         run.acked(1, 0)
     run.fail(TimedOut("late"))
     run.fail(TimedOut("later"))
-    assert (run._phase.acked, len(run._phase.latencies_ms), run._phase.failed) == ([64, 64, 0, 0, 0, 0], 4, 2)
+    assert (run.phase.acked, len(run.phase.latencies_ms), run.phase.failed) == ([64, 64, 0, 0, 0, 0], 4, 2)
     assert run.first_error == "late"
 
 

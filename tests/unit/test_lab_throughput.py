@@ -299,7 +299,7 @@ def test_lines_are_those_of_an_access_log() -> None:
 def test_a_command_has_what_its_program_reads(tmp_path: Path) -> None:
     cell = _cell(tmp_path, keyed=True)
     cell.write_file()
-    *_, text = throughput._command("fairlead.send", cell, "topic", 1000)
+    *_, text = throughput.command_of("fairlead.send", cell, "topic", 1000)
     job = Sending(json.loads(text))
     assert (job.bootstrap_servers, job.topic, job.compression) == ("127.0.0.1:1", "topic", "none")
     pairs = list(job.pairs(1500))
@@ -317,7 +317,7 @@ def test_a_command_has_what_its_program_reads(tmp_path: Path) -> None:
 def test_a_plan_sends_the_first_records_the_rest_and_then_by_time(tmp_path: Path) -> None:
     cell = _cell(tmp_path)
     cell.write_file()
-    *_, text = throughput._command("fairlead.send", cell, "topic", 250_000)
+    *_, text = throughput.command_of("fairlead.send", cell, "topic", 250_000)
     job = Sending(json.loads(text))
     assert [key for key, _ in job.pairs(3)] == [None] * 3
     done: list[int] = []

@@ -50,7 +50,7 @@ class Provider:
 
 
 def keys_of(issuer: TokenIssuer) -> bytes:
-    return Path(issuer._path).read_bytes()
+    return Path(issuer.jwks_path).read_bytes()
 
 
 def test_keys_are_read_once_and_again_when_they_are_old(issuer: TokenIssuer) -> None:
@@ -156,7 +156,7 @@ def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
     issuer.rotate()
     assert keys.key(old) is None, "a key that was taken out is not believed any more"
     last = taken_apart(issuer.issue("alice"))
-    issuer._path.unlink()
+    issuer.jwks_path.unlink()
     assert keys.key(last) is not None
 
 

@@ -83,7 +83,7 @@ def test_a_token_of_every_algorithm_is_believed(tmp_path: Path, algorithm: str) 
     )
     other = issuer_in(tmp_path / "..", algorithm)
     assert outcome(issuer, other.issue("alice")) is None
-    other._key_id = issuer._key_id
+    other.key_id = issuer.key_id
     assert outcome(issuer, other.issue("alice")) is None
 
 
@@ -107,7 +107,7 @@ def test_our_own_client_logs_in_and_says_goodbye(issuer: TokenIssuer) -> None:
 def test_another_library_makes_and_believes_the_same(tmp_path: Path, algorithm: str) -> None:
     jws, jwk = pytest.importorskip("joserfc.jws"), pytest.importorskip("joserfc.jwk")
     issuer = issuer_in(tmp_path, algorithm)
-    public = jwk.KeySet.import_key_set(json.loads(Path(issuer._path).read_text()))
+    public = jwk.KeySet.import_key_set(json.loads(Path(issuer.jwks_path).read_text()))
     assert (
         json.loads(jws.deserialize_compact(issuer.issue("alice"), public, algorithms=[algorithm]).payload)[
             "sub"
@@ -163,10 +163,10 @@ def test_a_token_by_a_secret_or_by_nothing_is_never_believed(issuer: TokenIssuer
     payload = {"sub": "alice", "iat": NOW, "exp": NOW + 60}
     good = issuer.issue("alice")
     kid = taken_apart(good).key_id
-    fields = json.loads(Path(issuer._path).read_text())["keys"][0]
+    fields = json.loads(Path(issuer.jwks_path).read_text())["keys"][0]
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-    public = issuer._key.public_key()
+    public = issuer.key.public_key()
     secrets = [
         public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
         json.dumps(fields).encode(),
@@ -195,8 +195,8 @@ def test_a_token_by_a_secret_or_by_nothing_is_never_believed(issuer: TokenIssuer
         said = f"{encoded({'alg': algorithm, 'kid': kid})}.{encoded(payload)}"
         for signature in ("", encoded(b"x"), good.rpartition(".")[2]):
             assert outcome(issuer, f"{said}.{signature}") is None
-    stranger = issuer_in(Path(issuer._path).parent / "..")
-    own = json.loads(Path(stranger._path).read_text())["keys"][0]
+    stranger = issuer_in(Path(issuer.jwks_path).parent / "..")
+    own = json.loads(Path(stranger.jwks_path).read_text())["keys"][0]
     for more in ({"jwk": own}, {"jku": stranger.jwks_url}, {"x5u": stranger.jwks_url, "x5c": ["x"]}):
         assert outcome(issuer, signed(stranger, {"alg": "RS256", "kid": kid, **more}, payload)) is None
 

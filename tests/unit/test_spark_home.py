@@ -20,10 +20,10 @@ def _installation(folder: Path) -> Path:
 
 def test_a_home_has_all_but_the_zip_and_the_modules(tmp_path: Path) -> None:
     real = _installation(tmp_path / "pyspark")
-    built = home._build(real, tmp_path / "home")
+    built = home.build_home(real, tmp_path / "home")
     assert sorted(entry.name for entry in built.iterdir()) == ["bin", "jars", "sbin"]
     assert (built / "jars").resolve() == (real / "jars").resolve()
-    assert home._build(real, tmp_path / "home") == built
+    assert home.build_home(real, tmp_path / "home") == built
 
 
 def test_a_home_that_is_set_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

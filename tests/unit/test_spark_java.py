@@ -49,7 +49,7 @@ def test_an_old_or_broken_java_is_passed_over(
 def test_the_launcher_drops_one_argument_and_keeps_the_others_whole(tmp_path: Path) -> None:
     real = _fake_java(tmp_path / "real", 'for one do echo "[$one]"; done')
     (real / "lib").mkdir()
-    home = java._build_shim_home(real, tmp_path / "shim")
+    home = java.build_shim_home(real, tmp_path / "shim")
     arguments = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "Main", "$x"]
     ran = subprocess.run([home / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == ["[-cp]", "[a b]", "[Main]", "[$x]"]
@@ -58,7 +58,7 @@ def test_the_launcher_drops_one_argument_and_keeps_the_others_whole(tmp_path: Pa
 
 def test_a_launcher_that_stands_is_left_alone(tmp_path: Path) -> None:
     real = _fake_java(tmp_path / "real", "exit 0")
-    launcher = java._build_shim_home(real, tmp_path / "shim") / "bin" / "java"
+    launcher = java.build_shim_home(real, tmp_path / "shim") / "bin" / "java"
     written = launcher.stat().st_mtime_ns
-    java._build_shim_home(real, tmp_path / "shim")
+    java.build_shim_home(real, tmp_path / "shim")
     assert launcher.stat().st_mtime_ns == written

@@ -171,7 +171,7 @@ def _measure(
                 if not _has(system, task):
                     continue
                 status(f"{name}, {task} {records:,}, round {number} of {rounds}: {system}")
-                for row in _once(system, task, records, place):
+                for row in measure_once(system, task, records, place):
                     if number > 0 or "skipped" in row:
                         found.setdefault((system, text_at(row, "what")), []).append(row)
         for (system, what), measured in found.items():
@@ -195,7 +195,7 @@ def _median(rows: Sequence[Row]) -> Row:
     }
 
 
-def _once(system: str, task: str, records: int, place: _Place) -> list[Row]:
+def measure_once(system: str, task: str, records: int, place: _Place) -> list[Row]:
     """Rows of one process of a system, without system and target."""
     whats = ("import", "client made") if task == "idle" else (_WHATS[task][records > 1],)
     missing = not_installed(SYSTEMS[system])

@@ -149,9 +149,9 @@ class _Bench:
 
     def run(self, system: str, load: str, kind: str) -> JsonObject:
         """Run one client once: {"baseline", "fault"} as it reports them, or {"skipped": why}."""
-        missing = _missing(system)
-        if missing:
-            return {"skipped": missing}
+        lacking = missing(system)
+        if lacking:
+            return {"skipped": lacking}
         self._topics += 1
         topic = f"isolation-{self._topics}"
         with Admin({"bootstrap.servers": self.target.bootstrap_servers}) as admin:
@@ -258,7 +258,8 @@ def command_of(task: Task) -> list[str]:
     ]
 
 
-def _missing(system: str) -> str | None:
+def missing(system: str) -> str | None:
+    """The reason why a system cannot be measured here; None if it can be."""
     module = SYSTEMS[system].module
     if module and find_spec(module) is None:
         return f"{module} is not installed; pip install 'fairlead-kafka[lab]'"

@@ -75,8 +75,8 @@ def run(
     `clock`: real, virtual (ours alone, in the simulator), or both: then virtual rows also say how
     they compare with the real ones. `peers` are the systems, ours among them. `properties` are
     further configs of ours. A row without figures says why: `skipped`. `rounds`: on sockets, how
-    often everything is measured, in random orders if more than once; `_shown` chooses the run that
-    a row shows.
+    often everything is measured, in random orders if more than once; `chosen_run` chooses the run
+    that a row shows.
     """
     rows: list[Row] = []
     if clock != "virtual":
@@ -114,7 +114,7 @@ def _on_target(
             if name == "apache-kafka":
                 warm_up(target.bootstrap_servers, brokers, max(case.rate for case in chosen))
             for kind in faults:
-                runs = [number for _ in range(rounds) for number in _order(len(chosen), rounds)]
+                runs = [number for _ in range(rounds) for number in run_order(len(chosen), rounds)]
                 topics = [f"kip794-{kind}-{number}" for number in range(len(runs))]
                 make_topics(
                     target.bootstrap_servers, topics, brokers, partitions
@@ -131,7 +131,7 @@ def _on_target(
                         task = Task(case.system, target.bootstrap_servers, topic, load, dict(case.config))
                         found.setdefault(number, []).append(measure(task, brokers))
                 rows += [
-                    case.row(fault=kind, clock="real", target=name) | _shown(found[number])
+                    case.row(fault=kind, clock="real", target=name) | chosen_run(found[number])
                     for number, case in enumerate(chosen)
                 ]
     except Unavailable as error:
@@ -143,12 +143,12 @@ def _on_target(
     return rows
 
 
-def _order(count: int, rounds: int) -> list[int]:
+def run_order(count: int, rounds: int) -> list[int]:
     """Order of the cases in a round: random, but one round alone keeps the order of the table."""
     return sample(range(count), count) if rounds > 1 else list(range(count))
 
 
-def _shown(runs: Sequence[Row]) -> Row:
+def chosen_run(runs: Sequence[Row]) -> Row:
     """The run that a row shows: among those that the machine's host disturbed least, the one of
     median average latency.
 

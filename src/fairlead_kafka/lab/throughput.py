@@ -285,7 +285,7 @@ def run_system(system: str, cell: Cell, topic: str) -> Row:
         return {"skipped": "it has no TLS: what encrypts is what is measured"}
     records = max(1000, int(cell.records * share))
     if system != "java":
-        reported = run_program(_command(system, cell, topic, records), RUN_TIMEOUT_S)
+        reported = run_program(command_of(system, cell, topic, records), RUN_TIMEOUT_S)
         return reported if "skipped" in reported else figures(system, marks_of(reported), cell.size)
     try:
         return _java(cell, topic, records)
@@ -293,7 +293,8 @@ def run_system(system: str, cell: Cell, topic: str) -> Row:
         return {"skipped": str(error)}
 
 
-def _command(system: str, cell: Cell, topic: str, records: int) -> list[str]:
+def command_of(system: str, cell: Cell, topic: str, records: int) -> list[str]:
+    """Command line of the program that sends `records` records by a system (`peers.sending`)."""
     job = {
         "system": system,
         "bootstrap_servers": cell.place.bootstrap_servers,

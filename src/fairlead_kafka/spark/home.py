@@ -39,7 +39,7 @@ def ensure_spark_home(master: str | None) -> str | None:
     name = f"spark-{zlib.crc32(str(real).encode()):08x}"
     for folder in shim_folders():
         try:
-            home = str(_build(real, folder / name))
+            home = str(build_home(real, folder / name))
         except OSError:
             continue
         os.environ["SPARK_HOME"] = home
@@ -47,7 +47,7 @@ def ensure_spark_home(master: str | None) -> str | None:
     return None
 
 
-def _build(real: Path, home: Path) -> Path:
+def build_home(real: Path, home: Path) -> Path:
     """Links to all that is in `real`, but Python's part and its modules."""
     home.mkdir(parents=True, exist_ok=True)
     for entry in real.iterdir():

@@ -93,7 +93,7 @@ def _shim_home(real: Path) -> Path:
     """A JAVA_HOME whose `bin/java` is the shim."""
     for folder in shim_folders():
         try:
-            return _build_shim_home(real, folder / "java")
+            return build_shim_home(real, folder / "java")
         except OSError:
             continue
     raise ConfigError(
@@ -102,7 +102,8 @@ def _shim_home(real: Path) -> Path:
     )
 
 
-def _build_shim_home(real: Path, home: Path) -> Path:
+def build_shim_home(real: Path, home: Path) -> Path:
+    """A folder `home` whose `bin/java` calls that of the Java in `real`; safe to call again."""
     shim = _SHIM.format(java=real / "bin" / "java")
     launcher = home / "bin" / "java"
     if launcher.exists() and launcher.read_text() == shim:

@@ -41,9 +41,10 @@ class TokenIssuer:
             raise ConfigError(f"algorithm: {algorithm} is not one of {', '.join(ALGORITHMS)}")
         self.algorithm = algorithm
         self._now_s = now_s
-        self._path = folder / f"jwks-{algorithm}.json"
+        self.jwks_path = folder / f"jwks-{algorithm}.json"
+        """Path of the file with the public keys."""
         self._public: list[dict[str, str]] = []
-        self.jwks_url = self._path.absolute().as_uri()
+        self.jwks_url = self.jwks_path.absolute().as_uri()
         """URL for `sasl.oauthbearer.jwks.endpoint.url`: the file with the public keys."""
         self.rotate()
 
@@ -51,13 +52,15 @@ class TokenIssuer:
         """Sign with a new key from now on; the public keys of the last `keep` old ones stay in the
         file.
         """
-        self._key = _made_key(self.algorithm)
-        self._key_id = f"key-{time.time_ns()}"
+        self.key = _made_key(self.algorithm)
+        """The private key that signs now."""
+        self.key_id = f"key-{time.time_ns()}"
+        """Id of the key that signs now, which tokens carry as `kid`."""
         self._public = [
             *self._public[len(self._public) - keep :],
-            {"kid": self._key_id, "use": "sig", **_public_fields(self._key)},
+            {"kid": self.key_id, "use": "sig", **_public_fields(self.key)},
         ]
-        self._path.write_text(json.dumps({"keys": self._public}))
+        self.jwks_path.write_text(json.dumps({"keys": self._public}))
 
     def issue(self, user: str, lifetime_s: float = 3600, **claims: Json) -> str:
         """A token for `user`, valid from now for `lifetime_s`.
@@ -69,7 +72,7 @@ class TokenIssuer:
         payload = {name: value for name, value in said.items() if value is not None}
         signed = ".".join(
             _encoded(json.dumps(part).encode())
-            for part in ({"alg": self.algorithm, "kid": self._key_id}, payload)
+            for part in ({"alg": self.algorithm, "kid": self.key_id}, payload)
         )
         return f"{signed}.{_encoded(self.sign(signed.encode()))}"
 
@@ -81,15 +84,15 @@ class TokenIssuer:
 
         family, name, curve = ALGORITHMS[self.algorithm]
         digest = getattr(hashes, name)()
-        if isinstance(self._key, ec.EllipticCurvePrivateKey):
+        if isinstance(self.key, ec.EllipticCurvePrivateKey):
             assert curve is not None, "the key was made for the algorithm"
             size = CURVES[curve][1]
             return b"".join(
                 number.to_bytes(size, "big")
-                for number in decode_dss_signature(self._key.sign(data, ec.ECDSA(digest)))
+                for number in decode_dss_signature(self.key.sign(data, ec.ECDSA(digest)))
             )
         pads = padding.PKCS1v15() if family == "RS" else padding.PSS(padding.MGF1(digest), digest.digest_size)
-        return self._key.sign(data, pads, digest)
+        return self.key.sign(data, pads, digest)
 
 
 def _made_key(algorithm: str) -> PrivateKey:

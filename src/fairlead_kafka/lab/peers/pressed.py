@@ -106,7 +106,8 @@ class Run:
         self.task = task
         self.value = value_of(task.record_size)
         self.first_error = ""
-        self._phase = Phase(task.partitions)
+        self.phase = Phase(task.partitions)
+        """Counts of the phase under way."""
         self._healthy = [one for one in range(task.partitions) if one not in task.faulty]
         self._is_healthy = [one not in task.faulty for one in range(task.partitions)]
 
@@ -129,7 +130,7 @@ class Run:
 
     def acked(self, partition: int, timestamp_ms: int) -> None:
         """Note that a record with this timestamp (ms since 1970) was acknowledged."""
-        phase = self._phase
+        phase = self.phase
         counts = phase.acked
         counts[partition] += 1
         if not counts[partition] % SAMPLE_EVERY and self._is_healthy[partition]:
@@ -137,7 +138,7 @@ class Run:
 
     def fail(self, error: object) -> None:
         """Note that a record was refused, or failed."""
-        self._phase.failed += 1
+        self.phase.failed += 1
         self.first_error = self.first_error or str(error)
 
     def begin(self) -> None:
@@ -153,7 +154,7 @@ class Run:
         print("fault", flush=True)
         self._enter(phases.settling)
         fault, fault_s = self._enter(phases.fault)
-        self._phase = Phase(self.task.partitions)
+        self.phase = Phase(self.task.partitions)
         figures = {
             "baseline": baseline.figures(baseline_s, self._healthy),
             "fault": fault.figures(fault_s, self._healthy),
@@ -165,7 +166,7 @@ class Run:
 
     def _enter(self, seconds: float) -> tuple[Phase, float]:
         """Begin a phase and wait until it is over. Returns it and its real duration, s."""
-        self._phase = phase = Phase(self.task.partitions)
+        self.phase = phase = Phase(self.task.partitions)
         started_s = time.perf_counter()
         time.sleep(seconds)
         return phase, time.perf_counter() - started_s
