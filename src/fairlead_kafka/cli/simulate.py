@@ -70,7 +70,7 @@ def simulate(
 
 
 def _verdict(reports: Sequence[Mapping[str, Json]]) -> str:
-    """All of it in a sentence."""
+    """A sentence on all reports: how many seeds ran, how many violated, planted bugs that were noticed."""
     seeds, violated = (
         sum(integer_at(report, "seeds") for report in reports),
         sum(integer_at(report, "violations") for report in reports),

@@ -32,7 +32,10 @@ class OffsetRange:
 
 
 def parse_offsets(text: str) -> int | OffsetsByPartition:
-    """`earliest`, `latest`, or offsets by partition. ValueError says what is wrong."""
+    """The offsets that a text names: EARLIEST, LATEST, or a dict of offsets by partition.
+
+    ValueError says what is wrong with the text.
+    """
     word = text.strip().lower()
     if word in ("earliest", "latest"):
         return EARLIEST if word == "earliest" else LATEST

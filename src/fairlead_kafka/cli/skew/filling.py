@@ -24,7 +24,8 @@ PERIOD_S = 0.001
 
 @contextmanager
 def filled_cluster(path: Path, topic: str, partitions: int, records_per_s: float | None) -> Iterator[str]:
-    """`bootstrap.servers` of a cluster with the topic, filled at that rate, or as fast as it goes.
+    """`bootstrap.servers` of a cluster whose topic is filled from the file at `path`, `records_per_s`
+    records a second, None: as fast as it goes.
 
     ConfigError if the file cannot be read or is empty.
     """

@@ -49,10 +49,10 @@ class Phases:
 
 @dataclass(frozen=True)
 class Task:
-    """One client's run.
+    """One client's run, with records of `record_size` bytes.
 
-    `rate` 0: as fast as the client takes records. `faulty`: partitions led by the broker that will
-    fail.
+    `rate` is in records a second, 0: as fast as the client takes them. `faulty`:
+    partitions led by the broker that will fail.
     """
 
     system: str

@@ -118,7 +118,7 @@ class Ledger:
                 self._latencies.add(latency_ms, len(numbers))
 
     def took(self, latency_ms: float, records: int) -> None:
-        """Note records of which no tally is kept."""
+        """Count `records` records that took `latency_ms`, and keep no tally of them."""
         with self.lock:
             self.records += records
             self._latencies.add(latency_ms, records)
