@@ -3,37 +3,50 @@
 from __future__ import annotations
 
 import gc
-from collections import Counter
+from array import array
+from collections import Counter, deque
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any
 
 _NOT_DATA = (ModuleType, type, FunctionType, BuiltinFunctionType)
+_CONTAINERS = (dict, list, set, deque, array)
 
 
 def kept(root: object, without: tuple[type, ...] = ()) -> Counter[str]:
-    """Type → how many objects of it can be reached from `root`, and under "items" the lengths of
-    all containers.
+    """Type → how many objects of it can be reached from `root`; "in Owner.name" → how many items
+    are in containers that an attribute of this name holds.
 
     Modules, classes and functions are not looked into, so that caches with a bound of their own
     (`functools.lru_cache`) do not count. Nor are instances of `without`: what a test stands on.
     """
-    seen, todo = {id(root)}, [root]
+    seen, todo = {id(root)}, [(root, "")]
     found: Counter[str] = Counter()
     aside = (*_NOT_DATA, *without)
     while todo:
-        one = todo.pop()
+        one, where = todo.pop()
         found[type(one).__name__] += 1
-        if hasattr(one, "__len__") and not isinstance(one, str | bytes | memoryview):
-            found["items"] += len(one)
-        for each in gc.get_referents(one):
-            if id(each) not in seen and not isinstance(each, aside) and not _wraps(each):
-                seen.add(id(each))
-                todo.append(each)
+        if isinstance(one, _CONTAINERS):
+            found[f"in {where}"] += len(one)
+        names = _attributes(one)
+        own = getattr(one, "__dict__", {})
+        for each in [*gc.get_referents(one), *own.values()]:
+            if (
+                each is own
+                or id(each) in seen
+                or isinstance(each, aside)
+                or type(each).__name__ == "_lru_cache_wrapper"
+            ):
+                continue
+            seen.add(id(each))
+            name = names.get(id(each))
+            todo.append((each, where if name is None else f"{type(one).__name__}.{name}"))
     return found
 
 
-def _wraps(one: Any) -> bool:
-    return type(one).__name__ == "_lru_cache_wrapper"
+def _attributes(one: object) -> dict[int, str]:
+    """The id of each attribute's value → its name."""
+    slots = [name for kind in type(one).__mro__ for name in getattr(kind, "__slots__", ())]
+    values = {id(getattr(one, name)): name for name in slots if hasattr(one, name)}
+    return values | {id(value): name for name, value in getattr(one, "__dict__", {}).items()}
 
 
 def grown(before: Counter[str], after: Counter[str], least: int) -> dict[str, int]:

@@ -15,7 +15,7 @@ from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead_kafka.broker.transactions import Transaction
-from fairlead_kafka.core.effects import Connect, Effect, Write
+from fairlead_kafka.core.effects import Close, Connect, Effect, Write
 from fairlead_kafka.core.events import Connected, Disconnected, Event, Received
 from fairlead_kafka.records import decode
 from fairlead_kafka.runtime import Completion, Handle, VirtualHost
@@ -50,6 +50,7 @@ class Asker:
         self._frames: dict[int, FrameReader] = {}
         self._connections: dict[tuple[int, int], int] = {}
         self._count = 0
+        self._hanging_up = False
 
     def ask(self, asked: Asked) -> None:
         self._unsent.append(asked)
@@ -63,6 +64,9 @@ class Asker:
         for event in events:
             if isinstance(event, Connected | Received | Disconnected):
                 self._handle(event)
+        if self._hanging_up:
+            effects += [Close(number) for number in self._connections.values()]
+            self._connections, self._frames, self._in_flight, self._hanging_up = {}, {}, {}, False
         unsent, self._unsent = self._unsent, []
         for asked in unsent:
             number = self._connections.get((asked.node_id, asked.lane))
@@ -76,6 +80,10 @@ class Asker:
                 Write(number, encode_request(asked.api_key, asked.version, 1, "asker", asked.message))
             )
         return effects
+
+    def hang_up(self) -> None:
+        """Close every connection in the next step."""
+        self._hanging_up = True
 
     def _handle(self, event: Connected | Received | Disconnected) -> None:
         if isinstance(event, Received):
@@ -163,6 +171,12 @@ class VirtualCluster:
         if asked.answer is None:
             raise ConnectionError(f"broker {node_id} is gone")
         return asked.answer
+
+    def hang_up(self) -> None:
+        """Close all connections of the client that speaks in frames."""
+        self.asker.hang_up()
+        self.host.wake(self.asking)
+        self.host.advance(10)
 
     def leader(self, of: TopicPartition) -> int:
         partition = self.controller.image.partition(*of)

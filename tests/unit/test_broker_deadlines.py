@@ -46,3 +46,14 @@ def test_many_that_are_answered_leave_few_timers() -> None:
         deadlines.cancel(deadlines.add(now_ns + 500, lambda: None))
         timers.run_due(now_ns)
     assert len(looks) < 10
+
+
+def test_cancelled_timers_do_not_pile_up() -> None:
+    timers, ran = Timers(), list[int]()
+    for number in range(10_000):
+        timers.call_at(10**12 + number, lambda: None).cancel()
+        timers.call_at(number, lambda number=number: ran.append(number))  # type: ignore[misc]
+        if number % 100 == 99:
+            timers.run_due(number)
+    assert ran == list(range(10_000))
+    assert len(timers._heap) <= 2 * 200

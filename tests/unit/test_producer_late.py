@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, TimedOut
 from tests.support.late_loads import LATE, log_bytes, paced, warm
 from tests.support.producer_brokers import IGNORE
@@ -362,3 +363,22 @@ def test_without_answers_records_are_spread_all_the_same(rig: Rig) -> None:
     producer.flush()
     rig.host.advance(10)
     assert min(partition.end_offset for partition in rig.cluster.topics["t"]) >= 80
+
+
+def test_a_broker_whose_only_partition_failed_for_a_while_gets_its_part_again(rig: Rig) -> None:
+    """Found by world cluster, seed 306: what was kept for it waited for ever."""
+    producer = rig.producer(LATE, partitioner_max_skew_bytes=0)
+    warm(rig, producer)
+    fails = rig.cluster.on_produce
+    rig.cluster.on_produce = lambda node_id, *_: ErrorCode.NOT_ENOUGH_REPLICAS if node_id == 0 else None
+    paced(rig, producer, 1000, 100)
+    late = rig.machine(producer)._accumulator.topics["t"].late
+    assert late.blocked == {0}
+    rig.cluster.on_produce = fails
+    rig.host.advance(3_000)
+    took = paced(rig, producer, 20, 2_000)
+    rig.host.advance(100)
+    assert len(took) == 40
+    assert late.blocked == set()
+    level = account(rig, producer)
+    assert max(level) - min(level) <= 2_000

@@ -85,17 +85,33 @@ class Repeating:
                 self._set()
 
 
+SWEEP_MIN = 64
+"""Timers set at least before those that were cancelled are taken out of the heap."""
+
+
 class Timers:
-    """All timers of one broker. Equal deadlines run in the order they were set."""
+    """All timers of one broker. Equal deadlines run in the order they were set.
+
+    Most are cancelled long before their time (a member's session, five minutes for a rebalance), so
+    they are taken out once there may be as many as those that count: what is kept goes by what is
+    pending and not by how much came and went.
+    """
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer]] = []
         self._count = 0
+        self._sweep_at = SWEEP_MIN
+        """Length of the heap at which it is swept; a sweep then costs no more than what was set
+        since the last."""
 
     def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
         """Set a timer."""
         timer = Timer(deadline_ns, function)
         self._count += 1
+        if len(self._heap) >= self._sweep_at:
+            self._heap = [entry for entry in self._heap if entry[2].pending]
+            heapq.heapify(self._heap)
+            self._sweep_at = max(2 * len(self._heap), SWEEP_MIN)
         heapq.heappush(self._heap, (deadline_ns, self._count, timer))
         return timer
 

@@ -52,11 +52,16 @@ class Binder:
     def count(self, topic: TopicBuffer, now_ns: int) -> None:
         """Set which partitions count in the byte counter: those of brokers that respond, if not blocked.
 
-        `LateQueue.blocked` has the blocked ones.
+        `LateQueue.blocked` has the blocked ones. One whose failed batches are done comes back here:
+        a broker without another partition gets no turn, in which that could be seen.
         """
         late = topic.late
         assert late is not None
         counter = late.policy.counter
+        for partition in [each for each in late.blocked if not _is_blocked(topic.queue(each))]:
+            late.blocked.discard(partition)
+            if late.counted.get(topic.leaders[partition]):
+                counter.come_back([partition])
         late.policy.observe(late.arrived_bytes, now_ns)
         for node_id, partitions in topic.led.items():
             responds = self.nodes.responds(node_id, now_ns)
@@ -278,15 +283,17 @@ class _Binding:
         meanwhile.
         """
         binder, late, partition, sequences = self._binder, self._late, queue.partition, queue.sequences
-        if queue.retries or sequences.unresolved or (sequences.rewrite and queue.in_flight):
+        if _is_blocked(queue):
             if partition not in late.blocked:
                 late.blocked.add(partition)
                 late.policy.counter.leave([partition])
             return False
-        if partition in late.blocked:
-            late.blocked.discard(partition)
-            if late.counted.get(queue.topic.leaders[partition]):
-                late.policy.counter.come_back([partition])
         if queue.in_flight and binder.settings.keeps_order_by_muting:
             return False
         return not binder.settings.idempotent or sequences.may_drain(None, binder.identity, queue.in_flight)
+
+
+def _is_blocked(queue: PartitionQueue) -> bool:
+    """True if a failed batch of the partition goes first, which may take long."""
+    sequences = queue.sequences
+    return bool(queue.retries or sequences.unresolved or (sequences.rewrite and queue.in_flight))
