@@ -217,3 +217,16 @@ def test_an_epoch_that_metadata_do_not_know_yet_is_waited_for_and_used_only_if_t
     assert consumer.position(OF) == 5
     assert len(rig.cluster.asked(ApiKey.METADATA)) > asked
     assert machine.positions()[OF].leader_epoch == (3 if used else NO_LEADER_EPOCH)
+
+
+def test_what_was_committed_of_partitions_that_are_not_assigned_any_more_is_forgotten(
+    cluster: VirtualCluster,
+) -> None:
+    cluster.controller.create_topic("many", assignments={number: [0] for number in range(40)})
+    consumer = reader()
+    for number in range(40):
+        of = TopicPartition("many", number)
+        consumer.assign([of])
+        consumer.commit({of: 0, OF: 0})
+        assert list(consumer._calls._last_committed) == [of]
+    assert consumer.committed([TopicPartition("many", 0)])[TopicPartition("many", 0)] == OffsetAndMetadata(0)

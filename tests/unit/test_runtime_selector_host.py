@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -404,3 +405,23 @@ def test_what_a_crash_left_of_a_replacement_is_not_listed(stage: Stage, tmp_path
     puppet, handle = stage.puppet()
     stage.file_done(puppet, handle, FileReplace(1, str(tmp_path / "state"), [b"new"]))
     assert stage.file_done(puppet, handle, FileList(2, str(tmp_path))).value == [("state", 3)]
+
+
+def test_deadlines_that_moved_and_those_of_ended_machines_do_not_pile_up(stage: Stage) -> None:
+    """Deadlines nearer with each step, of machines of which most end."""
+    for number in range(300):
+        _puppet, handle = stage.puppet()
+        for nearer_ns in range(3):
+            stepped = threading.Event()
+
+            def move(
+                machine: Puppet, now_ns: int, nearer_ns: int = nearer_ns, stepped: Any = stepped
+            ) -> None:
+                machine.deadline = now_ns + 10**15 - nearer_ns * 10**12
+                stepped.set()
+
+            stage.host.submit(handle, move)
+            assert stepped.wait(PATIENCE_S)
+        if number % 10:
+            stage.host.remove(handle)
+    assert len(stage.host._due) <= 2 * host_module.SWEEP_MIN  # type: ignore[union-attr]

@@ -163,7 +163,7 @@ class GroupSteps(ABC):
             wanted = {of: position.to_commit() for of, position in (yield from self._positions()).items()}
         if wanted:
             yield from self._ask(lambda completion: Commit(completion, deadline_ns, wanted))
-            self._last_committed.update((of, one.offset) for of, one in wanted.items())
+            self._note_committed(wanted)
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: float | None
@@ -264,6 +264,12 @@ class GroupSteps(ABC):
             of: one.to_commit() for of, one in positions.items() if self._last_committed.get(of) != one.offset
         }
 
+    def _note_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Remember what was committed of the partitions that are assigned, and of no others."""
+        self._last_committed.update((of, one.offset) for of, one in offsets.items())
+        for of in [of for of in list(self._last_committed) if of not in self._assigned]:
+            self._last_committed.pop(of, None)
+
     def _commit_in_background(self) -> Steps[None]:
         if self._auto_committing is not None and not self._auto_committing.done():
             return
@@ -278,7 +284,7 @@ class GroupSteps(ABC):
         self, wanted: Mapping[TopicPartition, OffsetAndMetadata], error: Exception | None
     ) -> None:
         if error is None:
-            self._last_committed.update((of, one.offset) for of, one in wanted.items())
+            self._note_committed(wanted)
         elif not isinstance(error, UsageError):
             LOGGER.warning("offsets were not committed, which is tried again: %s", error)
 
@@ -294,7 +300,7 @@ class GroupSteps(ABC):
             if wanted:
                 deadline_ns = self._deadline_ns(timeout_s)
                 yield from self._ask(lambda completion: Commit(completion, deadline_ns, wanted))
-                self._last_committed.update((of, one.offset) for of, one in wanted.items())
+                self._note_committed(wanted)
         except FairleadError as error:
             LOGGER.warning("offsets were not committed before partitions were given up: %s", error)
 

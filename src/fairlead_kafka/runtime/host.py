@@ -50,6 +50,9 @@ from fairlead_kafka.runtime.waker import Waker
 if TYPE_CHECKING:
     from fairlead_kafka.runtime.transport import Transport
 
+SWEEP_MIN = 64
+"""Times entered at least before those that count no more are taken out."""
+
 _log = logging.getLogger("fairlead_kafka.runtime")
 
 
@@ -68,6 +71,7 @@ class SelectorHost:
         self._handles: dict[Handle, None] = {}
         self._due: list[tuple[int, int, Handle | Callable[[], None]]] = []
         self._serial = itertools.count()
+        self._sweep_at = SWEEP_MIN
         self._to_step: list[Handle] = []
         self._touched: dict[Link, None] = {}
         self._parting: dict[Link, None] = {}  # closed by their machines, still sending
@@ -323,7 +327,7 @@ class SelectorHost:
         ):
             return
         handle.scheduled_ns = deadline_ns
-        heapq.heappush(self._due, (deadline_ns, next(self._serial), handle))
+        self._enter(deadline_ns, handle)
 
     def _carry_out(self, handle: Handle, effects: Sequence[Effect]) -> None:
         carriers = self._carriers
@@ -341,7 +345,25 @@ class SelectorHost:
 
     def call_at(self, when_ns: int, function: Callable[[], None]) -> None:
         """Call once, later; for links and listeners."""
-        heapq.heappush(self._due, (when_ns, next(self._serial), function))
+        self._enter(when_ns, function)
+
+    def _enter(self, when_ns: int, target: Handle | Callable[[], None]) -> None:
+        """Enter a time; those that count no more are taken out once there may be as many of them.
+
+        A machine whose deadline comes nearer leaves the farther one behind, and one that has ended
+        leaves its last: minutes away, and as many as there were steps or clients.
+        """
+        due = self._due
+        if len(due) >= self._sweep_at:
+            due[:] = [
+                entry
+                for entry in due
+                if not isinstance(entry[2], Handle)
+                or (entry[2].scheduled_ns == entry[0] and not entry[2].ended)
+            ]
+            heapq.heapify(due)
+            self._sweep_at = max(2 * len(due), SWEEP_MIN)
+        heapq.heappush(due, (when_ns, next(self._serial), target))
 
     def watch(self, sock: socket.socket, mask: int, watched: int, ready: Callable[[int], None]) -> None:
         """Change what a socket is watched for."""

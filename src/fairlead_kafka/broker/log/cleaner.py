@@ -79,12 +79,13 @@ class Cleaner:
         if self._busy:
             return
         now_ms = self._wall_ms()
+        self._aside = {of: until_ms for of, until_ms in self._aside.items() if until_ms > now_ms}
         found = [
             one
             for one in (due(partition, now_ms) for partition in self._partitions if partition.limits.compact)
             if one
         ]
-        found = [one for one in found if self._aside.get(one.partition, now_ms) <= now_ms]
+        found = [one for one in found if one.partition not in self._aside]
         if found and settings.cleaner_enabled:
             self._busy = True
             _Compaction(self, max(found, key=lambda one: one.dirtiness)).map_piece()
@@ -93,9 +94,7 @@ class Cleaner:
             # Once it is on the disk, a later look empties the file, if it is not dead already.
             self._mover.roll()
             return
-        sparse = [
-            file for file in self._segments.sparse(SPARSE_RATIO) if self._aside.get(file, now_ms) <= now_ms
-        ]
+        sparse = [file for file in self._segments.sparse(SPARSE_RATIO) if file not in self._aside]
         if sparse:
             self._busy = True
             _Rewriting(self, sparse[0]).gather_piece()
