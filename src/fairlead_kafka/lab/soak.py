@@ -38,6 +38,7 @@ from fairlead_kafka.base.json_types import (
     Json,
     integer_at,
     integers_at,
+    json_object,
     number_at,
     number_or_none,
     object_at,
@@ -167,12 +168,17 @@ class _Client:
 
 @dataclass(slots=True)
 class _Looks:
-    """Rows of `minutes`, and the values that the next rows are compared with."""
+    """Rows of `minutes`, and the values that the next rows are compared with.
+
+    The rows are in a file: a MB in two hours, which is more than the controller may rise by in
+    whose process this runs.
+    """
 
     cluster: Cluster
     clients: Sequence[_Client]
     folder: Path
-    rows: list[Row] = field(default_factory=list)
+    last: list[Row] = field(default_factory=list)
+    """Rows of the last look."""
     begun_s: float = field(default_factory=time.monotonic)
     _looked_s: float = field(default_factory=time.monotonic)
     _cpu_s: dict[int, float] = field(default_factory=dict)
@@ -181,13 +187,15 @@ class _Looks:
         """Add a row for each process, and one for the load."""
         now_s = time.monotonic()
         seconds, minute = now_s - self._looked_s, round((now_s - self.begun_s) / MINUTE_S, 3)
-        self._looked_s = now_s
+        self._looked_s, self.last = now_s, []
+        before, self._cpu_s = self._cpu_s, {}
         for broker in self.cluster.brokers:
             self._row(
                 minute,
                 f"broker-{broker.node_id}",
                 broker.pid,
                 seconds,
+                before,
                 disk_mb=folder_mb(self.folder / f"broker-{broker.node_id}"),
             )
         self._row(
@@ -195,6 +203,7 @@ class _Looks:
             CONTROLLER,
             os.getpid(),
             seconds,
+            before,
             disk_mb=round((self.folder / "metadata.log").stat().st_size / 2**20, 2),
         )
         acknowledged = 0
@@ -208,35 +217,55 @@ class _Looks:
                 client.role,
                 client.process.pid,
                 seconds,
+                before,
                 records_per_s=round(records / seconds, 1),
                 **report,
             )
         of_load = {
-            text_at(row, "process"): number_or_none(row, "p99_ms") for row in self.rows[-len(self.clients) :]
+            text_at(row, "process"): number_or_none(row, "p99_ms") for row in self.last[-len(self.clients) :]
         }
         slowest = max(
             (p99_ms for role, p99_ms in of_load.items() if role in SHARES and p99_ms is not None),
             default=None,
         )
         load: Row = {"records_per_s": round(acknowledged / seconds, 1), "p99_ms": slowest}
-        self.rows.append({"table": "minutes", "minute": minute, "process": LOAD, **load})
+        self.last.append({"table": "minutes", "minute": minute, "process": LOAD, **load})
+        with self._spool().open("a") as file:
+            file.writelines(json.dumps(row) + "\n" for row in self.last)
 
-    def _row(self, minute: float, process: str, process_id: int | None, seconds: float, **more: Json) -> None:
+    def rows(self) -> list[Row]:
+        """The rows of all looks, read back."""
+        spool = self._spool()
+        return [json_object(line) for line in spool.read_text().splitlines()] if spool.exists() else []
+
+    def _spool(self) -> Path:
+        return self.folder.with_name("rows.jsonl")
+
+    def _row(
+        self,
+        minute: float,
+        process: str,
+        process_id: int | None,
+        seconds: float,
+        before: Mapping[int, float],
+        **more: Json,
+    ) -> None:
         found = usage(process_id) if process_id is not None else None
-        self.rows.append(
+        self.last.append(
             {
                 "table": "minutes",
                 "minute": minute,
                 "process": process,
-                **self._held(process_id, found, seconds),
+                **self._held(process_id, found, seconds, before),
                 **more,
             }
         )
 
-    def _held(self, process_id: int | None, found: Usage | None, seconds: float) -> Row:
+    def _held(
+        self, process_id: int | None, found: Usage | None, seconds: float, before: Mapping[int, float]
+    ) -> Row:
         if process_id is None or found is None:
             return {}
-        before = self._cpu_s.get(process_id, 0.0)
         self._cpu_s[process_id] = found.cpu_s
         return {
             "rss_mb": found.rss_mb,
@@ -244,7 +273,7 @@ class _Looks:
             "private_mb": found.private_mb,
             "descriptors": found.descriptors,
             "threads": found.threads,
-            "cpu_share": round((found.cpu_s - before) / seconds, 3),
+            "cpu_share": round((found.cpu_s - before.get(process_id, 0.0)) / seconds, 3),
         }
 
 
@@ -267,13 +296,14 @@ def run(status: Status, *, minutes: float, rate: int, kills: bool) -> list[Row]:
                     clients[-1].report()
                 killed = _soak(status, looks, minutes, kills)
                 status("the clients finish, and all is read back")
-                outcome = [verdict(_finals(clients), killed, throughput_ratio(looks.rows, LOAD))]
+                outcome = [verdict(_finals(clients), killed, throughput_ratio(looks.rows(), LOAD))]
             except FairleadError as error:
                 outcome = [{"table": "failed", "failed": str(error)}]
             finally:
                 for client in clients:
                     client.kill()
-            return [*looks.rows, *slope_rows(looks.rows), *outcome]
+            rows = looks.rows()
+            return [*rows, *slope_rows(rows), *outcome]
 
 
 def _make_topics(bootstrap_servers: str) -> None:
@@ -315,7 +345,7 @@ def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
             time.sleep(max(0.0, row_s - time.monotonic()))
             _check_alive(looks.cluster)
             looks.look()
-            load = looks.rows[-1]
+            load = looks.last[-1]
             status(
                 f"minute {load['minute']:.1f} of {minutes:g}: {load['records_per_s']:,.0f} records/s, "
                 f"{killed} kills"
