@@ -35,6 +35,12 @@ def test_a_new_leader_that_writes_what_its_follower_has_already_raises_the_high_
     assert not outcome.violations, str(outcome)
 
 
+def test_a_follower_that_has_what_its_new_leader_is_writing_is_not_behind() -> None:
+    """Found by seed 385: it left those in sync, of an idle partition for good."""
+    outcome = run_seed(385)
+    assert not outcome.violations, str(outcome)
+
+
 def test_a_fresh_seed() -> None:
     seed = random.SystemRandom().randrange(10**6, 10**9)
     print(f"fresh seed of world cluster: {seed}")

@@ -138,6 +138,16 @@ def test_asking_on_says_that_the_last_answer_is_written(rig: ReplicaRig, puppet:
     assert puppet.mark() == 3
 
 
+def test_who_has_all_that_was_written_is_not_behind(rig: ReplicaRig) -> None:
+    """A broker that has become leader may be writing still what its followers have."""
+    rig.must_put(b"a")
+    rig.until(rig.level)
+    replication = rig.brokers[0].replication
+    led = replication.leading(rig.replica(0))
+    replication.written(led.partition)
+    assert {follower.behind_since_ns for follower in led.followers.values()} == {None}
+
+
 @pytest.mark.parametrize("how", ["dropped", "met anew"])
 def test_what_a_follower_let_fall_is_not_taken_for_written(rig: ReplicaRig, puppet: Puppet, how: str) -> None:
     """It heard of another leader, or of another epoch, while the answer was on its way."""

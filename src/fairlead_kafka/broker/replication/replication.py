@@ -132,7 +132,8 @@ class Replication:
             return
         due = len(led.image.isr) == 1  # else it is for the others to say
         for follower in led.followers.values():
-            if follower.behind_since_ns is None:
+            # A leader of late may be writing what a follower has: that one has nothing to catch up.
+            if follower.behind_since_ns is None and follower.end < partition.written_end:
                 follower.behind_since_ns = self._broker.now_ns
             if follower.feed is not None:
                 follower.feed.grown(led)
