@@ -55,7 +55,7 @@ def topics(cluster: VirtualCluster, number: int) -> None:
         )
         assert answer.responses[0].partition_responses[0].error_code == 0
     assert cluster.values(TopicPartition(name, 0)) == [b"x"]
-    cluster.controller.decide(DeleteTopics([name], None), lambda _result, error: None)
+    cluster.controller.decide(DeleteTopics([name]), lambda _result, _error: None)
     cluster.settle(10)
     assert name not in cluster.controller.image.topics
 
