@@ -143,10 +143,15 @@ def _delete(name: str, group: str) -> Step:
     return ask(name, ApiKey.DELETE_GROUPS, (2,), groups_names=[group])
 
 
-_BAD = [
+TOPICS: list[Step] = [
     create("topics for the consumer protocol", topic(TOPIC, 2), topic(OTHER, 1)),
     appears(TOPIC),
     appears(OTHER),
+]
+"""Steps that come long before the others: a coordinator of Apache Kafka hears of topics after its
+broker does, and would bump a group's epoch once more for that."""
+
+_BAD = [
     beat("without a group", "m", 0, group=""),
     beat("without an id", "", 0),
     beat("without an id, later", "", 3, versions=(0, 1)),

@@ -57,6 +57,7 @@ STEPS: tuple[Step, ...] = (
     *cluster_steps.STEPS,
     *record_steps.STEPS,
     *session_steps.STEPS,
+    *consumer_group_steps.TOPICS,
     *group_steps.STEPS,
     *offset_steps.STEPS,
     *consumer_group_steps.STEPS,
