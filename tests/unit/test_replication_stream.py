@@ -14,7 +14,7 @@ from fairlead_kafka.broker.replication.stream import (
     Mark,
     Meeting,
     Pull,
-    Results,
+    Told,
     decode_answer,
     decode_pull,
     encode_answer,
@@ -28,7 +28,7 @@ from tests.support.broker_driver import Driver
 
 ONE, OTHER = key_of(bytes(range(16)), 0), key_of(bytes(range(16)), 2**31 - 1)
 PULL = Pull(3, 17, 9, 500, 1 << 20, [OTHER], [Meeting(ONE, 4, 2**62, 3), Meeting(OTHER, 0, 0, -1)])
-TOLD = [Results(ONE, 0, Verdict(Step.TRUNCATE, 2, 100)), Results(OTHER, 74, FOLLOW)]
+TOLD = [Told(ONE, 0, Verdict(Step.TRUNCATE, 2, 100)), Told(OTHER, 74, FOLLOW)]
 MARKS = [Mark(ONE, 2**62, 5)]
 
 
