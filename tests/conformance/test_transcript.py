@@ -22,9 +22,9 @@ from fairlead_kafka.wire import ApiKey, Message
 
 @pytest.mark.timeout(300)
 def test_our_cluster_answers_as_apache_kafka_does_and_every_difference_has_a_reason(
-    apache_kafka: str,
+    kafka_jars: str,
 ) -> None:
-    result = run_transcript(kafka=apache_kafka)
+    result = run_transcript()
     assert result.unexplained == []
     assert result.unused == [], "explained in differences.toml, and not different"
     figures = result.figures()

@@ -6,10 +6,20 @@ from typing import Annotated
 
 import typer
 
-from fairlead_kafka.cli.lab_options import JsonFile, Peers, PlotFile, Target, chosen_all, run_experiment
+from fairlead_kafka.cli.lab_options import (
+    JsonFile,
+    Peers,
+    PlotFile,
+    Profile,
+    Target,
+    chosen_all,
+    chosen_profile,
+    run_experiment,
+)
 
 
 def rebalance(
+    profile: Profile = "quick",
     target: Target = "apache-kafka,fairlead",
     peers: Peers = None,
     protocol: Annotated[
@@ -19,9 +29,13 @@ def rebalance(
         str | None, typer.Option(help="join, leave, die, roll, separated by commas; default: all.")
     ] = None,
     members: Annotated[
-        list[int] | None, typer.Option(min=2, help="Members of a group; may be repeated; default: 3.")
+        list[int] | None,
+        typer.Option(min=2, help="Members of a group; may be repeated; default: 3; full: 3 and 30."),
     ] = None,
-    partitions: Annotated[int, typer.Option(min=4, help="Partitions of the topic.")] = 1_000,
+    partitions: Annotated[
+        int | None,
+        typer.Option(min=4, help="Partitions of the topic; default: 200; full: 1,000."),
+    ] = None,
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
@@ -30,9 +44,10 @@ def rebalance(
     A death is `kill -9`, a roll one restart after the other. Told are the seconds until all is
     read again, the records read twice, and the longest wait of partitions that stayed with their member.
     """
-    from fairlead_kafka.lab.rebalance import EVENTS, PROTOCOLS, SYSTEMS
+    from fairlead_kafka.lab.rebalance import EVENTS, PROFILES, PROTOCOLS, SYSTEMS
     from fairlead_kafka.lab.targets import TARGETS
 
+    size = PROFILES[chosen_profile(profile)]
     run_experiment(
         "rebalance",
         json_file,
@@ -41,6 +56,6 @@ def rebalance(
         systems=chosen_all("--peers", peers, SYSTEMS),
         protocols=chosen_all("--protocol", protocol, tuple(PROTOCOLS)),
         events=chosen_all("--event", event, EVENTS),
-        members=members or [3],
-        partitions=partitions,
+        members=members or list(size.members),
+        partitions=partitions or size.partitions,
     )

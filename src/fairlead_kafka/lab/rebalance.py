@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, NamedTuple
 
 from fairlead_kafka import Admin, NewTopic, Producer
 from fairlead_kafka.base.errors import FairleadError
@@ -34,6 +34,16 @@ PROTOCOLS: Mapping[str, Mapping[str, str]] = {
     "cooperative": {"group.protocol": "classic", "partition.assignment.strategy": "cooperative-sticky"},
     "consumer": {"group.protocol": "consumer"},
 }
+
+
+class Size(NamedTuple):
+    """Sizes of a run: the groups' numbers of members, and the partitions that they share."""
+
+    members: tuple[int, ...]
+    partitions: int
+
+
+PROFILES: Mapping[str, Size] = {"quick": Size((3,), 200), "full": Size((3, 30), 1_000)}
 EVENTS = ("join", "leave", "die", "roll")
 _JAVA_ASSIGNORS = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
 _JAVA_MEMBER = Path(__file__).parent / "peers" / "GroupMember.java"

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.broker.api.common import NO_ID
-from fairlead_kafka.broker.api.rights import may_cluster
+from fairlead_kafka.broker.api.common import NO_ID, reason
+from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import METADATA_TOPIC
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
@@ -29,8 +29,9 @@ def describe_quorum(
 ) -> None:
     """Describe the one partition of the metadata log."""
     answer = DescribeQuorumResponse(error_code=ErrorCode.NONE, error_message=None, topics=[], nodes=[])
-    if not may_cluster(session, AclOperation.DESCRIBE):
-        answer.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    refused = cluster_refusal(session, AclOperation.DESCRIBE)
+    if refused is not None:
+        answer.error_code, answer.error_message = refused.code, reason(refused)
         reply(answer)
         return
     for topic in request.message.topics:

@@ -43,7 +43,8 @@ def _paged(
     )
 
 
-def _quorum(name: str, log: str, number: int) -> Step:
+def quorum(name: str, log: str, number: int) -> Step:
+    """A DescribeQuorum step."""
     rows = [
         DescribeQuorumRequest.TopicData(
             topic_name=log, partitions=[DescribeQuorumRequest.PartitionData(partition_index=number)]
@@ -52,13 +53,15 @@ def _quorum(name: str, log: str, number: int) -> Step:
     return ask(name, ApiKey.DESCRIBE_QUORUM, range(3), topics=rows)
 
 
-def _moved(name: str, path: str, of: str, number: int) -> Step:
+def moved(name: str, path: str, of: str, number: int) -> Step:
+    """An AlterReplicaLogDirs step of one partition."""
     topics = [AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic(name=of, partitions=[number])]
     rows = [AlterReplicaLogDirsRequest.AlterReplicaLogDir(path=path, topics=topics)]
     return ask(name, ApiKey.ALTER_REPLICA_LOG_DIRS, (1, 2), dirs=rows)
 
 
-def _listed(name: str, kinds: Iterable[int], versions: Iterable[int] = (1,)) -> Step:
+def listed(name: str, kinds: Iterable[int], versions: Iterable[int] = (1,)) -> Step:
+    """A ListConfigResources step."""
     return ask(name, ApiKey.LIST_CONFIG_RESOURCES, versions, resource_types=list(kinds), mine=True)
 
 
@@ -86,10 +89,10 @@ _PAGES = [
     _paged("from a topic that is not there", (ONE, PREFIX + "missing"), 10, (PREFIX + "missing", 0)),
 ]
 _RESOURCES = [
-    _listed("clients' metrics, and there are none", (), (0,)),
-    _listed("topics", (2,)),
-    _listed("a kind that is not there", (77,)),
-    _listed("an older kind that is not there", (2, 3)),
+    listed("clients' metrics, and there are none", (), (0,)),
+    listed("topics", (2,)),
+    listed("a kind that is not there", (77,)),
+    listed("an older kind that is not there", (2, 3)),
     _subscribed(
         "a subscription", ("metrics", _SET, "org.apache.kafka.producer."), ("interval.ms", _SET, "5000")
     ),
@@ -103,12 +106,12 @@ _RESOURCES = [
     describe("a subscription", _METRICS, SUBSCRIPTION, None, (1, 4), include_synonyms=True),
     describe("a subscription that is not there", _METRICS, PREFIX + "missing", None, (4,)),
     describe("a subscription without a name", _METRICS, "", None, (4,)),
-    _listed("subscriptions", (), (0,)),
-    _listed("subscriptions by kind", (16,)),
+    listed("subscriptions", (), (0,)),
+    listed("subscriptions by kind", (16,)),
     _subscribed("no more", *((key, _DELETE, None) for key in ("metrics", "interval.ms", "match"))),
-    _listed("no subscription is left", (), (0,)),
+    listed("no subscription is left", (), (0,)),
 ]
-_TOKENS = [
+TOKENS = [
     ask(
         "a token",
         ApiKey.CREATE_DELEGATION_TOKEN,
@@ -125,10 +128,10 @@ _TOKENS = [
 STEPS: list[Step] = [
     *_PAGES,
     *_RESOURCES,
-    _quorum("the metadata log", "__cluster_metadata", 0),
-    _quorum("a partition of it that is not there", "__cluster_metadata", 1),
-    _quorum("another topic", ONE, 0),
-    _moved("to a folder that is not there", "/nowhere", ONE, 0),
-    _moved("to a folder that is not there, and nor is the topic", "/nowhere", PREFIX + "missing", 0),
-    *_TOKENS,
+    quorum("the metadata log", "__cluster_metadata", 0),
+    quorum("a partition of it that is not there", "__cluster_metadata", 1),
+    quorum("another topic", ONE, 0),
+    moved("to a folder that is not there", "/nowhere", ONE, 0),
+    moved("to a folder that is not there, and nor is the topic", "/nowhere", PREFIX + "missing", 0),
+    *TOKENS,
 ]

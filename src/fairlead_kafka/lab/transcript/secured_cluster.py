@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fairlead_kafka.lab.transcript import feature_steps, quota_steps
+from collections.abc import Callable
+
+from fairlead_kafka.lab.transcript import feature_steps, quota_steps, resource_steps
 from fairlead_kafka.lab.transcript.acl_steps import acl, filtered
 from fairlead_kafka.lab.transcript.holders import Holder
 from fairlead_kafka.lab.transcript.secured_cases import TRIO, Case, Make, Rows, about
@@ -163,8 +165,27 @@ def _quotas_altered(holder: Holder) -> Step:
 
 def _levels(_holder: Holder) -> Step:
     return feature_steps.updated(
-        "levels altered", ("transaction.version", 0, feature_steps.SAFE_DOWNGRADE), validate_only=True
+        "levels altered",
+        ("transaction.version", 0, feature_steps.SAFE_DOWNGRADE),
+        versions=(1, 2),
+        validate_only=True,
     )
+
+
+def _quorum(_holder: Holder) -> Step:
+    return resource_steps.quorum("the quorum", "__cluster_metadata", 0)
+
+
+def _resources_listed(_holder: Holder) -> Step:
+    return resource_steps.listed("resources listed", (16,), (0, 1))
+
+
+def _moved(_holder: Holder) -> Step:
+    return resource_steps.moved("moved to a folder that is not there", "/nowhere", "nobody's", 0)
+
+
+def _always(step: Step) -> Callable[[Holder], Step]:
+    return lambda _holder: step
 
 
 CLUSTER: list[Case] = [
@@ -179,5 +200,9 @@ CLUSTER: list[Case] = [
     Case(_quotas_described, "cluster", "cluster-describe-configs"),
     Case(_quotas_altered, "cluster", "cluster-alter-configs"),
     Case(_levels, "cluster", "cluster-alter"),
+    Case(_quorum, "cluster", "cluster-describe"),
+    Case(_resources_listed, "cluster", "cluster-describe-configs"),
+    Case(_moved, "cluster", "cluster-alter"),
+    *(Case(_always(step), "", "") for step in resource_steps.TOKENS),
     Case(_token, "", ""),
 ]

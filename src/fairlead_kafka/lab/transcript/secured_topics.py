@@ -23,6 +23,7 @@ from fairlead_kafka.wire.messages import (
     AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DescribeTopicPartitionsRequest,
     MetadataRequest,
     ProduceRequest,
 )
@@ -198,8 +199,20 @@ def _reassigned(names: list[str], _seen: Seen) -> list[_ReassignableTopic]:
     ]
 
 
+_paged = about(
+    "described by pages",
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    (0,),
+    "topics",
+    lambda names, _seen: [DescribeTopicPartitionsRequest.TopicRequest(name=one) for one in names],
+    ("own", SECRET),
+    response_partition_limit=100,
+    cursor=None,
+)
+
 TOPICS: list[Case] = [
     Case(_metadata("described", (8, 12), _and_public), "topic cluster", "topic-describe"),
+    Case(_paged, "topic cluster", "topic-describe"),
     Case(_metadata("described by id", (12,), _by_id, ("own", SECRET)), "topic", "topic-describe"),
     Case(
         mine(_metadata("all that there is", (9, 13), lambda _names, _seen: None)),
