@@ -123,3 +123,13 @@ def test_a_new_life_of_a_broker_is_not_held_to_what_the_old_one_said(rig: Replic
     with pytest.raises(BrokerError, match="STALE_BROKER_EPOCH"):
         rig.controller.disk_reported(0, epoch, works=False)
     assert rig.controller.image.brokers[0].eligible
+
+
+def test_a_follower_of_an_empty_partition_comes_back_into_sync_though_nobody_writes(rig: ReplicaRig) -> None:
+    """Its leader has never looked at the partition, for nothing is in it (`simulate --world cluster
+    --seed 542`)."""
+    rig.until(lambda: rig.sync() == {0, 1, 2})
+    epoch = rig.controller.image.brokers[2].epoch
+    rig.controller.disk_reported(2, epoch, works=False)
+    assert rig.sync() == {0, 1}
+    rig.until(lambda: rig.sync() == {0, 1, 2})  # the broker says itself that its disk works

@@ -145,6 +145,10 @@ class Feed:
         if self.met.pop(key, self) is None:  # one that was more than this was met in an epoch before
             self._meet(led, key, 0)
 
+    def unseen(self, key: Key) -> bool:
+        """True if the follower has met the partition, and nobody has looked at it since."""
+        return self.met.get(key, self) is None
+
     def forget(self, key: Key) -> None:
         """The partition is not led here any more, or in another epoch: it must be met again."""
         self.met.pop(key, None)

@@ -15,6 +15,7 @@ from fairlead_kafka.broker.controller import (
     BrokersChanged,
     Change,
     LeadersChanged,
+    PartitionImage,
     PartitionsAdded,
     PartitionsChanged,
     TopicConfigsChanged,
@@ -383,6 +384,8 @@ class Replication:
         if image.leader == self._broker.node_id:
             partition = self._broker.logs.known(topic.topic_id, number)
             led = self._led.get(partition) if partition is not None else None
+            if led is None and self._left_unseen(image, key_of(topic.topic_id.bytes, number)):
+                led = self.lead(topic, number, self._broker.logs.partition(topic.topic_id, number))
             if led is not None:
                 self._drop_strangers(led)
                 self.advance_mark(led)
@@ -391,6 +394,12 @@ class Replication:
         key = key_of(topic.topic_id.bytes, number)
         if (self._broker.node_id in image.replicas) != (key in self._following):
             self._assign(topic, number, key, self._broker.logs.known(topic.topic_id, number))
+
+    def _left_unseen(self, image: PartitionImage, key: Key) -> bool:
+        """True if a follower is not in sync that this leader never looked at, for nothing is in the
+        partition: it may come back only where the leader knows how far it is."""
+        feeds = (self._feeds.get(node_id) for node_id in image.replicas if node_id not in image.isr)
+        return any(feed is not None and feed.unseen(key) for feed in feeds)
 
     def _drop_strangers(self, led: Led) -> None:
         for node_id in [node_id for node_id in led.followers if node_id not in led.image.replicas]:
