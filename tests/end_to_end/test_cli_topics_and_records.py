@@ -62,7 +62,7 @@ def test_validate_only_creates_nothing(run: Run) -> None:
         (["topics", "list", "--foo"], 2, "No such option"),
         (["consume", "t", "-n", "0"], 2, "see `fairlead consume --help`"),
         (["topics", "create", "x", "--config", "foo"], 1, "--config 'foo': expected KEY=VALUE"),
-        (["topics", "create", "x", "--config", "foo=1"], 1, "foo: unknown"),
+        (["topics", "create", "x", "--config", "foo=1"], 1, "Unknown topic config name: foo"),
         (
             ["topics", "list", "-X", "request.timeout.ms=soon"],
             1,
