@@ -31,7 +31,10 @@ RECORDS = READS | {"list_items"}
 def servers() -> Iterator[dict[str, Any]]:
     with Cluster(brokers=1) as cluster:
         cluster.create_topic("records", 1)
-        yield {"bootstrap.servers": cluster.bootstrap_servers}
+        client = {"bootstrap.servers": cluster.bootstrap_servers}
+        with Producer(client) as producer:  # what is read is there, whichever tests run
+            send_table(producer)
+        yield client
 
 
 @pytest.fixture
