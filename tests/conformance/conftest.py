@@ -78,7 +78,7 @@ def tools(kafka_jars: str) -> Iterator[JavaTools]:
 @pytest.fixture(scope="session")
 def embedded() -> Iterator[str]:
     """`bootstrap.servers` of an embedded cluster of three brokers."""
-    with fairlead_kafka.Cluster(brokers=3) as cluster:
+    with fairlead_kafka.Cluster(brokers=3, config=QUICK_GROUPS) as cluster:
         yield cluster.bootstrap_servers
 
 
