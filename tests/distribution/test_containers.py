@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,7 @@ def _free_port() -> int:
 @contextmanager
 def _running(command: list[str], port: int) -> Iterator[str]:
     """Run a cluster's command until a client can reach it at `port`; `bootstrap.servers`."""
+    command = [str(Path(sys.executable).with_name(command[0])), *command[1:]]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             until(lambda: _listens(port) or process.poll() is not None)
