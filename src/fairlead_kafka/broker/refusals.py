@@ -20,6 +20,8 @@ _LOG_DIRS = "a broker has one log directory, which the launcher chooses"
 _TELEMETRY = "clients that are offered telemetry push it without being asked; nobody would read it"
 _TOKENS = "delegation tokens are not part of this release: clients log in with what they have themselves"
 
+_SHARE = "share groups (KIP-932) are not part of this release"
+
 REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.VOTE: _QUORUM,
     ApiKey.BEGIN_QUORUM_EPOCH: _QUORUM,
@@ -35,6 +37,18 @@ REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _TELEMETRY,
     ApiKey.PUSH_TELEMETRY: _TELEMETRY,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: _LOG_DIRS,
+    ApiKey.SHARE_GROUP_HEARTBEAT: _SHARE,
+    ApiKey.SHARE_GROUP_DESCRIBE: _SHARE,
+    ApiKey.SHARE_FETCH: _SHARE,
+    ApiKey.SHARE_ACKNOWLEDGE: _SHARE,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _SHARE,
+    ApiKey.READ_SHARE_GROUP_STATE: _SHARE,
+    ApiKey.WRITE_SHARE_GROUP_STATE: _SHARE,
+    ApiKey.DELETE_SHARE_GROUP_STATE: _SHARE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _SHARE,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _SHARE,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: _SHARE,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: _SHARE,
 }
 """API → why it is not served."""
 
