@@ -68,6 +68,89 @@ def test_the_address_of_every_listener_is_told() -> None:
         assert re.fullmatch(r"listener OUTSIDE: bootstrap.servers=127.0.0.1:\d+\n", process.stdout.readline())
 
 
+FAULTS = """
+[[fault]]
+api = "PRODUCE"
+topic = "refused"
+answer = "TOPIC_AUTHORIZATION_FAILED"
+message = "not this one"
+
+[[fault]]
+api = "METADATA"
+delay_ms = 1.5
+times = 2
+after = 1
+
+[[fault]]
+api = "PRODUCE"
+disconnect = true
+served = true
+times = 1
+"""
+
+
+def test_faults_by_request_are_read_from_a_file(run_at: Run, tmp_path: Path) -> None:
+    path = tmp_path / "faults.toml"
+    path.write_text(FAULTS)
+    with _up("--faults", str(path)) as (process, servers):
+        assert process.stdout is not None
+        told = [process.stdout.readline().rstrip() for _ in range(4)][1:]
+        assert told == [
+            "fault on PRODUCE, topic='refused': answer TOPIC_AUTHORIZATION_FAILED",
+            "fault on METADATA: delay 1.5 ms",
+            "fault on PRODUCE: disconnect once it is served",
+        ]
+        for topic in ("refused", "taken"):
+            assert run_at("topics", "create", topic, "--partitions", "1", "-b", servers).code == 0
+        refused = run_at("produce", "refused", "-b", servers, stdin=b"a\n")
+        assert refused.code == 1
+        assert "TOPIC_AUTHORIZATION_FAILED" in refused.err
+        assert run_at("produce", "taken", "-b", servers, stdin=b"a\n").code == 0
+        assert run_at("consume", "taken", "--from-beginning", "--until-end", "-b", servers).out == "a\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[[fault]]\napi = 'FETCH'\n",
+            "fault 1: it takes one of answer, delay_ms, drop, disconnect; there is none",
+        ),
+        (
+            "[[fault]]\ndrop = true\ndelay_ms = 3\n",
+            "fault 1: it takes one of answer, delay_ms, drop, disconnect; there is delay_ms and drop",
+        ),
+        (
+            "[[fault]]\ndrop = true\n[[fault]]\ndrop = true\ntopics = 't'\n",
+            "fault 2: topics is unknown; did you mean topic?",
+        ),
+        (
+            "[[fault]]\ndelay_ms = 1\nserved = true\n",
+            "fault 1: served is unknown; with delay_ms it takes api, topic, partition, group, "
+            "transactional_id, client_id, principal, broker, times, after, delay_ms",
+        ),
+        ("[[fault]]\ndrop = true\ntimes = 'two'\n", "fault 1: times must be a whole number, not 'two'"),
+        ("[[fault]]\ndrop = false\n", "fault 1: drop must be true; leave the fault out instead"),
+        ("[[fault]]\nanswer = 'OOPS'\n", "fault 1: answer: Kafka has no error 'OOPS'"),
+        (
+            "[[fault]]\ndrop = true\napi = 'PRODUSE'\n",
+            "fault 1: on: brokers serve no API 'PRODUSE'; did you mean PRODUCE?",
+        ),
+        ("[[faults]]\n", "'faults' is unknown; each fault is a table [[fault]]"),
+        ("", "it has no fault; each is a table [[fault]]"),
+        ("fault = \n", "no TOML: "),
+    ],
+)
+def test_a_fault_that_is_wrong_is_said_with_its_place(
+    run_at: Run, tmp_path: Path, text: str, said: str
+) -> None:
+    path = tmp_path / "faults.toml"
+    path.write_text(text)
+    ran = run_at("up", "--port", "0", "--faults", str(path))
+    assert ran.code == 1
+    assert f"ConfigError: {path}: {said}" in ran.err
+
+
 def test_a_port_in_use_is_named(run_at: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -65,6 +65,39 @@ def test_is_undone_before_the_next(kafka_cluster: Cluster, kafka_topic: str) -> 
     assert write(kafka_cluster, kafka_topic, b"a") == 0
 
 
+def test_a_fault_by_request_that_a_test_leaves(kafka_cluster: Cluster) -> None:
+    kafka_cluster.on(ApiKey.PRODUCE).drop()
+    kafka_cluster.broker(2).stop()
+
+
+def test_is_gone_before_the_next_though_there_was_no_topic(kafka_cluster: Cluster) -> None:
+    assert kafka_cluster.faults == []
+    assert kafka_cluster.broker(2).running
+
+
+_marked: list[Cluster] = []
+
+
+@pytest.mark.kafka(brokers=1, config={"num.partitions": 7})
+def test_a_marked_cluster_is_as_the_mark_says(kafka_marked_cluster: Cluster, kafka_topic: str) -> None:
+    assert len(kafka_marked_cluster.brokers) == 1
+    assert len(partitions(kafka_marked_cluster, kafka_topic)) == 7
+    kafka_marked_cluster.on(ApiKey.FETCH).drop()
+    _marked.append(kafka_marked_cluster)
+
+
+@pytest.mark.kafka(brokers=1, config={"num.partitions": 7})
+def test_the_same_mark_has_the_same_cluster_and_no_fault_is_left(kafka_marked_cluster: Cluster) -> None:
+    assert kafka_marked_cluster.faults == []
+    assert _marked == [kafka_marked_cluster]
+
+
+def test_without_a_mark_it_is_the_shared_cluster(
+    kafka_marked_cluster: Cluster, kafka_cluster: Cluster
+) -> None:
+    assert kafka_marked_cluster is kafka_cluster
+
+
 def run_pytest(
     folder: Path, tests: str, *options: str, settings: str = ""
 ) -> subprocess.CompletedProcess[str]:
@@ -151,6 +184,31 @@ def test_config(kafka_topic): pass
     assert "retention.ms" in ran.stdout
     assert "Traceback" not in ran.stdout
     assert ".py:" not in ran.stdout.partition("short test summary")[0]
+
+
+def test_a_mark_of_a_cluster_that_cannot_be_met_is_named_in_one_line(tmp_path: Path) -> None:
+    tests = """
+import pytest
+
+@pytest.mark.kafka(broker=1)
+def test_name(kafka_marked_cluster): pass
+
+@pytest.mark.kafka(brokers=0)
+def test_value(kafka_marked_cluster): pass
+
+@pytest.mark.kafka(brokers=1)
+def test_two(kafka_cluster, kafka_marked_cluster): pass
+"""
+    ran = run_pytest(tmp_path, tests, "--kafka-brokers", "1")
+    assert "3 errors" in ran.stdout, ran.stdout + ran.stderr
+    for said in (
+        "@pytest.mark.kafka takes brokers=..., processes=..., security=..., users=..., racks=..., "
+        "config=..., not broker=1",
+        "@pytest.mark.kafka(brokers=0): brokers: must be a number from 1 to 1000, got 0",
+        "@pytest.mark.kafka describes kafka_marked_cluster; kafka_cluster is another: use one of them",
+    ):
+        assert said in ran.stdout, ran.stdout
+    assert "Traceback" not in ran.stdout
 
 
 def test_a_run_without_kafka_pays_nothing_for_the_plugin() -> None:

@@ -80,7 +80,13 @@ def test_every_room_has_a_line_on_the_map_of_the_house() -> None:
 
 PROGRAMS = {
     f"{name}-{number}": program
-    for name in ("README.md", "docs/partitioning.md", "docs/producing.md", "docs/security.md")
+    for name in (
+        "README.md",
+        "docs/partitioning.md",
+        "docs/producing.md",
+        "docs/security.md",
+        "docs/testing.md",
+    )
     for number, program in enumerate(
         re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
     )

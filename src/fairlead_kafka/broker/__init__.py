@@ -87,12 +87,20 @@ with acks=all before it is replicated.
 
 from fairlead_kafka.broker.controller import Controller
 from fairlead_kafka.broker.faults import Faults
-from fairlead_kafka.broker.lifecycle import BrokerState, KillBroker, SetFaults, StartBroker, StopBroker
+from fairlead_kafka.broker.lifecycle import (
+    BrokerState,
+    CallInStep,
+    KillBroker,
+    SetFaults,
+    StartBroker,
+    StopBroker,
+)
 from fairlead_kafka.broker.machine import Broker
 
 __all__ = [
     "Broker",
     "BrokerState",
+    "CallInStep",
     "Controller",
     "Faults",
     "KillBroker",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.broker.requester import Reply, Requester
@@ -24,6 +24,19 @@ from fairlead_kafka.wire import (
 
 Handler = Callable[[Services, Request[Any], Requester, Reply], None]
 """Serves one request: of this broker, asked by this connection, answered by calling the last."""
+
+
+class Interceptor(Protocol):
+    """Stands between requests and their handlers, for faults on purpose (`testing`)."""
+
+    @property
+    def active(self) -> bool:
+        """True if it is to be asked at all."""
+
+    def serve(
+        self, handler: Handler, broker: Services, request: Request[Any], session: Requester, reply: Reply
+    ) -> None:
+        """Serve a request in the handler's stead, or have the handler do it."""
 
 
 @dataclass(frozen=True)

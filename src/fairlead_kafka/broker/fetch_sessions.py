@@ -235,6 +235,11 @@ class FetchSessions:
         known.go_on(message)
         return known
 
+    def wants_of(self, session_id: int) -> list[Wanted]:
+        """The partitions of a session; none if there is no such session."""
+        session = self._sessions.get(session_id)
+        return [] if session is None else list(session.wants.values())
+
     def rights_changed(self) -> None:
         """ACLs changed: the next fetch of each session looks at all of its partitions."""
         for session in self._sessions.values():

@@ -4,7 +4,7 @@ from state to state."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -82,6 +82,13 @@ class SetFaults(NamedTuple):
     completion: Completion[None]
 
 
+class CallInStep(NamedTuple):
+    """Call `function` within a step of the broker, in nobody's name; then resolved."""
+
+    function: Callable[[], object]
+    completion: Completion[None]
+
+
 class Connections(Protocol):
     """The connections of clients (`clients`)."""
 
@@ -136,6 +143,9 @@ class Life:
         operation = event.operation
         if isinstance(operation, SetFaults):
             self._set_faults(operation)
+        elif isinstance(operation, CallInStep):
+            self._broker.guard.call(None, operation.function)
+            self._broker.emit(Resolve(operation.completion))
         elif isinstance(operation, StartBroker):
             self._start(operation)
         elif isinstance(operation, StopBroker):

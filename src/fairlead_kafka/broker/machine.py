@@ -25,6 +25,7 @@ from fairlead_kafka.broker.controller import (
 )
 from fairlead_kafka.broker.coordinator import GroupCoordinator
 from fairlead_kafka.broker.disk_watch import DiskWatch
+from fairlead_kafka.broker.dispatch import Interceptor
 from fairlead_kafka.broker.faults import Faults
 from fairlead_kafka.broker.fetch_sessions import FetchSessions
 from fairlead_kafka.broker.files import Files
@@ -95,6 +96,8 @@ class Broker:
         self.now_ns = 0
         self.wall_ms = 0
         self.faults = Faults()
+        self.interceptor: Interceptor | None = None
+        """Stands between requests and their handlers; set by the launcher."""
         self.life: Life = Life(self)
         self.authorizer: Authorizer | None = None
         """Says who may do what, from the moment when the image is whole; None: everybody may do

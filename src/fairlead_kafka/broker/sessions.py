@@ -18,7 +18,8 @@ of its connection is begun or read for a while (`quotas`).
 
 Two faults (`broker.faults`) act here: `produce_service_time_ms` keeps the answer of a Produce back
 and with it everything behind it on this connection (KIP-794's "20 ms sleep injected for each
-produce response"); `latency_ms` delays answers on their way, all alike.
+produce response"); `latency_ms` delays answers on their way, all alike. Faults of single requests
+are an `Interceptor`'s, which stands before the handlers (`testing.request_faults`).
 """  # noqa: E501
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from fairlead_kafka.base.principal import ANONYMOUS, Principal
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.answers import Answers, AnswersHost, Outbound
 from fairlead_kafka.broker.authorizer import Authorizer, host_of
-from fairlead_kafka.broker.dispatch import REGISTRY, Api, api_of, decode_served
+from fairlead_kafka.broker.dispatch import REGISTRY, Api, Interceptor, api_of, decode_served
 from fairlead_kafka.broker.links import CLIENT_ID
 from fairlead_kafka.broker.listeners import DEFAULT_LISTENER, Listener
 from fairlead_kafka.broker.login import LoginHost, LoginState, ServerLogin
@@ -86,6 +87,7 @@ class SessionHost(Services, AnswersHost, LoginHost, Protocol):
     """The part of the broker that sessions need, beside what handlers are given."""
 
     authorizer: Authorizer | None
+    interceptor: Interceptor | None
 
     @property
     def clients(self) -> Together:
@@ -407,7 +409,12 @@ class Session:
         outstanding.cost_bytes += elements_bytes
         self._begun_bytes += elements_bytes
         self.client_id = header.client_id
-        outstanding.api.handler(self.broker, request, self, partial(self._answer, outstanding))
+        handler, reply = outstanding.api.handler, partial(self._answer, outstanding)
+        interceptor = self.broker.interceptor
+        if interceptor is None or not interceptor.active:
+            handler(self.broker, request, self, reply)
+        else:
+            interceptor.serve(handler, self.broker, request, self, reply)
 
     def _answer(self, outstanding: Outstanding, message: ApiMessage | None) -> None:
         """Answer a request. Called by its handler, or by a callback that it left.

@@ -79,6 +79,13 @@ def up(
         bool,
         typer.Option("--acls", help="Users may do what `fairlead acls` says, the user admin everything."),
     ] = False,
+    faults: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Faults by request, in TOML: errors, delays, lost answers (docs/testing.md).",
+        ),
+    ] = None,
     properties: Annotated[
         list[str] | None,
         typer.Option("--property", "-X", metavar="KEY=VALUE", help="A broker config; may be repeated."),
@@ -94,11 +101,15 @@ def up(
         raise UsageError(
             f"{'--user' if named else '--acls'} needs users who log in: add --sasl scram, or --tls"
         )
+    if faults is not None and processes:
+        raise UsageError("--faults: brokers in processes of their own take none; leave --processes out")
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     from fairlead_kafka.testing import Cluster
+    from fairlead_kafka.testing.faults_file import load_faults, set_faults
 
+    rules = [] if faults is None else load_faults(faults)
     gc.collect()
     gc.freeze()  # what is loaded stays: no need to walk over it again whenever partitions come
     standing = [rack.strip() for rack in racks.split(",") if rack.strip()]
@@ -110,6 +121,8 @@ def up(
     with Cluster(
         brokers, data_dir, config, port, host, processes, standing, security, named or ("alice", "bob")
     ) as cluster:
+        if faults is not None:
+            set_faults(cluster, faults, rules)
         output.print(
             f"{brokers} {'broker' if brokers == 1 else 'brokers'} up: "
             f"bootstrap.servers={cluster.bootstrap_servers}",
@@ -133,6 +146,8 @@ def up(
             else "data in a temporary folder, removed at the end (--data-dir keeps it)"
         )
         output.print(kept, markup=False)
+        for fault in cluster.faults:
+            output.print(str(fault).strip("<>"), markup=False, soft_wrap=True)
         for user in cluster.users:
             mechanism = None if sasl is None else _MECHANISMS[sasl]
             output.print(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.limits import TURN_READ_MAX_BYTES
-from fairlead_kafka.base.units import NS_PER_S, s_to_ns
+from fairlead_kafka.base.units import NS_PER_S, ms_to_ns, s_to_ns
 from fairlead_kafka.core.effects import (
     Authenticate,
     AwaitSent,
@@ -38,6 +38,7 @@ from fairlead_kafka.core.machine import Machine
 from fairlead_kafka.runtime.at_exit import close_at_exit
 from fairlead_kafka.runtime.authenticating import authenticate, on_a_thread
 from fairlead_kafka.runtime.clock import monotonic_ns, wall_ms
+from fairlead_kafka.runtime.completion import Completion
 from fairlead_kafka.runtime.disk import Disk
 from fairlead_kafka.runtime.handle import Handle, call, crash, give_up, refuse, resolve
 from fairlead_kafka.runtime.linking import new_accepted_link, new_link
@@ -50,6 +51,8 @@ from fairlead_kafka.runtime.waker import Waker
 if TYPE_CHECKING:
     from fairlead_kafka.runtime.transport import Transport
 
+ADVANCE_S = 60.0
+"""How long `advance` waits for the loop's next two turns before it takes it to be ended."""
 SWEEP_MIN = 64
 """Times entered at least before those that count no more are taken out."""
 
@@ -68,6 +71,8 @@ class SelectorHost:
     def __init__(self, name: str = "fairlead") -> None:
         self.name = name
         self._process = os.getpid()
+        self._ahead_ns = self._ahead_ms = 0
+        """How far what machines see is ahead of the clocks."""
         self._handles: dict[Handle, None] = {}
         self._due: list[tuple[int, int, Handle | Callable[[], None]]] = []
         self._serial = itertools.count()
@@ -91,7 +96,7 @@ class SelectorHost:
         self._disk = Disk(
             self.deliver,
             self._post,
-            lambda wait_ns, function: self.call_at(monotonic_ns() + wait_ns, function),
+            lambda wait_ns, function: self.call_at(self.now_ns() + wait_ns, function),
         )
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._carriers: dict[type, Callable[[Handle, Any], None]] = {
@@ -123,11 +128,32 @@ class SelectorHost:
 
     def now_ns(self) -> int:
         """The monotonic clock that machines see."""
-        return monotonic_ns()
+        return monotonic_ns() + self._ahead_ns
 
     def now_ms(self) -> int:
         """The time of day that machines see, in ms since 1970."""
-        return wall_ms()
+        return wall_ms() + self._ahead_ms
+
+    def advance(self, milliseconds: int) -> None:
+        """Move the time that all machines see on, at once, and step them; returns when that is done.
+
+        The waiting for sockets, and how long `close` takes, go by the clocks.
+        UsageError on the loop's own thread, and once it is closed.
+        """
+        self._check()
+        if self.is_current_thread():
+            raise UsageError("a host's clock is moved from other threads than its own")
+        done: Completion[None] = Completion()
+
+        def move() -> None:
+            self._ahead_ns += ms_to_ns(milliseconds)
+            self._ahead_ms += milliseconds
+            for handle in self._handles:
+                self._queue(handle)
+            self._post(lambda: done.set_result(None))  # in the next turn, after their steps
+
+        self._post(move)
+        done.result(ADVANCE_S)
 
     def is_current_thread(self) -> bool:
         """True on the loop's own thread, where callbacks run."""
@@ -242,7 +268,7 @@ class SelectorHost:
             return 0
         if not self._due:
             return None
-        return max(0.0, (self._due[0][0] - monotonic_ns()) / NS_PER_S)
+        return max(0.0, (self._due[0][0] - self._ahead_ns - monotonic_ns()) / NS_PER_S)
 
     def _turn(self, patience_s: float | None) -> None:
         ready = self._selector.select(patience_s)
@@ -255,7 +281,7 @@ class SelectorHost:
         for key, mask in ready:
             key.data(mask)
         self._empty_inbox()
-        now_ns = monotonic_ns()
+        now_ns = monotonic_ns() + self._ahead_ns
         due = self._due
         while due and due[0][0] <= now_ns:
             when_ns, _serial, target = heapq.heappop(due)
@@ -307,7 +333,7 @@ class SelectorHost:
             return
         machine = handle.machine
         try:
-            effects = machine.step(monotonic_ns(), wall_ms())
+            effects = machine.step(monotonic_ns() + self._ahead_ns, wall_ms() + self._ahead_ms)
             handle.deadline_ns = machine.deadline_ns()
             if effects:
                 self._carry_out(handle, effects)

@@ -27,6 +27,12 @@ Faults and life go through `cluster.broker(N)`: `slow`, `cut`, `fill_disk`, `hea
 `start`. A broker that starts again is a new machine over the same folder: what it knows, it read
 from disk.
 
+Faults of single requests begin with `cluster.on(...)` (`requests_on`): a rule (`request_faults`)
+stands between the requests of all brokers and their handlers, and does something to those that it
+meets (`request_actions`). What a request names, and where in its answer an error of that belongs,
+is derived from Kafka's schemas (`error_places`). `cluster.clock` moves the time of the thread that
+all brokers live on (`clock`). Both are for brokers in one thread.
+
 `plugin` is for pytest, which imports it in every run where Fairlead is installed, so this package
 loads nothing before it is used.
 """
@@ -38,11 +44,33 @@ from typing import TYPE_CHECKING
 from fairlead_kafka.base.lazy import lazily
 
 if TYPE_CHECKING:
+    from fairlead_kafka.base.codes import ErrorCode
+    from fairlead_kafka.testing.clock import ClusterClock
     from fairlead_kafka.testing.cluster import Cluster
     from fairlead_kafka.testing.handles import BrokerHandle
+    from fairlead_kafka.testing.request_faults import Fault, SeenRequest
+    from fairlead_kafka.testing.requests_on import RequestsOn
+    from fairlead_kafka.wire import ApiKey
 
-_HOMES = {"fairlead_kafka.testing.cluster": ("Cluster",), "fairlead_kafka.testing.handles": ("BrokerHandle",)}
+_HOMES = {
+    "fairlead_kafka.base.codes": ("ErrorCode",),
+    "fairlead_kafka.testing.clock": ("ClusterClock",),
+    "fairlead_kafka.testing.cluster": ("Cluster",),
+    "fairlead_kafka.testing.handles": ("BrokerHandle",),
+    "fairlead_kafka.testing.request_faults": ("Fault", "SeenRequest"),
+    "fairlead_kafka.testing.requests_on": ("RequestsOn",),
+    "fairlead_kafka.wire": ("ApiKey",),
+}
 
-__all__ = ["BrokerHandle", "Cluster"]
+__all__ = [
+    "ApiKey",
+    "BrokerHandle",
+    "Cluster",
+    "ClusterClock",
+    "ErrorCode",
+    "Fault",
+    "RequestsOn",
+    "SeenRequest",
+]
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

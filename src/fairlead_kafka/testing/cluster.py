@@ -9,7 +9,7 @@ import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,10 +28,15 @@ from fairlead_kafka.broker.listeners import DEFAULT_LISTENER, Listener, listener
 from fairlead_kafka.runtime import Completion, Handle, SelectorHost, system_rng
 from fairlead_kafka.runtime.at_exit import close_last, was_closed
 from fairlead_kafka.testing.brokers import check_listeners
+from fairlead_kafka.testing.clock import ClusterClock
+from fairlead_kafka.testing.error_places import Kind
 from fairlead_kafka.testing.folder import FolderLock, MetadataFile
 from fairlead_kafka.testing.handles import TIMEOUT_S, BrokerHandle, Where
 from fairlead_kafka.testing.in_process import BrokerInProcess, Processes, check_config
 from fairlead_kafka.testing.in_thread import BrokerInThread
+from fairlead_kafka.testing.request_faults import Fault, Predicate, RequestFaults
+from fairlead_kafka.testing.requests_on import RequestsOn, Wanted, criteria_of
+from fairlead_kafka.wire import ApiKey
 
 if TYPE_CHECKING:
     from fairlead_kafka.testing.securing import Securing
@@ -91,6 +96,7 @@ class Cluster:
         self._closing = threading.Lock()
         self._process = os.getpid()
         self._securing: Securing | None = None
+        self._request_faults = RequestFaults(self._call_in_step)
         try:
             if security is not None:
                 from fairlead_kafka.testing.securing import Securing
@@ -128,7 +134,7 @@ class Cluster:
             where = Where(node_id, str(self._folder / f"broker-{node_id}"), host, listeners, rack)
             shared = self._processes
             runner = (
-                BrokerInThread(loop, self._controller, where)
+                BrokerInThread(loop, self._controller, where, self._request_faults)
                 if shared is None
                 else BrokerInProcess(shared, where)
             )
@@ -225,6 +231,70 @@ class Cluster:
         """Delete a topic without a client. BrokerError if it is refused."""
         self._decide_one(DeleteTopics([name]))
 
+    # --- Faults of requests, and time
+
+    def on(
+        self,
+        api: ApiKey | int | str | None = None,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        client_id: str | None = None,
+        principal: str | None = None,
+        broker: int | None = None,
+        where: Predicate | None = None,
+    ) -> RequestsOn:
+        """Requests that something is to happen to: `cluster.on(ApiKey.PRODUCE,
+        topic="orders").answer(ErrorCode.NOT_ENOUGH_REPLICAS, times=2)`.
+
+        All that is given must be so. `api`: a key, or its name; None: every request. `topic`,
+        `partition`, `group`, `transactional_id`: what the request names. An error is then answered
+        for that part of it alone, and the rest is served. `client_id`, `principal` ("User:alice"):
+        who asks. `broker`: the id of the broker that is asked. `where`: a function of the
+        `SeenRequest`, called on the cluster's thread. UsageError for an API that brokers do not
+        serve or whose requests name no such thing, and where brokers run in processes of their own.
+        """
+        self._check()
+        if self._processes is not None:
+            raise UsageError(
+                "on: brokers in processes of their own take no faults by request, for a rule counts over all "
+                "brokers and may call a function of the test; leave processes=True out"
+            )
+        if broker is not None:
+            self.broker(broker)
+        named = {
+            Kind.TOPIC: topic,
+            Kind.PARTITION: partition,
+            Kind.GROUP: group,
+            Kind.TRANSACTIONAL_ID: transactional_id,
+        }
+        wanted = Wanted(api, named, client_id, principal, broker, where)
+        return RequestsOn(criteria_of(wanted), self._request_faults)
+
+    @property
+    def faults(self) -> list[Fault]:
+        """The faults by request that were not removed, in the order in which they are asked."""
+        return list(self._request_faults.rules)
+
+    @property
+    def clock(self) -> ClusterClock:
+        """The time that the brokers go by, which tests can move on. UsageError where brokers run in
+        processes of their own."""
+        self._check()
+        if self._processes is not None:
+            raise UsageError(
+                "clock: brokers in processes of their own go by the machine's time; leave processes=True out"
+            )
+        assert self._host is not None, "it is open"
+        return ClusterClock(self._host)
+
+    def _call_in_step(self, node_id: int, function: Callable[[], object]) -> None:
+        runner = self._brokers[node_id]._runner
+        assert isinstance(runner, BrokerInThread), "others take no rules"
+        runner.call_in_step(function)
+
     def _know_users(self) -> None:
         """Register the SCRAM users before any broker runs: brokers authenticate to each other as
         one of them.
@@ -248,10 +318,16 @@ class Cluster:
         if self._closed:
             raise UsageError("this cluster is closed; make a new one")
 
+    @property
+    def closed(self) -> bool:
+        """True once `close` was called."""
+        return self._closed
+
     def restore(self) -> None:
-        """Heal all brokers, and start those that do not run: the cluster is whole again, whatever a
-        test did to it."""
+        """Remove all faults by request, heal all brokers, and start those that do not run: the
+        cluster is whole again, whatever a test did to it. Its clock stays where it is."""
         self._check()
+        self._request_faults.clear()
         for broker in self._brokers:
             broker.heal()
         for broker in self._brokers:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from fairlead_kafka.broker import Controller, Faults, KillBroker, SetFaults, StartBroker, StopBroker
+from fairlead_kafka.broker import (
+    CallInStep,
+    Controller,
+    Faults,
+    KillBroker,
+    SetFaults,
+    StartBroker,
+    StopBroker,
+)
+from fairlead_kafka.broker.dispatch import Interceptor
 from fairlead_kafka.runtime import Completion, Handle, SelectorHost, thread_work_ns
 from fairlead_kafka.testing.brokers import broker_transport, make_broker
 from fairlead_kafka.testing.handles import TIMEOUT_S, Begun, Runner, Where
@@ -13,8 +22,11 @@ from fairlead_kafka.testing.handles import TIMEOUT_S, Begun, Runner, Where
 class BrokerInThread(Runner):
     """A broker on the cluster's own loop; each start is another machine."""
 
-    def __init__(self, loop: SelectorHost, controller: Controller, where: Where) -> None:
+    def __init__(
+        self, loop: SelectorHost, controller: Controller, where: Where, interceptor: Interceptor
+    ) -> None:
         self._loop = loop
+        self._interceptor = interceptor
         self._controller = controller
         self._where = where
         self._handle: Handle | None = None
@@ -30,6 +42,7 @@ class BrokerInThread(Runner):
         broker = make_broker(where.node_id, self._controller, where.folder, where.host, ports)
         broker.rack = where.rack
         broker.faults = faults
+        broker.interceptor = self._interceptor
         broker.handler_clock = thread_work_ns
         handle = self._handle = self._loop.add(broker, broker_transport(broker, self._controller))
         broker.wake = lambda: self._loop.wake(handle)
@@ -40,6 +53,11 @@ class BrokerInThread(Runner):
     def set_faults(self, faults: Faults) -> None:
         """Send the faults to the machine."""
         self._submit(lambda completion: SetFaults(faults, completion))
+
+    def call_in_step(self, function: Callable[[], object]) -> None:
+        """Have `function` called within a step of the machine, soon; not at all if it has ended."""
+        if self._handle is not None:
+            self._loop.submit(self._handle, CallInStep(function, Completion()))
 
     def stop(self) -> None:
         """Stop the machine in good order."""

@@ -3,13 +3,21 @@
     def test_orders_arrive(kafka_cluster, kafka_topic):
         send(kafka_cluster.bootstrap_servers, kafka_topic, b"an order")
 
-| fixture | scope | value | |---|---|---| | kafka_cluster | session | a running `Cluster`; started
-when the first test asks for it | | kafka_bootstrap_servers | session | its `bootstrap_servers` | |
-kafka_client_settings | session | a function: what a client is configured with to come in as a user
-(`Cluster.client_settings`) | | kafka_topic | function | the name of a fresh topic, deleted after
-the test; whatever the test did to brokers is undone then |
+    @pytest.mark.kafka(brokers=1, config={"auto.create.topics.enable": "false"})
+    def test_alone(kafka_marked_cluster, kafka_topic): ...
+
+- `kafka_cluster` (session): a running `Cluster`; started when the first test asks for it.
+- `kafka_bootstrap_servers` (session): its `bootstrap_servers`.
+- `kafka_client_settings` (session): a function: what a client is configured with to come in as a
+  user (`Cluster.client_settings`).
+- `kafka_marked_cluster` (function): the cluster that the mark `kafka` describes by arguments of
+  `Cluster`; without the mark, `kafka_cluster`. Tests with the same mark share one.
+- `kafka_topic` (function): the name of a fresh topic in that cluster, deleted after the test.
 
     @pytest.mark.kafka_topic(partitions=12, replication_factor=3, configs={"cleanup.policy": "compact"})
+
+Whatever a test did to a cluster of these is undone after it (`Cluster.restore`): faults by request
+(`cluster.on`), slow, cut, stopped and killed brokers.
 
 Settings, each as an option of the command line and in the configuration file: `--kafka-brokers` and
 `kafka_brokers` (3), `--kafka-processes` and `kafka_processes` (all in one thread), `--kafka-config
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
 _BROKERS, _BROKERS_MAX = 3, 1000
 _NAME_LENGTH_MAX = 200
 _MARKED = ("partitions", "replication_factor", "configs")
+_MARKED_CLUSTER = ("brokers", "processes", "security", "users", "racks", "config")
 _SECURITY = (None, "ssl", "sasl_plaintext", "sasl_ssl")
 _numbers = itertools.count(1)
 
@@ -104,6 +113,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "kafka_topic(partitions, replication_factor, configs): what the fixture `kafka_topic` creates.",
     )
+    config.addinivalue_line(
+        "markers",
+        "kafka(brokers, processes, security, users, racks, config): the cluster of `kafka_marked_cluster`.",
+    )
     _check(_settings(config))
 
 
@@ -129,37 +142,84 @@ def kafka_client_settings(kafka_cluster: Cluster) -> Callable[..., dict[str, obj
     return kafka_cluster.client_settings
 
 
+@pytest.fixture(scope="session")
+def _kafka_clusters() -> Iterator[dict[str, Cluster]]:
+    """Clusters that marks describe, by what they say."""
+    clusters: dict[str, Cluster] = {}
+    yield clusters
+    for cluster in clusters.values():
+        cluster.close()
+
+
 @pytest.fixture
-def kafka_topic(kafka_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+def kafka_marked_cluster(
+    request: pytest.FixtureRequest, pytestconfig: pytest.Config, _kafka_clusters: dict[str, Cluster]
+) -> Cluster:
+    """The cluster that the test's mark `kafka` describes; without a mark, `kafka_cluster`."""
+    mark = request.node.get_closest_marker("kafka")
+    wanted = _wanted(mark, "kafka", _MARKED_CLUSTER)
+    if not wanted:
+        shared: Cluster = request.getfixturevalue("kafka_cluster")
+        return shared
+    if "kafka_cluster" in request.fixturenames:
+        pytest.fail(
+            "@pytest.mark.kafka describes kafka_marked_cluster; kafka_cluster is another: use one of them",
+            pytrace=False,
+        )
+    key = _written(wanted)
+    if key not in _kafka_clusters:
+        from fairlead_kafka.base.errors import FairleadError
+        from fairlead_kafka.testing.cluster import Cluster
+
+        settings: dict[str, Any] = {**_settings(pytestconfig), **wanted}
+        settings["config"] = {**_settings(pytestconfig)["config"], **wanted.get("config", {})}
+        try:
+            _kafka_clusters[key] = Cluster(**settings)
+        except FairleadError as error:
+            pytest.fail(f"@pytest.mark.kafka({key}): {error}", pytrace=False)
+    return _kafka_clusters[key]
+
+
+@pytest.fixture
+def kafka_topic(kafka_marked_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of a topic that no other test uses."""
-    wanted = _wanted(request.node.get_closest_marker("kafka_topic"))
+    wanted = _wanted(request.node.get_closest_marker("kafka_topic"), "kafka_topic", _MARKED)
     name = f"{re.sub('[^a-zA-Z0-9-]+', '-', request.node.name)[:_NAME_LENGTH_MAX]}-{next(_numbers)}"
     from fairlead_kafka.base.errors import FairleadError
 
     try:
-        kafka_cluster.create_topic(name, **wanted)
+        kafka_marked_cluster.create_topic(name, **wanted)
     except FairleadError as error:
         pytest.fail(f"@pytest.mark.kafka_topic({_written(wanted)}): {error}", pytrace=False)
     yield name
-    kafka_cluster.restore()
-    if kafka_cluster.has_topic(name):  # else the test deleted it
-        kafka_cluster.delete_topic(name)
+    kafka_marked_cluster.restore()
+    if kafka_marked_cluster.has_topic(name):  # else the test deleted it
+        kafka_marked_cluster.delete_topic(name)
 
 
-def _wanted(marker: pytest.Mark | None) -> dict[str, Any]:
-    """The mark's arguments for `Cluster.create_topic`; unknown ones fail the test."""
-    if marker is None:
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Undo what a test did to its cluster, once its own fixtures are through."""
+    found: Mapping[str, object] = getattr(item, "funcargs", {})
+    for name in ("kafka_cluster", "kafka_marked_cluster"):
+        cluster = found.get(name)
+        if cluster is not None and not getattr(cluster, "closed", True):
+            cluster.restore()  # type: ignore[attr-defined]
+
+
+def _wanted(mark: pytest.Mark | None, name: str, known: Sequence[str]) -> dict[str, Any]:
+    """The mark's arguments; unknown ones fail the test."""
+    if mark is None:
         return {}
-    wrong = [repr(value) for value in marker.args] + [
-        f"{name}={value!r}" for name, value in marker.kwargs.items() if name not in _MARKED
+    wrong = [repr(value) for value in mark.args] + [
+        f"{given}={value!r}" for given, value in mark.kwargs.items() if given not in known
     ]
     if wrong:
         pytest.fail(
-            f"@pytest.mark.kafka_topic takes {', '.join(f'{name}=...' for name in _MARKED)}, not "
-            f"{', '.join(wrong)}",
+            f"@pytest.mark.{name} takes {', '.join(f'{each}=...' for each in known)}, not {', '.join(wrong)}",
             pytrace=False,
         )
-    return dict(marker.kwargs)
+    return dict(mark.kwargs)
 
 
 def _written(wanted: Mapping[str, object]) -> str:
