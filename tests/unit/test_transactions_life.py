@@ -252,6 +252,22 @@ def test_transactions_are_listed_by_state_producer_and_duration(cluster: Virtual
     assert answer.transaction_states == []
 
 
+def test_transactions_are_listed_by_a_pattern_that_takes_the_whole_id(cluster: VirtualCluster) -> None:
+    node_id = Transactor(cluster).ready().node_id
+    assert listed(cluster, node_id, version=2, transactional_id_pattern="pay.*") == ["payments"]
+    assert listed(cluster, node_id, version=2, transactional_id_pattern="pay") == []
+    assert listed(cluster, node_id, version=2, transactional_id_pattern="") == ["payments"]
+    answer = cluster.ask(
+        node_id,
+        ApiKey.LIST_TRANSACTIONS,
+        2,
+        state_filters=[],
+        producer_id_filters=[],
+        transactional_id_pattern="(a",
+    )
+    assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
 def test_an_admin_can_end_a_transaction_that_is_left_hanging(cluster: VirtualCluster) -> None:
     producer = Transactor(cluster).ready()
     producer.write(P0, b"1")

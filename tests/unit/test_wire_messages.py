@@ -19,7 +19,6 @@ from fairlead_kafka.wire import (
     decode_response,
     encode_request,
     encode_response,
-    negotiate,
     peek_request,
     response_correlation_id,
     versions_of,
@@ -432,42 +431,6 @@ def test_messages_compare_print_copy_and_travel() -> None:
     assert repr(message) == "HeartbeatResponse(throttle_time_ms=0, error_code=3)"
     assert copy.deepcopy(message) == message
     assert pickle.loads(pickle.dumps(message)) == message
-
-
-# Versions
-
-
-def test_negotiation_takes_the_highest_version_in_common() -> None:
-    assert negotiate(ApiKey.PRODUCE, {0: (0, 13)}) == 12
-    assert negotiate(ApiKey.PRODUCE, {0: (0, 9)}) == 9
-    assert negotiate(ApiKey.PRODUCE, {0: (0, 13)}, ceiling=7) == 7
-
-
-@pytest.mark.parametrize(
-    ("offered", "ceiling", "complaint"),
-    [
-        ({}, None, "does not serve PRODUCE at all"),
-        ({0: (0, 2)}, None, "speaks 3 to 12, the broker 0 to 2"),
-        ({0: (13, 20)}, None, "the broker 13 to 20"),
-        ({0: (9, 13)}, 8, "the caller needs a version of at most 8"),
-    ],
-)
-def test_no_version_in_common_is_said_plainly(
-    offered: dict[int, tuple[int, int]], ceiling: int | None, complaint: str
-) -> None:
-    with pytest.raises(UnsupportedVersion, match=complaint):
-        negotiate(ApiKey.PRODUCE, offered, ceiling)
-
-
-def test_the_client_speaks_no_version_without_a_schema() -> None:
-    for api_key, (lowest, highest) in CLIENT_VERSIONS.items():
-        known_lowest, known_highest = versions_of(api_key)
-        assert known_lowest <= lowest <= highest <= known_highest
-
-
-def test_an_api_the_client_never_sends_cannot_be_negotiated() -> None:
-    with pytest.raises(UnsupportedVersion, match="never sends VOTE"):
-        negotiate(ApiKey.VOTE, {int(ApiKey.VOTE): (0, 1)})
 
 
 # Frames

@@ -27,12 +27,21 @@ from fairlead_kafka.wire.messages import (
 )
 
 
-def list_transactions(states: Sequence[str]) -> AdminScript[dict[str, TransactionListing]]:
-    """List transactional ids of all brokers: {transactional id: listing}, by name.
+def list_transactions(
+    states: Sequence[str], producer_ids: Sequence[int], open_for_ms: float | None, pattern: str | None
+) -> AdminScript[dict[str, TransactionListing]]:
+    """List transactional ids of all brokers that pass every filter: {transactional id: listing}, by
+    name.
 
-    `states` empty: all.
+    `states` or `producer_ids` empty, `open_for_ms` or `pattern` None: all pass. UnsupportedVersion
+    from brokers that have no such filter, BrokerError for a pattern that is not RE2's.
     """
-    message = ListTransactionsRequest(state_filters=list(states), producer_id_filters=[], duration_filter=-1)
+    message = ListTransactionsRequest(
+        state_filters=list(states),
+        producer_id_filters=list(producer_ids),
+        duration_filter=-1 if open_for_ms is None else int(open_for_ms),
+        transactional_id_pattern=pattern or None,
+    )
     answers = yield from of_every_broker("the transactions", ApiKey.LIST_TRANSACTIONS, message)
     rows = [row for said in answers for row in said.transaction_states]
     found = {

@@ -127,12 +127,6 @@ class RefusedVersions(NamedTuple):
 REFUSED_VERSIONS: tuple[RefusedVersions, ...] = (
     RefusedVersions(ApiKey.PRODUCE, 13, 13, "topics are named by name when producing"),
     RefusedVersions(ApiKey.INIT_PRODUCER_ID, 6, 6, "two-phase commit (KIP-939) is not part of this release"),
-    RefusedVersions(
-        ApiKey.LIST_TRANSACTIONS,
-        2,
-        2,
-        "its patterns are of a kind (RE2) that Python has not, and others may run for ever",
-    ),
 )
 
 
@@ -212,6 +206,12 @@ REFUSED_OPTIONS: tuple[RefusedOption, ...] = (
         "broker configs that are not dynamic",
         ErrorCode.INVALID_CONFIG,
         "they are read when a broker starts",
+    ),
+    RefusedOption(
+        ApiKey.LIST_TRANSACTIONS,
+        "Unicode classes (\\p{...}) in transactional_id_pattern",
+        ErrorCode.INVALID_REGULAR_EXPRESSION,
+        "the engine has no tables of Unicode; a class can be written out",
     ),
     RefusedOption(
         ApiKey.CONSUMER_GROUP_HEARTBEAT,

@@ -243,13 +243,25 @@ class Admin(ClusterAdmin):
         return run_blocking(self._calls.delete_group_offsets(group_id, partitions, timeout_s))
 
     def list_transactions(
-        self, states: Iterable[str] = (), timeout_s: Seconds | None = None
+        self,
+        states: Iterable[str] = (),
+        timeout_s: Seconds | None = None,
+        *,
+        producer_ids: Iterable[int] = (),
+        open_for_ms: float | None = None,
+        pattern: str | None = None,
     ) -> dict[str, TransactionListing]:
         """List transactional ids of all brokers, with producer id and state (KIP-664, Kafka 3.0).
 
-        `states` ("Ongoing", "Empty", ...): only ids in one of them; empty: all.
+        `states` ("Ongoing", "Empty", ...): only ids in one of them; empty: all. `producer_ids`:
+        only those of these producers. `open_for_ms`: only transactions that have been open for
+        longer (KIP-994, Kafka 3.8). `pattern`: only ids that this regular expression takes whole,
+        in RE2's syntax (KIP-1152, Kafka 4.1). UnsupportedVersion where brokers are older than a
+        filter that is used.
         """
-        return run_blocking(self._calls.list_transactions(states, timeout_s))
+        return run_blocking(
+            self._calls.list_transactions(states, producer_ids, open_for_ms, pattern, timeout_s)
+        )
 
     def describe_transactions(
         self, transactional_ids: Iterable[str], timeout_s: Seconds | None = None

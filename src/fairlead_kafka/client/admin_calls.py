@@ -255,10 +255,16 @@ class AdminCalls:
         )
 
     def list_transactions(
-        self, states: Iterable[str], timeout_s: float | None
+        self,
+        states: Iterable[str],
+        producer_ids: Iterable[int],
+        open_for_ms: float | None,
+        pattern: str | None,
+        timeout_s: float | None,
     ) -> Steps[dict[str, TransactionListing]]:
         """List transactional ids."""
-        script = admin.list_transactions(distinct("list_transactions", states))
+        names = distinct("list_transactions", states)
+        script = admin.list_transactions(names, list(producer_ids), open_for_ms, pattern)
         return self._perform("listing transactions", (), lambda _: script, timeout_s)
 
     def describe_transactions(

@@ -32,7 +32,14 @@ from fairlead_kafka.core.peers import Peer, Peers
 from fairlead_kafka.core.reachability import ANSWER_LONG_MS, CONNECTING_LONG_MS, Reachability, unanswered
 from fairlead_kafka.core.throttling import wait_ms
 from fairlead_kafka.core.traffic import Traffic
-from fairlead_kafka.wire import ApiKey, ApiMessage, PrivateApi, RequestMessage
+from fairlead_kafka.wire import (
+    NEEDED_FIELDS,
+    ApiKey,
+    ApiMessage,
+    PrivateApi,
+    RequestMessage,
+    refuse_lost_fields,
+)
 
 _ANSWER_LONG_NS = ms_to_ns(ANSWER_LONG_MS)
 
@@ -165,6 +172,8 @@ class Connections:
             )
         try:
             spoken = connection.version(api_key) if version is None else version
+            if api_key in NEEDED_FIELDS:
+                refuse_lost_fields(api_key, spoken, message)
         except UnsupportedVersion as error:
             self.finished.append((on_done, error))
             return

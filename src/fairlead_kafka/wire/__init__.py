@@ -33,7 +33,15 @@ A schema is decoded, and its codec compiled, with the first message of its versi
 milliseconds.
 """
 
-from fairlead_kafka.wire.api import CLIENT_VERSIONS, TRANSACTION_VERSION, ApiKey, ceiling, negotiate
+from fairlead_kafka.wire.api import (
+    CLIENT_VERSIONS,
+    NEEDED_FIELDS,
+    TRANSACTION_VERSION,
+    ApiKey,
+    ceiling,
+    negotiate,
+    refuse_lost_fields,
+)
 from fairlead_kafka.wire.codec import (
     Request,
     RequestHeader,
@@ -58,6 +66,8 @@ __all__ = [
     "CLIENT_VERSIONS",
     "FrameReader",
     "Message",
+    "NEEDED_FIELDS",
+    "refuse_lost_fields",
     "PRIVATE_FIRST",
     "PrivateApi",
     "Request",

@@ -139,7 +139,7 @@ CLIENT_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKey.DESCRIBE_CLUSTER: (0, 2),
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
-    ApiKey.LIST_TRANSACTIONS: (0, 1),
+    ApiKey.LIST_TRANSACTIONS: (0, 2),
     ApiKey.ELECT_LEADERS: (0, 2),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 1),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: (0, 0),
@@ -154,6 +154,36 @@ CLIENT_VERSIONS: dict[ApiKey, tuple[int, int]] = {
 }
 """Lowest and highest version of each API that our client sends; an API that is not here is not one
 the client uses."""
+
+
+class NeededField(NamedTuple):
+    """A field that changes what is asked, the first version that has it, and the value that asks
+    for nothing."""
+
+    name: str
+    version: int
+    default: object
+
+
+NEEDED_FIELDS: dict[int, tuple[NeededField, ...]] = {
+    ApiKey.LIST_TRANSACTIONS: (
+        NeededField("duration_filter", 1, -1),
+        NeededField("transactional_id_pattern", 2, None),
+    ),
+}
+"""Fields that may not be left out where a broker speaks an older version only: its answer would be
+to another question. Kafka's message definitions call such fields not ignorable."""
+
+
+def refuse_lost_fields(api_key: int, version: int, message: object) -> None:
+    """Raise `UnsupportedVersion` if `message` says something that `version` of the API has no field
+    for (`NEEDED_FIELDS`)."""
+    for field in NEEDED_FIELDS.get(api_key, ()):
+        if version < field.version and getattr(message, field.name) != field.default:
+            raise UnsupportedVersion(
+                f"{ApiKey(api_key).name}: {field.name} needs version {field.version}, and the broker speaks "
+                f"{version} at most; leave it out, or ask a newer broker"
+            )
 
 
 TRANSACTION_VERSION = "transaction.version"

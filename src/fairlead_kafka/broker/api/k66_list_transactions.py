@@ -1,7 +1,8 @@
 """ListTransactions (66): the transactional ids that are coordinated here (KIP-664).
 
-Versions 0-1; by how long the transaction is open from 1 on (KIP-994). Not served: 2 (by a regular
-expression). Told are those that the session may DESCRIBE.
+Versions 0-2; by how long the transaction is open from 1 on (KIP-994), by a regular expression that
+takes the whole id from 2 on (KIP-1152; RE2's syntax as far as `broker.patterns` has it,
+INVALID_REGULAR_EXPRESSION). Told are those that the session may DESCRIBE.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.patterns import PatternError, compile_pattern
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
 from fairlead_kafka.broker.transactions import Transaction, TransactionState
@@ -18,7 +20,7 @@ from fairlead_kafka.wire.messages import ListTransactionsRequest, ListTransactio
 _STATES = {state.value for state in TransactionState}
 
 
-@serves(ApiKey.LIST_TRANSACTIONS, versions=(0, 1))
+@serves(ApiKey.LIST_TRANSACTIONS, versions=(0, 2))
 def list_transactions(
     broker: Services, request: Request[ListTransactionsRequest], session: Requester, reply: Reply
 ) -> None:
@@ -32,6 +34,12 @@ def list_transactions(
         answer.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         reply(answer)
         return
+    try:
+        pattern = compile_pattern(text) if (text := message.transactional_id_pattern) else None
+    except PatternError:
+        answer.error_code = ErrorCode.INVALID_REGULAR_EXPRESSION
+        reply(answer)
+        return
     answer.unknown_state_filters = [name for name in message.state_filters if name not in _STATES]
 
     def wanted(one: Transaction) -> bool:
@@ -41,6 +49,7 @@ def list_transactions(
             and (not message.producer_id_filters or image.producer_id in message.producer_id_filters)
             and (not message.state_filters or image.state.value in message.state_filters)
             and (message.duration_filter < 0 or broker.wall_ms - image.start_ms > message.duration_filter)
+            and (pattern is None or pattern.matches(one.transactional_id))
             and session.may(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, one.transactional_id)
         )
 

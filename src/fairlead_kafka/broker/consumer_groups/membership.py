@@ -25,7 +25,6 @@ from fairlead_kafka.broker.consumer_groups.group import (
     ConsumerGroup,
     ConsumerMember,
 )
-from fairlead_kafka.broker.consumer_groups.patterns import PatternError, compile_pattern, matching
 from fairlead_kafka.broker.consumer_groups.reconcile import Goal, Owned, next_current
 from fairlead_kafka.broker.consumer_groups.records import (
     About,
@@ -42,6 +41,7 @@ from fairlead_kafka.broker.consumer_groups.records import (
     TargetKey,
 )
 from fairlead_kafka.broker.consumer_groups.view import View
+from fairlead_kafka.broker.patterns import PatternError, compile_pattern, matching
 
 PATTERNS_AGAIN_MS = 10_000
 """Expressions of a group are resolved no oftener than this (Kafka's

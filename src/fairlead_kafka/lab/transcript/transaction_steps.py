@@ -234,7 +234,7 @@ def describe(name: str, *transactional_ids: str) -> Step:
     return ask(name, ApiKey.DESCRIBE_TRANSACTIONS, (0,), transactional_ids=list(transactional_ids))
 
 
-def listed(name: str, versions: Iterable[int] = (0, 1), **filters: Body) -> Step:
+def listed(name: str, versions: Iterable[int] = (0, 1, 2), **filters: Body) -> Step:
     """A ListTransactions step."""
     fields = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1, **filters}
     return request(name, ApiKey.LIST_TRANSACTIONS, versions, fields, mine=True)
@@ -256,7 +256,11 @@ _BEGUN = [
     listed("those under way", state_filters=["Ongoing"]),
     listed("in no known state", state_filters=["Tired"]),
     listed("of nobody", producer_id_filters=[10**9]),
-    listed("that are old", (1,), duration_filter=10**8),
+    listed("that are old", (1, 2), duration_filter=10**8),
+    listed("by a pattern", (2,), transactional_id_pattern=f"{ID[:3]}.*"),
+    listed("by a pattern that takes none whole", (2,), transactional_id_pattern=ID[:3]),
+    listed("by a pattern that is empty", (2,), transactional_id_pattern=""),
+    listed("by a pattern that is none", (2,), transactional_id_pattern="a(b"),
     verify("a partition that is in it", "tx"),
     verify("a partition that is not", "tx", partition=9),
     verify("by another epoch", "tx", epoch=1),

@@ -1,4 +1,5 @@
-"""Regular expressions of subscriptions, matched in a time that is bounded by their length.
+"""Regular expressions of clients, matched in a time that is bounded by their length: subscriptions of
+consumers, transactional ids to list.
 
 Kafka has RE2 for this, whose expressions cannot run for ever on any text. Python's `re` tries one
 way after another, and a short expression of a member (`(a+)+b`) could hold the coordinator for

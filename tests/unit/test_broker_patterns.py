@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fairlead_kafka.broker.consumer_groups.patterns import (
+from fairlead_kafka.broker.patterns import (
     DEPTH_MAX,
     PatternError,
     compile_pattern,
