@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_type
 
+from fairlead_kafka.formats.json_blocks import json_decoder
 from fairlead_kafka.spark.formats import decoder, parse_layout
 from fairlead_kafka.spark.formats.ddl import parse_type
-from fairlead_kafka.spark.formats.json_format import json_decoder
-from fairlead_kafka.spark.formats.json_types import wire_type
+from fairlead_kafka.spark.formats.json_schema import wire_type
 from tests.support.format_values import AVRO_LEAVES, JSON_LEAVES, Kind, structs, written_json
 
 EXAMPLES = 40

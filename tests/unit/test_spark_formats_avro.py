@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.formats.registry import RegistryFailed, schema_by_id
 from fairlead_kafka.spark.formats import decoder, read_layout
 from fairlead_kafka.spark.formats.layout import Layout
-from fairlead_kafka.spark.formats.registry import RegistryFailed, schema_by_id
 from tests.support.schema_registry import FakeRegistry, schema_registry
 
 Schema = Mapping[str, Any] | str
@@ -219,7 +219,7 @@ def test_what_the_registry_does_not_know_is_rescued(registry: FakeRegistry) -> N
 def test_a_registry_may_want_a_password(registry: FakeRegistry) -> None:
     registry.register("visits-value", OLD)
     registry.user_info = "me:secret"
-    with pytest.raises(RegistryFailed, match=r"check schemaRegistry\.basic\.auth\.user\.info"):
+    with pytest.raises(RegistryFailed, match=r"check basic\.auth\.user\.info"):
         framed(registry).resolved()
     assert (
         framed(registry, **{"schemaRegistry.basic.auth.user.info": "me:secret"}).resolved().value.reader
@@ -236,10 +236,10 @@ def test_planning_says_what_the_registry_lacks(registry: FakeRegistry) -> None:
     registry.register("visits-value", ["int", "string"])
     with pytest.raises(
         ConfigError,
-        match=r"the schema of visits-value: the schema: a union of int, string has no type in Spark",
+        match=r"the schema of visits-value: the schema: a union of int, string has no type in columns",
     ):
         framed(registry).resolved()
-    with pytest.raises(ConfigError, match=r"schemaRegistry\.\*: .*nonsense"):
+    with pytest.raises(ConfigError, match=r"settings of the Schema Registry: .*nonsense"):
         framed(registry, **{"schemaRegistry.nonsense": "1"}).resolved()
 
 
@@ -255,6 +255,6 @@ def test_nobody_at_the_url_is_told_with_the_url() -> None:
         layout = framed(gone)
     with pytest.raises(
         RegistryFailed,
-        match=r"schemaRegistry\.url: http://127\.0\.0\.1:\d+ gave no answer about the subject visits-value",
+        match=r"the Schema Registry at http://127\.0\.0\.1:\d+ gave no answer about the subject visits-value",
     ):
         layout.resolved()

@@ -7,11 +7,12 @@ import json
 import pickle
 
 import pytest
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.formats.avro_schema import AvroSchema
 from fairlead_kafka.spark.formats import FORMAT_OPTIONS, parse_layout, read_layout
-from fairlead_kafka.spark.formats.avro_types import AvroSchema
 from fairlead_kafka.spark.formats.ddl import parse_type
 from fairlead_kafka.spark.options import parse_read_options
 from fairlead_kafka.spark.schema import check_read_schema, check_write_schema, source_schema
@@ -98,7 +99,7 @@ def test_only_what_is_needed_is_asked_of_the_consumer(options: dict[str, str], a
         ),
         (
             {"valueFormat": "avro", "valueSchema": avro(("u", ["int", "string"]))},
-            "field u: a union of int, string has no type in Spark",
+            "field u: a union of int, string has no type in columns",
         ),
         (
             {"valueFormat": "avro", "valueSchema": avro(("n", "null"))},
@@ -238,7 +239,7 @@ def test_ddl_and_sparks_json_say_the_same() -> None:
     ],
 )
 def test_avro_types_have_their_counterparts_in_spark(schema: str, kind: str | None) -> None:
-    assert AvroSchema(schema).spark_type().simpleString() == (
+    assert from_arrow_type(AvroSchema(schema).arrow_type()).simpleString() == (
         kind or "struct<a:map<string,int>,b:array<float>>"
     )
 
@@ -246,6 +247,6 @@ def test_avro_types_have_their_counterparts_in_spark(schema: str, kind: str | No
 def test_a_named_type_is_known_where_it_is_named_again() -> None:
     inner = {"type": "record", "name": "I", "fields": [{"name": "x", "type": "int"}]}
     assert (
-        AvroSchema(avro(("a", inner), ("b", ["null", "I"]))).spark_type().simpleString()
+        from_arrow_type(AvroSchema(avro(("a", inner), ("b", ["null", "I"]))).arrow_type()).simpleString()
         == "struct<a:struct<x:int>,b:struct<x:int>>"
     )

@@ -360,6 +360,23 @@ _KEYS = (
         ("producer", "consumer"),
         nullable=True,
     ),
+    *(
+        ConfigKey(
+            f"{field}.{what}",
+            _T.ANY,
+            None,
+            f"{verb} {field}s: a function of them and a SerializationContext, such as those of "
+            f"fairlead_kafka.formats and confluent-kafka, or string, integer, long, double, json; "
+            f"null: bytes.",
+            (client,),
+            nullable=True,
+        )
+        for what, client, verb in (
+            ("serializer", "producer", "Writes"),
+            ("deserializer", "consumer", "Reads"),
+        )
+        for field in ("key", "value")
+    ),
     ConfigKey(
         "fetch.min.bytes", _T.INT, 1, "A broker answers once it has this many bytes.", _CONSUMER, at_least(0)
     ),
@@ -457,10 +474,6 @@ CLIENT_CONFIGS = ConfigTable(
         "sasl.oauthbearer.jwt.": _JAVA_CLASS,
         "sasl.oauthbearer.assertion.": "tokens are asked for with id and secret; else there is "
         "sasl.oauthbearer.token.provider",
-        "key.serializer": "keys and values are bytes; serialize before sending",
-        "value.serializer": "keys and values are bytes; serialize before sending",
-        "key.deserializer": "keys and values are bytes; deserialize after polling",
-        "value.deserializer": "keys and values are bytes; deserialize after polling",
         "metrics.recording.level": "everything is recorded",
         "metric.reporters": "read `metrics()`, or export it with fairlead_kafka.PrometheusCollector",
     },

@@ -9,6 +9,7 @@ FairleadError
 │   └── RecordTooLarge     larger than max.request.size, buffer.memory or the broker's message.max.bytes
 ├── BatchRefused           the record is fine, but others of its batch were refused; send it again
 ├── DecodeError            bytes that are not what the protocol says; names the byte offset
+├── DeserializationFailed  a key or value is not what its deserializer takes; names partition and offset (also a ValueError)
 ├── TimedOut               no answer within the time allowed (also a TimeoutError)
 │   └── BufferExhausted    no room in buffer.memory within max.block.ms
 ├── ConnectionFailed       no broker could be reached, or the connection broke (also a ConnectionError)
@@ -73,6 +74,29 @@ class DecodeError(FairleadError, ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.message, self.offset)
+
+
+class DeserializationFailed(FairleadError, ValueError):
+    """A key or value that a deserializer does not take; Kafka's RecordDeserializationException.
+
+    `partition`, `offset`: the record; seek past it to go on. `field`: key or value. `data`: its
+    bytes.
+    """
+
+    def __init__(
+        self, partition: TopicPartition, offset: int, field: str, data: bytes | None, reason: str
+    ) -> None:
+        super().__init__(f"{partition} offset {offset}: {field}: {reason}; seek past it to go on")
+        self.partition, self.offset, self.field, self.data, self.reason = (
+            partition,
+            offset,
+            field,
+            data,
+            reason,
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.partition, self.offset, self.field, self.data, self.reason)
 
 
 class TimedOut(FairleadError, TimeoutError):

@@ -145,9 +145,12 @@ class Consumer:
         """Records as soon as there are any, at most `max_records` (None: `max.poll.records`); empty
         if none came in time.
 
-        Records of one partition come in offset order. Raises OffsetOutOfRange if the position is
-        gone and `auto.offset.reset` is none, DecodeError for damaged batches (again at every poll,
-        until a seek), and BrokerError for a topic that is still missing.
+        Records of one partition come in offset order. With `key.deserializer` or
+        `value.deserializer` their keys and values are objects; one that does not parse ends a poll
+        before it, and is the next poll's DeserializationFailed, until a seek past it. Raises
+        OffsetOutOfRange if the position is gone and `auto.offset.reset` is none, DecodeError for
+        damaged batches (again at every poll, until a seek), and BrokerError for a topic that is
+        still missing.
         """
         return run_blocking(self._calls.poll(timeout_s, max_records))
 
@@ -159,6 +162,9 @@ class Consumer:
         Columns: topic string, partition int32, offset int64, timestamp timestamp[us, UTC],
         timestampType int32, key binary, value binary, headers list<struct<key: string, value:
         binary>>; or only those named in `columns` (keys and headers not named are not decoded).
+        With `key.deserializer` or `value.deserializer`, key and value have types of their own, and
+        there is a column rescued struct<key: binary, value: binary, reason: string>: null but for
+        rows that do not parse, of which it has the bytes and why (docs/formats.md).
         Rows of one partition are in offset order. A table holds at most 8 MiB of fetched data (more
         if one piece is larger), or `max_records`. Raises as `poll`.
         """
@@ -215,12 +221,12 @@ class Consumer:
     def __iter__(self) -> Iterator[Record]:
         """Records, one by one, without end, until the consumer is closed.
 
-        Positions move with each record; with interceptors, with each block of up to
-        max.poll.records.
+        Positions move with each record; with interceptors or deserializers, with each
+        block of up to max.poll.records.
         """
         while not self._calls.closed:
             try:
-                if self._calls.interceptors is not None:
+                if self._calls.by_polls:
                     yield from run_blocking(self._calls.poll(ITERATION_S, None))
                     continue
                 block = run_blocking(self._calls.block(ITERATION_S))

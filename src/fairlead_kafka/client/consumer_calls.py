@@ -17,7 +17,6 @@ from fairlead_kafka.consumer import (
     DescribeTopics,
     FindOffsets,
     OffsetAndTimestamp,
-    Seek,
     SetPaused,
     Shut,
     TellMetrics,
@@ -40,11 +39,6 @@ class ConsumerCalls(ConsumerRanges):
     def assignment(self) -> list[TopicPartition]:
         """The partitions assigned, in the order given."""
         return list(self._assigned)
-
-    def seek(self, positions: Mapping[TopicPartition, int]) -> Steps[None]:
-        """Move positions: to an offset, or to EARLIEST or LATEST."""
-        moved = {TopicPartition(*partition): position for partition, position in positions.items()}
-        self._moved((yield from self._ask(lambda completion: Seek(completion, moved))), replaces=False)
 
     def seek_to(self, partitions: Iterable[TopicPartition] | None, target: int) -> Steps[None]:
         """Move positions to an end of the log; None: of all assigned partitions."""

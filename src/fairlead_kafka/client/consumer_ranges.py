@@ -14,7 +14,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.client.consumer_reading import TABLE_MAX_BYTES, ChunkWork, ConsumerReading
 from fairlead_kafka.client.hosting import Steps
-from fairlead_kafka.consumer import AssignRange, Chunk, check_columns
+from fairlead_kafka.consumer import AssignRange, Chunk
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,7 @@ class ConsumerRanges(ConsumerReading):
         self, partition: TopicPartition, start: int, end: int, columns: Sequence[str] | None
     ) -> Steps[tuple[str, ...]]:
         """Assign a range of one partition. Returns the names of the columns, checked."""
-        names = check_columns(columns)
+        names = self.columns(columns)
         yield from self.batches_begin(partition, start, end)
         return names
 

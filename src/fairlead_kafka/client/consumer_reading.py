@@ -24,6 +24,7 @@ from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import MIB, NS_PER_S, s_to_ns
 from fairlead_kafka.client.consumer_group import GroupSteps
+from fairlead_kafka.client.deserializing import deserializing_of
 from fairlead_kafka.client.hosting import LONGEST_S, Steps, Wait, closed, connect_first, open_host
 from fairlead_kafka.client.interceptors_consumer import consumer_interceptors
 from fairlead_kafka.consumer import (
@@ -32,6 +33,7 @@ from fairlead_kafka.consumer import (
     ConsumerMachine,
     OpenChunk,
     Record,
+    Seek,
     Take,
     TellPosition,
     check_columns,
@@ -76,6 +78,7 @@ class ConsumerReading(GroupSteps):
         self._begin_group(self.settings, await_user)
         self.closed = False
         self.interceptors = consumer_interceptors(self.settings["interceptor.classes"], config)
+        self.deserializing = deserializing_of(self.settings)
         self._offload = offload
         self._hosted = open_host(
             lambda rng: ConsumerMachine(self.settings, rng, self._gate), self.settings, "fairlead-consumer"
@@ -122,7 +125,17 @@ class ConsumerReading(GroupSteps):
                 held.setdefault(chunk.partition, chunk.position)
         return held
 
+    def seek(self, positions: Mapping[TopicPartition, int]) -> Steps[None]:
+        """Move positions: to an offset, or to EARLIEST or LATEST."""
+        moved = {TopicPartition(*partition): position for partition, position in positions.items()}
+        self._moved((yield from self._ask(lambda completion: Seek(completion, moved))), replaces=False)
+
     # Reading
+
+    @property
+    def by_polls(self) -> bool:
+        """Whether an iteration goes by polls, which interceptors and deserializers see whole."""
+        return self.interceptors is not None or self.deserializing is not None
 
     def poll(self, timeout_s: float, max_records: int | None) -> Steps[list[Record]]:
         """Records, up to `max_records`, as soon as there are any."""
@@ -141,6 +154,13 @@ class ConsumerReading(GroupSteps):
                 opened.index += len(part)
                 records = records + part if records else part
         self._records += len(records)
+        if self.deserializing is not None:
+            read = self.deserializing.records(records)
+            records = read.records
+            if read.failure is not None:
+                yield from self.seek(read.left)
+                if not records:
+                    raise read.failure
         return records if self.interceptors is None else self.interceptors.on_consume(records)
 
     def block(self, timeout_s: float) -> Steps[tuple[OpenChunk, list[Record]] | None]:
@@ -169,7 +189,8 @@ class ConsumerReading(GroupSteps):
         self, timeout_s: float, max_records: int | None, columns: Sequence[str] | None
     ) -> Steps[pa.Table]:
         """A table of fetched records, as soon as there are any; no rows if none came in time."""
-        names = check_columns(columns)
+        asked = self.columns(columns)
+        names = asked if self.deserializing is None else self.deserializing.fetched_columns(asked)
         if max_records is not None and max_records < 1:
             raise UsageError(f"max_records is {max_records}; it must be at least 1")
         with self._one_poll():
@@ -184,7 +205,17 @@ class ConsumerReading(GroupSteps):
                 batches = yield from self._batches(lambda chunk: self._batch_of(chunk, names))
         table = consumer.table_of(batches, names)
         self._records += table.num_rows
+        if self.deserializing is not None:
+            read = self.deserializing.table(table, asked)
+            if read.failure is not None:
+                yield from self.seek(read.left)
+                raise read.failure
+            table = read.table
         return table if self.interceptors is None else self.interceptors.on_consume_table(table)
+
+    def columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
+        """The names of a table's columns, checked; None: all there are."""
+        return check_columns(columns) if self.deserializing is None else self.deserializing.columns(columns)
 
     def check(self) -> None:
         """UsageError if closed."""

@@ -22,8 +22,8 @@ class ProducerRecord(NamedTuple):
     """A record as it was given to `send`; `record._replace(value=...)` makes a changed one."""
 
     topic: str
-    value: bytes | None
-    key: bytes | None
+    value: object
+    key: object
     headers: Headers | None
     partition: int | None
     timestamp_ms: int | None
@@ -74,9 +74,9 @@ class ProducerInterceptors(Chain[ProducerInterceptor]):
         @wraps(send)
         def intercepted(
             topic: str,
-            value: bytes | None = None,
+            value: object = None,
             *,
-            key: bytes | None = None,
+            key: object = None,
             headers: Headers | None = None,
             partition: int | None = None,
             timestamp_ms: int | None = None,
@@ -97,9 +97,9 @@ class ProducerInterceptors(Chain[ProducerInterceptor]):
         @wraps(send)
         async def intercepted(
             topic: str,
-            value: bytes | None = None,
+            value: object = None,
             *,
-            key: bytes | None = None,
+            key: object = None,
             headers: Headers | None = None,
             partition: int | None = None,
             timestamp_ms: int | None = None,

@@ -46,6 +46,8 @@ class Producer:
         self._core = core = ProducerCore(config, Ack)
         self._core.belongs_to(self)
         self._send = self._core.offering(lambda *without_room: run_blocking(core.offer_steps(*without_room)))
+        if core.serializing is not None:
+            self._send = core.serializing.around(self._send)
         if type(self).send is Producer.send:
             self.send = self._send  # type: ignore[method-assign]  # one call for each record instead of two
         if self._core.interceptors is not None:
@@ -54,9 +56,9 @@ class Producer:
     def send(
         self,
         topic: str,
-        value: bytes | None = None,
+        value: object = None,
         *,
-        key: bytes | None = None,
+        key: object = None,
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
@@ -64,6 +66,7 @@ class Producer:
     ) -> Ack:
         """Send one record; returns before it is delivered.
 
+        `value` and `key`: bytes or None, or what `value.serializer` and `key.serializer` take.
         `headers`: pairs of a text and bytes or None, or a mapping. `partition`: None lets the key
         or the partitioner decide. `timestamp_ms`: ms since 1970, None for now.
         `on_delivery(metadata, error)` is called once, on the producer's thread (of an
@@ -71,7 +74,8 @@ class Producer:
         other one is None.
 
         Waits only if `buffer.memory` is used up: BufferExhausted after max.block.ms. InvalidRecord
-        for a key or value that is not bytes (or bytearray, or memoryview), and for other arguments
+        for a key or value that is not bytes (or bytearray, or memoryview) or that a serializer does
+        not take, and for other arguments
         that do not fit, RecordTooLarge beyond max.request.size or buffer.memory, UsageError once
         closed, or with a transactional.id while no transaction is open. What goes wrong later comes
         through the handle returned.
@@ -96,7 +100,10 @@ class Producer:
 
         Columns: `value` and optional `key` (binary or string, null allowed), optional `headers`
         (list of structs of key and value), `timestamp` (null or missing: now) and `partition`
-        (int32; null or missing: the key or the partitioner decides).
+        (int32; null or missing: the key or the partitioner decides). With `value.serializer` or
+        `key.serializer`, `value` and `key` are columns of what they write; without a column `value`
+        all columns but key, headers, timestamp and partition are the fields of one. InvalidRecord
+        for rows that cannot be written; no row is sent then.
 
         A table larger than `buffer.memory` goes as room comes: BufferExhausted if none comes for
         max.block.ms, with the rows before on their way. InvalidRecord for columns that do not fit,

@@ -54,6 +54,8 @@ class AsyncProducer:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._core = ProducerCore(config, AsyncAck)
         self._offer = self._core.offer
+        if self._core.serializing is not None:
+            self._offer = self._core.serializing.around(self._offer)
         self._core.belongs_to(self)
         if self._core.interceptors is not None:
             self.send = self._core.interceptors.around_async(self.send)  # type: ignore[method-assign]
@@ -62,9 +64,9 @@ class AsyncProducer:
     async def send(
         self,
         topic: str,
-        value: bytes | None = None,
+        value: object = None,
         *,
-        key: bytes | None = None,
+        key: object = None,
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,

@@ -34,6 +34,7 @@ from fairlead_kafka.client.intake import Intake, Record, check_topic
 from fairlead_kafka.client.interceptors_producer import producer_interceptors
 from fairlead_kafka.client.memory import MemoryPool
 from fairlead_kafka.client.pieces import Part, cuts_of, piece_of
+from fairlead_kafka.client.serializing import serializing_of
 from fairlead_kafka.client.transactions import TransactionSteps
 from fairlead_kafka.client.undelivered import tell_waiting, why_waiting
 from fairlead_kafka.core.metadata import PartitionMetadata
@@ -67,6 +68,7 @@ class ProducerCore(Generic[H]):
         self._given_up: dict[str, int] = {}
         self.client_id: str = settings["client.id"]
         self.interceptors = producer_interceptors(settings["interceptor.classes"], config)
+        self.serializing = serializing_of(settings)
         self._hosted = open_host(
             lambda rng: ProducerMachine(settings, rng, self._intake, self._memory),
             settings,
@@ -127,6 +129,8 @@ class ProducerCore(Generic[H]):
         for group in groups_of(table):
             if self.interceptors is not None:
                 group = self.interceptors.on_send_table(topic, group)
+            if self.serializing is not None:
+                group = self.serializing.table(topic, group)
             parts = parts_of(group, self._hosted.now_ms())
             self._check_sizes(topic, parts, first)
             for part in parts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Record(NamedTuple):
@@ -10,7 +10,8 @@ class Record(NamedTuple):
 
     `timestamp_ms` is milliseconds since 1970, set by the producer (`timestamp_type` 0) or by the
     broker on append (1). `key` and `value` are bytes, or None for null, which is not the empty
-    value. `headers` are (key, value) pairs in the order written.
+    value; or what `key.deserializer` and `value.deserializer` make of them. `headers` are (key,
+    value) pairs in the order written.
     """
 
     topic: str
@@ -18,6 +19,6 @@ class Record(NamedTuple):
     offset: int
     timestamp_ms: int
     timestamp_type: int
-    key: bytes | None
-    value: bytes | None
+    key: Any
+    value: Any
     headers: tuple[tuple[str, bytes | None], ...] = ()

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.spark.formats.ddl import parse_type
-from fairlead_kafka.spark.formats.json_types import wire_type
+from fairlead_kafka.spark.formats.json_schema import wire_type
 from fairlead_kafka.spark.formats.option_rows import REGISTRY_PREFIX
 
 if TYPE_CHECKING:
-    from fairlead_kafka.spark.formats.avro_types import AvroSchema
+    from fairlead_kafka.formats.avro_schema import AvroSchema
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 HEADERS = "headers"
@@ -54,7 +55,7 @@ class FieldFormat:
             wire_type(kind)
             return kind
         if self.kind == "avro" and self.reader is not None:
-            return self.reader.spark_type()
+            return from_arrow_type(self.reader.arrow_type(), prefer_timestamp_ntz=True)
         return StringType() if self.kind == "string" else BinaryType()
 
 
@@ -92,12 +93,13 @@ DEFAULT_LAYOUT = Layout()
 def _resolved(one: FieldFormat) -> FieldFormat:
     if one.kind != "avro" or one.reader is not None:
         return one
-    from fairlead_kafka.spark.formats.registry import Registry, UnknownSchema
+    from fairlead_kafka.formats.avro_schema import stored_avro
+    from fairlead_kafka.formats.registry import SchemaRegistry, UnknownSchema
 
     try:
-        with Registry(one.registry or {}) as registry:
-            reader = registry.latest(one.subject or "")
-        reader.spark_type()
+        with SchemaRegistry(one.registry or {}) as registry:
+            reader = stored_avro(registry.latest(one.subject or ""), f"the subject {one.subject}")
+        reader.arrow_type()
     except UnknownSchema as error:
         raise ConfigError(
             f"{one.field}Subject: {error}; set {one.field}Subject to a subject that is, or {one.field}Schema"
@@ -199,7 +201,7 @@ def _parse_avro(
     field: str, given: Mapping[str, str], registry: Mapping[str, str] | None, wrong: list[str]
 ) -> FieldFormat:
     try:
-        from fairlead_kafka.spark.formats.avro_types import AvroSchema
+        from fairlead_kafka.formats.avro_schema import AvroSchema
     except ImportError as error:
         wrong.append(
             f"{field}Format: avro needs fastavro ({error}); pip install 'fairlead-kafka[spark]', also where "
@@ -223,7 +225,7 @@ def _parse_avro(
     for name, text in texts:
         try:
             if text and name == "Schema":
-                AvroSchema(text).spark_type()
+                AvroSchema(text).arrow_type()
             elif text:
                 AvroSchema(text).parsed()
         except ValueError as error:

@@ -1,5 +1,5 @@
-"""Which Arrow types JSON is first read into (wire types), and from there into the types that Spark
-gets.
+"""Which Arrow types JSON is first read into (wire types), and from there into the types that are
+asked for.
 
 A wire type is one that JSON itself has: dates, timestamps and binaries are strings there, floats
 are doubles. Both ways of reading (`json_format`: Arrow's parser for whole blocks, Python's for
@@ -14,76 +14,43 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
 
-_WIRE_TYPES: dict[type[DataType], pa.DataType] = {
-    BooleanType: pa.bool_(),
-    ByteType: pa.int8(),
-    ShortType: pa.int16(),
-    IntegerType: pa.int32(),
-    LongType: pa.int64(),
-    FloatType: pa.float64(),
-    DoubleType: pa.float64(),
-    StringType: pa.string(),
-    BinaryType: pa.string(),
-    DateType: pa.string(),
-    TimestampType: pa.string(),
-    TimestampNTZType: pa.string(),
-}
 _HAS_ZONE = ":.*[Zz+-]"
 """A zone follows the time of day, which has a colon; the hyphens of the date come before it."""
 _BEYOND_MICROSECONDS = r"(\.\d{6})\d+"
 
 
-def wire_type(kind: DataType, where: str = "") -> pa.DataType:
-    """The Arrow type that JSON is read into for Spark's `kind`. Raises ValueError naming the field
-    that JSON cannot give."""
-    if type(kind) in _WIRE_TYPES:
-        return _WIRE_TYPES[type(kind)]
-    if isinstance(kind, DecimalType):
-        return pa.decimal128(kind.precision, kind.scale)
-    if isinstance(kind, ArrayType):
-        return pa.list_(pa.field("element", wire_type(kind.elementType, f"{where}[]"), kind.containsNull))
-    if isinstance(kind, MapType):
-        if type(kind.keyType) is not StringType:
-            raise ValueError(
-                f"{_named(where)}: keys of a map are strings in JSON, not {kind.keyType.simpleString()}; use "
-                "map<string, …>"
-            )
-        return pa.map_(
-            pa.string(), pa.field("value", wire_type(kind.valueType, f"{where}[]"), kind.valueContainsNull)
-        )
-    if isinstance(kind, StructType):
-        if not kind.fields:
+def wire_type(kind: pa.DataType, where: str = "") -> pa.DataType:
+    """The Arrow type that JSON is read into for `kind`. Raises ValueError naming the field that
+    JSON cannot give."""
+    types = pa.types
+    if types.is_floating(kind):
+        return pa.float64()
+    if types.is_boolean(kind) or types.is_signed_integer(kind) or types.is_decimal128(kind):
+        return kind
+    if types.is_string(kind) or types.is_binary(kind) or types.is_date32(kind):
+        return pa.string()
+    if types.is_timestamp(kind) and kind.unit == "us" and kind.tz in (None, "UTC"):
+        return pa.string()
+    if types.is_list(kind):
+        inner = kind.value_field
+        return pa.list_(pa.field("element", wire_type(inner.type, f"{where}[]"), inner.nullable))
+    if types.is_map(kind) and types.is_string(kind.key_type):
+        inner = kind.item_field
+        return pa.map_(pa.string(), pa.field("value", wire_type(inner.type, f"{where}[]"), inner.nullable))
+    if types.is_struct(kind):
+        names = [field.name for field in kind]
+        if not names:
             raise ValueError(f"{_named(where)}: a struct needs a field at least")
-        if len(set(kind.names)) < len(kind.names):
+        if len(set(names)) < len(names):
             raise ValueError(f"{_named(where)}: a name of a field is there twice")
-        fields = [
-            pa.field(field.name, wire_type(field.dataType, f"{where}.{field.name}"), field.nullable)
-            for field in kind
-        ]
-        return pa.struct(fields)
-    raise ValueError(
-        f"{_named(where)}: {kind.simpleString()} cannot be read from JSON; declare it string, or leave it out"
-    )
+        return pa.struct(
+            [
+                pa.field(field.name, wire_type(field.type, f"{where}.{field.name}"), field.nullable)
+                for field in kind
+            ]
+        )
+    raise ValueError(f"{_named(where)}: {kind} cannot be read from JSON; declare it string, or leave it out")
 
 
 def has_map(kind: pa.DataType) -> bool:

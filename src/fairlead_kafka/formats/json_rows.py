@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from fairlead_kafka.spark.formats.json_types import has_decimal
+from fairlead_kafka.formats.json_types import has_decimal
 
 Fit = Callable[[object], object]
 """A parsed JSON value, never None → what Arrow takes for the wire type. Raises Misfit."""

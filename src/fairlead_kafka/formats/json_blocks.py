@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from fairlead_kafka.spark.formats.building import MISFITS, Decode, Reasons, array_of, build, one_line
-from fairlead_kafka.spark.formats.json_rows import row_reader
-from fairlead_kafka.spark.formats.json_types import convert, has_map, lacks_required, relaxed
-from fairlead_kafka.spark.formats.utf8 import decode_text
+from fairlead_kafka.formats.building import MISFITS, Decode, Reasons, array_of, build, one_line
+from fairlead_kafka.formats.json_rows import row_reader
+from fairlead_kafka.formats.json_types import convert, has_map, lacks_required, relaxed
+from fairlead_kafka.formats.utf8 import decode_text
 
 BLOCK_ROWS = (4096, 256)
 """Rows parsed at once; where a block does not parse its rows are tried in the next smaller ones,

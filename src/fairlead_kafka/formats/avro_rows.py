@@ -10,35 +10,36 @@ are gone are passed over.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pyarrow as pa
 from fastavro import schemaless_reader
 from fastavro.types import Schema
 
-from fairlead_kafka.spark.formats.avro_types import Adapt, AvroSchema
-from fairlead_kafka.spark.formats.building import Decode, Reasons, array_of, build, one_line
-from fairlead_kafka.spark.formats.registry import RegistryFailed, UnknownSchema, schema_by_id
+from fairlead_kafka.formats.avro_schema import Adapt, AvroSchema
+from fairlead_kafka.formats.building import Decode, Reasons, array_of, build, one_line
+from fairlead_kafka.formats.framing import MAGIC, PREFIX_BYTES, named_schema
+from fairlead_kafka.formats.registry import RegistryFailed, UnknownSchema
 
-_MAGIC = 0
-_HEADER_SIZE_BYTES = 5
-
+WAYS_KEPT_MAX = 1000
+"""Schemas of writers that a decoder remembers."""
 Way = tuple[Schema, Schema | None, Adapt | None]
 """From bytes to a value: the writer's schema and the reader's as fastavro takes them (None: the
 same), and what is done then."""
+LookUp = Callable[[int | str], AvroSchema]
+"""From an id or GUID to the schema. Raises UnknownSchema, ValueError or RegistryFailed."""
 
 
 def avro_decoder(
-    reader: AvroSchema, writer: AvroSchema, registry: Mapping[str, str] | None, target: pa.DataType
+    reader: AvroSchema, writer: AvroSchema, look_up: LookUp | None, target: pa.DataType
 ) -> Decode:
     """A function from a binary array to an array of `target` and the reasons of the rows that do
     not parse, which are null in it.
 
-    With `registry` (settings of its client), writers' schemas are looked up by the ids in the
-    values, else `writer` is theirs. The function raises RegistryFailed if the registry does not
-    answer.
+    With `look_up`, writers' schemas are looked up by the ids in the values, else `writer` is
+    theirs. The function raises RegistryFailed if the registry does not answer.
     """
-    read = _plain(reader, writer) if registry is None else _framed(reader, registry)
+    read = _plain(reader, writer) if look_up is None else _framed(reader, look_up)
 
     def decode(array: pa.Array) -> tuple[pa.Array, Reasons]:
         values: list[object] = []
@@ -52,7 +53,7 @@ def avro_decoder(
                     raise
                 except Exception as error:
                     # Bytes may say anything, and the library raises whatever it then stumbles over.
-                    reasons[row] = _reason(error)
+                    reasons[row] = reason(error)
             values.append(value)
         return build(values, lambda some: array_of(some, target), reasons), reasons
 
@@ -66,7 +67,7 @@ def _plain(reader: AvroSchema, writer: AvroSchema) -> Callable[[bytes], object]:
         try:
             return _read(data, 0, way)
         except Exception:
-            if len(data) > _HEADER_SIZE_BYTES and data[0] == _MAGIC:
+            if len(data) > PREFIX_BYTES and data[0] == MAGIC:
                 raise ValueError(
                     "not plain Avro; it begins as Confluent's wire format does: set schemaRegistry.url"
                 ) from None
@@ -75,30 +76,27 @@ def _plain(reader: AvroSchema, writer: AvroSchema) -> Callable[[bytes], object]:
     return read
 
 
-def _framed(reader: AvroSchema, settings: Mapping[str, str]) -> Callable[[bytes], object]:
-    address = tuple(sorted(settings.items()))
-    known: dict[int, Way | str] = {}
+def _framed(reader: AvroSchema, look_up: LookUp) -> Callable[[bytes], object]:
+    known: dict[int | str, Way | str] = {}
 
-    def look_up(schema_id: int) -> Way | str:
+    def found(schema_id: int | str) -> Way | str:
         try:
-            return _way(schema_by_id(address, schema_id), reader)
+            return _way(look_up(schema_id), reader)
         except UnknownSchema as error:
             return str(error)
         except ValueError as error:
             return f"schema id {schema_id}: {error}"
 
     def read(data: bytes) -> object:
-        if len(data) < _HEADER_SIZE_BYTES or data[0] != _MAGIC:
-            raise ValueError(
-                "not in Confluent's wire format: a zero byte and four bytes of the schema's id are missing"
-            )
-        schema_id = int.from_bytes(data[1:_HEADER_SIZE_BYTES], "big")
+        schema_id, payload, start = named_schema(data, None)
         way = known.get(schema_id)
         if way is None:
-            way = known[schema_id] = look_up(schema_id)
+            if len(known) >= WAYS_KEPT_MAX:
+                known.clear()
+            way = known[schema_id] = found(schema_id)
         if isinstance(way, str):
             raise UnknownSchema(way)
-        return _read(data, _HEADER_SIZE_BYTES, way)
+        return _read(payload, start, way)
 
     return read
 
@@ -119,7 +117,14 @@ def _read(data: bytes, start: int, way: Way) -> object:
     return value if adapt is None else adapt(value)
 
 
-def _reason(error: Exception) -> str:
+def read_value(data: bytes, start: int, writer: Schema, reader: Schema | None) -> object:
+    """A value as fastavro gives it, of the bytes from `start` to the end. ValueError if they hold
+    more."""
+    return _read(data, start, (writer, reader, None))
+
+
+def reason(error: Exception) -> str:
+    """Why a value does not parse, in words."""
     return (
         "the bytes end before the record does"
         if isinstance(error, EOFError) and not str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from fairlead_kafka.spark.formats.building import Reasons
+from fairlead_kafka.formats.building import Reasons
 
 _HALVE_ABOVE = 256
 """Below this many values it costs less to look at each than to halve further."""

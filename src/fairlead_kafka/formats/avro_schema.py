@@ -1,5 +1,4 @@
-"""Avro schemas: read once, when a read is planned, and told in Spark's types; what has none is
-refused there and then."""
+"""Avro schemas: read once, and told in Arrow's types; what has none is refused there and then."""
 
 from __future__ import annotations
 
@@ -11,44 +10,29 @@ from dataclasses import dataclass
 from typing import Any, Required, TypeAlias, TypedDict, cast
 
 import fastavro
+import pyarrow as pa
 from fastavro.schema import SchemaParseException
 from fastavro.types import NamedSchemas, Schema
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
 
-_PRIMITIVES: Mapping[str, Callable[[], DataType]] = {
-    "boolean": BooleanType,
-    "int": IntegerType,
-    "long": LongType,
-    "float": FloatType,
-    "double": DoubleType,
-    "bytes": BinaryType,
-    "string": StringType,
-    "fixed": BinaryType,
-    "enum": StringType,
+from fairlead_kafka.formats.registry import AVRO, StoredSchema
+
+_PRIMITIVES: Mapping[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+    "fixed": pa.binary(),
+    "enum": pa.string(),
 }
-_LOGICAL: Mapping[tuple[str, str], Callable[[], DataType]] = {
-    ("int", "date"): DateType,
-    ("long", "timestamp-millis"): TimestampType,
-    ("long", "timestamp-micros"): TimestampType,
-    ("long", "local-timestamp-millis"): TimestampNTZType,
-    ("long", "local-timestamp-micros"): TimestampNTZType,
+_LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
+    ("int", "date"): pa.date32(),
+    ("long", "timestamp-millis"): pa.timestamp("us", "UTC"),
+    ("long", "timestamp-micros"): pa.timestamp("us", "UTC"),
+    ("long", "local-timestamp-millis"): pa.timestamp("us"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
 }
 """Other logical types are read as what they are written as, as Spark's `from_avro` does: times of
 day are numbers, a uuid is text."""
@@ -104,8 +88,8 @@ class AvroSchema:
                 raise ValueError(f"not an Avro schema ({type(error).__name__}: {error})") from None
         return schema, named
 
-    def spark_type(self) -> DataType:
-        """Spark's type for it. ValueError names the field that has none."""
+    def arrow_type(self) -> pa.DataType:
+        """Arrow's type for it. ValueError names the field that has none."""
         schema, named = self._typed()
         kind, nullable = _Reading(named).type_of(schema, "")
         del nullable  # a column may always be null
@@ -127,6 +111,11 @@ class AvroSchema:
         return cast("tuple[Avro, dict[str, Definition]]", self.parsed())
 
 
+def stored_avro(stored: StoredSchema, what: str) -> AvroSchema:
+    """A schema of a Schema Registry. UnknownSchema if it is not Avro."""
+    return AvroSchema(stored.of_kind(AVRO, what).text, tuple(text for _, text in stored.imports))
+
+
 def _kind(definition: Definition) -> str:
     """The word for a type that `_Reading._definition` has looked up."""
     kind = definition["type"]
@@ -142,13 +131,13 @@ class _Reading:
         self._open: list[str] = []
         """Named types that the walk is within."""
 
-    def type_of(self, schema: Avro, where: str) -> tuple[DataType, bool]:
-        """Spark's type, and whether null is allowed."""
+    def type_of(self, schema: Avro, where: str) -> tuple[pa.DataType, bool]:
+        """Arrow's type, and whether null is allowed."""
         if isinstance(schema, list):
             branches = [branch for branch in schema if branch != "null"]
             if len(branches) != 1:
                 raise ValueError(
-                    f"{_named(where)}: a union of {', '.join(map(_name_of, schema))} has no type in Spark, "
+                    f"{_named(where)}: a union of {', '.join(map(_name_of, schema))} has no type in columns, "
                     "only one of null and a type; "
                     "give a reader's schema in which the field is one type or left out"
                 )
@@ -161,7 +150,8 @@ class _Reading:
             return self._leaf(definition, where), False
         if name is not None and name in self._open:
             raise ValueError(
-                f"{_named(where)}: {name} holds itself, which no type of Spark's can; give a reader's schema "
+                f"{_named(where)}: {name} holds itself, which no type of a column can; give a "
+                f"reader's schema "
                 "without it"
             )
         self._open.append(name or "")
@@ -169,25 +159,25 @@ class _Reading:
         self._open.pop()
         return found, False
 
-    def _nested(self, definition: Definition, where: str) -> DataType:
+    def _nested(self, definition: Definition, where: str) -> pa.DataType:
         if definition["type"] == "array":
             kind, nullable = self.type_of(definition["items"], f"{where}[]")
-            return ArrayType(kind, nullable)
+            return pa.list_(pa.field("element", kind, nullable))
         if definition["type"] == "map":
             kind, nullable = self.type_of(definition["values"], f"{where}[]")
-            return MapType(StringType(), kind, nullable)
+            return pa.map_(pa.string(), pa.field("value", kind, nullable))
         if not definition["fields"]:
             raise ValueError(
-                f"{_named(where)}: a record without fields has no type in Spark; give a reader's schema "
+                f"{_named(where)}: a record without fields has no type in columns; give a reader's schema "
                 "without it"
             )
         fields = [
             (field["name"], *self.type_of(field["type"], f"{where}.{field['name']}"))
             for field in definition["fields"]
         ]
-        return StructType([StructField(*field) for field in fields])
+        return pa.struct([pa.field(*field) for field in fields])
 
-    def _leaf(self, definition: Definition, where: str) -> DataType:
+    def _leaf(self, definition: Definition, where: str) -> pa.DataType:
         kind, logical = _kind(definition), definition.get("logicalType")
         if kind in ("bytes", "fixed") and logical == "decimal":
             precision, scale = definition.get("precision", 0), definition.get("scale", 0)
@@ -200,12 +190,12 @@ class _Reading:
                 raise ValueError(f"{_named(where)}: decimal({precision}, {scale}) is no decimal")
             if precision > _DECIMAL_PRECISION_MAX:
                 raise ValueError(
-                    f"{_named(where)}: decimal({precision}, {scale}) has more than Spark's "
+                    f"{_named(where)}: decimal({precision}, {scale}) has more than the "
                     f"{_DECIMAL_PRECISION_MAX} digits; "
                     "give a reader's schema without the field, and read it from raw bytes"
                 )
-            return DecimalType(precision, scale)
-        return _LOGICAL.get((kind, logical or ""), _PRIMITIVES[kind])()
+            return pa.decimal128(precision, scale)
+        return _LOGICAL.get((kind, logical or ""), _PRIMITIVES[kind])
 
     def adapter(
         self, schema: Avro, leaves: Mapping[tuple[str, str], Callable[[Definition], Adapt]]

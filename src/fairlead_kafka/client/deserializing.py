@@ -1,0 +1,142 @@
+"""`key.deserializer` and `value.deserializer`: between a consumer's bytes and its callers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fairlead_kafka.base.errors import DeserializationFailed, FairleadError, UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.consumer import Record, check_columns
+from fairlead_kafka.formats.context import Deserializer, MessageField, SerializationContext
+from fairlead_kafka.formats.naming import format_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RESCUED = "rescued"
+_WHERE = ("topic", "partition", "offset")
+
+
+class Deserialized(NamedTuple):
+    """Records up to one that does not parse: `failure` says why, `left` where the rest begins."""
+
+    records: list[Record]
+    failure: Exception | None = None
+    left: Mapping[TopicPartition, int] = {}
+
+
+class DeserializedTable(NamedTuple):
+    """A table, or why there is none and where its rows begin."""
+
+    table: pa.Table | None
+    failure: Exception | None = None
+    left: Mapping[TopicPartition, int] = {}
+
+
+class Deserializing:
+    """A consumer's deserializers; None for what is given as it is."""
+
+    def __init__(self, key: Deserializer | None, value: Deserializer | None) -> None:
+        self._key = key
+        self._value = value
+
+    def records(self, records: list[Record]) -> Deserialized:
+        """The records as objects, up to the first that cannot be read."""
+        made: list[Record] = []
+        try:
+            made.extend(map(self._record, records))  # keeps those before the one that fails
+        except Exception as error:
+            left: dict[TopicPartition, int] = {}
+            for record in records[len(made) :]:
+                left.setdefault(TopicPartition(record.topic, record.partition), record.offset)
+            return Deserialized(made, error, left)
+        return Deserialized(made)
+
+    def columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
+        """The names of a table's columns, checked; None: all, and `rescued`."""
+        if columns is None:
+            return (*check_columns(None), RESCUED)
+        if columns != [RESCUED]:
+            check_columns([name for name in columns if name != RESCUED])
+        return tuple(columns)
+
+    def fetched_columns(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns that are to be fetched where these are asked for."""
+        names = [name for name in columns if name != RESCUED]
+        if RESCUED in columns:
+            names += [field.value for field in MessageField if self._of(field) is not None]
+        return tuple(dict.fromkeys([*names, *_WHERE]))
+
+    def table(self, table: pa.Table, names: Sequence[str]) -> DeserializedTable:
+        """The table with these columns, keys and values typed."""
+        import pyarrow as pa
+
+        try:
+            batches = [self._batch(batch, names) for batch in table.to_batches() if batch.num_rows]
+            if not batches:
+                return DeserializedTable(table.select([name for name in names if name != RESCUED]))
+            return DeserializedTable(pa.Table.from_batches(batches))
+        except Exception as error:
+            left: dict[TopicPartition, int] = {}
+            for row in table.select(_WHERE).to_pylist():
+                left.setdefault(TopicPartition(row["topic"], row["partition"]), row["offset"])
+            if isinstance(error, pa.ArrowInvalid):
+                error = UsageError(
+                    "poll_table: records of several topics, or schemas, have columns of different "
+                    "types; give the "
+                    f"deserializer a schema, or read one topic with a consumer ({error})"
+                )
+            return DeserializedTable(None, error, left)
+
+    def _of(self, field: MessageField) -> Deserializer | None:
+        return self._key if field is MessageField.KEY else self._value
+
+    def _record(self, record: Record) -> Record:
+        for field in MessageField:
+            deserializer = self._of(field)
+            if deserializer is None:
+                continue
+            data = record.key if field is MessageField.KEY else record.value
+            try:
+                made = deserializer(data, SerializationContext(record.topic, field, list(record.headers)))
+            except FairleadError:
+                raise
+            except Exception as error:
+                partition = TopicPartition(record.topic, record.partition)
+                raise DeserializationFailed(
+                    partition, record.offset, field.value, data, str(error)
+                ) from error
+            record = record._replace(**{field.value: made})
+        return record
+
+    def _batch(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        from fairlead_kafka.formats.rescuing import rescued
+
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        reasons = {}
+        topic = batch["topic"][0].as_py()
+        for field in MessageField:
+            deserializer = self._of(field)
+            if deserializer is not None and field.value in columns:
+                decode = getattr(deserializer, "decode_column", None)
+                if decode is None:
+                    raise UsageError(
+                        f"{field}.deserializer: {deserializer!r} gives single records only, it has "
+                        f"no decode_column"
+                    )
+                context = SerializationContext(topic, field)
+                columns[field.value], reasons[field.value] = decode(columns[field.value], context)
+        if RESCUED in names:
+            columns[RESCUED] = rescued(batch, reasons)
+        return pa.RecordBatch.from_arrays([columns[name] for name in names], names=list(names))
+
+
+def deserializing_of(settings: Mapping[str, Any]) -> Deserializing | None:
+    """A consumer's deserializers; None if it has none. ConfigError if one cannot be had."""
+    key, value = (
+        format_of(f"{field}.deserializer", settings[f"{field}.deserializer"]) for field in MessageField
+    )
+    return None if key is None and value is None else Deserializing(key, value)

@@ -1,0 +1,119 @@
+"""Formats: what keys and values are, where Kafka itself only has bytes.
+
+Theory of operation. A serializer makes bytes of objects, a deserializer objects of bytes. Each has
+two ways, which give the same:
+
+    serializer(value, context)              one value: `Producer.send`, `Consumer.poll`
+    encode_column, decode_column            a whole Arrow column: `send_table`, `poll_table`, Spark
+
+**What does not parse never fails a column.** It is null there, and told by row with the reason
+(`building.Reasons`); `rescuing` makes the column `rescued` of that. A value parses whole or not at
+all: no field is made null because it does not fit. What becomes of a value does not depend on its
+neighbours.
+
+    simple                     texts, numbers: UTF-8 and big-endian, as Kafka's own serializers
+    json_serde                 JSON. `json_writing` makes texts of columns by Arrow's functions;
+                               `json_blocks` reads whole blocks by Arrow's parser, and rows that stop
+                               a block one by one (`json_rows`); both meet in `json_types`
+    avro_serde                 Avro. `avro_schema` reads schemas, `avro_rows` values
+    framing                    how messages name their schema: Confluent's prefix, or its header
+    registry                   a Schema Registry, by confluent-kafka's client of it
+
+Nothing here knows of clients: they are given functions, and confluent-kafka's serializers are such
+functions too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.lazy import lazily
+
+if TYPE_CHECKING:
+    from fairlead_kafka.formats.avro_serde import AvroDeserializer, AvroSerializer
+    from fairlead_kafka.formats.context import (
+        Deserializer,
+        MessageField,
+        SerializationContext,
+        Serializer,
+        record_name,
+        topic_name,
+        topic_record_name,
+    )
+    from fairlead_kafka.formats.json_serde import JsonDeserializer, JsonSerializer
+    from fairlead_kafka.formats.registry import (
+        RegistryFailed,
+        SchemaReference,
+        SchemaRegistry,
+        StoredSchema,
+        UnknownSchema,
+    )
+    from fairlead_kafka.formats.simple import (
+        DoubleDeserializer,
+        DoubleSerializer,
+        IntegerDeserializer,
+        IntegerSerializer,
+        LongDeserializer,
+        LongSerializer,
+        StringDeserializer,
+        StringSerializer,
+    )
+
+__all__ = [
+    "AvroDeserializer",
+    "AvroSerializer",
+    "Deserializer",
+    "DoubleDeserializer",
+    "DoubleSerializer",
+    "IntegerDeserializer",
+    "IntegerSerializer",
+    "JsonDeserializer",
+    "JsonSerializer",
+    "LongDeserializer",
+    "LongSerializer",
+    "MessageField",
+    "RegistryFailed",
+    "SchemaReference",
+    "SchemaRegistry",
+    "SerializationContext",
+    "Serializer",
+    "StoredSchema",
+    "StringDeserializer",
+    "StringSerializer",
+    "UnknownSchema",
+    "record_name",
+    "topic_name",
+    "topic_record_name",
+]
+
+_HOMES = {
+    "fairlead_kafka.formats.avro_serde": ("AvroDeserializer", "AvroSerializer"),
+    "fairlead_kafka.formats.context": (
+        "Deserializer",
+        "MessageField",
+        "SerializationContext",
+        "Serializer",
+        "record_name",
+        "topic_name",
+        "topic_record_name",
+    ),
+    "fairlead_kafka.formats.json_serde": ("JsonDeserializer", "JsonSerializer"),
+    "fairlead_kafka.formats.registry": (
+        "RegistryFailed",
+        "SchemaReference",
+        "SchemaRegistry",
+        "StoredSchema",
+        "UnknownSchema",
+    ),
+    "fairlead_kafka.formats.simple": (
+        "DoubleDeserializer",
+        "DoubleSerializer",
+        "IntegerDeserializer",
+        "IntegerSerializer",
+        "LongDeserializer",
+        "LongSerializer",
+        "StringDeserializer",
+        "StringSerializer",
+    ),
+}
+__getattr__, __dir__ = lazily(__name__, _HOMES)

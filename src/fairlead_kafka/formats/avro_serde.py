@@ -1,0 +1,240 @@
+"""Avro, framed for a Schema Registry or plain (extra `avro`)."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fairlead_kafka.base.errors import ConfigError, InvalidRecord
+from fairlead_kafka.formats.building import Decode, Reasons, one_line
+from fairlead_kafka.formats.context import SerializationContext
+from fairlead_kafka.formats.framing import READING, WRITING, Reader, Writer, frame_config, named_schema
+from fairlead_kafka.formats.registry import (
+    AVRO,
+    SCHEMAS_KEPT_MAX,
+    SchemaReference,
+    SchemaRegistry,
+    StoredSchema,
+    registry_of,
+)
+
+try:
+    import fastavro
+
+    from fairlead_kafka.formats.avro_rows import avro_decoder, read_value, reason
+    from fairlead_kafka.formats.avro_schema import AvroSchema, stored_avro
+except ImportError as error:  # pragma: no cover
+    raise ConfigError(f"Avro needs fastavro ({error}); pip install 'fairlead-kafka[avro]'") from None
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+
+
+class AvroSerializer:
+    """Dictionaries as Avro; columns of structs likewise.
+
+    With a Schema Registry messages are in Confluent's wire format, without one plain. As
+    confluent-kafka's AvroSerializer.
+    """
+
+    def __init__(
+        self,
+        registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, Any] | None,
+        schema: str | Mapping[str, Any] | None = None,
+        to_dict: Callable[[Any, SerializationContext], Any] | None = None,
+        conf: Mapping[str, Any] | None = None,
+        *,
+        references: Sequence[SchemaReference] = (),
+    ) -> None:
+        """`registry`: one, its settings, or None for plain Avro. `schema`: Avro's JSON; None with
+        `use.latest.version`. `to_dict` makes of an object what Avro takes. `conf`:
+        auto.register.schemas (True), normalize.schemas, use.latest.version (False),
+        subject.name.strategy (TopicNameStrategy), schema.id.location (prefix; or header, a GUID).
+        ConfigError for what is wrong; the registry is asked with the first message."""
+        config = frame_config(conf, WRITING)
+        self._text = schema if isinstance(schema, str) or schema is None else json.dumps(schema)
+        self._to_dict = to_dict
+        self._writer: Writer | None = None
+        self._parsed = lru_cache(SCHEMAS_KEPT_MAX)(_parsed)
+        self._name: str | None = None
+        if registry is not None:
+            self._writer = Writer(registry_of(registry), config, AVRO, references)
+        elif schema is None or references:
+            raise ConfigError("AvroSerializer: without a Schema Registry a schema is needed, whole")
+        if self._text is None:
+            if not config.use_latest:
+                raise ConfigError("AvroSerializer: a schema is needed, or use.latest.version")
+        elif not references:
+            try:
+                self._name = _full_name(AvroSchema(self._text).parsed()[0])
+            except ValueError as error:
+                raise ConfigError(f"AvroSerializer: {error}") from None
+        else:
+            self._name = _own_name(self._text)
+
+    def __call__(self, value: Any, context: SerializationContext) -> bytes | None:
+        """The message. InvalidRecord or what fastavro raises for a value that is not the schema's,
+        RegistryFailed if the registry does not answer; None stays null."""
+        if value is None:
+            return None
+        if self._to_dict is not None:
+            value = self._to_dict(value, context)
+        schema = self._schema(context)
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, self._parsed(schema)[0], value)
+        if self._writer is None:
+            return stream.getvalue()
+        return self._writer.framed(schema, stream.getvalue(), context)
+
+    def encode_column(self, array: pa.Array, context: SerializationContext) -> tuple[pa.Array, Reasons]:
+        """A binary column; values that are not the schema's are null, and told by row."""
+        schema = self._schema(context)
+        prefix = b"" if self._writer is None else self._writer.prefix(schema)
+        parsed = self._parsed(schema)[0]
+        made: list[bytes | None] = []
+        reasons: Reasons = {}
+        for row, value in enumerate(array.to_pylist(maps_as_pydicts="strict")):
+            data = None
+            if value is not None:
+                stream = io.BytesIO()
+                try:
+                    fastavro.schemaless_writer(stream, parsed, value)
+                    data = prefix + stream.getvalue()
+                except Exception as error:  # the library raises whatever it stumbles over
+                    reasons[row] = f"{type(error).__name__}: {one_line(error)}"
+            made.append(data)
+        return pa.array(made, pa.binary()), reasons
+
+    def _schema(self, context: SerializationContext) -> StoredSchema:
+        if self._writer is None:
+            assert self._text is not None, "it was asked for"
+            return StoredSchema(AVRO, self._text)
+        return self._writer.schema(context, self._name, self._text)
+
+
+class AvroDeserializer:
+    """Avro as dictionaries; as columns of structs.
+
+    As confluent-kafka's AvroDeserializer; both framings of Confluent's are read.
+    """
+
+    def __init__(
+        self,
+        registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, Any] | None,
+        schema: str | Mapping[str, Any] | None = None,
+        from_dict: Callable[[Any, SerializationContext], Any] | None = None,
+        conf: Mapping[str, Any] | None = None,
+        *,
+        writer_schema: str | Mapping[str, Any] | None = None,
+    ) -> None:
+        """`registry`: one, its settings, or None for plain Avro. `schema`: the reader's, into which
+        messages are resolved; None for the writer's, and with `use.latest.version`, as for columns,
+        for the latest of the subject. `writer_schema`: of plain Avro, if it is another. `conf`:
+        use.latest.version (False), subject.name.strategy. ConfigError for what is wrong."""
+        config = frame_config(conf, READING)
+        self._config = config
+        self._from_dict = from_dict
+        self._registry = None if registry is None else registry_of(registry)
+        self._fixed = _schema_of(schema)
+        self._written = _schema_of(writer_schema) or self._fixed
+        if self._registry is None and self._fixed is None:
+            raise ConfigError("AvroDeserializer: without a Schema Registry a schema is needed")
+        if self._registry is not None:
+            if writer_schema is not None:
+                raise ConfigError("AvroDeserializer: writer_schema is for plain Avro: messages name theirs")
+            self._writers = Reader(
+                self._registry, lambda stored: stored_avro(stored, "what the message names")
+            )
+        self._latest = lru_cache(SCHEMAS_KEPT_MAX)(self._latest_of)
+        self._decoders = lru_cache(SCHEMAS_KEPT_MAX)(self._decoder)
+        self._fastavro = lru_cache(SCHEMAS_KEPT_MAX)(lambda schema: schema.parsed()[0])
+
+    def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
+        """The value. ValueError for what does not parse, RegistryFailed if the registry does not
+        answer; None for a null."""
+        if data is None:
+            return None
+        writer, payload, start = self._written, data, 0
+        if self._registry is not None:
+            schema_id, payload, start = named_schema(data, context)
+            writer = self._writers.of(schema_id)
+        assert writer is not None, "it was asked for"
+        reader = self._reader(context) if self._fixed is not None or self._config.use_latest else None
+        try:
+            value = read_value(
+                payload,
+                start,
+                self._fastavro(writer),
+                None if reader is None or reader == writer else self._fastavro(reader),
+            )
+        except Exception as error:  # the library raises whatever it stumbles over
+            raise ValueError(reason(error)) from error
+        return value if self._from_dict is None else self._from_dict(value, context)
+
+    def decode_column(self, array: pa.Array, context: SerializationContext) -> tuple[pa.Array, Reasons]:
+        """A column of what the reader's schema says; values that do not parse are null, and told by
+        row. RegistryFailed if the registry does not answer, ConfigError if it has no such subject."""
+        return self._decoders(self._reader(context))(array.cast(pa.binary()))
+
+    def _reader(self, context: SerializationContext) -> AvroSchema:
+        if self._fixed is not None:
+            return self._fixed
+        subject = self._config.strategy(context, None)
+        if not subject:
+            raise ConfigError("subject.name.strategy: it gave no subject; give a schema")
+        return self._latest(subject)
+
+    def _latest_of(self, subject: str) -> AvroSchema:
+        assert self._registry is not None, "without one there is a schema"
+        try:
+            return stored_avro(self._registry.latest(subject), f"the subject {subject}")
+        except ValueError as error:
+            raise ConfigError(f"AvroDeserializer: {error}; give a schema to read into") from None
+
+    def _decoder(self, reader: AvroSchema) -> Decode:
+        look_up = None if self._registry is None else self._writers.of
+        try:
+            return avro_decoder(reader, self._written or reader, look_up, reader.arrow_type())
+        except ValueError as error:
+            raise ConfigError(f"AvroDeserializer: {error}") from None
+
+
+def _parsed(schema: StoredSchema) -> Any:
+    try:
+        return stored_avro(schema, "the schema").parsed()
+    except ValueError as error:
+        raise InvalidRecord(str(error)) from None
+
+
+def _schema_of(given: str | Mapping[str, Any] | None) -> AvroSchema | None:
+    if given is None:
+        return None
+    schema = AvroSchema(given if isinstance(given, str) else json.dumps(given))
+    try:
+        schema.parsed()
+    except ValueError as error:
+        raise ConfigError(f"AvroDeserializer: {error}") from None
+    return schema
+
+
+def _full_name(parsed: Any) -> str | None:
+    if isinstance(parsed, str):
+        return parsed
+    return str(parsed.get("name") or parsed["type"]) if isinstance(parsed, dict) else None
+
+
+def _own_name(text: str) -> str | None:
+    """The full name that a schema gives itself, whatever else it refers to."""
+    try:
+        schema = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"AvroSerializer: not an Avro schema in JSON ({error})") from None
+    if not isinstance(schema, dict):
+        return None
+    name, space = schema.get("name"), schema.get("namespace")
+    return f"{space}.{name}" if name and space and "." not in name else name

@@ -1,0 +1,121 @@
+"""The context that a serializer is given, and the subject of a Schema Registry that its schema is
+under."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fairlead_kafka.base.errors import ConfigError, InvalidRecord
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fairlead_kafka.formats.building import Reasons
+
+Headers = Sequence[tuple[str, bytes | None]] | Mapping[str, bytes | None] | None
+
+
+class MessageField(StrEnum):
+    """The part of a record that is written or read."""
+
+    KEY = "key"
+    VALUE = "value"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class SerializationContext:
+    """Topic, field and headers of a key or value. confluent-kafka's serializers take it as theirs."""
+
+    topic: str
+    field: MessageField
+    headers: Headers = None
+
+
+class Serializer(Protocol):
+    """Makes bytes of objects. Any function of these arguments is one, confluent-kafka's too.
+
+    What it raises is told as InvalidRecord.
+    """
+
+    def __call__(self, value: Any, context: SerializationContext, /) -> bytes | None:
+        """The bytes of a value; None for a null, which Kafka keeps as such."""
+
+
+class Deserializer(Protocol):
+    """Makes objects of bytes. Any function of these arguments is one, confluent-kafka's too.
+
+    What it raises is told as DeserializationFailed.
+    """
+
+    def __call__(self, data: bytes | None, context: SerializationContext, /) -> Any:
+        """The value; `data` is None for a null."""
+
+
+class ColumnSerializer(Protocol):
+    """A serializer that has whole columns too, for `send_table`."""
+
+    def encode_column(self, array: pa.Array, context: SerializationContext) -> tuple[pa.Array, Reasons]:
+        """A binary array, null where a value cannot be written, and the reasons by row.
+
+        TypeError for a column whose type the format does not have.
+        """
+
+
+class ColumnDeserializer(Protocol):
+    """A deserializer that has whole columns too, for `poll_table`."""
+
+    def decode_column(self, array: pa.Array, context: SerializationContext) -> tuple[pa.Array, Reasons]:
+        """An array of the format's type, null where bytes do not parse, and the reasons by row."""
+
+
+SubjectNameStrategy = Callable[[SerializationContext, str | None], str | None]
+"""From context and the schema's full name to a subject; confluent-kafka's functions are some."""
+
+
+def topic_name(context: SerializationContext, record: str | None) -> str:
+    """TOPIC-key or TOPIC-value: a topic has one schema. Confluent's TopicNameStrategy."""
+    return f"{context.topic}-{context.field}"
+
+
+def record_name(context: SerializationContext, record: str | None) -> str:
+    """The schema's full name, whatever the topic. Confluent's RecordNameStrategy."""
+    return _named(record, "RecordNameStrategy")
+
+
+def topic_record_name(context: SerializationContext, record: str | None) -> str:
+    """TOPIC-NAME: a topic may have several schemas. Confluent's TopicRecordNameStrategy."""
+    return f"{context.topic}-{_named(record, 'TopicRecordNameStrategy')}"
+
+
+_STRATEGIES: Mapping[str, SubjectNameStrategy] = {
+    "TopicNameStrategy": topic_name,
+    "RecordNameStrategy": record_name,
+    "TopicRecordNameStrategy": topic_record_name,
+}
+
+
+def strategy_of(given: object) -> SubjectNameStrategy:
+    """The strategy of `subject.name.strategy`: a function, or Java's class by its name."""
+    if callable(given):
+        found: SubjectNameStrategy = given
+        return found
+    strategy = _STRATEGIES.get(str(given).rpartition(".")[2])
+    if strategy is None:
+        raise ConfigError(
+            f"subject.name.strategy: must be a function or one of {', '.join(_STRATEGIES)}, got {given!r}"
+        )
+    return strategy
+
+
+def _named(record: str | None, strategy: str) -> str:
+    if not record:
+        raise InvalidRecord(
+            f"subject.name.strategy={strategy}: the schema has no name; use TopicNameStrategy"
+        )
+    return record

@@ -1,0 +1,58 @@
+"""JSON without a schema in a registry."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.formats.building import Decode, Reasons
+from fairlead_kafka.formats.context import SerializationContext
+from fairlead_kafka.formats.json_blocks import json_decoder
+from fairlead_kafka.formats.json_types import wire_type
+from fairlead_kafka.formats.json_writing import json_texts
+
+
+class JsonSerializer:
+    """Objects as JSON in UTF-8, without spaces; columns of structs, lists and so on likewise."""
+
+    def __call__(self, value: Any, context: SerializationContext | None = None) -> bytes | None:
+        """ValueError or TypeError for what JSON has no form for; None stays null."""
+        if value is None:
+            return None
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+    def encode_column(
+        self, array: pa.Array, context: SerializationContext | None = None
+    ) -> tuple[pa.Array, Reasons]:
+        """A binary column of JSON; TypeError for a type that JSON has no form for."""
+        return json_texts(array)
+
+
+class JsonDeserializer:
+    """JSON as objects; as columns of `type`, which Arrow reads in whole blocks."""
+
+    def __init__(self, type: pa.DataType | pa.Schema | None = None) -> None:
+        """`type`: what `poll_table` gives, a type or a struct's fields as a schema. ConfigError for a
+        type that JSON cannot be read into."""
+        self._decode: Decode | None = None
+        if type is not None:
+            target = pa.struct(list(type)) if isinstance(type, pa.Schema) else type
+            try:
+                self._decode = json_decoder(wire_type(target), target)
+            except ValueError as error:
+                raise ConfigError(f"JsonDeserializer: {error}") from None
+
+    def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> Any:
+        """ValueError for what is not JSON. Any JSON is read, whatever `type` says."""
+        return None if data is None else json.loads(data)
+
+    def decode_column(
+        self, array: pa.Array, context: SerializationContext | None = None
+    ) -> tuple[pa.Array, Reasons]:
+        """A column of `type`; values that do not fit it whole are null, and told by row."""
+        if self._decode is None:
+            raise ConfigError("JsonDeserializer: columns need a type: JsonDeserializer(pa.struct([...]))")
+        return self._decode(array.cast(pa.binary()))
