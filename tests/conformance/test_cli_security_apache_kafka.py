@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pty
 import re
@@ -35,8 +34,7 @@ def run(secured: SecuredKafka, capsys: pytest.CaptureFixture[str], monkeypatch: 
 def listed(run: Run, *options: str) -> list[dict[str, Any]]:
     ran = run("acls", "list", *options, "--json", "-")
     assert ran.code == 0, ran.err
-    rows: list[dict[str, Any]] = json.loads(ran.out)
-    return rows
+    return ran.rows()
 
 
 SAME_AS_KAFKAS = {
@@ -221,7 +219,7 @@ def test_a_password_is_piped_in_or_referred_to(
     (tmp_path / "password").write_text("from a file\n")
     assert run("users", "set", "heidi", "--password", f"${{file:{tmp_path / 'password'}}}").code == 0
     until(lambda: logs_in(secured, "heidi", "from a file", sha_512))
-    assert json.loads(run("users", "list", "heidi", "--json", "-").out) == [
+    assert run("users", "list", "heidi", "--json").rows() == [
         {"user": "heidi", "mechanism": "SCRAM-SHA-256", "iterations": 5000},
         {"user": "heidi", "mechanism": "SCRAM-SHA-512", "iterations": 8192},
     ]
@@ -296,7 +294,7 @@ def test_quotas_are_set_listed_and_removed(run: Run, secured_admin: Admin) -> No
     assert run("quotas", "set", "--user", "kim", "--client-id-default", "--consumer-byte-rate", "1").code == 0
     assert run("quotas", "set", "--ip", "127.0.0.8", "--connection-creation-rate", "5").code == 0
     until(lambda: len(secured_admin.describe_client_quotas()) == 3)
-    rows = json.loads(run("quotas", "list", "--user", "kim", "--json", "-").out)
+    rows = run("quotas", "list", "--user", "kim", "--json").rows()
     assert sorted(rows, key=lambda row: len(row["entity"])) == [
         {"entity": {"user": "kim"}, "quotas": {"producer_byte_rate": 1048576.0, "request_percentage": 12.5}},
         {"entity": {"user": "kim", "client-id": None}, "quotas": {"consumer_byte_rate": 1.0}},
@@ -405,7 +403,7 @@ def test_the_commands_in_the_document_do_what_it_says(
             assert ran.out.count("\n") >= 1, command
             settle(secured_admin)
     assert said["acls add --allow-principal User:alice --producer --topic orders"].out.count("added") == 3
-    assert len(json.loads(said["acls list --principal User:alice --json -"].out)) == 6
+    assert len(said["acls list --principal User:alice --json"].rows()) == 6
     assert said["acls remove --allow-principal User:alice"].out.count("removed") == 6
     assert said["acls remove --topic orders"].out == "removed: Deny User:eve Write on topic orders\n"
     until(lambda: USER not in secured_admin.describe_user_scram_credentials())

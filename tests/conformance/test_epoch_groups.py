@@ -333,10 +333,10 @@ def test_the_command_line_reads_with_the_protocol_and_shows_its_groups(
     described = run("groups", "describe", topic, "--members")
     epoch = members[0].consumer.group_metadata().generation_id
     assert f"{topic}: Stable (consumer), range, epoch {epoch}, assigned in {epoch}" in described.out
-    (group,) = json.loads(run("groups", "describe", topic, "--json", "-").out)
+    group = json.loads(run("groups", "describe", topic, "--json", "-").out)
     (member,) = group["members"]
     assert (group["type"], group["epoch"], member["epoch"]) == ("consumer", epoch, epoch)
     assert member["assignment"] == member["target_assignment"] == {topic: list(range(PARTITIONS))}
     assert members[0].seen == []
-    (listed,) = [one for one in json.loads(run("groups", "list", "--json", "-").out) if one["group"] == topic]
+    (listed,) = [one for one in run("groups", "list", "--json").rows() if one["group"] == topic]
     assert listed["type"].lower() == "consumer"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,10 @@ class Ran:
     code: int
     out: str
     err: str
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What it wrote as JSON, one object a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
 
 
 Run = Callable[..., Ran]

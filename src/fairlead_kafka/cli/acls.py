@@ -20,7 +20,7 @@ from fairlead_kafka.cli.terminal import (
     errors,
     output,
     rows_table,
-    write_json,
+    write_rows,
 )
 
 app = typer.Typer(no_args_is_help=True, help="List, add and remove rights (access control lists).")
@@ -93,7 +93,7 @@ def list_acls(
         found = sorted({binding for one in filters for binding in admin.describe_acls(one)})
     if json_file != "-" and found:
         output.print(rows_table([_row(binding) for binding in found]))
-    write_json(
+    write_rows(
         [
             {
                 "resource_type": binding.resource_type.name.lower(),

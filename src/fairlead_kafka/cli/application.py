@@ -8,6 +8,7 @@ Python itself and all of the rest.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 import fairlead_kafka
 from fairlead_kafka.base.errors import FairleadError, ItemsFailed
+from fairlead_kafka.cli import completion
 from fairlead_kafka.cli.exit_codes import WRONG_COMMAND_LINE_EXIT_CODE
 from fairlead_kafka.cli.terminal import errors
 
@@ -46,6 +48,9 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "pipeline": Command("pipeline:app", "Spark pipelines over topics: write, check, run, watch one."),
     "profile": Command("profile:app", "Settings of a cluster under a name, for --profile."),
+    "completion": Command(
+        "completion:completion", "Print a script that has a shell complete commands and options."
+    ),
     "demo": Command("demo_command:demo", "Log lines through producer, cluster, Spark and back."),
     "perf": Command("perf:app", "Load, as Kafka's own performance tools have it."),
     "lab": Command("lab:app", "Experiments: every claim about speed, beside the peers."),
@@ -100,8 +105,13 @@ def _root(
 def invoke(arguments: list[str]) -> int:
     """Runs a command; the exit code. KeyboardInterrupt and BrokenPipeError come out of it, every
     other error is said in one line."""
+    if completion.VARIABLE in os.environ:
+        command = typer.main.get_command(_application(completion.words()))
+        _take_settings(command)
+        completion.complete(command)
     command = typer.main.get_command(_application(arguments))
     _take_settings(command)
+    arguments = with_json_target(arguments)
     try:
         with command.make_context("fairlead", arguments) as context:
             command.invoke(context)
@@ -125,24 +135,35 @@ def invoke(arguments: list[str]) -> int:
     return 0
 
 
+def with_json_target(arguments: list[str]) -> list[str]:
+    """The arguments, with `--json` alone as `--json -`: no option of typer's has a value that may
+    be left out."""
+    following = [*arguments[1:], "--"]
+    found: list[str] = []
+    for argument, behind in zip(arguments, following, strict=True):
+        found.append(argument)
+        if argument == "--json" and behind.startswith("-") and behind != "-":
+            found.append("-")
+    return found
+
+
 def _take_settings(command: object) -> None:
     """Let every command with client settings take them from a file or a profile too."""
     from fairlead_kafka.cli import profiles
 
     profiles.forget()
-    for own in _with_inner(command):
-        for each in _with_inner(own):
+    for own in _inner(command):
+        for path, each in [((own.name,), own), *(((own.name, one.name), one) for one in _inner(own))]:
             if {"bootstrap_servers", "properties"} <= {parameter.name for parameter in each.params} and (
-                own.name,
-                each.name,
-            ) != _KEEPS_SETTINGS:
+                path != _KEEPS_SETTINGS
+            ):
                 each.params += _settings_options(profiles.take_file, profiles.take_profile)
 
 
-def _with_inner(command: object) -> list[TyperCommand | TyperGroup]:
-    """A command, and the commands of the group that it is."""
+def _inner(command: object) -> list[TyperCommand | TyperGroup]:
+    """The commands of a group; none of any other command."""
     inner = command.commands.values() if isinstance(command, TyperGroup) else ()
-    return [one for one in (command, *inner) if isinstance(one, (TyperCommand, TyperGroup))]
+    return [one for one in inner if isinstance(one, (TyperCommand, TyperGroup))]
 
 
 def _settings_options(

@@ -23,7 +23,8 @@ from fairlead_kafka.cli.terminal import (
     errors,
     output,
     rows_table,
-    write_json,
+    show_rows,
+    write_rows,
 )
 from fairlead_kafka.client import Admin
 from fairlead_kafka.client.group_lag import group_lags
@@ -69,9 +70,7 @@ def list_groups(
         {"group": one.group_id, "state": one.state, "type": one.type, "protocol_type": one.protocol_type}
         for one in listed.values()
     ]
-    if json_file != "-" and rows:
-        output.print(rows_table(rows))
-    write_json(rows, json_file)
+    show_rows(rows, json_file)
 
 
 @app.command()
@@ -105,7 +104,7 @@ def describe(
             rows = group["members"] if members else group["partitions"]
             if rows:
                 output.print(rows_table([{key: _plain(value) for key, value in row.items()} for row in rows]))
-    write_json(report, json_file)
+    write_rows(report, json_file)
 
 
 def _plain(value: object) -> object:
@@ -185,7 +184,7 @@ def reset_offsets(
         output.print(rows_table(rows) if rows else FittingTable())
     if not execute:
         errors.print("nothing was changed; add --execute to do it", markup=False)
-    write_json(rows, json_file)
+    write_rows(rows, json_file)
 
 
 @app.command()

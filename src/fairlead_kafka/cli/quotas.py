@@ -17,7 +17,7 @@ from fairlead_kafka.cli.terminal import (
     errors,
     output,
     rows_table,
-    write_json,
+    write_rows,
 )
 from fairlead_kafka.client import ClientQuotaEntity, ClientQuotaFilter, ClientQuotaFilterComponent
 
@@ -56,7 +56,7 @@ def list_quotas(
     ]
     if json_file != "-" and rows:
         output.print(rows_table(rows))
-    write_json([{"entity": dict(entity.entries), "quotas": own} for entity, own in found.items()], json_file)
+    write_rows([{"entity": dict(entity.entries), "quotas": own} for entity, own in found.items()], json_file)
 
 
 @app.command(name="set")

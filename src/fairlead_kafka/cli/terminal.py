@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -94,9 +94,9 @@ JsonFile = Annotated[
     str | None,
     typer.Option(
         "--json",
-        metavar="FILE",
+        metavar="[FILE]",
         callback=_check_json_file,
-        help="Write the report as JSON to this file; - for standard output.",
+        help="Write the report as JSON to this file; without a name, or with -, to standard output.",
     ),
 ]
 
@@ -131,7 +131,31 @@ def write_json(report: object, target: str | None) -> None:
     written."""
     if target is None:
         return
-    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    _write(json.dumps(report, indent=2, ensure_ascii=False) + "\n", target)
+
+
+def write_rows(rows: Iterable[Mapping[str, object]], target: str | None) -> None:
+    """Rows as JSON, one object a line, to a file or to standard output for `-`.
+
+    All rows of a listing have the same keys, whatever there is. ConfigError if the file cannot be
+    written.
+    """
+    if target is not None:
+        _write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), target)
+
+
+def show_rows(rows: Sequence[Mapping[str, object]], json_file: str | None) -> None:
+    """A listing: a table, unless its JSON goes to standard output."""
+    if json_file != "-" and rows:
+        output.print(rows_table([{key: _in_a_cell(value) for key, value in row.items()} for row in rows]))
+    write_rows(rows, json_file)
+
+
+def _in_a_cell(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _write(text: str, target: str) -> None:
     if target == "-":
         sys.stdout.write(text)
         return

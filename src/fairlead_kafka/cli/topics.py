@@ -18,7 +18,7 @@ from fairlead_kafka.cli.terminal import (
     client_settings,
     output,
     settings,
-    write_json,
+    write_rows,
 )
 from fairlead_kafka.client import NewTopic
 
@@ -73,11 +73,18 @@ def list_topics(
 ) -> None:
     """List topics by name."""
     with open_admin(client_settings(bootstrap_servers, properties)) as admin:
-        names = sorted(admin.list_topics(include_internal=internal))
+        listed = admin.list_topics(include_internal=internal)
+    topics = [listed[name] for name in sorted(listed)]
     if json_file != "-":
-        for name in names:
-            output.print(name, markup=False)
-    write_json(names, json_file)
+        for topic in topics:
+            output.print(topic.name, markup=False)
+    write_rows(
+        (
+            {"topic": topic.name, "topic_id": str(topic.topic_id), "internal": topic.is_internal}
+            for topic in topics
+        ),
+        json_file,
+    )
 
 
 @app.command()
@@ -99,14 +106,17 @@ def describe(
                     name, str(one.partition), "none" if one.leader < 0 else str(one.leader), replicas, in_sync
                 )
         output.print(table)
-    write_json(
-        {
-            name: {
+    write_rows(
+        (
+            {
+                "topic": name,
                 "topic_id": str(topic.topic_id),
+                "internal": topic.is_internal,
                 "partitions": [
                     {
                         "partition": one.partition,
                         "leader": one.leader,
+                        "leader_epoch": one.leader_epoch,
                         "replicas": list(one.replicas),
                         "isr": list(one.isr),
                     }
@@ -114,7 +124,7 @@ def describe(
                 ],
             }
             for name, topic in sorted(described.items())
-        },
+        ),
         json_file,
     )
 

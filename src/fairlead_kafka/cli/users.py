@@ -19,7 +19,7 @@ from fairlead_kafka.cli.terminal import (
     client_settings,
     output,
     rows_table,
-    write_json,
+    write_rows,
 )
 from fairlead_kafka.client import (
     Admin,
@@ -56,7 +56,7 @@ def list_users(
     ]
     if json_file != "-" and rows:
         output.print(rows_table(rows))
-    write_json(rows, json_file)
+    write_rows(rows, json_file)
     if failed is not None:
         raise failed
 

@@ -1,0 +1,58 @@
+"""`fairlead completion`: the shell completes commands and options.
+
+    source <(fairlead completion bash)
+
+The script asks this program, with `_FAIRLEAD_COMPLETE` set, what may come next (`complete`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import StrEnum
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from fairlead_kafka.cli.terminal import output
+
+PROGRAM = "fairlead"
+VARIABLE = "_FAIRLEAD_COMPLETE"
+
+
+class Shell(StrEnum):
+    """Shells that ask."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+    POWERSHELL = "powershell"
+
+
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
+    """Print a script that has a shell complete commands and options.
+
+    For bash: `source <(fairlead completion bash)`, or a line with that in ~/.bashrc.
+    """
+    script = _typers().get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell)
+    output.print(script, markup=False, soft_wrap=True)
+
+
+def _typers() -> Any:
+    """The module with typer's scripts, which exports nothing by name."""
+    return import_module("typer.completion")
+
+
+def words() -> list[str]:
+    """The command line that is to be completed, without the program's name."""
+    written = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS") or ""
+    return written.split()[1:]
+
+
+def complete(command: object) -> None:
+    """Print what may come next for the shell that asks; ends the process."""
+    _typers().completion_init()  # makes the shells known
+    assert isinstance(command, (typer.core.TyperCommand, typer.core.TyperGroup))
+    command._main_shell_completion({}, PROGRAM, VARIABLE)
+    sys.exit(1)  # it does not come back, but for a shell that nobody knows
