@@ -287,7 +287,7 @@ def test_a_program_that_keeps_its_handles_is_freed_when_their_records_are_settle
     sender = Sender()
     sender.acks += [side.send("one", b"value", on_delivery=sender.done) for _ in range(3)]
     (submission,) = side.intake.take(False)
-    _, called = submission.settle(0, 3, order, 0, 5, 7, -1, error)
+    _, called = submission.complete(0, 3, order, 0, 5, 7, -1, error)
     assert called is not None
     called[0](*called[1])
     sender.asks()

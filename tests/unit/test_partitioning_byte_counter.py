@@ -41,14 +41,14 @@ def open_bytes(
     return policy.quotas(waiting_bytes, views, ratio, now_ms * NS_PER_MS)[0]
 
 
-def turn(policy: LatePolicy, brokers: list[int], size_bytes: int = BATCH) -> int:
+def round_of(policy: LatePolicy, brokers: list[int], size_bytes: int = BATCH) -> int:
     """One request with one batch, for whichever of these brokers needs it most; the partition that
     it was for."""
     _, quotas = policy.quotas(size_bytes, dict.fromkeys(brokers, NOW), 1.0, 0)
-    partition = policy.next_turn(quotas[0].broker)
+    partition = policy.next_in_round(quotas[0].broker)
     if partition >= 0:
         policy.placed(partition, size_bytes)
-    policy.end_turns()
+    policy.end_round()
     return partition
 
 
@@ -181,7 +181,12 @@ def test_the_broker_furthest_behind_is_first_and_so_is_its_partition() -> None:
         policy.placed(partition, size_bytes)
     _, quotas = policy.quotas(10, {1: NOW, 0: NOW}, 1.0, 0)
     assert [quota.broker for quota in quotas] == [0, 1]
-    assert [policy.next_turn(0), policy.next_turn(1), policy.next_turn(0), policy.next_turn(0)] == [
+    assert [
+        policy.next_in_round(0),
+        policy.next_in_round(1),
+        policy.next_in_round(0),
+        policy.next_in_round(0),
+    ] == [
         0,
         2,
         1,
@@ -191,15 +196,15 @@ def test_the_broker_furthest_behind_is_first_and_so_is_its_partition() -> None:
 
 def test_no_partition_gets_two_turns_for_one_request() -> None:
     policy = policy_of({0: [0, 1, 2, 3]})
-    taken = [policy.next_turn(0) for _ in range(5)]
+    taken = [policy.next_in_round(0) for _ in range(5)]
     assert sorted(taken[:4]) == [0, 1, 2, 3]
     assert taken[4] == -1
-    policy.end_turns()
-    assert policy.next_turn(0) >= 0
+    policy.end_round()
+    assert policy.next_in_round(0) >= 0
 
 
 def test_dice_decide_among_the_nearly_least() -> None:
-    firsts = {turn(policy_of(EACH, seed=seed), [0, 1, 2]) for seed in range(30)}
+    firsts = {round_of(policy_of(EACH, seed=seed), [0, 1, 2]) for seed in range(30)}
     assert firsts == {0, 1, 2}
 
 
@@ -207,12 +212,12 @@ def test_nothing_is_kept_for_a_partition_that_is_away_and_it_comes_back_level() 
     policy = policy_of(EACH, skew_bytes=0)
     policy.counter.leave([0])
     for _ in range(50):
-        turn(policy, [1, 2])
+        round_of(policy, [1, 2])
     assert open_bytes(policy, 10, {0: busy(1), 1: NOW, 2: NOW}) == 10
     policy.counter.come_back([0])
     placed = policy.counter.placed_bytes
     assert placed[0] == sum(placed[1:]) // 2
-    taken = [turn(policy, [0, 1, 2]) for _ in range(30)]
+    taken = [round_of(policy, [0, 1, 2]) for _ in range(30)]
     assert 8 <= taken.count(0) <= 12
 
 
@@ -220,8 +225,8 @@ def test_a_broker_that_is_away_still_gets_turns_when_it_can_take_them() -> None:
     policy = policy_of(EACH)
     policy.counter.leave([0])
     for _ in range(20):
-        turn(policy, [1, 2])
-    assert turn(policy, [0, 1, 2]) == 0
+        round_of(policy, [1, 2])
+    assert round_of(policy, [0, 1, 2]) == 0
 
 
 def test_coming_back_twice_or_without_having_left_changes_nothing() -> None:
@@ -236,7 +241,7 @@ def test_coming_back_twice_or_without_having_left_changes_nothing() -> None:
 
 def test_if_all_are_away_all_is_open_to_anybody() -> None:
     policy = policy_of(EACH)
-    turn(policy, [1])
+    round_of(policy, [1])
     policy.counter.leave([0, 1, 2])
     assert policy.counter.least_bytes() is None
     assert open_bytes(policy, 10, dict.fromkeys(EACH, NOW)) == 10
@@ -246,21 +251,21 @@ def test_if_all_are_away_all_is_open_to_anybody() -> None:
 def test_a_partition_without_a_leader_gets_no_turn_and_new_ones_begin_level() -> None:
     policy = policy_of(EACH)
     for _ in range(9):
-        turn(policy, [0, 1, 2])
+        round_of(policy, [0, 1, 2])
     policy.arrange({0: [0, 3], 2: [2]}, 4)
     assert policy.counter.placed_bytes[3] == min(policy.counter.placed_bytes[:3])
     assert policy.counter.is_away(1)
-    assert 1 not in {turn(policy, [0, 1, 2]) for _ in range(50)}
+    assert 1 not in {round_of(policy, [0, 1, 2]) for _ in range(50)}
 
 
 def test_a_leader_that_moves_takes_its_account_along() -> None:
     policy = policy_of(EACH)
     for _ in range(9):
-        turn(policy, [0, 1, 2])
+        round_of(policy, [0, 1, 2])
     before = list(policy.counter.placed_bytes)
     policy.arrange({0: [0, 1], 2: [2]}, 3)
     assert policy.counter.placed_bytes == before
-    assert 1 in {turn(policy, [0]) for _ in range(5)}
+    assert 1 in {round_of(policy, [0]) for _ in range(5)}
 
 
 @pytest.mark.parametrize(("skew_bytes", "came_to"), [(-1, None), (0, 0), (77, 77), (UNBOUND, UNBOUND)])
@@ -292,14 +297,14 @@ def test_no_more_is_given_out_than_waits_and_all_that_waits_if_all_are_free(
         assert found == waiting or len(free) < len(led)
         for broker, _, most_bytes in quotas:
             taken = min(int(most_bytes), found)
-            policy.placed(policy.next_turn(broker), taken)
+            policy.placed(policy.next_in_round(broker), taken)
             found, waiting = found - taken, waiting - taken
-        policy.end_turns()
+        policy.end_round()
         policy.counter.check()
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["turn", "leave", "come_back"]), st.integers(0, 3)), max_size=150),
+    st.lists(st.tuples(st.sampled_from(["round", "leave", "come_back"]), st.integers(0, 3)), max_size=150),
     st.integers(0, 100),
 )
 def test_those_that_stay_in_account_stay_even_whoever_leaves_and_comes_back(
@@ -309,8 +314,8 @@ def test_those_that_stay_in_account_stay_even_whoever_leaves_and_comes_back(
     policy = policy_of(led, None, seed)
     away: set[int] = set()
     for what, partition in todo:
-        if what == "turn":
-            turn(policy, [[0, 1, 7, 7][partition], [1, 7, 0, 0][partition]])
+        if what == "round":
+            round_of(policy, [[0, 1, 7, 7][partition], [1, 7, 0, 0][partition]])
         elif what == "leave":
             policy.counter.leave([partition])
             away.add(partition)
@@ -341,8 +346,8 @@ def test_turns_follow_the_bytes_not_their_number() -> None:
     counter.arrange({0: [0, 1]}, 2)
     order = []
     for _ in range(90):
-        partition = counter.next_turn((0,))
-        counter.end_turns()
+        partition = counter.next_in_round((0,))
+        counter.end_round()
         counter.add(partition, 200 if partition else 100)
         order.append(partition)
     assert order.count(0) == pytest.approx(60, abs=1)

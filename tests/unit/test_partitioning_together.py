@@ -1,4 +1,4 @@
-"""Turns that are taken together: one stretch of records for each partition, where several turns for
+"""Quanta that are taken together: one stretch of records for each partition, where several quanta for
 all of them come at once."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairlead_kafka.partitioning import AdaptivePolicy, TopicLoad, UniformPolicy, UnkeyedPolicy
-from fairlead_kafka.partitioning.uniform import spread_turns
+from fairlead_kafka.partitioning.uniform import spread_quanta
 from tests.unit.test_partitioning_uniform import load_of, records
 
 
@@ -60,13 +60,13 @@ def test_a_turn_that_has_begun_ends_before_many_are_given_out_and_all_are_level_
     for partition, stop in runs:
         got[partition] += 100 * (stop - start)
         start = stop
-    assert max(got) - min(got) <= 300  # a record, and the headers that the turn counted
+    assert max(got) - min(got) <= 300  # a record, and the headers that the quantum counted
     assert runs.ended
 
 
 @pytest.mark.parametrize("size_bytes", [10, 700, 5000, 40_000])
 def test_uniform_stays_level_whatever_comes_at_once(size_bytes: int) -> None:
-    """Also where a record is larger than a turn, or than the part of a partition."""
+    """Also where a record is larger than a quantum, or than the part of a partition."""
     policy, load, rng = together(UniformPolicy), load_of(7), Random(3)
     total = np.zeros(7, np.int64)
     for _ in range(40):
@@ -89,10 +89,10 @@ def test_adaptive_is_right_on_average_where_a_record_is_more_than_a_part() -> No
 
 
 def test_turns_are_spread_at_equal_distances() -> None:
-    assert spread_turns(4, [1, 3], 0.5) == [1, 3]
-    assert spread_turns(4, [1, 3], 0.9) == [2, 2]
-    assert spread_turns(4, [1, 3], 0.0) == [1, 3]
-    assert spread_turns(0, [1, 3], 0.9) == [0, 0]
-    assert spread_turns(7, [2], 0.999) == [7]
-    lucky = np.mean([spread_turns(10, [1, 3, 6], jitter / 100) for jitter in range(100)], axis=0)
-    assert lucky == pytest.approx([10 / 6, 20 / 6, 5], abs=0.05)
+    assert spread_quanta(4, [1, 3], 0.5) == [1, 3]
+    assert spread_quanta(4, [1, 3], 0.9) == [2, 2]
+    assert spread_quanta(4, [1, 3], 0.0) == [1, 3]
+    assert spread_quanta(0, [1, 3], 0.9) == [0, 0]
+    assert spread_quanta(7, [2], 0.999) == [7]
+    mean = np.mean([spread_quanta(10, [1, 3, 6], jitter / 100) for jitter in range(100)], axis=0)
+    assert mean == pytest.approx([10 / 6, 20 / 6, 5], abs=0.05)

@@ -15,15 +15,15 @@ import pytest
 from fairlead_kafka.partitioning import (
     AdaptivePolicy,
     KafkaUniformPolicy,
+    QuantumLimits,
     StickyPolicy,
     TopicLoad,
-    TurnLimits,
     UniformPolicy,
     UnkeyedPolicy,
     cumulative_weights,
     make_policy,
-    turn_is_over,
-    turn_limits,
+    quantum_is_used_up,
+    quantum_limits,
 )
 from fairlead_kafka.partitioning.tuning import WEIGH_AS_ARRAYS
 from fairlead_kafka.partitioning.uniform import draw_by_queues
@@ -67,7 +67,7 @@ def records(count: int, size_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.i
 
 
 def chances(policy: AdaptivePolicy, load: TopicLoad, draws: int) -> list[int]:
-    """How often each partition is drawn, by a policy that turns at every record."""
+    """How often each partition is drawn, by a policy that quanta at every record."""
     counts = [0] * load.partition_count
     for _ in range(draws):
         (partition, _), *_ = policy.place(records(1, 2 * KIB_16), load)
@@ -94,7 +94,7 @@ def test_with_30_partitions_records_sent_at_once_stay_on_one_until_16_kib() -> N
 
 def test_once_five_are_in_flight_records_batch_and_the_turn_goes_on() -> None:
     """The KIP's example, continued: five batches of one record, then one that stays open until the
-    turn has had its bytes."""
+    quantum has had its bytes."""
     policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(1, 7))
     for _ in range(5):
         assert policy.place(records(1, 963), load_of(30)) == [(1, 1)]
@@ -103,7 +103,7 @@ def test_once_five_are_in_flight_records_batch_and_the_turn_goes_on() -> None:
 
 def test_a_switch_is_put_off_while_the_open_batch_has_room() -> None:
     """12 KiB were sent and a new batch opened: at 16 KiB produced it is a quarter full, and is
-    filled before the turn ends."""
+    filled before the quantum ends."""
     policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(0, 2))
     policy.place(records(12, 1019), load_of(3))
     assert policy.produced_bytes == 61 + 12 * 1019
@@ -148,7 +148,7 @@ def test_batch_headers_count_as_produced() -> None:
 
 
 def test_a_batch_filled_short_of_batch_size_is_followed_by_another_before_the_switch() -> None:
-    """31 records of 519 bytes and a header are 16,150 bytes, short of 16,384: the turn takes a
+    """31 records of 519 bytes and a header are 16,150 bytes, short of 16,384: the quantum takes a
     second batch, as Kafka's does."""
     policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(0, 1))
     assert policy.place(records(70, 519), load_of(2)) == [(0, 62), (1, 70)]
@@ -246,7 +246,7 @@ def test_quirk_c_if_all_are_unready_the_queues_still_decide() -> None:
 
 
 def test_quirk_d_a_batch_size_beyond_a_gibibyte_does_not_overflow() -> None:
-    assert turn_limits(2**30 + 1) == TurnLimits(2**30 + 1, 2**31 + 2)
+    assert quantum_limits(2**30 + 1) == QuantumLimits(2**30 + 1, 2**31 + 2)
 
 
 def test_a_broker_that_takes_data_again_is_drawn_again() -> None:
@@ -256,28 +256,28 @@ def test_a_broker_that_takes_data_again_is_drawn_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("produced_bytes", "batch_is_full", "over"),
+    ("produced_bytes", "batch_is_full", "used_up"),
     [(999, True, False), (1000, True, True), (1000, False, False), (1999, False, False), (2000, False, True)],
 )
-def test_the_switch_rule_is_kafkas(produced_bytes: int, batch_is_full: bool, over: bool) -> None:
-    assert turn_is_over(produced_bytes, turn_limits(1000), batch_is_full) is over
+def test_the_switch_rule_is_kafkas(produced_bytes: int, batch_is_full: bool, used_up: bool) -> None:
+    assert quantum_is_used_up(produced_bytes, quantum_limits(1000), batch_is_full) is used_up
 
 
 def uniform(**more: int) -> UniformPolicy:
     return UniformPolicy(**{"batch_size_bytes": 1000, **more}, rng=Random(1))
 
 
-def turns_of(policy: UnkeyedPolicy, sizes: list[int], load: TopicLoad) -> list[int]:
+def quanta_of(policy: UnkeyedPolicy, sizes: list[int], load: TopicLoad) -> list[int]:
     """The partitions of records handed over one by one."""
     return [policy.place(np.array([size], dtype=np.int64), load)[0][0] for size in sizes]
 
 
 def test_uniform_takes_what_a_turn_took_too_much_off_the_next() -> None:
-    """The first turn takes 5,000 bytes at once; the other partition then has five turns' worth
+    """The first quantum takes 5,000 bytes at once; the other partition then has five quanta' worth
     before it is the first one's again."""
     policy = uniform()
     load = load_of(2)
-    first, *rest = turns_of(policy, [4939] + [939] * 9, load)
+    first, *rest = quanta_of(policy, [4939] + [939] * 9, load)
     assert rest[:1] == [1 - first]
     produced = [0, 0]
     for partition, size in zip([first, *rest], [4939] + [939] * 9, strict=True):
@@ -286,13 +286,13 @@ def test_uniform_takes_what_a_turn_took_too_much_off_the_next() -> None:
 
 
 def test_uniform_never_has_two_turns_running_on_one_partition_while_another_has_a_leader() -> None:
-    partitions = turns_of(uniform(), [939] * 300, load_of(5))
+    partitions = quanta_of(uniform(), [939] * 300, load_of(5))
     assert all(one != next_one for one, next_one in pairwise(partitions))
-    assert turns_of(uniform(), [939] * 5, load_of(3, available=[1])) == [1] * 5
+    assert quanta_of(uniform(), [939] * 5, load_of(3, available=[1])) == [1] * 5
 
 
 def test_uniform_deals_turns_in_a_shuffled_order() -> None:
-    partitions = turns_of(uniform(), [939] * 300, load_of(3))
+    partitions = quanta_of(uniform(), [939] * 300, load_of(3))
     rounds = {tuple(partitions[start : start + 3]) for start in range(0, 300, 3)}
     assert len(rounds) > 3
     assert [partitions.count(partition) for partition in range(3)] == pytest.approx([100] * 3, abs=2)
@@ -300,8 +300,8 @@ def test_uniform_deals_turns_in_a_shuffled_order() -> None:
 
 def test_uniform_puts_a_partition_that_comes_back_level_with_the_others() -> None:
     policy, whole, without = uniform(), load_of(3), load_of(3, available=[0, 2])
-    assert set(turns_of(policy, [939] * 200, without)) == {0, 2}
-    returned = turns_of(policy, [939] * 90, whole)
+    assert set(quanta_of(policy, [939] * 200, without)) == {0, 2}
+    returned = quanta_of(policy, [939] * 90, whole)
     assert returned.count(1) == pytest.approx(30, abs=3)
 
 
@@ -365,7 +365,7 @@ def kip_test(
 def test_the_kips_test_series_1_sticky_favours_the_slow_broker_five_times_over_and_uniform_does_not() -> None:
     """KIP-794: the old default overloaded the slow broker and fell behind; uniform keeps up.
 
-    Not quite as evenly as the KIP's table says: turns are put off longer where batches wait. Kafka
+    Not quite as evenly as the KIP's table says: quanta are put off longer where batches wait. Kafka
     4.3's own producer sends 46, 27 and 27 % here.
     """
     sticky_sent, sticky_ms = kip_test(StickyPolicy(batch_size_bytes=KIB_16, rng=Random(1)), 2048)

@@ -50,7 +50,7 @@ def test_records_are_settled_once_on_every_way() -> None:
     ways: list[tuple[BatchState, int]] = [(BatchState.CUT, 0)]
     for state, settled in ways:
         for (before, trigger), after in TRANSITIONS.items():
-            way = (after, settled + (trigger is BatchTrigger.SETTLED))
+            way = (after, settled + (trigger is BatchTrigger.COMPLETED))
             if before is state and way not in ways:
                 ways.append(way)
     assert max(settled for _, settled in ways) == 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairlead_kafka.producer import remainders
-from fairlead_kafka.records import columns_from_lists, decode, gather
+from fairlead_kafka.records import columns_from_lists, decode, take_rows
 from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.simulation import Application, Handed, ProduceCluster
 
@@ -112,7 +112,7 @@ def test_rows_are_gathered_with_all_that_belongs_to_them() -> None:
     headers = [[("h", b"x"), ("i", None)], None, [("j", b"y")], []]
     columns = columns_from_lists(keys, values, headers, None)
     columns.timestamps_ms = np.arange(4, dtype=np.int64)
-    some = gather(columns, np.array([3, 0, 2], np.int64))
+    some = take_rows(columns, np.array([3, 0, 2], np.int64))
     assert some.count == 3
     assert some.keys is not None
     assert some.values is not None

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead_kafka.client.hosting import Steps
-from fairlead_kafka.producer import Settled
+from fairlead_kafka.producer import CompletedRows
 from fairlead_kafka.producer.submission import Calls
 from fairlead_kafka.runtime import Completion
 
@@ -75,9 +75,9 @@ class Results:
         self.errors: dict[int, Exception] = {}
         """Row → its error; the rows of a batch share one exception."""
 
-    def note(self, settled: Settled) -> None:
+    def note(self, completed: CompletedRows) -> None:
         """Enter the results of some rows."""
-        first_row, start, stop, order, partition, base_offset, log_append_ms, error = settled
+        first_row, start, stop, order, partition, base_offset, log_append_ms, error = completed
         rows: Any = (
             slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
         )
@@ -135,7 +135,7 @@ class Delivery:
         self.callbacks: list[OnDelivery | None] = []
         """Callback of each row, None for none; as long as the last row that has one."""
         self._lock = Lock()
-        self._unread: list[Settled] = []
+        self._unread: list[CompletedRows] = []
         self._results: Results | None = None
         self._completions: list[tuple[int, Completion[None]]] = []
 
@@ -144,23 +144,23 @@ class Delivery:
         with self._lock:
             self.pending += count
 
-    def settle(self, settled: Settled) -> Calls | None:
+    def complete(self, completed: CompletedRows) -> Calls | None:
         """Note results, and complete waits for them; see `producer.submission.Delivery`."""
         over: list[tuple[int, Completion[None]]] = []
-        error = settled[-1]
+        error = completed[-1]
         with self._lock:
-            self._unread.append(settled if error is None else (*settled[:-1], fresh(error)))
-            self.pending -= settled[2] - settled[1]
+            self._unread.append(completed if error is None else (*completed[:-1], fresh(error)))
+            self.pending -= completed[2] - completed[1]
             waiting = self._completions
             if waiting:
                 states = self._read().states
                 self._completions = []
                 for row, completion in waiting:
-                    settled_now = states[row] if row != ALL_ROWS else not self.pending
-                    (over if settled_now else self._completions).append((row, completion))
+                    completed_now = states[row] if row != ALL_ROWS else not self.pending
+                    (over if completed_now else self._completions).append((row, completion))
         for _, completion in over:
             completion.set_result(None)
-        return (self._call_back, (settled,)) if self.callbacks else None
+        return (self._call_back, (completed,)) if self.callbacks else None
 
     def done(self, row: int) -> bool:
         """True if the row has its result. UsageError in a forked process."""
@@ -213,14 +213,14 @@ class Delivery:
         if self._results is None:
             assert self.timestamps is not None, "rows are completed after they were submitted"
             self._results = Results(self.timestamps)
-        for settled in self._unread:
-            self._results.note(settled)
+        for completed in self._unread:
+            self._results.note(completed)
         self._unread.clear()
         return self._results
 
-    def _call_back(self, settled: Settled) -> None:
+    def _call_back(self, completed: CompletedRows) -> None:
         """Call callbacks of completed rows, on the host's thread, outside the machine's step."""
-        first_row, start, stop, order, partition, base_offset, log_append_ms, error = settled
+        first_row, start, stop, order, partition, base_offset, log_append_ms, error = completed
         assert self.timestamps is not None, "rows are completed after they were submitted"
         rows: Any = (
             slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row

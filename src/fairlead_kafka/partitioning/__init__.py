@@ -19,9 +19,9 @@ of the partitions (`TopicLoad`) and rng are given to it. There are six:
 - `sticky` (KIP-480): one partition until a new batch would be created, then another;
 - `uniform.kafka` (KIP-794 as Kafka has it): one partition until `batch.size` bytes went there, then
   one drawn evenly;
-- `uniform` (KIP-794 as it was meant): the same turns, but the next one goes to the partition that
+- `uniform` (KIP-794 as it was meant): the same quanta, but the next one goes to the partition that
 had
-  least, which makes up for what a turn took too much, whatever broker is slow;
+  least, which makes up for what a quantum took too much, whatever broker is slow;
 - `adaptive` (KIP-794, Kafka's default): as Kafka's uniform, but drawn by the queues, shortest
   first, passing over brokers that took nothing for `partitioner.availability.timeout.ms`
   (`TopicLoad.unready`: the producer keeps that);
@@ -35,12 +35,12 @@ placements.
 Sticky, uniform and adaptive are decided by how batches fill, and that is decided by sizes alone. So
 a policy need not be asked for each record: `place` takes the sizes of a whole column, forms their
 prefix sum, and finds by binary search where the open batch ends, where the next one does, and where
-a turn does (`filling.Filling`). The answer is a list of runs, a few per batch, so that records
+a quantum does (`filling.Filling`). The answer is a list of runs, a few per batch, so that records
 which nobody keyed are never touched one by one. Where records are keyed, `counting_sort` groups a
 column by partition in two passes and keeps the order of arrival within each.
 
 The simulation agrees with what the accumulator then does, to the byte, if both use the same sizes
-and the same limit: `batch.size` less 61 bytes of header. A call with several turns for every
+and the same limit: `batch.size` less 61 bytes of header. A call with several quanta for every
 partition can be answered with one run for each instead (`together`), if they would be sent in
 larger batches anyway. Where Kafka's code differs from the KIPs' words, the words are followed, but
 for `uniform.kafka`; the policies' docstrings say where.
@@ -76,11 +76,11 @@ from fairlead_kafka.partitioning.sticky import StickyPolicy
 from fairlead_kafka.partitioning.uniform import (
     AdaptivePolicy,
     KafkaUniformPolicy,
-    TurnLimits,
+    QuantumLimits,
     UniformPolicy,
     cumulative_weights,
-    turn_is_over,
-    turn_limits,
+    quantum_is_used_up,
+    quantum_limits,
 )
 
 __all__ = [
@@ -100,7 +100,7 @@ __all__ = [
     "Runs",
     "StickyPolicy",
     "TopicLoad",
-    "TurnLimits",
+    "QuantumLimits",
     "UniformPolicy",
     "UnkeyedPolicy",
     "assign_partitions",
@@ -121,6 +121,6 @@ __all__ = [
     "per_record",
     "place_unkeyed",
     "resolve_partitioner",
-    "turn_is_over",
-    "turn_limits",
+    "quantum_is_used_up",
+    "quantum_limits",
 ]

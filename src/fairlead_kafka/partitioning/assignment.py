@@ -78,7 +78,7 @@ def place_unkeyed(
 
     If the policy decides for all (None), its `Placement` is passed on as it is: runs cost nothing
     per record. Otherwise an int32[n]. The policy is given the unkeyed records alone, in order, with
-    `load` as it was before any of the n records; the ends of its turns are then lost, so a batch
+    `load` as it was before any of the n records; the ends of its quanta are then lost, so a batch
     that it left may linger. `partitions` is not changed.
     """
     if partitions is None:

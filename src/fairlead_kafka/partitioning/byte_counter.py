@@ -10,16 +10,17 @@ from fairlead_kafka.core.machine import Rng
 
 
 class ByteCounter:
-    """Bytes placed on each partition of one topic, and turns: the one with the fewest bytes first.
+    """Bytes placed on each partition of one topic, and an order to serve them in: fewest bytes
+    first.
 
     Partitions come in groups (one for each broker, say), of which a caller names those that can be
-    served now. A turn goes to the partition with the fewest bytes; of those within `near_bytes` of
-    each other one is chosen at random, or many producers that start together would move in step. A
-    partition that is away still gets turns, but its bytes do not count; when it comes back it is
-    put level with the others, so that it is not flooded.
+    served now. `next_in_round` gives the partition with the fewest bytes, each once in a round; of
+    those within `near_bytes` of each other one is chosen at random, or many producers that start
+    together would move in step. A partition that is away is still given, but its bytes do not
+    count; when it comes back it is put level with the others, so that it is not flooded.
 
-    A turn costs the logarithm of the number of partitions; the rare `arrange`, `leave`, `come_back`
-    and `lift` look at all of them.
+    `next_in_round` costs the logarithm of the number of partitions; the rare `arrange`, `leave`,
+    `come_back` and `lift` look at all of them.
     """
 
     def __init__(self, *, near_bytes: int, rng: Rng) -> None:
@@ -37,14 +38,14 @@ class ByteCounter:
         ] = {}  # heaps of (bytes with some jitter, bytes, partition)
         self._taken: list[
             tuple[list[tuple[int, int, int]], int]
-        ] = []  # turns since `end_turns`, to be put back
+        ] = []  # given since `end_round`, to be put back
 
     def arrange(self, groups: Mapping[int, Sequence[int]], partition_count: int) -> None:
-        """Set the partitions of each group. One in no group gets no turn, and is away.
+        """Set the partitions of each group. One in no group is never given, and is away.
 
         New ones begin with the fewest bytes of any partition that is not away.
         """
-        self.end_turns()
+        self.end_round()
         least = self.least_bytes()
         self.placed_bytes += [least or 0] * (partition_count - len(self.placed_bytes))
         self._group_of = {
@@ -61,7 +62,7 @@ class ByteCounter:
     def leave(self, partitions: Iterable[int]) -> None:
         """Mark partitions as away: their bytes do not count until they come back."""
         self._away.update(partitions)
-        self._gather()
+        self._sum_groups()
 
     def come_back(self, partitions: Iterable[int]) -> None:
         """Count partitions again that were away, each with the others' average bytes at least."""
@@ -73,7 +74,7 @@ class ByteCounter:
             for partition in returning:
                 self.placed_bytes[partition] = max(self.placed_bytes[partition], level_bytes)
         self._away -= returning
-        self._gather()
+        self._sum_groups()
 
     @property
     def counted(self) -> int:
@@ -119,9 +120,9 @@ class ByteCounter:
             if size_bytes < least_bytes and partition not in self._away:
                 self._place(partition, least_bytes)
 
-    def next_turn(self, groups: Iterable[int]) -> int:
-        """A partition of these groups for the next turn, -1 if there is none; no partition twice
-        until `end_turns`."""
+    def next_in_round(self, groups: Iterable[int]) -> int:
+        """The partition of these groups with the fewest bytes that this round has not had; -1 if
+        there is none."""
         all_placed = self.placed_bytes
         heap, best = None, None
         for group in groups:
@@ -139,8 +140,8 @@ class ByteCounter:
         self._taken.append((heap, best[2]))
         return best[2]
 
-    def end_turns(self) -> None:
-        """Let every partition have a turn again."""
+    def end_round(self) -> None:
+        """End the round: every partition may be given again."""
         if self._taken:
             for heap, partition in self._taken:
                 heappush(heap, self._entry(partition))
@@ -154,10 +155,10 @@ class ByteCounter:
             total_bytes, count = sums.get(self._group_of[partition], (0, 0))
             sums[self._group_of[partition]] = (total_bytes + self.placed_bytes[partition], count + 1)
         same("bytes counted by group", self._sums, sums)
-        turns = [entry[2] for heap in self._groups.values() for entry in heap] + [
+        takers = [entry[2] for heap in self._groups.values() for entry in heap] + [
             partition for _, partition in self._taken
         ]
-        same("partitions that have turns", sorted(turns), sorted(self._group_of))
+        same("partitions that are in the round", sorted(takers), sorted(self._group_of))
         noted = [entry[1:] for heap in self._groups.values() for entry in heap]
         holds(
             "a heap of the byte counter is ahead of its partitions",
@@ -183,7 +184,7 @@ class ByteCounter:
             self._sums[group] = (total_bytes + placed_bytes - self.placed_bytes[partition], count)
         self.placed_bytes[partition] = placed_bytes
 
-    def _gather(self) -> None:
+    def _sum_groups(self) -> None:
         self._sums = {}
         for partition, size in enumerate(self.placed_bytes):
             if partition not in self._away:

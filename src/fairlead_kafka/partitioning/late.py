@@ -100,8 +100,8 @@ class LatePolicy:
     al., 2011). There are no weights and no timers: a slow broker takes records less often because
     it is free less often, and batches are as full as the wait made them.
 
-    Partitions whose broker is dead or silent leave the byte counter, so that nothing is kept for them,
-    and come back level with the others, so that they are not flooded (`ByteCounter`).
+    Partitions whose broker is dead or silent leave the byte counter, so that nothing is kept for
+    them, and come back level with the others, so that they are not flooded (`ByteCounter`).
     """
 
     name = "late"
@@ -136,13 +136,14 @@ class LatePolicy:
     def quotas(
         self, waiting_bytes: int, brokers: Mapping[int, BrokerView], ratio: float, now_ns: int
     ) -> tuple[int, list[Quota]]:
-        """How many of `waiting_bytes`, the unkeyed records' bytes, brokers may take now: all free brokers
-        together, and each of them, the one that may take least first.
+        """How many of `waiting_bytes`, the unkeyed records' bytes, brokers may take now: all free
+        brokers together, and each of them, the one that may take least first.
 
-        `brokers` are all that lead partitions, busy or free. `ratio`: compressed bytes, in which the
-        byte counter of this policy counts, for each byte of a record before compression. What busy
-        brokers lack to their even part is kept for them. The free ones get the rest, or what they
-        lack themselves, if that is more. Brokers that may take nearly the same come in random order.
+        `brokers` are all that lead partitions, busy or free. `ratio`: compressed bytes, in which
+        the byte counter of this policy counts, for each byte of a record before compression. What
+        busy brokers lack to their even part is kept for them. The free ones get the rest, or what
+        they lack themselves, if that is more. Brokers that may take nearly the same come in random
+        order.
         """
         counter, rate, recent_bytes = self.counter, self._rate(now_ns), self._recent_bytes()
         standings = {broker: counter.counted_of(broker) for broker in brokers}
@@ -175,13 +176,14 @@ class LatePolicy:
             found.append((level + jitter, Quota(broker, lacked[0], (part + lacked[1]) / ratio)))
         return int(open_bytes) or 1, [quota for _, quota in sorted(found)]
 
-    def next_turn(self, broker: int) -> int:
-        """The partition of this broker that is to get the next batch; -1: all had their turn."""
-        return self.counter.next_turn((broker,))
+    def next_in_round(self, broker: int) -> int:
+        """The partition of this broker that is to get the next batch; -1: all had one in this
+        round."""
+        return self.counter.next_in_round((broker,))
 
-    def end_turns(self) -> None:
-        """Let every partition have a turn again: the requests of these turns are complete."""
-        self.counter.end_turns()
+    def end_round(self) -> None:
+        """End the round, once its requests are complete: every partition may get a batch again."""
+        self.counter.end_round()
 
     def placed(self, partition: int, size_bytes: int) -> None:
         """Enter bytes, headers included, that were bound to the partition."""

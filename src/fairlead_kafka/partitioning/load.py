@@ -24,7 +24,7 @@ class TopicLoad:
     """One topic's partitions as the accumulator sees them; valid for one call of a policy.
 
     A policy takes all of it as a snapshot: it never looks at `queued_batches` again for what it
-    places in the same call, as Kafka's producer computes its weights once per turn of the sender
+    places in the same call, as Kafka's producer computes its weights once per quantum of the sender
     and not per record.
     """
 
@@ -47,8 +47,8 @@ class Runs(list[tuple[int, int]]):
     """Contiguous runs `(partition, stop)`: the first starts at record 0, each next one where the
     last stopped, the last stops at n.
 
-    No run is empty, and neighbouring runs are of different partitions: turns that follow each other
-    on one partition are one run.
+    No run is empty, and neighbouring runs are of different partitions: quanta that follow each
+    other on one partition are one run.
     """
 
     __slots__ = ("ended", "ends")

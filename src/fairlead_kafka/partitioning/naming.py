@@ -34,7 +34,8 @@ class PolicyKind(NamedTuple):
 
     make: Callable[[PolicySettings], UnkeyedPolicy | LatePolicy]
     avoids_unready: bool = False
-    """It passes over brokers that take nothing: partitioner.availability.timeout.ms has an effect."""
+    """It passes over brokers that take nothing: partitioner.availability.timeout.ms has an
+    effect."""
 
 
 POLICIES: Mapping[str, PolicyKind] = {
@@ -149,7 +150,7 @@ def make_policy(
     """A new policy for one topic; `partitioner` as `resolve_partitioner` takes or gives it.
 
     `batch_size_bytes` is `batch.size`, header included, 0 or more; `skew_bytes` is
-    `partitioner.max.skew.bytes`, for `late` only (-1: by traffic); `together`: turns that come at
+    `partitioner.max.skew.bytes`, for `late` only (-1: by traffic); `together`: quanta that come at
     once may be put together, by `uniform` and `adaptive` (see there); `rng` may be shared among
     topics. Raises ConfigError as `resolve_partitioner` does.
     """

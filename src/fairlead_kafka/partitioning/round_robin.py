@@ -28,10 +28,10 @@ class RoundRobinPolicy:
         """int32[n]: the available partitions in ascending order, repeated, going on where the last
         call stopped."""
         count = len(sizes_bytes)
-        turn = list(candidates(load))
-        start = self._placed % len(turn)
+        available = list(candidates(load))
+        start = self._placed % len(available)
         self._placed += count
-        return np.resize(np.array(turn[start:] + turn[:start], dtype=np.int32), count)
+        return np.resize(np.array(available[start:] + available[:start], dtype=np.int32), count)
 
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:
         """Do nothing: batches do not matter here."""

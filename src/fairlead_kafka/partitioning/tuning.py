@@ -5,8 +5,8 @@ from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S
 WEIGH_AS_ARRAYS = 100
 """Candidate partitions from which on `adaptive` weighs them as arrays: that costs some 10
 microseconds, and grows a hundred times more slowly."""
-TOGETHER_TURNS = 2
-"""Turns for each partition from which on a submission becomes one run for each (`together`)."""
+TOGETHER_QUANTA = 2
+"""Quanta for each partition from which on a submission becomes one run for each (`together`)."""
 
 RATE_SPAN_NS = NS_PER_S
 """`late` expects records to arrive as in the last so many nanoseconds. A broker will not find what

@@ -1,4 +1,4 @@
-"""KIP-794: turns of batch.size bytes; the next partition is the one with the fewest bytes
+"""KIP-794: quanta of batch.size bytes; the next partition is the one with the fewest bytes
 (`uniform`), any (`uniform.kafka`), or drawn by the queues (`adaptive`)."""
 
 from __future__ import annotations
@@ -15,35 +15,36 @@ from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.partitioning.byte_counter import ByteCounter
 from fairlead_kafka.partitioning.filling import Filling
 from fairlead_kafka.partitioning.load import Runs, SizeArray, TopicLoad, candidates
-from fairlead_kafka.partitioning.tuning import TOGETHER_TURNS, WEIGH_AS_ARRAYS
+from fairlead_kafka.partitioning.tuning import TOGETHER_QUANTA, WEIGH_AS_ARRAYS
 
 T = TypeVar("T")
 
 
-class TurnLimits(NamedTuple):
-    """When a turn on a partition ends, in bytes produced there since it began; `0 < soft_bytes <=
-    hard_bytes`."""
+class QuantumLimits(NamedTuple):
+    """When a quantum on a partition ends, in bytes produced there since it began; `0 < soft_bytes
+    <= hard_bytes`."""
 
     soft_bytes: int
-    """From here on the turn ends as soon as no batch is open, or the open one is full or does not
-    take the next record."""
+    """From here on the quantum ends as soon as no batch is open, or the open one is full or does
+    not take the next record."""
     hard_bytes: int
-    """At the record that reaches this the turn ends in any case."""
+    """At the record that reaches this the quantum ends in any case."""
 
 
-def turn_limits(batch_size_bytes: int) -> TurnLimits:
-    """The limits of KIP-794's turn: batch.size bytes, up to twice that while a batch is part full.
+def quantum_limits(batch_size_bytes: int) -> QuantumLimits:
+    """The limits of KIP-794's quantum: batch.size bytes, up to twice that while a batch is part
+    full.
 
     Kafka's `BuiltInPartitioner.updatePartitionInfo`: switch iff `produced >= S and all batches
     full` or `produced >= 2 S` with `S = max(1, batch.size)`, without its overflow of 32 bits at `2
     S` (`batch.size` beyond 1 GiB).
     """
     sticky_bytes = max(batch_size_bytes, 1)
-    return TurnLimits(sticky_bytes, 2 * sticky_bytes)
+    return QuantumLimits(sticky_bytes, 2 * sticky_bytes)
 
 
-def turn_is_over(produced_bytes: int, limits: TurnLimits, batch_is_full: bool) -> bool:
-    """True if the turn on a partition ends (KIP-794); `batch_is_full` also if none is open."""
+def quantum_is_used_up(produced_bytes: int, limits: QuantumLimits, batch_is_full: bool) -> bool:
+    """True if the quantum on a partition ends (KIP-794); `batch_is_full` also if none is open."""
     return produced_bytes >= limits.hard_bytes or (batch_is_full and produced_bytes >= limits.soft_bytes)
 
 
@@ -85,18 +86,18 @@ def draw_weighted(partitions: Sequence[int], cumulative: Sequence[int], rng: Rng
 class KafkaUniformPolicy:
     """KIP-794 with `partitioner.adaptive.partitioning.enable=false`, as Kafka's code has it.
 
-    A turn on a partition lasts until `batch.size` bytes were produced to it; the next partition is
-    then drawn evenly from those with a live leader (from all, if none has), and may be the same
+    A quantum on a partition lasts until `batch.size` bytes were produced to it; the next partition
+    is then drawn evenly from those with a live leader (from all, if none has), and may be the same
     again. What counts as produced: the records this policy placed, by `sizes_bytes`, and the 61
     bytes of header for each batch they opened. Explicit and keyed records do not count; they fill
-    batches though, which `room_bytes` shows. A turn is put off while its batch has room, so that no
-    part-full batch is left to linger: see `turn_limits`. A switch put off that long can also come
-    as a call begins: the batch was drained in between, or the first record does not fit it.
+    batches though, which `room_bytes` shows. Its end is put off while the batch has room, so that
+    no part-full batch is left to linger: see `quantum_limits`. A switch put off that long can also
+    come as a call begins: the batch was drained in between, or the first record does not fit it.
 
-    So a turn that ended has taken at least S and less than `2 S + 61 + its last record`; that is
-    what the KIP allows partitions to differ by, per turn. How much too much it took is forgotten,
-    and turns are longer where batches wait; so beside a slow broker this is not uniform (46, 27 and
-    27 % measured with Kafka 4.3 in the KIP's own test).
+    So a quantum that ended has taken at least S and less than `2 S + 61 + its last record`; that is
+    what the KIP allows partitions to differ by, per quantum. How much too much it took is
+    forgotten, and quanta are longer where batches wait; so beside a slow broker this is not uniform
+    (46, 27 and 27 % measured with Kafka 4.3 in the KIP's own test).
     """
 
     name = "uniform.kafka"
@@ -106,19 +107,19 @@ class KafkaUniformPolicy:
         self._limit_bytes = max(batch_size_bytes - BATCH_OVERHEAD_BYTES, 0)
         self._rng = rng
         self._together = together
-        self._limits = turn_limits(batch_size_bytes)
+        self._limits = quantum_limits(batch_size_bytes)
         self.current = -1
-        """The partition whose turn it is; -1 before the first record."""
+        """The partition whose quantum it is; -1 before the first record."""
         self.produced_bytes = 0
-        """Bytes produced to it in this turn, headers counted."""
+        """Bytes produced to it in this quantum, headers counted."""
 
     def place(self, sizes_bytes: SizeArray, load: TopicLoad) -> Runs:
-        """Runs that end where turns do; a few microseconds for each batch."""
+        """Runs that end where quanta do; a few microseconds for each batch."""
         filling = Filling(sizes_bytes, load, self._limit_bytes)
         draw = self._drawer(load)
         limits, ends, count, start = self._limits, filling.ends, filling.count, 0
         if count and not 0 <= self.current < load.partition_count:
-            self._begin_turn(draw())
+            self._begin_quantum(draw())
         together = self._together
         while start < count:
             if together and not self.produced_bytes:
@@ -131,8 +132,8 @@ class KafkaUniformPolicy:
             stop = bisect_right(ends, ends[start] + room, start) - 1 if room > 0 else start
             if stop == start:  # the next record opens a batch
                 filling.overflow(partition)
-                if turn_is_over(self.produced_bytes, limits, batch_is_full=True):
-                    self._begin_turn(draw())
+                if quantum_is_used_up(self.produced_bytes, limits, batch_is_full=True):
+                    self._begin_quantum(draw())
                     continue
                 self.produced_bytes += BATCH_OVERHEAD_BYTES
                 stop, room = filling.new_batch_stop(start), self._limit_bytes
@@ -145,25 +146,25 @@ class KafkaUniformPolicy:
             filling.append(partition, stop, room)
             self.produced_bytes += taken_bytes
             start = stop
-            if turn_is_over(self.produced_bytes, limits, batch_is_full=not room):
-                self._begin_turn(draw())
+            if quantum_is_used_up(self.produced_bytes, limits, batch_is_full=not room):
+                self._begin_quantum(draw())
         filling.runs.ended = count > 0 and not self.produced_bytes
         return filling.runs
 
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:
-        """Do nothing: turns are counted in bytes, not in batches (KIP-794 deprecates the hook)."""
+        """Do nothing: quanta are counted in bytes, not in batches (KIP-794 deprecates the hook)."""
 
     def _parts(self, size_bytes: int, load: TopicLoad) -> Sequence[tuple[int, int]]:
-        """Partitions and bytes for each, if `size_bytes` is several turns for each; else nothing.
+        """Partitions and bytes for each, if `size_bytes` is several quanta for each; else nothing.
 
-        Each gets what turns one by one would give it while `load` is as it is.
+        Each gets what quanta one by one would give it while `load` is as it is.
         """
         return ()
 
     def _took(self, parts: Sequence[tuple[int, int]]) -> None:
         """Enter the bytes that partitions took of `_parts` into a byte counter, if there is one."""
 
-    def _begin_turn(self, partition: int) -> None:
+    def _begin_quantum(self, partition: int) -> None:
         self.current, self.produced_bytes = partition, 0
 
     def _drawer(self, load: TopicLoad) -> Callable[[], int]:
@@ -176,16 +177,16 @@ class UniformPolicy(KafkaUniformPolicy):
     """KIP-794 with `partitioner.adaptive.partitioning.enable=false`, as the KIP means it: uniform,
     whatever is slow.
 
-    Turns are as in `KafkaUniformPolicy`, prolonged while a batch is part full, but a byte counter is
-    kept of all that they took: the next one goes to the partition that had least, drawn at random
-    among those within half of batch.size, and never to the same partition again while another has a
-    leader. What one turn took too much is thereby taken off the next, and no draw wanders. While no
-    partition lacks a leader, any two differ by at most two turns, of less than `2 S + 61 + a
-    record` each, and S / 2.
+    Quanta are as in `KafkaUniformPolicy`, prolonged while a batch is part full, but a byte counter
+    is kept of all that they took: the next one goes to the partition that had least, drawn at
+    random among those within half of batch.size, and never to the same partition again while
+    another has a leader. What one quantum took too much is thereby taken off the next, and no draw
+    wanders. While no partition lacks a leader, any two differ by at most two quanta, of less than
+    `2 S + 61 + a record` each, and S / 2.
 
-    With `together`, turns that are submitted at once, two or more for each partition, become one
+    With `together`, quanta that are submitted at once, two or more for each partition, become one
     run of records for each, which puts all level but for a record: for a producer that would put
-    the batches of these turns together all the same (`batch.max.size`).
+    the batches of these quanta together all the same (`batch.max.size`).
     """
 
     name = "uniform"
@@ -207,7 +208,7 @@ class UniformPolicy(KafkaUniformPolicy):
     def _parts(self, size_bytes: int, load: TopicLoad) -> Sequence[tuple[int, int]]:
         choices = candidates(load)
         count = len(choices)
-        if size_bytes < TOGETHER_TURNS * self._limits.soft_bytes * count:
+        if size_bytes < TOGETHER_QUANTA * self._limits.soft_bytes * count:
             return ()
         placed_bytes = self._counter.placed_bytes
         level_bytes = (sum([placed_bytes[partition] for partition in choices]) + size_bytes) // count
@@ -222,16 +223,16 @@ class UniformPolicy(KafkaUniformPolicy):
         counter = self._counter
         if self.produced_bytes:
             counter.add(self.current, self.produced_bytes)
-        partition = counter.next_turn((0,))
+        partition = counter.next_in_round((0,))
         if partition == self.current:
-            other = counter.next_turn((0,))
+            other = counter.next_in_round((0,))
             partition = other if other >= 0 else partition
-        counter.end_turns()
+        counter.end_round()
         return partition
 
 
 class AdaptivePolicy(KafkaUniformPolicy):
-    """KIP-794 with all its defaults: turns as in Kafka, but the next partition is drawn by the
+    """KIP-794 with all its defaults: quanta as in Kafka, but the next partition is drawn by the
     inverse of its queue.
 
     Candidates are the partitions with a live leader that are not `unready`, whatever their queues;
@@ -246,11 +247,11 @@ class AdaptivePolicy(KafkaUniformPolicy):
     queues still decide (Kafka forgets them); and partitions count from the first (Kafka draws
     evenly until each has had data).
 
-    What a turn takes too much is forgotten here, as in Kafka: this policy is meant to be uneven,
+    What a quantum takes too much is forgotten here, as in Kafka: this policy is meant to be uneven,
     and a byte counter would give back to a slow broker just what its queue took away from it.
 
-    With `together`, turns that are submitted at once, two or more for each candidate, become one
-    run of records for each, of the expected number of turns by the weights (`spread_turns`):
+    With `together`, quanta that are submitted at once, two or more for each candidate, become one
+    run of records for each, of the expected number of quanta by the weights (`spread_quanta`):
     Kafka's probabilities with less variance.
     """
 
@@ -269,27 +270,27 @@ class AdaptivePolicy(KafkaUniformPolicy):
 
     def _parts(self, size_bytes: int, load: TopicLoad) -> Sequence[tuple[int, int]]:
         choices = _ready(load)
-        turns = size_bytes // self._limits.soft_bytes
-        if turns < TOGETHER_TURNS * len(choices):
+        quanta = size_bytes // self._limits.soft_bytes
+        if quanta < TOGETHER_QUANTA * len(choices):
             return ()
         weights = cumulative_weights([load.queued_batches[partition] for partition in choices])
-        counts = spread_turns(turns, weights, self._rng.random())
+        counts = spread_quanta(quanta, weights, self._rng.random())
         parts = [
-            (partition, size_bytes * count // turns)
+            (partition, size_bytes * count // quanta)
             for partition, count in zip(choices, counts, strict=True)
             if count
         ]
         return _from_anywhere(parts, self._rng)
 
 
-def spread_turns(turns: int, cumulative: Sequence[int], jitter: float) -> list[int]:
-    """How many of `turns` each partition has, at the probabilities of `draw_weighted`.
+def spread_quanta(quanta: int, cumulative: Sequence[int], jitter: float) -> list[int]:
+    """How many of `quanta` each partition has, at the probabilities of `draw_weighted`.
 
-    Each has its expected number, rounded up or down by `jitter` (in [0, 1), one for all): 4 turns,
+    Each has its expected number, rounded up or down by `jitter` (in [0, 1), one for all): 4 quanta,
     weights 1 and 2, 0.5 -> 1, 3.
     """
     total = cumulative[-1]
-    bounds = [min(int(turns * each / total + jitter), turns) for each in (0, *cumulative)]
+    bounds = [min(int(quanta * each / total + jitter), quanta) for each in (0, *cumulative)]
     return [stop - start for start, stop in pairwise(bounds)]
 
 

@@ -15,7 +15,7 @@ one record.
     Binder        and batches cut from unbound records, for the brokers that can take one
     Batch         what was cut: encoded once, sent until it is completed (`BatchState`)
     Nodes         of each broker: its `Window` of requests in flight, and whether it answers
-    Sender        sends requests, and judges the answers (`verdicts`)
+    Sender        sends requests, and classifies the answers (`classification`)
     Identity      producer id and epoch; `PartitionSequences`: what each partition's batches are numbered with
     Transactions  when what may be sent, and its outcome: begun, committed, aborted, fenced
     Ledger        completes every row exactly once: memory, flushes, callbacks
@@ -35,7 +35,7 @@ not linger (`PartitionQueue.closed_bytes`). But a request carries one batch of a
 is cut of all that is due: whole batches' worth, and what is open too once it has lingered; up to
 batch.max.size, to a part of max.request.size, and to half of what a broker found too large. Under a
 light load no more than one batch waits, and batches are Kafka's. Under `late` too. What comes at
-once and is several turns of `uniform` or `adaptive` for each partition is placed as one run of rows
+once and is several quanta of `uniform` or `adaptive` for each partition is placed as one run of rows
 for each.
 
 Late binding. Under `late` records without partition go on waiting, submission by submission, each
@@ -78,7 +78,7 @@ behind it is renumbered under the next epoch. A batch is given up and may have b
 new is numbered until the answers still out tell (`give_up`, `resolve`). A broker has lost its
 state: new epoch. Renumbering waits until nothing of the partition is on the wire, so an answer
 always means the numbers that its batch carries. Rules: KIP-98, KIP-360, Kafka's
-`TransactionManager`; `judge` has them in one place.
+`TransactionManager`; `classify` has them in one place.
 
 Transactions. With a transactional id, `Transactions` has the states of KIP-98 as a table and runs
 one script of requests at a time (`coordinators`); `reactions` says what each error code means for
@@ -113,10 +113,10 @@ accumulator, drain, ledger and transactions. When that comes it steps the machin
 sender fail what has expired, schedule moves what has lingered or backed off, and sender sends. Each
 is asked before and worked after, because a deadline is pulled and never pushed: none is cancelled.
 
-An error's way: `core.connections` gives an answer or a lost connection to sender; verdicts says what
+An error's way: `core.connections` gives an answer or a lost connection to sender; classification says what
 it means for the batch. Either the batch goes back into its queue (`put_back`, after a new numbering
 by identity if need be), or refusals words the error, identity closes the gap in the sequences,
-ledger completes the rows (`Submission.settle`, `Delivery`) and tells transactions; callbacks and
+ledger completes the rows (`Submission.complete`, `Delivery`) and tells transactions; callbacks and
 freed memory leave as effects at the end of the step. The queue is visited again by a retry alone.
 
 Not as Kafka: a node with requests in flight is sent only what is full or has lingered, so that
@@ -126,11 +126,11 @@ not exist fails alone, after one look at fresh metadata.
 
 from fairlead_kafka.producer.machine import ProducerMachine
 from fairlead_kafka.producer.submission import (
+    CompletedRows,
     Flush,
     Intake,
     PartitionsFor,
     ReportUndelivered,
-    Settled,
     Stop,
     Submission,
     Undelivered,
@@ -143,7 +143,7 @@ __all__ = [
     "Intake",
     "PartitionsFor",
     "ProducerMachine",
-    "Settled",
+    "CompletedRows",
     "Stop",
     "ReportUndelivered",
     "Undelivered",

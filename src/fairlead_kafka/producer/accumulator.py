@@ -34,7 +34,7 @@ class Accumulator:
         self._rng = parts.rng
         self.share = Share(settings.share_bytes, settings.buffer_memory_bytes)
         if settings.share_bytes is not None:
-            parts.ledger.on_settled = self.share.settled
+            parts.ledger.on_completed = self.share.completed
         self._nodes = parts.nodes
         self._placer = Placer(settings, self.share)
         self.topics: dict[str, TopicBuffer] = {}
@@ -176,7 +176,7 @@ class Accumulator:
 
     def check(self, open_submissions: Iterable[Submission]) -> None:
         """Raise CheckFailed unless each open row waits once, and queues and schedule agree."""
-        unsettled = list(self._ledger.batches)
+        incomplete = list(self._ledger.batches)
         same(
             "topics that wait for metadata",
             set(self._waiting),
@@ -190,7 +190,7 @@ class Accumulator:
         )
         rows: Counter[Submission] = Counter()
         by_queue: dict[PartitionQueue, list[Batch]] = {}
-        for batch in unsettled:
+        for batch in incomplete:
             by_queue.setdefault(batch.queue, []).append(batch)
             for piece in batch.pieces:
                 rows[piece.submission] += piece.stop - piece.start
@@ -208,7 +208,7 @@ class Accumulator:
             rows[span.submission] += span.stop - span.start
         for submission in open_submissions:
             same(
-                f"rows of submission {submission.serial} that are not settled",
+                f"rows of submission {submission.serial} that are not complete",
                 submission.rows,
                 rows.pop(submission, 0),
             )
@@ -216,7 +216,7 @@ class Accumulator:
         for queue in queues:
             queue.check(by_queue.get(queue, ()))
         self._schedule.check(queues)
-        self.share.check(self.topics.values(), unsettled)
+        self.share.check(self.topics.values(), incomplete)
 
     # Binding
 
@@ -261,20 +261,20 @@ class Accumulator:
 
     def _place(self, topic: TopicBuffer, submission: Submission, now_ns: int) -> None:
         """Put each record into its partition's queue, have it wait for a broker, or fail it."""
-        refused, unbound, bound, turns = self._placer.place(topic, submission)
+        refused, unbound, bound, runs = self._placer.place(topic, submission)
         for rows, error, partition in refused:
             self._ledger.fail_rows(submission, rows, error, partition)
         if unbound is not None and topic.late is not None:
             topic.late.append(unbound)
             self.late[topic.name] = topic
         for partition, span, by_policy in bound:
-            if turns is not None:
+            if runs is not None:
                 self._move_on(topic, partition, now_ns)
             before = topic.queued_batches[partition]
             self._append(topic.queue(partition), span, now_ns)
             if not by_policy and topic.queued_batches[partition] > before:
                 topic.policy.on_new_batch(partition, topic.load)
-        if turns is not None and turns.ended:
+        if runs is not None and runs.ended:
             self._move_on(topic, -1, now_ns)
 
     def _move_on(self, topic: TopicBuffer, partition: int, now_ns: int) -> None:

@@ -45,15 +45,16 @@ class Binder:
         self.next_ns = NEVER_NS
         """When to `bind` again, by the last `bind`: a broker with room is due (`Nodes.wait_ns`), or
         records have lingered."""
-        self._turns: list[
+        self._round: list[
             LateQueue
         ] = []  # of the last round: they end once its batches are encoded and entered in the byte counter
 
     def count(self, topic: TopicBuffer, now_ns: int) -> None:
-        """Set which partitions count in the byte counter: those of brokers that respond, if not blocked.
+        """Set which partitions count in the byte counter: those of brokers that respond, if not
+        blocked.
 
         `LateQueue.blocked` has the blocked ones. One whose failed batches are done comes back here:
-        a broker without another partition gets no turn, in which that could be seen.
+        a broker without another partition gets no batch, with which that could be seen.
         """
         late = topic.late
         assert late is not None
@@ -94,7 +95,7 @@ class Binder:
                 waiting[name] = waiting.pop(name)  # a topic that got something is last from now on
             if binding.outside and late.count:
                 self._join(topic, late, binding.outside)
-            self._turns.append(late)
+            self._round.append(late)
             if not late.count:
                 self.accumulator.late_done(topic)
             else:
@@ -105,11 +106,11 @@ class Binder:
         node = self.schedule.nodes.get(node_id)
         return self.settings.max_request_bytes // (2 if node is not None and node.ready else 1)
 
-    def end_turns(self) -> None:
-        """End the last round's turns: its batches are encoded and entered in the byte counter."""
-        for late in self._turns:
-            late.policy.end_turns()
-        self._turns.clear()
+    def end_round(self) -> None:
+        """End the last round: its batches are encoded and entered in the byte counter."""
+        for late in self._round:
+            late.policy.end_round()
+        self._round.clear()
 
     def _join(self, topic: TopicBuffer, late: LateQueue, outside: list[int]) -> None:
         """Have partitions join the transaction: as many as there are batches left that those in it
@@ -233,7 +234,7 @@ class _Binding:
             left_bytes = most_bytes - (before_bytes - late.size_bytes)
             if left_bytes < min(late.next_bytes, most_bytes):
                 break
-            partition = late.policy.next_turn(node_id)
+            partition = late.policy.next_in_round(node_id)
             if partition < 0:
                 break
             self._bind(partition, min(part_bytes, left_bytes))

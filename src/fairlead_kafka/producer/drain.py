@@ -53,7 +53,7 @@ class Drain:
         """One request for each broker that can take one and has something to take: unbound records
         first, then bound ones."""
         requests: dict[int, Request] = {}
-        self._binder.end_turns()
+        self._binder.end_round()
         if self._accumulator.late:
             self._binder.bind(requests, now_ns)
         for node_id, node in self._schedule.nodes.items():

@@ -60,7 +60,7 @@ def _encode_one(batch: Batch, settings: ProducerSettings, wall_ms: int) -> None:
 
 
 def _encode_group(group: list[Batch], settings: ProducerSettings, wall_ms: int) -> None:
-    order, bounds = _stretches(group)
+    order, bounds = _row_spans(group)
     records_bytes = sum([batch.held_bytes for batch in group])
     sequences = None
     if group[0].base_sequence != NO_SEQUENCE:
@@ -80,7 +80,7 @@ def _encode_group(group: list[Batch], settings: ProducerSettings, wall_ms: int) 
         batch.buffer = each.buffer
 
 
-def _stretches(group: list[Batch]) -> tuple[Int64 | None, list[int]]:
+def _row_spans(group: list[Batch]) -> tuple[Int64 | None, list[int]]:
     """An order of rows of the one source, and where in it each batch starts and stops."""
     order = group[0].pieces[0][3]
     bounds: list[int] = []

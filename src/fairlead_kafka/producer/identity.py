@@ -164,12 +164,12 @@ class PartitionSequences:
         return self.unresolved_next != NO_SEQUENCE
 
     @property
-    def settled(self) -> bool:
+    def at_rest(self) -> bool:
         """True if nothing is under way here, and nothing has to be decided."""
         return not self.outstanding and not self.unresolved and not self.rewrite
 
     def may_forget(self, identity: Identity) -> bool:
-        """True if they may be forgotten, once `settled`.
+        """True if they may be forgotten, once `at_rest`.
 
         Not within the epoch of a transactional id, for only the coordinator gives a newer one.
         """

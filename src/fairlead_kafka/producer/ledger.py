@@ -37,7 +37,7 @@ class Ledger:
         """Records submitted and not completed."""
         self._delivered: dict[str, int] = {}
         """Records delivered in this step by topic, to be counted at its end."""
-        self.on_settled: Callable[[Batch], None] | None = None
+        self.on_completed: Callable[[Batch], None] | None = None
         """Called with each batch just before its records are completed."""
         self.on_failure: Callable[[Exception], None] = lambda error: None
         """Called whenever records fail, whatever failed them."""
@@ -74,7 +74,7 @@ class Ledger:
 
     def split(self, batch: Batch, parts: Iterable[Batch]) -> None:
         """Replace a batch by `parts`, which have its records and are completed instead."""
-        batch.fire(BatchTrigger.SETTLED)
+        batch.fire(BatchTrigger.COMPLETED)
         del self.batches[batch]
         self.batches.update(dict.fromkeys(parts))
 
@@ -100,17 +100,17 @@ class Ledger:
         if batch.done:
             return
         for (submission, start, stop, order, held_bytes), why in refused:
-            self._settled(
+            self._completed(
                 submission,
-                *submission.settle(start, stop, order, held_bytes, batch.queue.partition, -1, -1, why),
+                *submission.complete(start, stop, order, held_bytes, batch.queue.partition, -1, -1, why),
             )
         if refused:
             batch.pieces = []
-        if self.on_settled is not None:
-            self.on_settled(batch)
+        if self.on_completed is not None:
+            self.on_completed(batch)
         partition, offset = batch.queue.partition, base_offset
         for submission, start, stop, order, held_bytes in batch.pieces:
-            freed, call = submission.settle(
+            freed, call = submission.complete(
                 start, stop, order, held_bytes, partition, offset, log_append_ms, error
             )
             self._freed_bytes += freed
@@ -120,7 +120,7 @@ class Ledger:
                 del self._open[submission.serial]
             if offset >= 0:
                 offset += stop - start
-        batch.fire(BatchTrigger.SETTLED)
+        batch.fire(BatchTrigger.COMPLETED)
         del self.batches[batch]
         self.records_open -= batch.count
         name = batch.queue.topic.name
@@ -145,15 +145,15 @@ class Ledger:
         """Fail rows that are in no batch."""
         for submission, start, stop, order, held_bytes in pieces:
             if stop > start:
-                freed_bytes, call = submission.settle(
+                freed_bytes, call = submission.complete(
                     start, stop, order, held_bytes, partition, -1, -1, error
                 )
                 self.records_open -= stop - start
                 self._recorder.failed(submission.topic, stop - start)
                 self.on_failure(error)
-                self._settled(submission, freed_bytes, call)
+                self._completed(submission, freed_bytes, call)
 
-    def _settled(self, submission: Submission, freed_bytes: int, call: Calls | None) -> None:
+    def _completed(self, submission: Submission, freed_bytes: int, call: Calls | None) -> None:
         self._freed_bytes += freed_bytes
         if call is not None:
             self._effects.append(Call(*call))

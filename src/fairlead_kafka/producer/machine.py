@@ -328,7 +328,7 @@ class ProducerMachine:
         """Fail the transaction that failed records belong to: it cannot be committed any more."""
         self._transactions.failed(error)
 
-    @hook("producer: all is settled")
+    @hook("producer: all is complete")
     def _quiet(self) -> bool:
         """True if every record is completed and no batch is on the wire, not even one given up."""
         if self._ledger.records_open:

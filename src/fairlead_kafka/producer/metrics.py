@@ -27,7 +27,8 @@ Metrics = TypedDict(
         "producer-topic-metrics": dict[str, dict[str, float]],
     },
 )
-"""Metrics by Kafka's groups: of the producer, of each broker ("node-0") and of each topic, by name."""
+"""Metrics by Kafka's groups: of the producer, of each broker ("node-0") and of each topic, by
+name."""
 
 
 class NodeMeter(Meter):
@@ -123,7 +124,8 @@ class ProducerMeter(Meter):
 
 
 class Recorder:
-    """The machine's counters. Its methods run in the machine's step; `read` may run on any thread."""
+    """The machine's counters. Its methods run in the machine's step; `read` may run on any
+    thread."""
 
     def __init__(self, sampling: Sampling) -> None:
         self.sampling = sampling
@@ -250,7 +252,8 @@ class Recorder:
         gauges: Mapping[str, float],
         node_gauges: Callable[[int], Mapping[str, float]],
     ) -> Metrics:
-        """All metrics, by Kafka's groups and names. `client_api`: the counters of the client API."""
+        """All metrics, by Kafka's groups and names. `client_api`: the counters of the client
+        API."""
         whole = combined([self.whole.read(now_ns), client_api.read(now_ns)], gauges)
         nodes, topics = list(self.nodes.items()), list(self.topics.items())
         return {

@@ -1,4 +1,5 @@
-"""Placing of a submission: spans of its rows, each for a partition. Only policies' turns change."""
+"""Placing of a submission: spans of its rows, each for a partition. Only policies' states
+change."""
 
 from __future__ import annotations
 
@@ -49,8 +50,8 @@ class Placed(NamedTuple):
     unbound: Span | None
     """Records that get their partition when a broker is ready to take them."""
     bound: list[Bound]
-    turns: Runs | None
-    """The policy's turns, if `bound` is these: as it goes from one to the next, what is left behind
+    runs: Runs | None
+    """The policy's runs, if `bound` is these: as it goes from one to the next, what is left behind
     does not linger."""
 
 

@@ -106,7 +106,7 @@ class Batch:
         if following is None:
             raise UsageError(f"a batch that is {self.state.name} cannot be {trigger.name}")
         self.state = following
-        if trigger is BatchTrigger.SETTLED:
+        if trigger is BatchTrigger.COMPLETED:
             self.pieces, self.buffer = [], None
 
     def slices(self) -> list[Slice]:
@@ -148,7 +148,8 @@ class PartitionQueue:
         self.in_flight = 0
         """Batches sent and not answered, those that expired meanwhile included."""
         self.sent_records = 0
-        """Records ever sent: numbers batches in their order (`Batch.serial`), also through splits."""
+        """Records ever sent: numbers batches in their order (`Batch.serial`), also through
+        splits."""
         self.held_bytes = 0
         """Bytes of buffer.memory that its records hold; counted only if `Share` has a bound."""
         self.held_for = NO_LEADER
@@ -261,10 +262,10 @@ class PartitionQueue:
         """Update the count of queued batches, for policies (`TopicLoad.queued_batches`)."""
         self.topic.queued_batches[self.partition] = self.count_batches()
 
-    def check(self, unsettled: Sequence[Batch]) -> None:
-        """Raise CheckFailed if the queue's state contradicts itself or `unsettled`.
+    def check(self, incomplete: Sequence[Batch]) -> None:
+        """Raise CheckFailed if the queue's state contradicts itself or `incomplete`.
 
-        `unsettled`: the batches of this partition that are neither delivered nor failed.
+        `incomplete`: the batches of this partition that are neither delivered nor failed.
         """
         queued = self.topic.queued_batches[self.partition]
         if (
@@ -276,22 +277,22 @@ class PartitionQueue:
         same(
             f"{self}: batches to be sent again",
             set(self.retries),
-            {batch for batch in unsettled if not batch.in_flight},
+            {batch for batch in incomplete if not batch.in_flight},
         )
         holds(
             f"{self}: a batch waits in another state",
             all(batch.state is BatchState.RETRY for batch in self.retries),
         )
-        under_way = sum(batch.in_flight for batch in unsettled)
+        under_way = sum(batch.in_flight for batch in incomplete)
         holds(
-            f"{self}: {self.in_flight} batches in flight, {under_way} of them not settled",
+            f"{self}: {self.in_flight} batches in flight, {under_way} of them not complete",
             self.in_flight >= under_way,
         )
         serials = [batch.serial for batch in self.retries]
         holds(f"{self}: what is sent again is out of order: {serials}", serials == sorted(serials))
-        for batch in unsettled:
+        for batch in incomplete:
             same(f"records of {batch}", batch.count, sum(piece.stop - piece.start for piece in batch.pieces))
-        numbered = [batch for batch in unsettled if batch.base_sequence != NO_SEQUENCE]
+        numbered = [batch for batch in incomplete if batch.base_sequence != NO_SEQUENCE]
         self.sequences.check(str(self), numbered)
 
     def __str__(self) -> str:
@@ -310,7 +311,8 @@ class LateQueue(SpanQueue):
         self.counted: dict[int, bool] = {}
         """Broker → True if its partitions were counted at the last look."""
         self.joining: dict[int, None] = {}
-        """Partitions that are to become part of the open transaction, so that they can be bound to."""
+        """Partitions that are to become part of the open transaction, so that they can be bound
+        to."""
         self.kept_ns = -NS_PER_S * 3600
         """When all records not kept for busy brokers were taken last; linger.ms counts from then
         for later ones."""
@@ -459,7 +461,7 @@ class TopicBuffer:
         if self.unbound or (self.late is not None and self.late.count):
             return False
         return all(
-            not queue.waits and not queue.in_flight and queue.sequences.settled for queue in self.used()
+            not queue.waits and not queue.in_flight and queue.sequences.at_rest for queue in self.used()
         )
 
     def used(self) -> Sequence[PartitionQueue]:

@@ -13,7 +13,7 @@ from fairlead_kafka.producer.schedule import Schedule
 from fairlead_kafka.producer.spans import Span
 from fairlead_kafka.producer.submission import Int64, Piece, Submission
 from fairlead_kafka.producer.tuning import LOOK_BYTES
-from fairlead_kafka.records import gather
+from fairlead_kafka.records import take_rows
 
 
 class Remainders:
@@ -33,8 +33,9 @@ class Remainders:
         self._taken_bytes = 0
 
     def taken(self, submissions: Iterable[Submission]) -> None:
-        """Count the bytes of submissions just taken in; after every LOOK_BYTES, copy out the records that
-        still wait of submissions whose columns are mostly delivered (`Submission.sparse`)."""
+        """Count the bytes of submissions just taken in; after every LOOK_BYTES, copy out the
+        records that still wait of submissions whose columns are mostly delivered
+        (`Submission.sparse`)."""
         self._taken_bytes += sum(submission.reserved_bytes for submission in submissions)
         if self._taken_bytes >= LOOK_BYTES:
             self._taken_bytes = 0
@@ -62,7 +63,7 @@ def copy_out(submissions: set[Submission], batches: Iterable[Batch], spans: Iter
         if sum([len(rows) for rows, _ in found]) != submission.rows:
             continue
         together = np.concatenate([rows for rows, _ in found])
-        submission.move(gather(submission.source, together), together)
+        submission.move(take_rows(submission.source, together), together)
         first_row = 0
         for rows, move in found:
             move(first_row)

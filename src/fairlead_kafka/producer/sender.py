@@ -16,6 +16,7 @@ from fairlead_kafka.core.connection import NEVER_NS, OnDone
 from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.batch_states import BatchTrigger
+from fairlead_kafka.producer.classification import Classification, classify
 from fairlead_kafka.producer.drain import Drain
 from fairlead_kafka.producer.encoding import encode_drained, split
 from fairlead_kafka.producer.identity import IdentityState
@@ -24,7 +25,6 @@ from fairlead_kafka.producer.queues import Batch, PartitionQueue, QueueState
 from fairlead_kafka.producer.refusals import refusal, refused_pieces
 from fairlead_kafka.producer.request import Request
 from fairlead_kafka.producer.submission import Piece
-from fairlead_kafka.producer.verdicts import Verdict, judge
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import ProduceRequest, ProduceResponse
 
@@ -196,9 +196,9 @@ class Sender:
     def _refused(self, batch: Batch, entry: ProduceResponse.PartitionProduceResponse) -> None:
         """A broker answered for the batch with an error."""
         code, queue = entry.error_code, batch.queue
-        verdict = judge(code, entry.log_start_offset, batch, queue.sequences, self._identity)
+        classification = classify(code, entry.log_start_offset, batch, queue.sequences, self._identity)
         if (
-            verdict is Verdict.DELIVERED
+            classification is Classification.DELIVERED
         ):  # a duplicate: it was written before, its offset is not known any more
             self._delivered(batch, -1, -1)
             return
@@ -207,10 +207,10 @@ class Sender:
         batch.maybe_written = batch.maybe_written or code in _UNCLEAR
         if policy(code).refreshes_metadata:
             self._network.metadata.request_update()
-        if verdict is Verdict.SPLIT and not batch.done:
+        if classification is Classification.SPLIT and not batch.done:
             self._split(batch)
-        elif verdict in (Verdict.RETRY, Verdict.RENUMBER) and self._may_retry(batch):
-            if verdict is Verdict.RENUMBER:
+        elif classification in (Classification.RETRY, Classification.RENUMBER) and self._may_retry(batch):
+            if classification is Classification.RENUMBER:
                 queue.sequences.start_again(self._identity)
             self._retry(batch)
         else:

@@ -42,7 +42,7 @@ class Share:
             queue.held_bytes += size_bytes
             self._held[queue.held_for] = self._held.get(queue.held_for, 0) + size_bytes
 
-    def settled(self, batch: Batch) -> None:
+    def completed(self, batch: Batch) -> None:
         """Uncount a batch whose records are delivered or failed."""
         self.bound(batch.queue, -batch.bound_bytes)
 

@@ -21,7 +21,7 @@ Int32 = npt.NDArray[np.int32]
 Calls = tuple[Callable[..., object], tuple[object, ...]]
 
 
-Settled = tuple[int, int, int, "Int64 | None", int, int, int, "Exception | None"]
+CompletedRows = tuple[int, int, int, "Int64 | None", int, int, int, "Exception | None"]
 """Result of rows: (first row, start, stop, order, partition, base offset, log append ms, error).
 
 Rows `first_row + order[start:stop]` (without order: `first_row + start` and on) are delivered, or
@@ -45,7 +45,7 @@ class Piece(NamedTuple):
 class Delivery(Protocol):
     """Receiver of the results of one submission; rows are numbered as the user submitted them."""
 
-    def settle(self, settled: Settled) -> Calls | None:
+    def complete(self, completed: CompletedRows) -> Calls | None:
         """Called once for each row. Returns what to call, outside the step, for delivery callbacks;
         None if there are none."""
 
@@ -133,7 +133,7 @@ class Submission:
         self.base, self.partitions = 0, None
 
     @hook("producer: a submission gives memory back")
-    def settle(
+    def complete(
         self,
         start: int,
         stop: int,
@@ -150,7 +150,7 @@ class Submission:
         self.reserved_bytes -= freed
         if self.moved is not None:
             order = self.moved
-        return freed, self.delivery.settle(
+        return freed, self.delivery.complete(
             (self.first_row, start, stop, order, partition, base_offset, log_append_ms, error)
         )
 

@@ -1,4 +1,5 @@
-"""The states of a transactional producer as a table (KIP-98, Kafka's `TransactionManager.State`)."""
+"""The states of a transactional producer as a table (KIP-98, Kafka's
+`TransactionManager.State`)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class TransactionTrigger(Enum):
     COMMIT = "commit_transaction was called"
     ABORT = "abort_transaction was called"
     PREPARE = "prepare_transaction was called"
-    HANDED_OVER = "all of the transaction is written; another process ends it"
+    PREPARED = "all of the transaction is written; another process ends it"
     ENDED = "the coordinator has committed or aborted"
     ENDED_STALE = "likewise, and the epoch must not be used any more"
     FAILED = "something of the transaction was not done"
@@ -48,7 +49,7 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionTrigger], TransactionState]
     (_S.IN_TRANSACTION, _T.FAILED): _S.ABORTABLE_ERROR,
     (_S.PREPARING, _T.FAILED): _S.ABORTABLE_ERROR,
     # A producer that goes on needs a new epoch: then it cannot touch the prepared transaction.
-    (_S.PREPARING, _T.HANDED_OVER): _S.UNINITIALIZED,
+    (_S.PREPARING, _T.PREPARED): _S.UNINITIALIZED,
     (_S.COMMITTING, _T.FAILED): _S.ABORTABLE_ERROR,
     (_S.COMMITTING, _T.ENDED): _S.READY,
     (_S.COMMITTING, _T.ENDED_STALE): _S.INITIALIZING,

@@ -61,7 +61,8 @@ from fairlead_kafka.producer.transaction_states import TRANSITIONS, TransactionS
 from fairlead_kafka.wire import TRANSACTION_VERSION
 
 EPOCH_PER_TRANSACTION = 2
-"""The level of `transaction.version` from which each transaction has an epoch of its own (KIP-890)."""
+"""The level of `transaction.version` from which each transaction has an epoch of its own
+(KIP-890)."""
 
 _S, _T = TransactionState, TransactionTrigger
 _COMMITTABLE = (_S.IN_TRANSACTION, _S.COMMITTING, _S.PREPARING)
@@ -303,7 +304,7 @@ class Transactions:
             script = coordinators.add_partitions(self._partitions.ask(), first=not self._started)
             self._run("adding partitions", script, self._added_partitions)
         elif state in _COMMITTABLE and offsets:
-            self._run("adding offsets", self._hand_in(offsets[0][0]), self._handed_in)
+            self._run("adding offsets", self._write_offsets(offsets[0][0]), self._offsets_written)
         elif state is TransactionState.PREPARING and self._quiet():
             self._leave_prepared()
         elif state in (_S.COMMITTING, _S.ABORTING) and self._quiet():
@@ -328,7 +329,7 @@ class Transactions:
         self._busy = True
         self._scripts.start(what, script, NEVER_NS, finished)
 
-    def _hand_in(self, operation: SendOffsets) -> Steps[None]:
+    def _write_offsets(self, operation: SendOffsets) -> Steps[None]:
         if not self._by_epoch:
             yield from self._coordinators.add_offsets(operation.group.group_id)
         self._started = True
@@ -346,20 +347,20 @@ class Transactions:
             self._fire(_T.REFUSED)
             self._calls.finish(error.cause)
         else:
-            self._judge(error)
+            self._react(error)
 
     def _added_partitions(self, error: Exception | None) -> None:
         self._partitions.answered(added=error is None)
         if error is None:
             self._started = True
         else:
-            self._judge(error)
+            self._react(error)
 
-    def _handed_in(self, error: Exception | None) -> None:
+    def _offsets_written(self, error: Exception | None) -> None:
         if error is None:
             self._calls.finish_offsets()
         else:
-            self._judge(error)
+            self._react(error)
 
     def _leave_prepared(self) -> None:
         who = (
@@ -370,7 +371,7 @@ class Transactions:
         )
         self._prepared = PreparedTransaction(*who) if self._started else None
         self._forget()
-        self._fire(_T.HANDED_OVER)
+        self._fire(_T.PREPARED)
         self._calls.finish(value=self._prepared)
 
     def _ended(self, error: Exception | None) -> None:
@@ -383,7 +384,7 @@ class Transactions:
             self._doom(error.reaction, error.cause)
             return
         elif error is not None:
-            self._judge(error)
+            self._react(error)
             return
         self._forget()
         if not identity.bump_wanted:
@@ -405,7 +406,7 @@ class Transactions:
 
     # Outcomes
 
-    def _judge(self, error: Exception) -> None:
+    def _react(self, error: Exception) -> None:
         """React to the error of a script; `Abandoned`: the transaction has failed already."""
         if not isinstance(error, Refused):
             return

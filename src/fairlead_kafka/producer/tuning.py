@@ -88,7 +88,7 @@ assert 2 * TAKEN_AHEAD <= REQUEST_PARTS, (
     "half of a request, which is what `late` has beside bound records, holds what a broker takes ahead"
 )
 assert CROWDED_SAMPLES % 2, "a median is one of an odd number"
-assert CROWDED_SAMPLES <= ALONE_SAMPLES, "the measure is surer than what is judged by it"
+assert CROWDED_SAMPLES <= ALONE_SAMPLES, "the measure is surer than what is measured against it"
 assert ALONE_SAMPLES * ALONE_WAIT < PROBE_ANSWERS * PROBE_WAIT_MOST, (
     "the measure is there before the longest wait for a probe is over"
 )

@@ -129,7 +129,7 @@ class Window:
                 self.limit = self._trying
             # A try that was in vain is over with the first request that says so.
             if len(self._crowded) >= CROWDED_SAMPLES or (self._trying and _places(useful) < depth):
-                self._judge()
+                self._set_limit()
         if self._alone_count < ALONE_SAMPLES and self._since_alone >= ALONE_WAIT and self.limit > 1:
             self._since_alone = 0
             self._crowded.clear()
@@ -173,7 +173,7 @@ class Window:
         self._alone_wanted = False
         self.limit, self._limit_after = max(self.limit, self._limit_after), 0
 
-    def _judge(self) -> None:
+    def _set_limit(self) -> None:
         self._crowded.sort()
         share, depth = self._crowded[0 if self._trying else len(self._crowded) // 2]
         self._crowded.clear()

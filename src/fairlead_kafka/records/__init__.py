@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     )
     from fairlead_kafka.records.lists import columns_from_lists, headers_from_lists
     from fairlead_kafka.records.rewrite import keep, recompress
-    from fairlead_kafka.records.selection import gather
+    from fairlead_kafka.records.selection import take_rows
 
 __all__ = [
     "HEADER_SCHEMA",
@@ -101,7 +101,7 @@ __all__ = [
     "encode",
     "encode_many",
     "end_marker",
-    "gather",
+    "take_rows",
     "headers_of",
     "keep",
     "pooled",
@@ -158,7 +158,7 @@ _HOMES = {
     ),
     "fairlead_kafka.records.faults": ("InflatesTooFar",),
     "fairlead_kafka.records.lists": ("columns_from_lists", "headers_from_lists"),
-    "fairlead_kafka.records.selection": ("gather",),
+    "fairlead_kafka.records.selection": ("take_rows",),
     "fairlead_kafka.records.headers": (
         "HEADER_SCHEMA",
         "headers_of",

@@ -145,9 +145,9 @@ def encode_many(
     if records_bytes is None:
         # With an order this is also what checks the order's own items, which the kernel trusts.
         sizes = columns.sizes_bytes()
-        stretches = [slice(start, stop) for start, stop in zip(listed[::2], listed[1::2], strict=True)]
+        row_spans = [slice(start, stop) for start, stop in zip(listed[::2], listed[1::2], strict=True)]
         records_bytes = sum(
-            int((sizes[each] if order is None else sizes[order[each]]).sum()) for each in stretches
+            int((sizes[each] if order is None else sizes[order[each]]).sum()) for each in row_spans
         )
     slack = _slack_bytes(most, columns.timestamps_ms is not None)
     out = np.empty(len(counts) * HEADER_SIZE_BYTES + records_bytes + sum(counts) * slack, np.uint8)

@@ -8,16 +8,16 @@ from fairlead_kafka.records.arrays import Int64
 from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, RecordColumns, all_null
 
 
-def gather(columns: RecordColumns, rows: Int64) -> RecordColumns:
+def take_rows(columns: RecordColumns, rows: Int64) -> RecordColumns:
     """Records `rows` (int64[n]) of `columns`, in that order, as columns that share no memory with
     them."""
-    keys, values = _gathered(columns.keys, rows), _gathered(columns.values, rows)
+    keys, values = _taken(columns.keys, rows), _taken(columns.values, rows)
     stamps = None if columns.timestamps_ms is None else columns.timestamps_ms[rows]
-    headers = None if columns.headers is None else _gathered_headers(columns.headers, rows)
+    headers = None if columns.headers is None else _taken_headers(columns.headers, rows)
     return RecordColumns(len(rows), keys, values, headers, stamps)
 
 
-def _gathered(column: BinaryColumn | None, rows: Int64) -> BinaryColumn | None:
+def _taken(column: BinaryColumn | None, rows: Int64) -> BinaryColumn | None:
     if column is None:
         return None
     import pyarrow as pa
@@ -36,12 +36,12 @@ def _gathered(column: BinaryColumn | None, rows: Int64) -> BinaryColumn | None:
     return made.values
 
 
-def _gathered_headers(headers: HeaderColumns, rows: Int64) -> HeaderColumns:
+def _taken_headers(headers: HeaderColumns, rows: Int64) -> HeaderColumns:
     starts, counts = headers.offsets[rows], headers.offsets[rows + 1] - headers.offsets[rows]
     offsets = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     items = np.repeat(starts - offsets[:-1], counts) + np.arange(offsets[-1], dtype=np.int64)
     keys, values = (
-        _gathered(column, items) or all_null(len(items)) for column in (headers.keys, headers.values)
+        _taken(column, items) or all_null(len(items)) for column in (headers.keys, headers.values)
     )
     return HeaderColumns(offsets, keys, values)

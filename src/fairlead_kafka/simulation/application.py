@@ -16,7 +16,7 @@ from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.limits import RECORD_OVERHEAD_MAX_BYTES
 from fairlead_kafka.core.machine import Rng
-from fairlead_kafka.producer import ProducerMachine, Settled, Submission, Wake
+from fairlead_kafka.producer import CompletedRows, ProducerMachine, Submission, Wake
 from fairlead_kafka.producer.submission import Rows
 from fairlead_kafka.records import BinaryColumn, RecordColumns, columns_from_lists
 from fairlead_kafka.runtime import VirtualHost
@@ -91,9 +91,9 @@ class Handed:
         self.unsettled = count
         self._on_settled = on_settled
 
-    def settle(self, settled: Settled) -> None:
+    def complete(self, completed: CompletedRows) -> None:
         """See `producer.submission.Delivery`."""
-        first_row, start, stop, order, partition, base_offset, _, error = settled
+        first_row, start, stop, order, partition, base_offset, _, error = completed
         self.unsettled -= stop - start
         rows = (
             range(first_row + start, first_row + stop)

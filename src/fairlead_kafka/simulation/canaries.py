@@ -290,7 +290,7 @@ CANARIES = (
         _doing_nothing,
         first_seed=60,
     ),
-    Canary("commit without waiting for batches", "producer", "producer: all is settled", _never_waiting),
+    Canary("commit without waiting for batches", "producer", "producer: all is complete", _never_waiting),
     Canary("commit in spite of a failed batch", "producer", "producer: records failed", _forgetting_failures),
     Canary("abort commits", "producer", "producer: a transaction is ended", _always_committing),
     Canary("broker takes duplicates", "producer", "model broker: sequences are judged", _taking_duplicates),

@@ -1,4 +1,5 @@
-"""Verdicts on batches by brokers' answers: a pure function (Kafka's `Sender.completeBatch`)."""
+"""Classification of batches by brokers' answers: a pure function (Kafka's
+`Sender.completeBatch`)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from fairlead_kafka.producer.identity import Identity, PartitionSequences
 from fairlead_kafka.producer.queues import Batch
 
 
-class Verdict(Enum):
+class Classification(Enum):
     """The outcome of an answered batch."""
 
     DELIVERED = "the broker has it"
@@ -19,36 +20,42 @@ class Verdict(Enum):
     FAIL = "tell the sender"
 
 
-def judge(
+def classify(
     code: int, log_start_offset: int, batch: Batch, sequences: PartitionSequences, identity: Identity
-) -> Verdict:
-    """The verdict by error code alone: whether there is time and are retries left is for the caller
-    to see."""
+) -> Classification:
+    """Classify a batch by the error code of its answer alone.
+
+    Whether time and retries are left is for the caller to see.
+    """
     if code == ErrorCode.NONE or (code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and identity.idempotent):
-        return Verdict.DELIVERED
+        return Classification.DELIVERED
     if code == ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1:
-        return Verdict.SPLIT
+        return Classification.SPLIT
     if identity.idempotent and code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
         return _out_of_order(batch, sequences, identity)
     if identity.idempotent and code == ErrorCode.UNKNOWN_PRODUCER_ID:
         # -1: the broker does not know its log's start, so it cannot tell whether our state expired
         # or never was.
-        return Verdict.RETRY if log_start_offset == -1 else _renumbered(identity)
-    return Verdict.RETRY if policy(code).retriable else Verdict.FAIL
+        return Classification.RETRY if log_start_offset == -1 else _renumbered(identity)
+    return Classification.RETRY if policy(code).retriable else Classification.FAIL
 
 
-def _out_of_order(batch: Batch, sequences: PartitionSequences, identity: Identity) -> Verdict:
+def _out_of_order(batch: Batch, sequences: PartitionSequences, identity: Identity) -> Classification:
     if identity.transactional and sequences.rewrite:
-        return Verdict.FAIL  # a batch before it has failed, and with it the transaction
+        return Classification.FAIL  # a batch before it has failed, and with it the transaction
     if sequences.unresolved:
         # Only the batch right behind the one that was given up proves that it is missing; the
         # others have to wait for it.
-        return _renumbered(identity) if batch.base_sequence == sequences.unresolved_next else Verdict.RETRY
+        return (
+            _renumbered(identity)
+            if batch.base_sequence == sequences.unresolved_next
+            else Classification.RETRY
+        )
     # An earlier batch is still to be sent again, and then this one fits; if it was next already,
     # the broker lost something.
-    return _renumbered(identity) if sequences.follows_acknowledged(batch) else Verdict.RETRY
+    return _renumbered(identity) if sequences.follows_acknowledged(batch) else Classification.RETRY
 
 
-def _renumbered(identity: Identity) -> Verdict:
+def _renumbered(identity: Identity) -> Classification:
     """RENUMBER; in a transaction FAIL: it is aborted, and the next has a new epoch (KIP-360)."""
-    return Verdict.FAIL if identity.transactional else Verdict.RENUMBER
+    return Classification.FAIL if identity.transactional else Classification.RENUMBER
