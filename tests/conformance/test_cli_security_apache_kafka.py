@@ -401,7 +401,7 @@ def test_the_commands_in_the_document_do_what_it_says(
         said[" ".join(words[1:])] = ran
         if words[2] in ("set", "add", "remove"):
             assert ran.out.count("\n") >= 1, command
-            settle(secured_admin)
+            quiesce(secured_admin)
     assert said["acls add --allow-principal User:alice --producer --topic orders"].out.count("added") == 3
     assert len(said["acls list --principal User:alice --json"].rows()) == 6
     assert said["acls remove --allow-principal User:alice"].out.count("removed") == 6
@@ -412,7 +412,7 @@ def test_the_commands_in_the_document_do_what_it_says(
     until(lambda: secured_admin.describe_user_scram_credentials().get(USER) == before[USER])
 
 
-def settle(admin: Admin) -> None:
+def quiesce(admin: Admin) -> None:
     """Have the controller write one thing more, and wait until the broker has it: then it has what
     came before."""
     marker = ClientQuotaEntity({"client-id": "marker"})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fairlead_kafka
-from tests.support.group_clients import Member, poll_until, settled
+from tests.support.group_clients import Member, poll_until, wait_assigned
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 kafka = pytest.importorskip("kafka")
@@ -33,7 +33,7 @@ def test_our_members_share_commit_and_take_over_on_apache_kafka(
     fill(apache_kafka, topic)
     options = {"partition_assignment_strategy": strategy}
     members = [Member(apache_kafka, topic, [topic], **options) for _ in range(2)]
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     poll_until(members, lambda: sum(len(member.records) for member in members) == 10 * PARTITIONS)
     with fairlead_kafka.Admin({"bootstrap.servers": apache_kafka}) as admin:
         described = admin.describe_groups([topic])[topic]
@@ -42,7 +42,7 @@ def test_our_members_share_commit_and_take_over_on_apache_kafka(
             range(PARTITIONS)
         )
         members.pop(0).close()
-        settled(members, PARTITIONS)
+        wait_assigned(members, PARTITIONS)
         members[0].close()
         assert {one.offset for one in admin.list_group_offsets([topic])[topic].values()} == {10}
         assert admin.list_groups(states=["Empty"])[topic].type.lower() == "classic"
@@ -57,7 +57,7 @@ def test_our_members_share_commit_and_take_over_on_apache_kafka(
 def test_a_static_member_of_ours_comes_back_on_apache_kafka(apache_kafka: str, new_topic: NewTopic) -> None:
     topic = new_topic(apache_kafka, partitions=PARTITIONS)
     members = [Member(apache_kafka, topic, [topic], group_instance_id=name) for name in ("one", "two")]
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     shares, heard = [member.partitions for member in members], members[1].heard.signs()
     members[0].close()
     members[0] = Member(apache_kafka, topic, [topic], group_instance_id="one")

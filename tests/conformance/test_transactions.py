@@ -188,7 +188,7 @@ def test_offsets_are_committed_with_the_records_or_not_at_all(servers: str, new_
     with producer(servers, target) as sender:
         stage.transact(sender)
         stage.transact(sender, commit=False)
-        stage.judge(servers)
+        stage.check_sequence(servers)
         with sender.transaction():
             noted = OffsetAndMetadata(40, "a note", 0)
             sender.send_offsets_to_transaction({TopicPartition(source, 0): noted}, GroupMetadata(stage.group))

@@ -13,7 +13,7 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka import AsyncConsumer, BrokerError, ConfigError, Consumer, TopicPartition, UsageError
 from fairlead_kafka.testing import Cluster
-from tests.support.group_clients import PATIENCE_S, Member, poll_until, settled
+from tests.support.group_clients import PATIENCE_S, Member, poll_until, wait_assigned
 
 PARTITIONS = 4
 PER_PARTITION = 10
@@ -52,16 +52,16 @@ def test_members_share_and_take_over_without_losing_or_repeating_a_record(
 ) -> None:
     options = {"partition_assignment_strategy": strategy}
     members.append(Member(cluster.bootstrap_servers, topic, [topic], **options))
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     members.append(Member(cluster.bootstrap_servers, topic, [topic], **options))
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     fill(cluster, topic)
     poll_until(
         members, lambda: sum(len(member.records) for member in members) >= 2 * PER_PARTITION * PARTITIONS
     )
     first = members.pop(0)
     first.close()
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     fill(cluster, topic)
     records = first.records + members[0].records
     poll_until(
@@ -141,7 +141,7 @@ def test_a_pattern_follows_topics_that_come(cluster: Cluster, topic: str, member
     members.append(
         Member(cluster.bootstrap_servers, topic, re.compile(f"{topic}.*"), metadata_max_age_ms=200)
     )
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         admin.create_topics([fairlead_kafka.NewTopic(f"{topic}-more", partitions=1)])
     poll_until(members, lambda: len(members[0].partitions) == PARTITIONS + 1)
@@ -150,7 +150,7 @@ def test_a_pattern_follows_topics_that_come(cluster: Cluster, topic: str, member
 
 def test_a_topic_that_grows_is_shared_anew(cluster: Cluster, topic: str, members: list[Member]) -> None:
     members.append(Member(cluster.bootstrap_servers, topic, [topic], metadata_max_age_ms=200))
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         admin.create_partitions({topic: fairlead_kafka.NewPartitions(PARTITIONS + 2)})
     poll_until(members, lambda: len(members[0].partitions) == PARTITIONS + 2)
@@ -165,7 +165,7 @@ def test_another_subscription_replaces_the_first_and_none_ends_it(
     member = members[0]
     poll_until(members, lambda: member.heard.signs() == "+0")
     member.consumer.subscribe([topic], member.heard)
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     with pytest.raises(UsageError, match="the group assigns the partitions"):
         member.consumer.assign([TopicPartition(topic, 0)])
     member.consumer.unsubscribe()
@@ -184,13 +184,13 @@ def test_who_does_not_poll_loses_its_partitions_and_hears_of_it(
         )
     )
     idle = members[0]
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     busy = Member(cluster.bootstrap_servers, topic, [topic], enable_auto_commit=False)
     members.append(busy)
     poll_until([busy], lambda: busy.partitions == list(range(PARTITIONS)))
     with pytest.raises(BrokerError, match="poll"):
         idle.consumer.commit({TopicPartition(topic, 0): 1})
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     assert f"lost{PARTITIONS}" in idle.heard.signs()
 
 
@@ -199,7 +199,7 @@ def test_a_static_member_has_its_partitions_again_and_the_others_notice_nothing(
 ) -> None:
     members.append(Member(cluster.bootstrap_servers, topic, [topic]))
     members.append(Member(cluster.bootstrap_servers, topic, [topic], group_instance_id="two"))
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     before, heard = members[1].partitions, members[0].heard.signs()
     members.pop().close()
     again = Member(cluster.bootstrap_servers, topic, [topic], group_instance_id="two")
@@ -213,7 +213,7 @@ def test_of_two_with_one_instance_id_the_older_is_told(
 ) -> None:
     older = Member(cluster.bootstrap_servers, topic, [topic], group_instance_id="one")
     members.append(older)
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     newer = Member(cluster.bootstrap_servers, topic, [topic], group_instance_id="one")
     members.append(newer)
     poll_until([newer], lambda: newer.partitions == list(range(PARTITIONS)))
@@ -225,7 +225,7 @@ def test_a_member_that_cannot_be_taken_in_is_told_why(
     cluster: Cluster, topic: str, members: list[Member]
 ) -> None:
     members.append(Member(cluster.bootstrap_servers, topic, [topic], partition_assignment_strategy="range"))
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     members.append(Member(cluster.bootstrap_servers, topic, [topic], partition_assignment_strategy="sticky"))
     with pytest.raises(
         BrokerError, match=r"INCONSISTENT_GROUP_PROTOCOL.*check partition\.assignment\.strategy"

@@ -13,7 +13,7 @@ import fairlead_kafka
 from fairlead_kafka import TopicPartition
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.testing import Cluster
-from tests.support.group_clients import PATIENCE_S, Member, poll_until, settled
+from tests.support.group_clients import PATIENCE_S, Member, poll_until, wait_assigned
 
 PARTITIONS = 4
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -50,7 +50,7 @@ def committed(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
 def test_members_go_on_with_the_next_coordinator_without_a_rebalance(three: Cluster, end: str) -> None:
     fill(three)
     members = [Member(three.bootstrap_servers, "g", ["t"], session_timeout_ms=30_000) for _ in range(2)]
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     poll_until(members, lambda: sum(len(member.records) for member in members) == 40)
     heard = [member.heard.signs() for member in members]
     for rounds in (1, 2):
@@ -76,7 +76,7 @@ def test_members_go_on_with_the_next_coordinator_without_a_rebalance(three: Clus
 def test_a_member_that_dies_with_the_coordinator_is_missed_by_the_next_one(three: Cluster) -> None:
     fill(three)
     members = [Member(three.bootstrap_servers, "g", ["t"], session_timeout_ms=2_000) for _ in range(2)]
-    settled(members, PARTITIONS)
+    wait_assigned(members, PARTITIONS)
     gone, left = members
     three.broker(coordinator(three, "g")).kill()
     gone.consumer._calls.end()  # its thread ends, and it tells nobody

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tests.support.consumer_group_rig import KipMember, group_of, settle
+from tests.support.consumer_group_rig import KipMember, group_of, quiesce
 from tests.support.group_rig import GroupRig
 
 SEEDS = range(40)
@@ -112,9 +112,9 @@ class Storm:
             for member in self.members:
                 member.beat()
                 member.reconcile()
-        settle(*self.members)
+        quiesce(*self.members)
         self.rig.broker.advance(1_100)
-        settle(*self.members)
+        quiesce(*self.members)
         self.check()
         if not self.members:
             return
@@ -132,7 +132,7 @@ class Storm:
         owned = [one for member in self.members for one in member.partitions]
         assert sorted(owned) == sorted(wanted)
         before = group.epoch, [member.epoch for member in self.members]
-        settle(*self.members, rounds=2)
+        quiesce(*self.members, rounds=2)
         assert (group.epoch, [member.epoch for member in self.members]) == before, "nothing changed"
 
 

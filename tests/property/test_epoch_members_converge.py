@@ -30,7 +30,7 @@ STEPS = st.one_of(
 )
 
 
-class Account:
+class CountedMemory:
     """What the member may read by what the coordinator told it, and heard from it.
 
     A partition that was assigned is the member's until it reports without it, once it is no part of
@@ -71,7 +71,7 @@ def test_whatever_happens_a_member_reads_only_what_is_its_own(
     with pytest.MonkeyPatch.context() as monkeypatch:
         rig = Coordinated(monkeypatch)
         rig.cluster.topic("u", 1)
-        account = Account(rig)
+        account = CountedMemory(rig)
         member = rig.member(max_poll_interval_ms=10_000, enable_auto_commit=False)
         machine = member._calls._hosted.machine  # type: ignore[attr-defined]
         for step, value in steps:
@@ -91,7 +91,7 @@ def test_whatever_happens_a_member_reads_only_what_is_its_own(
             elif step == "subscribe" and isinstance(value, tuple):
                 member.subscribe(value, rig.heard)
             assert set(machine.assigned()) <= account.held, (step, value)
-        rig.settled(member, t=sorted(target))
+        rig.converge(member, t=sorted(target))
         wanted = [TopicPartition("t", number) for number in sorted(target)]
         assert sorted(member.assignment()) == sorted(machine.assigned()) == wanted
         gained: set[TopicPartition] = set()

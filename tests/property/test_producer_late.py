@@ -59,7 +59,7 @@ def act(rig: Rig, producer: Any, sent: Sent, kind: int, size: int) -> None:
     )
 
 
-def settle(rig: Rig, producer: Any) -> None:
+def quiesce(rig: Rig, producer: Any) -> None:
     """Flush, and see that nothing is left behind."""
     producer._core.check()
     producer.flush()
@@ -117,7 +117,7 @@ def test_every_record_is_written_once_and_in_order_per_key(
         for kind, size in todo:
             act(rig, producer, sent, kind, size)
             producer._core.check()
-        settle(rig, producer)
+        quiesce(rig, producer)
         written = rig.cluster.values("t")
         for ack, value in sent.singles:
             metadata = ack.result(timeout_s=0)
@@ -168,7 +168,7 @@ def test_everything_is_settled_once_whatever_happens(
                     rig.cluster.move("t", partition, leader)
             act(rig, producer, sent, kind, size)
             producer._core.check()
-        settle(rig, producer)
+        quiesce(rig, producer)
         written = {value for partition in rig.cluster.values("t") for value in partition}
         for ack, value in sent.singles:
             try:
@@ -208,7 +208,7 @@ def test_brokers_are_even_to_what_each_may_be_behind_by(
             producer.send("t", b"." * size)
             rig.host.advance(pause_ms)
         producer.send_table("t", pa.table({"value": [b"." * size for size in sizes]}))
-        settle(rig, producer)
+        quiesce(rig, producer)
         seen.compare()
         assert sum(seen.records) == 2 * len(sizes)
         account = rig.machine(producer)._accumulator.topics["t"].late.policy.counter.placed_bytes

@@ -92,22 +92,22 @@ def play(seed: int) -> None:
             actor.write(rng.choice(PARTITIONS), b"%s %d" % (actor.name.encode(), step))
         elif what < 0.85:
             actor.end(committed=rng.random() < 0.6)
-            cluster.settle(rng.choice([0, 0, 5, 500]))
+            cluster.quiesce(rng.choice([0, 0, 5, 500]))
         elif what < 0.92:
             actor.take_over()
         else:
             node_id = rng.randrange(3)
-            cluster.settle(rng.choice([0, 0, 50]))
+            cluster.quiesce(rng.choice([0, 0, 50]))
             cluster.kill(node_id)
             cluster.start(node_id)
-            cluster.settle(200)
-    cluster.settle(2_000)
+            cluster.quiesce(200)
+    cluster.quiesce(2_000)
     for of in PARTITIONS:
         assert cluster.values(of) == model.visible(of), (seed, of)
         assert cluster.values(of, committed=False) == [value for value, _deal in model.taken[of]], (seed, of)
     for actor in actors:
         actor.end(committed=True)
-    cluster.settle(2_000)
+    cluster.quiesce(2_000)
     for of in PARTITIONS:
         assert cluster.values(of) == model.visible(of), (seed, of)
         assert cluster.end_offset(of, committed=True) == cluster.end_offset(of, committed=False), (seed, of)

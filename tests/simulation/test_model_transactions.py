@@ -13,8 +13,8 @@ from fairlead_kafka.base.errors import ProducerFenced
 from fairlead_kafka.producer.submission import BeginTransaction, EndTransaction, InitTransactions
 from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.simulation import Application, ProduceCluster
-from fairlead_kafka.simulation.judge import contents_of
-from fairlead_kafka.simulation.judge_transactions import committed_records
+from fairlead_kafka.simulation.delivery_checks import contents_of
+from fairlead_kafka.simulation.transaction_checks import committed_records
 from fairlead_kafka.simulation.workload import Completion
 
 SOON_NS = 10**13

@@ -12,11 +12,11 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.log.index import Location
 from fairlead_kafka.consumer import OffsetAndTimestamp
 from fairlead_kafka.simulation.facts import Facts
-from fairlead_kafka.simulation.judge_readings import judge_look, judge_still
 from fairlead_kafka.simulation.keyed_sender import Wrote
 from fairlead_kafka.simulation.reader import Look, Read
+from fairlead_kafka.simulation.reading_checks import check_final_looks, check_look
 from fairlead_kafka.simulation.rot import Rotten
-from fairlead_kafka.simulation.workload import Told
+from fairlead_kafka.simulation.workload import RecordResult
 from fairlead_kafka.simulation.world_readers import ReadersWorld, run_seed
 
 SEEDS = 8
@@ -46,7 +46,7 @@ class Writer:
 
     def __init__(self) -> None:
         self.wrote = {serial: Wrote(b"k", b"%d" % serial, 100 + serial) for serial in range(3)}
-        self.told = [Told(0, True, PLACE[0], 1, 0, serial) for serial in range(3)]
+        self.results = [RecordResult(0, True, PLACE[0], 1, 0, serial) for serial in range(3)]
 
 
 def facts() -> Facts:
@@ -64,8 +64,8 @@ LAST = Read(2, b"k", b"2", 102)
 
 
 def test_a_look_that_was_given_the_newest_of_each_key_is_sound() -> None:
-    assert judge_look(look(LAST), facts()) == []
-    assert judge_look(look(Read(1, b"k", b"1", 101), LAST), facts()) == []
+    assert check_look(look(LAST), facts()) == []
+    assert check_look(look(Read(1, b"k", b"1", 101), LAST), facts()) == []
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_a_look_that_was_given_the_newest_of_each_key_is_sound() -> None:
     ],
 )
 def test_what_cannot_be_is_said(wrong: Look, said: str) -> None:
-    assert any(said in what for what in judge_look(wrong, facts())), judge_look(wrong, facts())
+    assert any(said in what for what in check_look(wrong, facts())), check_look(wrong, facts())
 
 
 def test_in_the_end_answers_by_time_are_what_was_read() -> None:
     found = {0: OffsetAndTimestamp(2, 102), 103: None, -3: OffsetAndTimestamp(2, 102)}
-    assert judge_still([look(LAST, found=found), look(LAST, found=found)], []) == []
-    wrong = judge_still([look(LAST, found={0: None}), look(LAST)], [])
+    assert check_final_looks([look(LAST, found=found), look(LAST, found=found)], []) == []
+    wrong = check_final_looks([look(LAST, found={0: None}), look(LAST)], [])
     assert "for time 0 it was told None, and read (2, 102)" in wrong[0]
 
 
@@ -98,11 +98,11 @@ def test_only_a_damaged_batch_may_stop_a_reader() -> None:
     rotten = [Rotten(0, *PLACE, 1, 1, Location(1, 0, 80))]
     corrupt = BrokerError(ErrorCode.CORRUPT_MESSAGE)
     stopped = look(position=1, error=corrupt, damage=True)
-    assert judge_still([stopped, stopped], rotten) == []
+    assert check_final_looks([stopped, stopped], rotten) == []
     elsewhere = look(position=1, error=corrupt)
-    assert len(judge_still([elsewhere, elsewhere], rotten)) == 2
+    assert len(check_final_looks([elsewhere, elsewhere], rotten)) == 2
     otherwise = look(position=1, error=BrokerError(ErrorCode.KAFKA_STORAGE_ERROR), damage=True)
-    assert len(judge_still([otherwise, stopped], rotten)) == 1
+    assert len(check_final_looks([otherwise, stopped], rotten)) == 1
 
 
 @pytest.mark.parametrize("seed", [40, 103])

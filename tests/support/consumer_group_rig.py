@@ -102,7 +102,7 @@ class KipMember:
         return {(topic, number) for topic, numbers in self.owned.items() for number in numbers}
 
 
-def settle(*members: KipMember, rounds: int = 12) -> None:
+def quiesce(*members: KipMember, rounds: int = 12) -> None:
     """All send heartbeats and do as they are told, until nothing is new."""
     for _ in range(rounds):
         for member in members:

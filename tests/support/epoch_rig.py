@@ -44,7 +44,7 @@ class Coordinated(Rig):
             seen += [(record.partition, record.offset) for record in member.poll(0.05)]
         raise AssertionError(f"{self.heard.signs()}, {self.coordinator.beats()[-3:]}")
 
-    def settled(self, member: Consumer, **target: list[int]) -> list[tuple[int, int]]:
+    def converge(self, member: Consumer, **target: list[int]) -> list[tuple[int, int]]:
         """Assign, and poll until the coordinator has heard that the member reads this."""
         self.coordinator.assign(**target)
         wanted = sorted(TopicPartition(topic, number) for topic in target for number in target[topic])

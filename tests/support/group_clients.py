@@ -71,7 +71,7 @@ def poll_until(members: Iterable[Any], holds: Callable[[], bool]) -> None:
             member.poll()
 
 
-def settled(members: Sequence[Member], partitions: int) -> None:
+def wait_assigned(members: Sequence[Member], partitions: int) -> None:
     """Poll until the members share all partitions evenly."""
     share = partitions // len(members)
     poll_until(members, lambda: all(len(member.partitions) == share for member in members))

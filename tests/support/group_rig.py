@@ -355,7 +355,7 @@ class RigMember:
         return ErrorCode.NONE
 
 
-def settle(*members: RigMember) -> None:
+def quiesce(*members: RigMember) -> None:
     """All of a group's members join, newcomers first, and get their index among them as assignment."""
     for newcomer in [member for member in members if member.joined is None and not member.waiting]:
         newcomer.join()

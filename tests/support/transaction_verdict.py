@@ -68,7 +68,7 @@ class Pipeline:
             producer.abort_transaction()
             self.aborted += values
 
-    def judge(self, servers: str) -> None:
+    def check_sequence(self, servers: str) -> None:
         """Each committed record exactly once, no aborted one, and the offset of the last commit."""
         found = Counter(read_committed(servers, self.target))
         assert found == Counter(self.committed)
@@ -82,7 +82,7 @@ def read_committed(servers: str, topic: str, partitions: int = PARTITIONS) -> li
     with fairlead_kafka.Consumer(
         {"bootstrap.servers": servers, "isolation.level": "read_committed"}
     ) as consumer:
-        ends = settled_ends(servers, consumer, numbers)
+        ends = ends_when_complete(servers, consumer, numbers)
         for partition in numbers:
             for table in consumer.read_range(
                 partition, 0, ends[partition], columns=["value"], timeout_s=PATIENCE_S
@@ -91,7 +91,7 @@ def read_committed(servers: str, topic: str, partitions: int = PARTITIONS) -> li
     return found
 
 
-def settled_ends(
+def ends_when_complete(
     servers: str, consumer: fairlead_kafka.Consumer, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """The end offsets, once what is stable is all there is: a commit returns before its markers are
@@ -161,4 +161,4 @@ def run(servers: str, source: str, target: str, api_key: ApiKey, faults: list[Fa
             pipeline.transact(producer)
             pipeline.transact(producer)
         assert sum(proxy.spoiled.values()) == len(faults)
-    pipeline.judge(servers)
+    pipeline.check_sequence(servers)

@@ -191,7 +191,7 @@ class VirtualCluster:
         """The coordinator's own view of a transactional id."""
         return self.brokers[self.coordinator(transactional_id)].transactions.describe(transactional_id)
 
-    def settle(self, milliseconds: float = 1_000) -> None:
+    def quiesce(self, milliseconds: float = 1_000) -> None:
         """Let markers be brought."""
         self.host.advance(milliseconds)
 
@@ -266,7 +266,7 @@ class Transactor:
             error = self.init()
             if error != ErrorCode.CONCURRENT_TRANSACTIONS:
                 break
-            self.cluster.settle(50)
+            self.cluster.quiesce(50)
         assert error == 0, error
         return self
 
@@ -334,7 +334,7 @@ class Transactor:
     def finish(self, committed: bool) -> None:
         """End the transaction and wait until its markers are everywhere."""
         assert self.end(committed) == 0
-        self.cluster.settle()
+        self.cluster.quiesce()
 
 
 def state_of(cluster: VirtualCluster, transactional_id: str = "payments") -> str:

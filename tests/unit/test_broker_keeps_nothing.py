@@ -56,7 +56,7 @@ def topics(cluster: VirtualCluster, number: int) -> None:
         assert answer.responses[0].partition_responses[0].error_code == 0
     assert cluster.values(TopicPartition(name, 0)) == [b"x"]
     cluster.controller.decide(DeleteTopics([name]), lambda _result, _error: None)
-    cluster.settle(10)
+    cluster.quiesce(10)
     assert name not in cluster.controller.image.topics
 
 
@@ -152,7 +152,7 @@ def groups(cluster: VirtualCluster, number: int) -> None:
 
 def connections(cluster: VirtualCluster, number: int) -> None:
     cluster.send(0, ApiKey.API_VERSIONS, 0, lane=number)
-    cluster.settle(1)
+    cluster.quiesce(1)
     cluster.hang_up()
 
 
@@ -168,11 +168,11 @@ def test_what_came_and_went_is_forgotten(cycle: Cycle) -> None:
         while number < many:
             cycle(cluster, number)
             number += 1
-        cluster.settle(FORGOTTEN_MS)
+        cluster.quiesce(FORGOTTEN_MS)
         for _ in range(3):  # the newest batch is never compacted: what is behind it lets it go
             members(cluster, 0, "last")
             Transactor(cluster, "last").ready()
-            cluster.settle(3_000)
+            cluster.quiesce(3_000)
         cluster.hang_up()
         aside = (VirtualHost, Settings)  # the host has what its disk holds; settings are many dicts in one
         counts.append({node: kept(broker, aside) for node, broker in cluster.brokers.items()})

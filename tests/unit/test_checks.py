@@ -13,7 +13,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.coordinator.group_records import GroupKey
 from fairlead_kafka.client.consumer import Consumer
 from tests.support.client_rig import Rig as ClientRig
-from tests.support.group_rig import GROUP, GroupRig, RigMember, settle
+from tests.support.group_rig import GROUP, GroupRig, RigMember, quiesce
 from tests.support.producer_rig import Rig as ProducerRig
 from tests.support.virtual_cluster import VirtualCluster
 
@@ -120,7 +120,7 @@ GROUPS: dict[str, Callable[[Any, Any], None]] = {
 @pytest.mark.parametrize("name", GROUPS)
 def test_of_a_group(name: str) -> None:
     rig = GroupRig()
-    settle(RigMember(rig, instance_id="one"))
+    quiesce(RigMember(rig, instance_id="one"))
     rig.coordinator.check()
     shard = rig.coordinator._shards.of(GROUP)
     GROUPS[name](shard, shard.groups[GROUP])

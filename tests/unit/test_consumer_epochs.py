@@ -23,7 +23,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Coordinated:
 
 def test_a_member_joins_says_what_it_owns_and_then_only_that_it_lives(rig: Coordinated) -> None:
     member = rig.member(client_rack="r", max_poll_interval_ms=9_000, group_remote_assignor="range")
-    seen = rig.settled(member, t=[0, 2]) + rig.rest(member)
+    seen = rig.converge(member, t=[0, 2]) + rig.rest(member)
     assert sorted(seen) == [(number, offset) for number in (0, 2) for offset in range(10)]
     assert rig.heard.log == [("+", [T0, T2])]
     join, acknowledgement = rig.coordinator.beats()[:2]
@@ -53,13 +53,13 @@ def test_an_empty_assignment_is_told_once_and_acknowledged(rig: Coordinated) -> 
         rig.polled(member, lambda: rig.heard.log == [("+", [])])
         member.poll(0.1)
         assert [len(beat.topic_partitions or ()) for beat in rig.coordinator.beats()[:2]] == [0, 0]
-        assert rig.settled(member, t=[1]) is not None
+        assert rig.converge(member, t=[1]) is not None
         assert rig.heard.log == [("+", []), ("+", [T1])]
 
 
 def test_what_stays_is_read_on_and_what_goes_is_committed_first(rig: Coordinated) -> None:
     member = rig.member(auto_commit_interval_ms=3_600_000)
-    rig.settled(member, t=[0, 1])
+    rig.converge(member, t=[0, 1])
     rig.rest(member)
     member.pause([T1])
     epochs = []
@@ -68,14 +68,14 @@ def test_what_stays_is_read_on_and_what_goes_is_committed_first(rig: Coordinated
         epochs.append(dict(rig.coordinator.committed)) or commit(partitions)
     )  # type: ignore[method-assign, func-returns-value, assignment]
     positions = member._calls._hosted.machine.generations()
-    rig.settled(member, t=[1])
+    rig.converge(member, t=[1])
     assert epochs == [{T0: 10, T1: 10}]
     assert rig.heard.log[1:] == [("-", [T0]), ("+", [])]
     assert member._calls._hosted.machine.generations() == {
         T1: positions[T1]
     }  # no new position was looked for
     assert member.paused() == [T1]
-    rig.settled(member, t=[1, 2])
+    rig.converge(member, t=[1, 2])
     assert rig.heard.log[3:] == [("+", [T2])]
     assert len(rig.rest(member)) == 10
     member.close()
@@ -84,7 +84,7 @@ def test_what_stays_is_read_on_and_what_goes_is_committed_first(rig: Coordinated
 def test_a_poll_gives_records_of_what_stays_while_the_rest_moves(rig: Coordinated) -> None:
     """A change that the coordinator wants is not waited for: only the poll that makes it."""
     with rig.member(max_poll_records=1) as member:
-        rig.settled(member, t=[0, 1])
+        rig.converge(member, t=[0, 1])
         rig.coordinator.assign(t=[1])
         seen = rig.polled(member, lambda: member.assignment() == [T1])
         assert {partition for partition, _ in seen + rig.rest(member)[-9:]} >= {1}
@@ -94,7 +94,7 @@ def test_a_poll_gives_records_of_what_stays_while_the_rest_moves(rig: Coordinate
 @pytest.mark.parametrize("code", [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID])
 def test_a_fenced_member_loses_all_and_joins_again_as_a_newcomer(rig: Coordinated, code: int) -> None:
     member = rig.member()
-    rig.settled(member, t=[0])
+    rig.converge(member, t=[0])
     rig.rest(member)
     rig.coordinator.committed.clear()
     rig.coordinator.fail(HEARTBEAT, code)
@@ -108,7 +108,7 @@ def test_a_fenced_member_loses_all_and_joins_again_as_a_newcomer(rig: Coordinate
 
 def test_a_commit_of_a_fenced_member_is_refused_and_makes_it_join_again(rig: Coordinated) -> None:
     with rig.member(enable_auto_commit=False) as member:
-        rig.settled(member, t=[0])
+        rig.converge(member, t=[0])
         rig.coordinator.fail(ApiKey.OFFSET_COMMIT, ErrorCode.UNKNOWN_MEMBER_ID)
         with pytest.raises(BrokerError, match="gone on without this consumer"):
             member.commit({T0: 1})
@@ -121,7 +121,7 @@ def test_a_commit_of_a_fenced_member_is_refused_and_makes_it_join_again(rig: Coo
 
 def test_a_commit_with_a_stale_epoch_is_made_with_the_next_one(rig: Coordinated) -> None:
     with rig.member(enable_auto_commit=False) as member:
-        rig.settled(member, t=[0])
+        rig.converge(member, t=[0])
         rig.coordinator.fail(ApiKey.OFFSET_COMMIT, ErrorCode.STALE_MEMBER_EPOCH)
         rig.coordinator.fail(ApiKey.OFFSET_FETCH, ErrorCode.STALE_MEMBER_EPOCH)
         stale = rig.coordinator.epoch
@@ -138,7 +138,7 @@ def test_a_commit_with_a_stale_epoch_is_made_with_the_next_one(rig: Coordinated)
 
 def test_a_commit_in_the_name_of_a_membership_that_is_over_is_not_made(rig: Coordinated) -> None:
     with rig.member() as member:
-        rig.settled(member, t=[0])
+        rig.converge(member, t=[0])
         rig.rest(member)
         rig.coordinator.fail(ApiKey.OFFSET_COMMIT, *[ErrorCode.STALE_MEMBER_EPOCH] * 3)
         rig.coordinator.fail(HEARTBEAT, ErrorCode.FENCED_MEMBER_EPOCH)
@@ -150,7 +150,7 @@ def test_a_commit_in_the_name_of_a_membership_that_is_over_is_not_made(rig: Coor
 
 def test_a_static_member_keeps_its_place_when_it_closes(rig: Coordinated) -> None:
     member = rig.member(group_instance_id="one")
-    rig.settled(member, t=[0])
+    rig.converge(member, t=[0])
     assert {beat.instance_id for beat in rig.coordinator.beats()} == {"one"}
     assert member.group_metadata().group_instance_id == "one"
     member.close()
@@ -159,7 +159,7 @@ def test_a_static_member_keeps_its_place_when_it_closes(rig: Coordinated) -> Non
 
 def test_a_member_that_is_not_polled_leaves_and_comes_back(rig: Coordinated) -> None:
     member = rig.member(max_poll_interval_ms=5_000)
-    rig.settled(member, t=[0])
+    rig.converge(member, t=[0])
     rig.host.advance(5_000)
     assert rig.coordinator.beats()[-1].member_epoch == -1
     quiet = len(rig.coordinator.beats())
@@ -174,7 +174,7 @@ def test_a_member_that_is_not_polled_leaves_and_comes_back(rig: Coordinated) -> 
 
 def test_a_coordinator_that_moved_is_told_all(rig: Coordinated) -> None:
     with rig.member() as member:
-        rig.settled(member, t=[0])
+        rig.converge(member, t=[0])
         rig.coordinator.node_id = 2
         before = len(rig.coordinator.beats())
         rig.host.advance(INTERVAL_MS * 2)
@@ -189,7 +189,7 @@ def test_a_coordinator_that_moved_is_told_all(rig: Coordinated) -> None:
 
 def test_after_a_lost_answer_all_is_said_again(rig: Coordinated) -> None:
     with rig.member() as member:
-        rig.settled(member, t=[0])
+        rig.converge(member, t=[0])
         serve = rig.cluster.nodes[0]._serve[HEARTBEAT]
 
         def cut(request: Any) -> Message:
@@ -211,7 +211,7 @@ def test_after_a_lost_answer_all_is_said_again(rig: Coordinated) -> None:
 def test_a_coordinator_that_is_not_ready_is_waited_for(rig: Coordinated, code: int) -> None:
     rig.coordinator.fail(HEARTBEAT, *[code] * 5)
     with rig.member() as member:
-        rig.settled(member, t=[0])
+        rig.converge(member, t=[0])
         assert all(whole(beat) for beat in rig.coordinator.beats()[:6])
 
 
@@ -247,7 +247,7 @@ def test_what_a_member_cannot_mend_is_raised_by_every_poll(rig: Coordinated, cod
 
 def test_an_error_of_a_member_that_read_takes_its_partitions(rig: Coordinated) -> None:
     member = rig.member()
-    rig.settled(member, t=[0])
+    rig.converge(member, t=[0])
     rig.coordinator.fail(HEARTBEAT, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     rig.host.advance(INTERVAL_MS)
     with pytest.raises(BrokerError):
@@ -267,7 +267,7 @@ def test_a_cluster_without_the_protocol_says_so(rig: Coordinated) -> None:
 
 def test_a_group_that_is_gone_is_joined_anew(rig: Coordinated) -> None:
     with rig.member() as member:
-        rig.settled(member, t=[0])
+        rig.converge(member, t=[0])
         rig.coordinator.fail(HEARTBEAT, ErrorCode.GROUP_ID_NOT_FOUND)
         rig.polled(member, lambda: rig.heard.signs() == "+1 lost1 +1")
 

@@ -27,7 +27,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Coordinated:
 def test_a_pattern_for_brokers_goes_to_them_and_back(rig: Coordinated) -> None:
     rig.cluster.topic("u", 1)
     with rig.member(SubscriptionPattern("t|u")) as member:
-        rig.settled(member, t=[0], u=[0])
+        rig.converge(member, t=[0], u=[0])
         assert member.subscription() == ["t", "u"]
         join = rig.coordinator.beats()[0]
         assert (join.subscribed_topic_names, join.subscribed_topic_regex) == ([], "t|u")
@@ -37,7 +37,7 @@ def test_a_pattern_for_brokers_goes_to_them_and_back(rig: Coordinated) -> None:
         changed = rig.coordinator.beats()[before]
         assert (changed.subscribed_topic_names, changed.subscribed_topic_regex) == (["t"], "")
         assert changed.topic_partitions is None, "what is to change goes on until the coordinator says so"
-        rig.settled(member, t=[0])
+        rig.converge(member, t=[0])
         before = len(rig.coordinator.beats())
         member.subscribe(SubscriptionPattern("u"), rig.heard)
         member.poll(0.01)
@@ -60,13 +60,13 @@ def test_brokers_too_old_for_patterns_and_groups_without_them_refuse(rig: Coordi
 
 def test_a_compiled_pattern_is_matched_here(rig: Coordinated) -> None:
     with rig.member(re.compile("t|v"), metadata_max_age_ms=5_000) as member:
-        rig.settled(member, t=[0])
+        rig.converge(member, t=[0])
         join = rig.coordinator.beats()[0]
         assert (join.subscribed_topic_names, join.subscribed_topic_regex) == (["t"], None)
         rig.cluster.topic("v", 1)
         rig.polled(member, lambda: rig.coordinator.beats()[-1].subscribed_topic_names == ["t", "v"])
         assert member.subscription() == ["t", "v"]
-        rig.settled(member, t=[0], v=[0])
+        rig.converge(member, t=[0], v=[0])
 
 
 def test_a_topic_that_metadata_do_not_have_yet_is_taken_over_later(rig: Coordinated) -> None:
@@ -101,7 +101,7 @@ def _metadata_of(rig: Coordinated, names: dict[str, Any], answers: Any, request:
 
 def test_what_is_taken_back_before_the_application_polled_is_never_read(rig: Coordinated) -> None:
     with rig.member() as member:
-        rig.settled(member, t=[0])
+        rig.converge(member, t=[0])
         rig.rest(member)
         rig.coordinator.assign(t=[0, 1])
         rig.host.advance(INTERVAL_MS)
@@ -118,7 +118,7 @@ def test_what_is_taken_back_before_the_application_polled_is_never_read(rig: Coo
 def test_a_heartbeat_that_says_all_names_what_may_be_read_at_any_moment(rig: Coordinated) -> None:
     """What waits for the application is not called free by a repetition of all."""
     with rig.member() as member:
-        rig.settled(member, t=[0])
+        rig.converge(member, t=[0])
         rig.coordinator.assign(t=[0, 1])
         rig.host.advance(INTERVAL_MS)
         rig.coordinator.fail(HEARTBEAT, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -134,7 +134,7 @@ def test_a_heartbeat_that_says_all_names_what_may_be_read_at_any_moment(rig: Coo
 @pytest.mark.parametrize("known", [False, True])
 def test_a_topic_made_anew_is_another(rig: Coordinated, known: bool) -> None:
     with rig.member(enable_auto_commit=False) as member:
-        assert len(rig.settled(member, t=[0]) + rig.rest(member)) == 10
+        assert len(rig.converge(member, t=[0]) + rig.rest(member)) == 10
         rig.cluster.topic("t", 3)
         rig.cluster.write("t", 0, [b"new"])
         if known:
@@ -157,7 +157,7 @@ def test_a_seek_at_the_end_of_a_rebalance_holds(rig: Coordinated) -> None:
 
     rig.heard = Seeking()
     member = rig.member()
-    seen = rig.settled(member, t=[0]) + rig.rest(member)
+    seen = rig.converge(member, t=[0]) + rig.rest(member)
     assert seen == [(0, 8), (0, 9)]
     rig.coordinator.assign(t=[0, 1])
     rig.host.advance(INTERVAL_MS)
@@ -168,7 +168,7 @@ def test_a_seek_at_the_end_of_a_rebalance_holds(rig: Coordinated) -> None:
 
 def test_a_member_that_unsubscribes_leaves_at_once_and_may_come_back(rig: Coordinated) -> None:
     member = rig.member()
-    rig.settled(member, t=[0])
+    rig.converge(member, t=[0])
     rig.coordinator.assign(t=[0, 1])
     rig.host.advance(INTERVAL_MS)  # in the middle of a change
     member.unsubscribe()
@@ -187,7 +187,7 @@ def test_a_member_that_unsubscribes_leaves_at_once_and_may_come_back(rig: Coordi
 
 def test_closing_takes_no_longer_than_it_may_when_the_coordinator_is_silent(rig: Coordinated) -> None:
     member = rig.member(enable_auto_commit=False)
-    rig.settled(member, t=[0])
+    rig.converge(member, t=[0])
     for node in rig.cluster.nodes:
         node.step = lambda _now_ns, _wall_ms: ()  # type: ignore[method-assign]
     before_ns = rig.host.now_ns()

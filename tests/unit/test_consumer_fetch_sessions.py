@@ -242,7 +242,7 @@ def in_racks(monkeypatch: pytest.MonkeyPatch) -> VirtualCluster:
     cluster = cluster_of(monkeypatch, 3, config=RACK_AWARE, racks=("a", "b", "c"))
     cluster.controller.create_topic("events", assignments={0: [0, 1, 2]})
     write(cluster, T0, b"first")
-    cluster.settle()
+    cluster.quiesce()
     return cluster
 
 
@@ -287,7 +287,7 @@ def test_a_follower_gives_nothing_above_its_high_watermark(monkeypatch: pytest.M
     partition = follower.partitions.find_followed(cluster.controller.image.topics["events"], 0)
     assert not isinstance(partition, int)
     write(cluster, T0, b"second")
-    cluster.settle()
+    cluster.quiesce()
     row = Message(
         partition=0,
         fetch_offset=0,

@@ -10,7 +10,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.consumer_groups import ConsumerGroupState, MemberState
 from fairlead_kafka.broker.controller import AlterOperation, ConfigAlteration
-from tests.support.consumer_group_rig import KipMember, group_of, settle, shares
+from tests.support.consumer_group_rig import KipMember, group_of, quiesce, shares
 from tests.support.group_rig import GROUP, GroupRig, RigMember
 
 ORDERS = TopicPartition("orders", 0)
@@ -22,7 +22,7 @@ def pair(rig: GroupRig) -> tuple[KipMember, KipMember]:
     first.beat()
     first.reconcile()
     second.beat()
-    settle(first, second)
+    quiesce(first, second)
     assert shares(first, second) == [2, 2]
     return first, second
 
@@ -84,14 +84,14 @@ def test_a_member_that_does_not_give_up_in_time_is_fenced() -> None:
         second.beat()
         second.reconcile()
     assert first.beat() == ErrorCode.UNKNOWN_MEMBER_ID
-    settle(second)
+    quiesce(second)
     assert shares(second) == [4]
 
 
 def test_a_static_member_that_comes_again_has_what_it_had_and_nobody_else_notices() -> None:
     rig = GroupRig()
     first, second = KipMember(rig, "a", instance_id="one"), KipMember(rig, "b", instance_id="two")
-    settle(first, second)
+    quiesce(first, second)
     before, epoch = second.partitions, group_of(rig).epoch
     third = KipMember(rig, "c", instance_id="two")
     assert third.beat() == ErrorCode.UNRELEASED_INSTANCE_ID
@@ -102,7 +102,7 @@ def test_a_static_member_that_comes_again_has_what_it_had_and_nobody_else_notice
     assert (third.partitions, group_of(rig).epoch) == (before, epoch)
     assert second.beat(epoch=3) == ErrorCode.FENCED_INSTANCE_ID
     third.leave()
-    settle(first)
+    quiesce(first)
     assert shares(first) == [4]
 
 
@@ -112,13 +112,13 @@ def test_expressions_are_resolved_by_the_coordinator_and_again_when_a_topic_is_n
     member.beat()
     assert member.told == {}, "first it is written down"
     rig.broker.advance(1)
-    settle(member, rounds=2)
+    quiesce(member, rounds=2)
     assert shares(member) == [8]
     rig.controller.create_topic("new-one", 3)
     rig.broker.advance(10_001)  # not oftener
-    settle(member, rounds=1)
+    quiesce(member, rounds=1)
     rig.broker.advance(1)
-    settle(member, rounds=2)
+    quiesce(member, rounds=2)
     assert shares(member) == [11]
     assert KipMember(rig, "n", topics=(), pattern="(a").beat() == ErrorCode.INVALID_REGULAR_EXPRESSION
 
@@ -126,16 +126,16 @@ def test_expressions_are_resolved_by_the_coordinator_and_again_when_a_topic_is_n
 def test_topics_that_appear_grow_and_go_are_shared_anew() -> None:
     rig = GroupRig()
     member = KipMember(rig, "m", topics=["orders", "later"])
-    settle(member)
+    quiesce(member)
     assert shares(member) == [4]
     rig.controller.create_topic("later", 2)
-    settle(member, rounds=2)
+    quiesce(member, rounds=2)
     assert shares(member) == [6]
     rig.controller.create_partitions("orders", 6)
-    settle(member, rounds=2)
+    quiesce(member, rounds=2)
     assert shares(member) == [8]
     rig.controller.delete_topic("later")
-    settle(member, rounds=2)
+    quiesce(member, rounds=2)
     assert shares(member) == [6]
 
 
@@ -149,7 +149,7 @@ def test_targets_are_computed_once_in_an_interval() -> None:
     second.beat()
     assert group_of(rig).state is ConsumerGroupState.ASSIGNING
     rig.broker.advance(1_000)
-    settle(first, second)
+    quiesce(first, second)
     assert shares(first, second) == [2, 2]
 
 
@@ -166,7 +166,7 @@ def test_the_assignor_that_most_members_name() -> None:
     both = ["orders", "payments"]
     first, second = (KipMember(rig, name, both, assignor="range") for name in ("a", "b"))
     third = KipMember(rig, "c", both, assignor="uniform")
-    settle(first, second, third)
+    quiesce(first, second, third)
     assert group_of(rig).assignor("uniform") == "range"
     assert shares(first, second, third) == [4, 2, 2]
     assert KipMember(rig, "d", assignor="odd").beat() == ErrorCode.UNSUPPORTED_ASSIGNOR
@@ -239,7 +239,7 @@ def test_a_group_without_members_keeps_its_offsets_until_it_is_deleted() -> None
 def test_what_is_past_retention_goes_and_the_group_with_it() -> None:
     rig = GroupRig({"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 1_000})
     member = KipMember(rig, "m")
-    settle(member)
+    quiesce(member)
     assert committed(rig, member.epoch, "m") == 0
     for _ in range(30):
         rig.broker.advance(5_000)
@@ -265,7 +265,7 @@ def test_the_next_coordinator_goes_on_where_the_log_is() -> None:
     again.coordinator.check()
     epochs = first.epoch, second.epoch
     first.rig = second.rig = again
-    settle(first, second)
+    quiesce(first, second)
     assert (first.epoch, second.epoch) == epochs, "nobody notices"
     again.broker.advance(50_000)
     assert not group_of(again).members, "and who is not heard of is missed"

@@ -11,7 +11,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.api_calls import call, versions
-from tests.support.group_rig import GROUP, GroupRig, RigMember, settle, subscription
+from tests.support.group_rig import GROUP, GroupRig, RigMember, quiesce, subscription
 
 
 def join(rig: GroupRig, version: int, member_id: str = "", instance_id: str | None = None) -> Message:
@@ -314,6 +314,6 @@ def test_single_offsets_are_taken_back() -> None:
 def test_a_static_member_that_comes_back_is_told_to_skip_assigning() -> None:
     rig = GroupRig()
     leader = RigMember(rig, instance_id="one")
-    settle(leader)
+    quiesce(leader)
     answer = join(rig, 9, instance_id="one")
     assert (answer.error_code, answer.skip_assignment, answer.generation_id) == (ErrorCode.NONE, True, 1)

@@ -8,15 +8,15 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.coordinator import TRANSITIONS, GroupState
 from tests.support.controllers import node
-from tests.support.group_rig import GROUP, GroupRig, RigMember, settle, subscription
+from tests.support.group_rig import GROUP, GroupRig, RigMember, quiesce, subscription
 
 
 def stable_pair(rig: GroupRig) -> tuple[RigMember, RigMember]:
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     second = RigMember(rig)
     second.join()
-    settle(first, second)
+    quiesce(first, second)
     assert rig.state() == "Stable"
     return first, second
 
@@ -53,7 +53,7 @@ def test_an_older_client_joins_without_being_given_an_id_first() -> None:
 def test_a_second_member_waits_until_the_first_has_joined_again() -> None:
     rig = GroupRig()
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     second = RigMember(rig).join()
     assert second.joined is None
     assert rig.state() == "PreparingRebalance"
@@ -71,7 +71,7 @@ def test_a_second_member_waits_until_the_first_has_joined_again() -> None:
 def test_a_follower_waits_for_the_leaders_assignment() -> None:
     rig = GroupRig()
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     second = RigMember(rig).join()
     first.join()
     assert second.sync() is None
@@ -85,7 +85,7 @@ def test_a_follower_waits_for_the_leaders_assignment() -> None:
 def test_a_follower_that_asks_late_gets_its_assignment_at_once() -> None:
     rig = GroupRig()
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     second = RigMember(rig).join()
     first.join()
     first.sync({second.member_id: b"2"})
@@ -97,7 +97,7 @@ def test_a_follower_that_asks_late_gets_its_assignment_at_once() -> None:
 def test_a_rebalance_sends_back_who_waits_for_an_assignment() -> None:
     rig = GroupRig()
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     second = RigMember(rig).join()
     first.join()
     assert second.sync() is None
@@ -110,7 +110,7 @@ def test_who_does_not_join_in_time_is_left_behind() -> None:
     rig = GroupRig()
     first = RigMember(rig)
     first.session_ms = 100_000
-    settle(first)
+    quiesce(first)
     second = RigMember(rig).join()
     rig.broker.advance(59_000)
     assert second.joined is None
@@ -160,11 +160,11 @@ def test_a_member_does_not_expire_while_it_waits_for_us() -> None:
 def test_who_joins_and_never_asks_for_its_assignment_is_dropped() -> None:
     rig = GroupRig()
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     idle = RigMember(rig)
     idle.session_ms = 300_000
     idle.join()
-    settle(first)
+    quiesce(first)
     for _ in range(6):
         assert rig.state() == "Stable"
         rig.broker.advance(9_000)
@@ -177,7 +177,7 @@ def test_who_joins_and_never_asks_for_its_assignment_is_dropped() -> None:
 def test_a_rebalance_waits_for_who_was_just_given_an_id() -> None:
     rig = GroupRig()
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     coming = RigMember(rig)
     assert coming.join_once() == ErrorCode.MEMBER_ID_REQUIRED
     assert coming.joined is not None
@@ -196,14 +196,14 @@ def test_leaving_makes_the_others_share_anew_and_the_last_leaves_it_empty() -> N
     assert second.leave() == ErrorCode.NONE
     assert second.leave() == ErrorCode.UNKNOWN_MEMBER_ID
     assert first.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
-    settle(first)
+    quiesce(first)
     assert first.leave() == ErrorCode.NONE
     assert rig.state() == "Empty"
 
 
 def test_an_id_that_was_given_can_be_given_back_or_runs_out() -> None:
     rig = GroupRig()
-    settle(RigMember(rig))
+    quiesce(RigMember(rig))
     for give_back in (True, False):
         member = RigMember(rig)
         assert member.join_once() == ErrorCode.MEMBER_ID_REQUIRED
@@ -243,7 +243,7 @@ def test_a_leader_or_changed_subscription_that_joins_again_makes_all_share_anew(
     first, second = stable_pair(rig)
     assert first.join_once() is None
     assert rig.state() == "PreparingRebalance"
-    settle(first, second)
+    quiesce(first, second)
     second.protocols = [("range", subscription("payments"))]
     assert second.join_once() is None
     assert rig.state() == "PreparingRebalance"
@@ -257,7 +257,7 @@ def test_the_protocol_is_what_all_offer_and_most_prefer() -> None:
         member = RigMember(rig)
         member.protocols = [(name, name.encode()) for name in names]
         members.append(member)
-        settle(*members)
+        quiesce(*members)
     assert members[0].joined is not None
     assert members[0].joined.protocol_name == "b"
     assert {metadata for _, _, metadata in members[0].joined.members} == {b"b"}
@@ -276,7 +276,7 @@ def test_a_member_that_shares_no_protocol_stays_outside(
     protocol_type: str, protocols: list[tuple[str, bytes]], code: int
 ) -> None:
     rig = GroupRig()
-    settle(RigMember(rig))
+    quiesce(RigMember(rig))
     outsider = RigMember(rig)
     outsider.protocol_type, outsider.protocols = protocol_type, protocols
     assert outsider.join_once() == code
@@ -294,7 +294,7 @@ def test_sessions_are_neither_too_short_nor_too_long(session_ms: int) -> None:
 
 def test_a_group_has_a_largest_size() -> None:
     rig = GroupRig({"group.max.size": 1})
-    settle(RigMember(rig))
+    quiesce(RigMember(rig))
     assert RigMember(rig).join_once() == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
@@ -329,7 +329,7 @@ def test_a_new_group_that_keeps_growing_waits_no_longer_than_its_rebalance_timeo
 def test_when_the_coordinator_stops_whoever_waits_is_sent_elsewhere() -> None:
     rig = GroupRig()
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     second = RigMember(rig).join()
     rig.coordinator.stop()
     assert second.joined is not None
@@ -340,7 +340,7 @@ def test_when_the_coordinator_stops_whoever_waits_is_sent_elsewhere() -> None:
 def test_when_leadership_of_its_partition_goes_the_group_goes_with_it() -> None:
     rig = GroupRig()
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     rig.commit({TopicPartition("orders", 0): 5}, first.generation, first.member_id)
     rig.controller.broker_stopped(0)
     rig.broker.advance(0)

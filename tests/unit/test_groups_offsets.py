@@ -19,7 +19,7 @@ from fairlead_kafka.broker.coordinator.offset_records import (
     encode_key,
     encode_value,
 )
-from tests.support.group_rig import GROUP, GroupRig, RigMember, settle, subscription
+from tests.support.group_rig import GROUP, GroupRig, RigMember, quiesce, subscription
 
 ORDERS = TopicPartition("orders", 0)
 PAYMENTS = TopicPartition("payments", 3)
@@ -151,7 +151,7 @@ def test_a_group_may_go_back() -> None:
 def test_a_member_commits_in_its_generation_only() -> None:
     rig = GroupRig()
     member = RigMember(rig)
-    settle(member)
+    quiesce(member)
     assert rig.commit({ORDERS: 1}, member.generation, member.member_id) == {ORDERS: ErrorCode.NONE}
     assert (
         code_of(rig.commit, {ORDERS: 2}, member.generation - 1, member.member_id)
@@ -165,7 +165,7 @@ def test_a_member_commits_in_its_generation_only() -> None:
 def test_a_member_commits_before_it_joins_again_and_not_between_join_and_sync() -> None:
     rig = GroupRig()
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     RigMember(rig).join()
     assert rig.commit({ORDERS: 1}, first.generation, first.member_id) == {ORDERS: ErrorCode.NONE}
     first.join()
@@ -181,7 +181,7 @@ def test_a_commit_with_a_generation_needs_a_group() -> None:
 def test_a_commit_keeps_a_session_alive() -> None:
     rig = GroupRig()
     member = RigMember(rig)
-    settle(member)
+    quiesce(member)
     for offset in range(5):
         rig.broker.advance(9_000)
         rig.commit({ORDERS: offset}, member.generation, member.member_id)
@@ -249,7 +249,7 @@ def test_offsets_of_a_topic_deleted_meanwhile_are_taken_back_on_reading() -> Non
 def test_offsets_expire_some_time_after_the_last_member_left() -> None:
     rig = GroupRig()
     member = RigMember(rig)
-    settle(member)
+    quiesce(member)
     rig.commit({ORDERS: 1}, member.generation, member.member_id)
     for _ in range(200):
         rig.broker.advance(9_000)
@@ -266,7 +266,7 @@ def test_offsets_expire_some_time_after_the_last_member_left() -> None:
 def test_offsets_do_not_expire_while_someone_may_be_reading_the_topic() -> None:
     rig = GroupRig({"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 10_000})
     member = RigMember(rig, ["orders"])
-    settle(member)
+    quiesce(member)
     rig.commit({ORDERS: 1, PAYMENTS: 2}, member.generation, member.member_id)
     for _ in range(12):
         rig.broker.advance(9_000)
@@ -300,7 +300,7 @@ def test_a_restart_remembers_since_when_a_group_is_empty() -> None:
     rig = GroupRig({"group.max.session.timeout.ms": 4 * DAY_MS})
     member = RigMember(rig)
     member.session_ms = 4 * DAY_MS
-    settle(member)
+    quiesce(member)
     rig.commit({ORDERS: 1}, member.generation, member.member_id)
     rig.broker.advance(3 * DAY_MS)
     member.leave()
@@ -317,7 +317,7 @@ def test_a_restart_remembers_since_when_a_group_is_empty() -> None:
 def test_a_group_is_deleted_with_its_offsets_once_it_is_empty() -> None:
     rig = GroupRig()
     member = RigMember(rig)
-    settle(member)
+    quiesce(member)
     rig.commit({ORDERS: 1}, member.generation, member.member_id)
     assert code_of(rig.coordinator.delete_group, GROUP, lambda _: None) == ErrorCode.NON_EMPTY_GROUP
     member.leave()
@@ -339,7 +339,7 @@ def test_a_group_that_never_was_cannot_be_deleted() -> None:
 def test_single_offsets_are_taken_back_unless_a_member_reads_the_topic() -> None:
     rig = GroupRig()
     member = RigMember(rig, ["orders"])
-    settle(member)
+    quiesce(member)
     rig.commit({ORDERS: 1, PAYMENTS: 2}, member.generation, member.member_id)
     answers: dict[TopicPartition, int] = {}
     rig.coordinator.delete_offsets(GROUP, [ORDERS, PAYMENTS], answers.update)

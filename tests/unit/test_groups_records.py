@@ -20,7 +20,7 @@ from fairlead_kafka.broker.coordinator.group_records import (
 )
 from fairlead_kafka.broker.home import home_partition
 from tests.support.controllers import node
-from tests.support.group_rig import GROUP, GroupRig, RigMember, settle
+from tests.support.group_rig import GROUP, GroupRig, RigMember, quiesce
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -35,10 +35,10 @@ def moved(rig: GroupRig, *members: RigMember) -> GroupRig:
 
 def stable_pair(rig: GroupRig, **options: str) -> tuple[RigMember, RigMember]:
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     second = RigMember(rig, **options)  # type: ignore[arg-type]
     second.join()
-    settle(first, second)
+    quiesce(first, second)
     return first, second
 
 
@@ -141,7 +141,7 @@ def test_who_is_not_heard_of_by_the_next_coordinator_loses_its_place() -> None:
 def test_a_generation_without_assignment_is_gone_with_its_coordinator() -> None:
     rig = GroupRig()
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     second = RigMember(rig).join()
     first.join()
     assert (first.generation, second.generation) == (2, 2)
@@ -152,7 +152,7 @@ def test_a_generation_without_assignment_is_gone_with_its_coordinator() -> None:
     second.member_id = ""
     second.join()
     first.join()
-    settle(first, second)
+    quiesce(first, second)
     assert first.generation == second.generation == 2
     assert again.state() == "Stable"
 
@@ -170,19 +170,19 @@ def test_a_static_member_that_came_back_is_known_to_the_next_coordinator() -> No
 def test_an_empty_group_keeps_its_generation() -> None:
     rig = GroupRig()
     member = RigMember(rig)
-    settle(member)
+    quiesce(member)
     member.leave()
     again = rig.restart()
     assert again.state() == "Empty"
     newcomer = RigMember(again)
-    settle(newcomer)
+    quiesce(newcomer)
     assert newcomer.generation == 3
 
 
 def test_a_deleted_group_is_not_found_by_the_next_coordinator() -> None:
     rig = GroupRig()
     member = RigMember(rig)
-    settle(member)
+    quiesce(member)
     member.leave()
     answers: list[int] = []
     rig.coordinator.delete_group(GROUP, answers.append)
@@ -196,7 +196,7 @@ def test_a_deleted_group_is_not_found_by_the_next_coordinator() -> None:
 def test_an_assignment_is_told_once_it_is_written() -> None:
     rig = GroupRig()
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     second = RigMember(rig).join()
     first.join()
     rig.broker.held = []
@@ -220,7 +220,7 @@ def test_an_assignment_is_told_once_it_is_written() -> None:
 def test_an_assignment_that_cannot_be_written_makes_all_share_anew(append_error: int, told: int) -> None:
     rig = GroupRig()
     first = RigMember(rig)
-    settle(first)
+    quiesce(first)
     second = RigMember(rig).join()
     first.join()
     second.sync()
@@ -230,7 +230,7 @@ def test_an_assignment_that_cannot_be_written_makes_all_share_anew(append_error:
     assert second.synced.error_code == told
     assert rig.state() == "PreparingRebalance"
     rig.broker.append_error = ErrorCode.NONE
-    settle(first, second)
+    quiesce(first, second)
     assert rig.state() == "Stable"
 
 

@@ -6,15 +6,15 @@ from __future__ import annotations
 import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
-from tests.support.group_rig import GroupRig, RigMember, settle
+from tests.support.group_rig import GroupRig, RigMember, quiesce
 
 
 def test_a_static_member_comes_back_without_a_rebalance_and_its_old_self_is_fenced() -> None:
     rig = GroupRig()
     leader = RigMember(rig)
-    settle(leader)
+    quiesce(leader)
     member = RigMember(rig, instance_id="one").join()
-    settle(leader, member)
+    quiesce(leader, member)
     assert rig.state() == "Stable"
     restarted = RigMember(rig, instance_id="one")
     assert restarted.join_once() == ErrorCode.NONE
@@ -31,7 +31,7 @@ def test_a_static_member_comes_back_without_a_rebalance_and_its_old_self_is_fenc
 def test_a_static_leader_that_comes_back_does_not_assign_again(version: int, skips: bool) -> None:
     rig = GroupRig()
     leader = RigMember(rig, instance_id="one", version=version)
-    settle(leader)
+    quiesce(leader)
     restarted = RigMember(rig, instance_id="one", version=version)
     assert restarted.join_once() == ErrorCode.NONE
     assert restarted.joined is not None
@@ -45,9 +45,9 @@ def test_a_static_leader_that_comes_back_does_not_assign_again(version: int, ski
 def test_a_static_member_with_another_subscription_makes_all_share_anew() -> None:
     rig = GroupRig()
     leader = RigMember(rig)
-    settle(leader)
+    quiesce(leader)
     member = RigMember(rig, instance_id="one").join()
-    settle(leader, member)
+    quiesce(leader, member)
     assert RigMember(rig, ["payments"], instance_id="one").join_once() is None
     assert rig.state() == "PreparingRebalance"
 
@@ -56,11 +56,11 @@ def test_a_static_member_keeps_its_place_through_a_rebalance_until_its_session_e
     rig = GroupRig()
     leader = RigMember(rig)
     leader.session_ms = 200_000
-    settle(leader)
+    quiesce(leader)
     member = RigMember(rig, instance_id="one")
     member.session_ms = 200_000
     member.join()
-    settle(leader, member)
+    quiesce(leader, member)
     third = RigMember(rig).join()
     leader.join()
     rig.broker.advance(60_000)
@@ -72,7 +72,7 @@ def test_a_static_member_keeps_its_place_through_a_rebalance_until_its_session_e
 def test_a_static_member_leaves_by_its_instance_id_alone() -> None:
     rig = GroupRig()
     member = RigMember(rig, instance_id="one")
-    settle(member)
+    quiesce(member)
     by_admin = RigMember(rig, instance_id="one")
     assert by_admin.leave() == ErrorCode.NONE
     assert rig.state() == "Empty"
@@ -87,9 +87,9 @@ def test_a_static_member_leaves_by_its_instance_id_alone() -> None:
 def test_a_static_member_whose_return_could_not_be_written_has_not_returned(leads: bool, error: int) -> None:
     rig = GroupRig()
     static, other = RigMember(rig, instance_id="one"), RigMember(rig)
-    settle(static if leads else other)
+    quiesce(static if leads else other)
     (other if leads else static).join()
-    settle(static, other)
+    quiesce(static, other)
     before = static.member_id
     restarted = RigMember(rig, instance_id="one")
     if error == ErrorCode.REQUEST_TIMED_OUT:

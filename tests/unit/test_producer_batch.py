@@ -48,14 +48,14 @@ def test_records_are_settled_once_on_every_way() -> None:
     """No way through the table has SETTLED twice, and none ends without it: a record is told of
     once."""
     ways: list[tuple[BatchState, int]] = [(BatchState.CUT, 0)]
-    for state, settled in ways:
+    for state, completed in ways:
         for (before, trigger), after in TRANSITIONS.items():
-            way = (after, settled + (trigger is BatchTrigger.COMPLETED))
+            way = (after, completed + (trigger is BatchTrigger.COMPLETED))
             if before is state and way not in ways:
                 ways.append(way)
-    assert max(settled for _, settled in ways) == 1
-    assert [settled for state, settled in ways if state is BatchState.DONE] == [1]
-    assert all(batch(state).done == (settled == 1) for state, settled in ways)
+    assert max(completed for _, completed in ways) == 1
+    assert [completed for state, completed in ways if state is BatchState.DONE] == [1]
+    assert all(batch(state).done == (completed == 1) for state, completed in ways)
 
 
 def test_a_request_is_out_in_two_states() -> None:

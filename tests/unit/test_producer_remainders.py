@@ -11,7 +11,7 @@ import pytest
 from fairlead_kafka.producer import remainders
 from fairlead_kafka.records import columns_from_lists, decode, take_rows
 from fairlead_kafka.runtime import VirtualHost
-from fairlead_kafka.simulation import Application, Handed, ProduceCluster
+from fairlead_kafka.simulation import Application, ProduceCluster, SubmittedRecords
 
 CHUNK_RECORDS, VALUE_BYTES = 90, 1000
 LOOK_BYTES = 3 * CHUNK_RECORDS * VALUE_BYTES
@@ -32,17 +32,22 @@ class Scene:
             "delivery.timeout.ms": 1_000_000,
         }
         config |= {"request.timeout.ms": 900_000, "buffer.memory": 4 << 20}
-        self.application = Application(self.host, config, Random(1), self._settled)
+        self.application = Application(self.host, config, Random(1), self._completed)
         self.places: dict[int, tuple[int, int]] = {}
         self.host.advance(50)
 
-    def _settled(
-        self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None
+    def _completed(
+        self,
+        submitted: SubmittedRecords,
+        rows: Sequence[int],
+        partition: int,
+        base_offset: int,
+        error: Exception | None,
     ) -> None:
         assert error is None
         for number, row in enumerate(rows):
-            assert handed.serial + row not in self.places
-            self.places[handed.serial + row] = partition, base_offset + number
+            assert submitted.serial + row not in self.places
+            self.places[submitted.serial + row] = partition, base_offset + number
 
     def send(self, chunks: int) -> None:
         """Chunks of records for all three partitions in turn; record n has n in its value."""

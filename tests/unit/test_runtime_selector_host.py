@@ -103,7 +103,7 @@ def test_submissions_of_many_threads_all_arrive_in_each_threads_order(stage: Sta
 def test_a_turn_reads_no_more_than_its_share_and_nobody_is_left_out(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_module, "TURN_READ_MAX_BYTES", 1)  # so one connection is read in each turn
+    monkeypatch.setattr(host_module, "ITERATION_READ_MAX_BYTES", 1)  # so one connection is read in each turn
     server, _handle, port = stage.listen()
     clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(5)]
     size_bytes = 3_000_000

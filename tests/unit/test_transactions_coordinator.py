@@ -83,7 +83,7 @@ def test_each_request_in_each_state(
 ) -> None:
     producer = in_state(cluster, state)
     assert ASKS[request_number](producer) == EXPECTED[state][request_number]
-    cluster.settle()
+    cluster.quiesce()
     assert state_of(cluster) == AFTER.get((state, request_number), state).value
 
 
@@ -218,9 +218,9 @@ def test_a_transaction_that_is_open_too_long_is_aborted_and_its_producer_fenced(
 ) -> None:
     producer = Transactor(cluster, timeout_ms=30_000).ready()
     producer.write(P0, b"1")
-    cluster.settle(29_000)
+    cluster.quiesce(29_000)
     assert state_of(cluster) == "Ongoing"
-    cluster.settle(12_000)
+    cluster.quiesce(12_000)
     assert state_of(cluster) == "CompleteAbort"
     assert cluster.values(P0) == []
     assert producer.end(True) == ErrorCode.PRODUCER_FENCED
@@ -240,7 +240,7 @@ def test_an_id_that_nobody_uses_is_forgotten_and_one_that_is_used_is_not() -> No
         Transactor(cluster, "used", timeout_ms=600_000).ready(),
     )
     used.write(P0, b"1")
-    cluster.settle(80_000)
+    cluster.quiesce(80_000)
     described = cluster.ask(
         0, ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=["unused", "used"]
     ).transaction_states
@@ -294,11 +294,11 @@ def test_a_decided_end_is_brought_about_by_whoever_reads_the_log(committed: bool
     if reachable:
         cluster.start(other)
     cluster.start(home)
-    cluster.settle()
+    cluster.quiesce()
     if not reachable:
         assert state_of(cluster) == ("PrepareCommit" if committed else "PrepareAbort")
         cluster.start(other)
-        cluster.settle()
+        cluster.quiesce()
     assert state_of(cluster) == ("CompleteCommit" if committed else "CompleteAbort")
     assert cluster.values(of) == ([b"1"] if committed else [])
     producer.write(of, b"2")

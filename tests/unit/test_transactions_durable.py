@@ -38,7 +38,7 @@ def test_an_outcome_that_was_answered_stands_after_a_power_cut(cluster: VirtualC
     producer.write(P0, b"value")
     assert producer.end(True) == 0
     power_cut(cluster)
-    cluster.settle()
+    cluster.quiesce()
     assert state_of(cluster) == "CompleteCommit"
 
 

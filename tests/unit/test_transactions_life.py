@@ -70,9 +70,9 @@ def test_a_waiting_fetch_is_answered_when_the_last_stable_offset_moves(cluster: 
     producer.write(P0, b"wanted")
     fields = fetch_fields({tuple(P0): 0}, max_wait_ms=30_000) | {"isolation_level": 1}
     waiting = cluster.send(cluster.leader(P0), ApiKey.FETCH, 12, lane=1, **fields)
-    cluster.settle(5_000)
+    cluster.quiesce(5_000)
     assert producer.produce(P0, b"wanted too") == 0
-    cluster.settle(5_000)
+    cluster.quiesce(5_000)
     assert waiting.answer is None
     producer.finish(committed=True)
     assert waiting.answer is not None
@@ -124,11 +124,11 @@ def test_markers_wait_for_a_leader_that_is_down(cluster: VirtualCluster, committ
     producer.write(P2, b"1")
     cluster.kill(2)
     assert producer.end(committed) == 0
-    cluster.settle(10_000)
+    cluster.quiesce(10_000)
     assert state_of(cluster, name) == ("PrepareCommit" if committed else "PrepareAbort")
     assert producer.add(P0) == ErrorCode.CONCURRENT_TRANSACTIONS
     cluster.start(2)
-    cluster.settle()
+    cluster.quiesce()
     assert state_of(cluster, name) == ("CompleteCommit" if committed else "CompleteAbort")
     assert cluster.values(P2) == ([b"1"] if committed else [])
 
@@ -176,7 +176,7 @@ def test_pipelined_first_batches_are_taken_in_their_order(cluster: VirtualCluste
         cluster.send(0, ApiKey.PRODUCE, 9, **producer.request(P0, [b"%d" % number], sequence=number))
         for number in range(5)
     ]
-    cluster.settle()
+    cluster.quiesce()
     codes = [
         one.answer.responses[0].partition_responses[0].error_code for one in sent if one.answer is not None
     ]
@@ -239,7 +239,7 @@ def test_transactions_are_listed_by_state_producer_and_duration(cluster: Virtual
     node_id = producer.node_id
     assert listed(cluster, node_id) == ["payments"]
     producer.write(P0, b"1")
-    cluster.settle(5_000)
+    cluster.quiesce(5_000)
     assert listed(cluster, node_id, version=0, state_filters=["Ongoing"]) == ["payments"]
     assert listed(cluster, node_id, state_filters=["Empty"]) == []
     assert listed(cluster, node_id, producer_id_filters=[producer.identity.producer_id + 1]) == []

@@ -12,7 +12,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.internal import ProducerIdentity
 from fairlead_kafka.wire import ApiKey, Message
-from tests.support.group_rig import GROUP, GroupRig, RigMember, settle
+from tests.support.group_rig import GROUP, GroupRig, RigMember, quiesce
 from tests.support.virtual_cluster import Transactor, VirtualCluster
 
 ORDERS, PAYMENTS = TopicPartition("orders", 0), TopicPartition("payments", 1)
@@ -87,7 +87,7 @@ def test_a_member_of_an_old_generation_is_refused_and_one_who_does_not_say_is_no
     rig = GroupRig()
     assert code_of(rig, 3, "someone") == ErrorCode.ILLEGAL_GENERATION
     member = RigMember(rig)
-    settle(member)
+    quiesce(member)
     assert code_of(rig, member.generation, member.member_id) == 0
     assert code_of(rig, member.generation - 1, member.member_id) == ErrorCode.ILLEGAL_GENERATION
     assert code_of(rig, member.generation, "another") == ErrorCode.UNKNOWN_MEMBER_ID

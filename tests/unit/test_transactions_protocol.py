@@ -152,7 +152,7 @@ def test_a_transaction_is_ended_in_every_version(cluster: VirtualCluster, versio
     producer = Transactor(cluster).ready()
     producer.write(P0, b"1")
     assert producer.end(True, version=version) == 0
-    cluster.settle()
+    cluster.quiesce()
     assert state_of(cluster) == "CompleteCommit"
 
 
@@ -186,10 +186,10 @@ def test_a_question_that_dies_with_the_coordinator_is_to_be_asked_again(cluster:
     assert producer.add(of) == 0
     cluster.host.link(cluster.handles[leader], cluster.handles[home]).cut()
     asked = cluster.send(leader, ApiKey.PRODUCE, 9, **producer.request(of, [b"2"]))
-    cluster.settle(1_000)
+    cluster.quiesce(1_000)
     assert asked.answer is None
     cluster.kill(home)
-    cluster.settle(100)
+    cluster.quiesce(100)
     assert asked.answer is not None
     assert asked.answer.responses[0].partition_responses[0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
 
@@ -203,7 +203,7 @@ def test_a_marker_that_comes_before_the_verdict_refuses_the_batch(cluster: Virtu
     link = cluster.host.link(cluster.handles[leader], cluster.handles[producer.node_id])
     link.cut()
     asked = cluster.send(leader, ApiKey.PRODUCE, 9, lane=1, **producer.request(of, [b"late"]))
-    cluster.settle()
+    cluster.quiesce()
     assert asked.answer is None
     marker = Message(
         producer_id=producer.identity.producer_id,
@@ -216,7 +216,7 @@ def test_a_marker_that_comes_before_the_verdict_refuses_the_batch(cluster: Virtu
     assert asked.answer is not None
     assert asked.answer.responses[0].partition_responses[0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     link.heal()
-    cluster.settle()
+    cluster.quiesce()
     assert cluster.values(of, committed=False) == []
 
 
@@ -237,7 +237,7 @@ def test_who_waits_for_one_verdict_gets_it_in_order_and_a_new_epoch_asks_for_its
     newer = ProducerIdentity(producer.identity.producer_id, producer.identity.epoch + 1)
     verifier.verify("payments", newer, [(of, lambda error: heard.append(("newer", error)))])
     cluster.host.wake(cluster.handles[cluster.leader(of)])
-    cluster.settle()
+    cluster.quiesce()
     assert heard == [("first", 0), ("second", 0), ("newer", ErrorCode.INVALID_PRODUCER_EPOCH)]
     verdicts = [message for api_key, message in asked if api_key == ApiKey.ADD_PARTITIONS_TO_TXN]
     assert [one.transactions[0].producer_epoch for one in verdicts] == [producer.identity.epoch, newer.epoch]
@@ -249,11 +249,11 @@ def test_markers_reach_a_leader_that_was_cut_off(cluster: VirtualCluster) -> Non
     producer.write(of, b"1")
     link.cut()
     assert producer.end(True) == 0
-    cluster.settle(5_000)
+    cluster.quiesce(5_000)
     assert state_of(cluster) == "PrepareCommit"
     link.reset()
     link.heal()
-    cluster.settle(5_000)
+    cluster.quiesce(5_000)
     assert state_of(cluster) == "CompleteCommit"
     producer.write(of, b"2")
     producer.finish(True)

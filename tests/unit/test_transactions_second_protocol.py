@@ -141,7 +141,7 @@ def test_the_end_is_answered_by_the_table(
     assert producer.end(committed, by=later(current, epoch)) == expected
     if not expected:
         assert producer.identity == (current if epoch else later(current))
-        cluster.settle()
+        cluster.quiesce()
         assert state_of(cluster) in ("CompleteCommit", "CompleteAbort")
 
 
@@ -231,7 +231,7 @@ def test_a_coordinator_that_dies_in_between_goes_on(cluster: VirtualCluster, pro
     assert producer.end(True) == 0
     cluster.kill(0)
     cluster.start(0)
-    cluster.settle()
+    cluster.quiesce()
     assert state_of(cluster) == "CompleteCommit"
     assert cluster.values(P0) == [b"a"]
     assert producer.end(True, by=before) == 0
@@ -244,14 +244,14 @@ def test_a_transaction_of_the_second_protocol_may_be_ended_by_the_first(
     identity = producer.identity
     producer.write(P0, b"a")
     assert Transactor.end(producer, True, version=4) == 0
-    cluster.settle()
+    cluster.quiesce()
     assert cluster.values(P0) == [b"a"]
     assert cluster.transaction("payments").image.identity == identity
 
 
 def test_time_that_is_up_fences_the_epoch(cluster: VirtualCluster, producer: Second) -> None:
     producer.write(P0, b"lost")
-    cluster.settle(120_000)
+    cluster.quiesce(120_000)
     assert state_of(cluster) == "CompleteAbort"
     assert [producer.end(committed) for committed in (True, False)] == [FENCED, FENCED]
     producer.ready()

@@ -31,7 +31,7 @@ BROKER_BATCH_WINDOW = 5
 duplicates."""
 RECEIVE_CHUNK_BYTES = 256 * KIB
 """Bytes asked of a socket in one call."""
-TURN_READ_MAX_BYTES = 8 * MIB
+ITERATION_READ_MAX_BYTES = 8 * MIB
 """Bytes that a host reads from all its connections before it steps their machines, which may hold
 some of them then."""
 TAIL_CACHE_MAX_BYTES = 32 * MIB

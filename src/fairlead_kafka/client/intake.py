@@ -2,7 +2,7 @@
 
 A chunk collects one topic's records until the machine takes it or it is large. They are appended to
 its columns at once, by machine code as a rule (`single_records`); one lock guards the rest, that of
-the memory account.
+the memory pool.
 """
 
 from __future__ import annotations

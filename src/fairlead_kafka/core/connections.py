@@ -214,7 +214,7 @@ class Connections:
                 peer.connection.fire(Trigger.NEGOTIATED)
                 self._usable(peer)
         elif type(event) is Authenticated:
-            self._logins.told(peer.connection, event)
+            self._logins.host_answered(peer.connection, event)
         elif type(event) is Disconnected:
             self._disconnected(peer, peer.connection, event)
 

@@ -47,7 +47,7 @@ class Logins:
         login = connection.login = Login(mechanism, connection.peer)
         self._ask(connection, login, ApiKey.SASL_HANDSHAKE, login.first(), login.accepted)
 
-    def told(self, connection: Connection, event: Authenticated) -> None:
+    def host_answered(self, connection: Connection, event: Authenticated) -> None:
         """Take the host's next message of a log-in, or its error; late ones are ignored."""
         login = connection.login
         if login is None or connection.state not in (State.AUTHENTICATING, State.REAUTHENTICATING):

@@ -245,14 +245,14 @@ class Metadata:
             for broker in response.brokers
         }
         helped, self.nodes = nodes != self.nodes, nodes
-        settled = True
+        complete = True
         seen = set()
         for topic in response.topics:
             if topic.name is None or not (self._asking_all or self._all or topic.name in self._wanted):
                 continue  # forgotten while the question was under way
             seen.add(topic.name)
             before = self._topics.get(topic.name)
-            settled = self._merge(topic.name, topic) and settled
+            complete = self._merge(topic.name, topic) and complete
             helped = helped or self._topics[topic.name] != before
         if self._asking_full:
             self._refreshed_ns = now_ns
@@ -263,7 +263,7 @@ class Metadata:
             ]:
                 self._drop(name)
         self._asking = None
-        self._stale = self._stale or not settled
+        self._stale = self._stale or not complete
         self._wait(now_ns, helped)
         self.version += 1
 

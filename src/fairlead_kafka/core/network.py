@@ -274,7 +274,7 @@ class Network:
         connections.tick(now_ns)
         self._nudge = False
         if self._awaiting:
-            self._tell_awaiting()
+            self._report_awaiting()
         while not self._closed:
             if connections.finished:
                 finished, connections.finished = connections.finished, []
@@ -301,7 +301,7 @@ class Network:
     def _stir(self) -> None:
         self._dirty = True
 
-    def _tell_awaiting(self) -> None:
+    def _report_awaiting(self) -> None:
         """Tell those who wait for a first connection that there is one, or that their time is up."""
         awaiting, self._awaiting = self._awaiting, []
         for deadline_ns, done in awaiting:

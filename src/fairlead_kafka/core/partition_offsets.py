@@ -107,7 +107,7 @@ def list_offsets(
         refused.update(
             (partition, problem) for partition, problem in problems.items() if not problem.retriable
         )
-        settled = dict(refused)
+        decided = dict(refused)
         trouble: Exception | None = None
         for leader, asked, answer in (yield from _ask_leaders(metadata, groups, targets, isolation_level)):
             if isinstance(answer, UnsupportedVersion):
@@ -131,10 +131,10 @@ def list_offsets(
                 if isinstance(result, BrokerError) and result.retriable:
                     trouble = result
                 else:
-                    settled[partition] = result
-        found.update(settled)
+                    decided[partition] = result
+        found.update(decided)
         if on_found is not None:
-            for partition, result in settled.items():
+            for partition, result in decided.items():
                 on_found(partition, result)
         unplaced = [problem for partition, problem in problems.items() if partition not in refused]
         if trouble is not None:

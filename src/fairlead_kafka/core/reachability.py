@@ -30,8 +30,8 @@ each further line."""
 REMEMBERED_MAX = 1_000
 """Addresses remembered; with more, those without news for two minutes are forgotten. As many are in
 use as the cluster has."""
-TOLD_MAX = 10
-"""Bound of `Trouble.told`: enough doublings to reach the longest silence."""
+REPORTS_MAX = 10
+"""Bound of `Trouble.reports`: enough doublings to reach the longest silence."""
 NO_ANSWER = "no answer so far"
 
 
@@ -41,9 +41,9 @@ class Trouble:
 
     reason: str
     since_ns: int
-    tell_ns: int
+    next_report_ns: int
     """When the log may speak of it again."""
-    told: int = 0
+    reports: int = 0
     connection: int | None = None
     """The number of the connection that is silent, of several to this address; None: there is none."""
     over_ns: int | None = None
@@ -102,7 +102,7 @@ class Reachability:
             return NEVER_NS
         since_ns, _ = _awaited(connection)
         trouble = self._troubles.get(peer.address) if self._troubles else None
-        return max(since_ns + self._patience_ns(connection), 0 if trouble is None else trouble.tell_ns)
+        return max(since_ns + self._patience_ns(connection), 0 if trouble is None else trouble.next_report_ns)
 
     def usable(self, peer: Peer, now_ns: int) -> None:
         """A connection to this peer can be used, as far as it goes: whether brokers serve this
@@ -122,7 +122,7 @@ class Reachability:
             self._troubles = {
                 address: each
                 for address, each in self._troubles.items()
-                if max(each.tell_ns, each.over_ns or 0) > old_ns
+                if max(each.next_report_ns, each.over_ns or 0) > old_ns
             }
 
     # What is wrong
@@ -193,12 +193,12 @@ class Reachability:
         )
 
     def _warn(self, trouble: Trouble, now_ns: int, what: str, then: str) -> None:
-        if now_ns < trouble.tell_ns:
+        if now_ns < trouble.next_report_ns:
             return
         lasting = f" for {_seconds(now_ns - trouble.since_ns)}" if trouble.worth_an_end else ""
         trouble.worth_an_end = True
-        trouble.tell_ns = now_ns + ms_to_ns(min(REPEAT_MS * 2**trouble.told, REPEAT_MAX_MS))
-        trouble.told = min(trouble.told + 1, TOLD_MAX)
+        trouble.next_report_ns = now_ns + ms_to_ns(min(REPEAT_MS * 2**trouble.reports, REPEAT_MAX_MS))
+        trouble.reports = min(trouble.reports + 1, REPORTS_MAX)
         self._say(logging.WARNING, f"{what}{lasting} ({trouble.reason}){then}")
 
     def _say(self, level: int, text: str) -> None:

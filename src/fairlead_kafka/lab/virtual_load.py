@@ -28,7 +28,7 @@ from fairlead_kafka.lab.pacing import Journal, Load
 from fairlead_kafka.lab.peers.program import value_of
 from fairlead_kafka.producer import Flush, ProducerMachine
 from fairlead_kafka.runtime import Completion, VirtualHost
-from fairlead_kafka.simulation import Application, Handed, ProduceCluster
+from fairlead_kafka.simulation import Application, ProduceCluster, SubmittedRecords
 
 NETWORK_MS = 0.1
 """Network latency one way, ms."""
@@ -189,9 +189,9 @@ class _Loaded:
         """
         keys = self._some_keys(count) if self._keyed_share else None
         while self.application.submit(topic, [self._value] * count, keys) is None:
-            self.application.account.wanted = True
+            self.application.memory.wanted = True
             self._advance(1)
-        self.application.account.wanted = False
+        self.application.memory.wanted = False
 
     def _some_keys(self, count: int) -> list[bytes | None]:
         rng = self._keys_rng
@@ -219,7 +219,7 @@ class _Loaded:
 
     def _completed(
         self,
-        submission: Handed,
+        submission: SubmittedRecords,
         rows: Sequence[int],
         partition: int,
         base_offset: int,

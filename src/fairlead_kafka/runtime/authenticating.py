@@ -80,11 +80,11 @@ def _asker(
             link.listener, effect.mechanism
         )
 
-    def judge() -> Authenticated:
+    def verify() -> Authenticated:
         answer = server.next(challenge or b"")
         return Authenticated(number, answer.message, None, answer.user, answer.expires_ms)
 
-    return server, judge
+    return server, verify
 
 
 def _guarded(effect: Authenticate, ask: Callable[[], Authenticated]) -> Authenticated:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from fairlead_kafka.base.errors import UsageError
-from fairlead_kafka.base.limits import TURN_READ_MAX_BYTES
+from fairlead_kafka.base.limits import ITERATION_READ_MAX_BYTES
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns, s_to_ns
 from fairlead_kafka.core.effects import (
     Authenticate,
@@ -85,7 +85,7 @@ class SelectorHost:
         self._lock = threading.Lock()
         self._stopping = self._closed = self._shutting = False
         self._stop_by_ns = 0
-        self.readable_bytes = TURN_READ_MAX_BYTES
+        self.readable_bytes = ITERATION_READ_MAX_BYTES
         """Bytes that may still be read in this turn, from all connections."""
         self._first = 0
         self._selector = PreciseSelector()
@@ -252,9 +252,9 @@ class SelectorHost:
     def _run(self) -> None:
         try:
             while not self._stopping:
-                self._turn(self._patience_s())
+                self._iterate(self._patience_s())
             while any(link.sending for link in self._parting) and monotonic_ns() < self._stop_by_ns:
-                self._turn(0.01)
+                self._iterate(0.01)
         except Exception:
             _log.critical("host %r failed and is closed", self.name, exc_info=True)
         finally:
@@ -270,14 +270,14 @@ class SelectorHost:
             return None
         return max(0.0, (self._due[0][0] - self._ahead_ns - monotonic_ns()) / NS_PER_S)
 
-    def _turn(self, patience_s: float | None) -> None:
+    def _iterate(self, patience_s: float | None) -> None:
         ready = self._selector.select(patience_s)
         self._asleep = False
         if self.readable_bytes <= 0:  # connections that came too late to be read begin sooner now
             self._first += 1
             first = self._first % len(ready) if ready else 0
             ready = ready[first:] + ready[:first]
-        self.readable_bytes = TURN_READ_MAX_BYTES
+        self.readable_bytes = ITERATION_READ_MAX_BYTES
         for key, mask in ready:
             key.data(mask)
         self._empty_inbox()

@@ -15,7 +15,7 @@ from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, describe, look_up
 from fairlead_kafka.runtime.sockets import READ, Loop
 
 _log = logging.getLogger("fairlead_kafka.runtime")
-ACCEPTS_PER_TURN = 64
+ACCEPTS_PER_ITERATION = 64
 WARNINGS_APART_NS = 10 * NS_PER_S
 
 
@@ -51,7 +51,7 @@ class Listener:
         self._watched = READ
 
     def _ready(self, _mask: int) -> None:
-        for _ in range(ACCEPTS_PER_TURN):
+        for _ in range(ACCEPTS_PER_ITERATION):
             if self._socket is None:
                 return
             try:

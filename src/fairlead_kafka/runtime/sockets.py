@@ -30,7 +30,7 @@ RECEIVE_SMALL_BYTES = 64 * 1024
 allocator maps fresh pages for it each time."""
 FILL_BYTES = MIB
 """Bytes read into a machine's own memory (`effects.Fill`) by one call."""
-READS_PER_TURN = 8
+READS_PER_ITERATION = 8
 """Reads of one connection after which the other connections have their turn."""
 DRAIN_NS = 30 * NS_PER_S
 """How long what is queued on a connection that its machine has closed may take to leave: a peer may
@@ -236,7 +236,7 @@ class Link:
 
     def _read(self, sock: socket.socket) -> None:
         loop = self._loop
-        for _ in range(READS_PER_TURN):
+        for _ in range(READS_PER_ITERATION):
             if loop.readable_bytes <= 0:
                 return
             asked_bytes = self._chunk_bytes

@@ -190,10 +190,10 @@ class TlsLink(_Encrypted):
         address = self._address
         self._handshaking = False
         self._shut()
-        told: list[tuple[str, Exception | None]] = []
+        explained: list[tuple[str, Exception | None]] = []
         self._aside(
-            lambda: told.append(self._tls.explain(self.host, address, error)),
-            lambda: super(TlsLink, self)._lose(*(told or [("the TLS handshake failed", None)])[0]),
+            lambda: explained.append(self._tls.explain(self.host, address, error)),
+            lambda: super(TlsLink, self)._lose(*(explained or [("the TLS handshake failed", None)])[0]),
         )
 
 

@@ -170,7 +170,7 @@ class VirtualHost:
         """Let time go on until `predicate()` is true; TimedOut if it is not within `timeout_ms` of
         virtual time."""
         deadline_ns = self._now_ns + ms_to_ns(timeout_ms)
-        self._settle(predicate)
+        self._run_until_quiet(predicate)
         while not predicate():
             if not self._due or self._due[0][0] > deadline_ns:
                 self._now_ns = max(self._now_ns, deadline_ns)
@@ -179,16 +179,16 @@ class VirtualHost:
                     + ("" if self._due else ", and nothing was left to happen")
                 )
             self._now_ns = max(self._now_ns, self._due[0][0])
-            self._settle(predicate)
+            self._run_until_quiet(predicate)
         return True
 
     def advance(self, milliseconds: float) -> None:
         """Let exactly so much time go on; 0: do what can be done now."""
         until_ns = self._now_ns + ms_to_ns(milliseconds)
-        self._settle()
+        self._run_until_quiet()
         while self._due and self._due[0][0] <= until_ns:
             self._now_ns = max(self._now_ns, self._due[0][0])
-            self._settle()
+            self._run_until_quiet()
         self._now_ns = until_ns
 
     # Inside
@@ -197,7 +197,7 @@ class VirtualHost:
         if self._closed:
             raise UsageError("the virtual host is closed")
 
-    def _settle(self, predicate: Callable[[], object] | None = None) -> None:
+    def _run_until_quiet(self, predicate: Callable[[], object] | None = None) -> None:
         """Do everything that is due now, or until the predicate holds."""
         due, now_ns = self._due, self._now_ns
         steps = 0

@@ -1,4 +1,4 @@
-"""Simulation: worlds of machines under a virtual clock, with faults by seed and a model that judges
+"""Simulation: worlds of machines under a virtual clock, with faults by seed and a model that checks
 them.
 
 Theory of operation
@@ -10,7 +10,7 @@ comes from a seed. This package adds:
     Application       a real `ProducerMachine`; stand-ins for the API's intake, memory and results
     Sender            what an application sends and what it was told of it (`workload`); in transactions: `transactional`
     Drawing, Faults   a fault plan, drawn from the seed (`fault_plan`), and its injection (`faults`)
-    World             senders against a cluster under faults; then calm, a last send, and judgement (`world`, `judge`)
+    World             senders against a cluster under faults; then calm, a last send, and checks (`world`, `delivery_checks`)
     simulate          seeds of a world on several processes, and its canaries (`run`, `canaries`)
 
 A seed draws everything: brokers, topics, configurations, submissions, faults. Each part has a
@@ -37,12 +37,12 @@ from at offsets within batches; records have timestamps of clocks that differ by
 earlier ones, batches of old files rot (`rot`); connections come that say nothing or do not read
 (`bad_clients`), and names of every length (`long_ids`). Real consumers of both isolation levels
 read and ask for offsets all along and in the end (`reader`); what they were told is compared with
-what the applications were told (`facts`, `judge_readings`), never with a log.
+what the applications were told (`facts`, `reading_checks`), never with a log.
 
 Redundant state of machines is compared by their `check()`: after every step of some worlds, and at
 the end of all (`checking`).
 
-The judge asks what can be promised, and no more. Without idempotence a record may be there twice;
+The checks ask what can be promised, and no more. Without idempotence a record may be there twice;
 without flushing, a power cut takes what was acknowledged; brokers that forget a producer while its
 batches are under way cannot know duplicates. What is promised is checked for every record, and what
 must not jam: once everything is healed and has calmed down, whatever is sent is delivered.
@@ -51,8 +51,8 @@ A canary is a bug planted at a named hook (`base.hooks`) for the time of a run. 
 not notice, the world is blind where the bug sits.
 """  # noqa: E501
 
-from fairlead_kafka.simulation.application import Application, Handed
+from fairlead_kafka.simulation.application import Application, SubmittedRecords
 from fairlead_kafka.simulation.model_cluster import Refusal
 from fairlead_kafka.simulation.produce_cluster import BrokerHandle, ProduceCluster
 
-__all__ = ["Application", "BrokerHandle", "Handed", "ProduceCluster", "Refusal"]
+__all__ = ["Application", "BrokerHandle", "SubmittedRecords", "ProduceCluster", "Refusal"]

@@ -1,5 +1,5 @@
 """An application of the simulation: a real producer machine, with stand-ins for the client API's
-intake, memory account and results.
+intake, memory and results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairlead_kafka.runtime import VirtualHost
 Int64 = npt.NDArray[np.int64]
 
 
-class Account:
+class CountedMemory:
     """Implements `core.machine.MemoryPool`: counts the bytes of `buffer.memory` that are in use;
     nobody waits inside.
     """
@@ -75,35 +75,37 @@ class Inbox:
         self.closed = error
 
 
-class Handed:
+class SubmittedRecords:
     """Implements `producer.submission.Delivery` for records submitted together: passes completed
-    rows, with their partition and offset, to `on_settled`.
+    rows, with their partition and offset, to `on_completed`.
     """
 
-    __slots__ = ("_on_settled", "count", "created_ns", "serial", "topic", "unsettled")
+    __slots__ = ("_on_completed", "count", "created_ns", "incomplete", "serial", "topic")
 
-    def __init__(self, topic: str, serial: int, count: int, created_ns: int, on_settled: OnSettled) -> None:
+    def __init__(
+        self, topic: str, serial: int, count: int, created_ns: int, on_completed: OnCompleted
+    ) -> None:
         self.topic = topic
         self.serial = serial
         """Number of its first record, counted by its application."""
         self.count = count
         self.created_ns = created_ns
-        self.unsettled = count
-        self._on_settled = on_settled
+        self.incomplete = count
+        self._on_completed = on_completed
 
     def complete(self, completed: CompletedRows) -> None:
         """See `producer.submission.Delivery`."""
         first_row, start, stop, order, partition, base_offset, _, error = completed
-        self.unsettled -= stop - start
+        self.incomplete -= stop - start
         rows = (
             range(first_row + start, first_row + stop)
             if order is None
             else (order[start:stop] + first_row).tolist()
         )
-        self._on_settled(self, rows, partition, base_offset, error)
+        self._on_completed(self, rows, partition, base_offset, error)
 
 
-OnSettled = Callable[[Handed, Sequence[int], int, int, "Exception | None"], None]
+OnCompleted = Callable[[SubmittedRecords, Sequence[int], int, int, "Exception | None"], None]
 """Callback for completed rows: (submission, its rows, partition, offset of the first row or -1,
 error).
 """
@@ -118,18 +120,18 @@ class Application:
         host: VirtualHost,
         config: Mapping[str, object],
         rng: Rng,
-        on_settled: OnSettled,
+        on_completed: OnCompleted,
         machine_type: Callable[..., ProducerMachine] = ProducerMachine,
     ) -> None:
         self.host = host
         self.settings: Settings = CLIENT_CONFIGS.parse("producer", dict(config))
-        self.account = Account(self.settings["buffer.memory"])
+        self.memory = CountedMemory(self.settings["buffer.memory"])
         self.inbox = Inbox()
-        self.machine = machine_type(self.settings, rng, self.inbox, self.account)
+        self.machine = machine_type(self.settings, rng, self.inbox, self.memory)
         self.handle = host.add(self.machine)
         self.records = 0
         """Records submitted so far; the next record gets this number."""
-        self._on_settled = on_settled
+        self._on_completed = on_completed
 
     def submit(
         self,
@@ -138,7 +140,7 @@ class Application:
         keys: Sequence[bytes | None] | None = None,
         partitions: Sequence[int] | None = None,
         timestamps_ms: Sequence[int] | None = None,
-    ) -> Handed | None:
+    ) -> SubmittedRecords | None:
         """Submit records together; None if buffer.memory has no room for them.
 
         `partitions`: explicit ones, -1 for none. UsageError if the records could never fit, or if
@@ -160,30 +162,32 @@ class Application:
         columns: RecordColumns,
         size_bytes: int,
         partitions: npt.NDArray[np.int32] | None = None,
-    ) -> Handed | None:
+    ) -> SubmittedRecords | None:
         """Submit columns that take `size_bytes` of buffer.memory, as `submit` does.
 
         Records without a timestamp get the batch's create time.
         """
         if self.inbox.closed is not None:
             raise UsageError(f"the producer has ended: {self.inbox.closed!r}")
-        if size_bytes > self.account.total_bytes:
+        if size_bytes > self.memory.total_bytes:
             raise UsageError(
                 f"{columns.count} records take up to {size_bytes} bytes, more than "
-                f"buffer.memory={self.account.total_bytes}"
+                f"buffer.memory={self.memory.total_bytes}"
             )
-        if not self.account.reserve(size_bytes):
+        if not self.memory.reserve(size_bytes):
             return None
         now_ns = self.host.now_ns()
-        handed = Handed(topic, self.records, columns.count, now_ns, self._on_settled)
+        submitted = SubmittedRecords(topic, self.records, columns.count, now_ns, self._on_completed)
         self.records += columns.count
         self.inbox.items.append(
-            Submission(topic, Rows(columns, partitions), handed, created_ns=now_ns, reserved_bytes=size_bytes)
+            Submission(
+                topic, Rows(columns, partitions), submitted, created_ns=now_ns, reserved_bytes=size_bytes
+            )
         )
         if not self.inbox.expected:
             self.inbox.expected = True
             self.host.submit(self.handle, Wake())
-        return handed
+        return submitted
 
 
 def _column(items: Sequence[bytes | None]) -> BinaryColumn | None:

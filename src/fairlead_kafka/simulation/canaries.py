@@ -89,10 +89,10 @@ def _retrying_last_first(put_back: Method) -> Method:
     return planted
 
 
-def _acknowledging_what_expired(settle: Method) -> Method:
+def _acknowledging_what_expired(complete: Method) -> Method:
     def planted(submission: Submission, *arguments: object) -> tuple[int, Calls | None]:
         *others, error = arguments
-        freed, call = settle(submission, *others, None if isinstance(error, TimedOut) else error)
+        freed, call = complete(submission, *others, None if isinstance(error, TimedOut) else error)
         return freed, call
 
     return planted
@@ -108,9 +108,9 @@ def _losing_what_moved(refused: Method) -> Method:
     return planted
 
 
-def _keeping_memory(settle: Method) -> Method:
+def _keeping_memory(complete: Method) -> Method:
     def planted(submission: Submission, *arguments: object) -> tuple[int, Calls | None]:
-        freed, call = settle(submission, *arguments)
+        freed, call = complete(submission, *arguments)
         return (0 if arguments[-1] is not None else freed), call
 
     return planted
@@ -136,9 +136,9 @@ def _always_committing(end: Method) -> Method:
     return lambda coordinators, commit: end(coordinators, True)
 
 
-def _taking_duplicates(judge: Method) -> Method:
+def _taking_duplicates(check_sequence: Method) -> Method:
     def planted(partition: ModelPartition, header: BatchHeader, *, forgetful: bool) -> tuple[int, int]:
-        code, offset = judge(partition, header, forgetful=forgetful)
+        code, offset = check_sequence(partition, header, forgetful=forgetful)
         return code, (NOWHERE if not code else offset)
 
     return planted
@@ -187,11 +187,11 @@ def _forgetting_producers(_: Method) -> Method:
     return lambda states, *arguments: None
 
 
-def _ignoring_epochs(judged: Method) -> Method:
+def _ignoring_epochs(match: Method) -> Method:
     """Compare logs as Kafka did before KIP-101: a follower is cut where its leader's log ends,
     whatever the epochs of its own last records.
     """
-    return lambda feed, led, meeting: judged(feed, led, meeting._replace(last_epoch=UNKNOWN_EPOCH))
+    return lambda feed, led, meeting: match(feed, led, meeting._replace(last_epoch=UNKNOWN_EPOCH))
 
 
 def _counting_only_the_leader(_: Method) -> Method:
@@ -293,7 +293,7 @@ CANARIES = (
     Canary("commit without waiting for batches", "producer", "producer: all is complete", _never_waiting),
     Canary("commit in spite of a failed batch", "producer", "producer: records failed", _forgetting_failures),
     Canary("abort commits", "producer", "producer: a transaction is ended", _always_committing),
-    Canary("broker takes duplicates", "producer", "model broker: sequences are judged", _taking_duplicates),
+    Canary("broker takes duplicates", "producer", "model broker: sequences are checked", _taking_duplicates),
     Canary(
         "broker answers without writing",
         "producer",

@@ -170,7 +170,7 @@ class Committer:
                 ApiKey.OFFSET_COMMIT,
                 COMMIT_VERSION,
                 _commit(offset),
-                lambda answer: self._told(offset, codes, answer),
+                lambda answer: self._answered(offset, codes, answer),
             )
         self._script.after(PAUSE_MS * (0.5 + self._rng.random()), self._go_on, codes, self._host.now_ns())
 
@@ -185,15 +185,15 @@ class Committer:
         else:
             self.begin()
 
-    def _told(self, offset: int, codes: list[int], answer: OffsetCommitResponse | None) -> None:
+    def _answered(self, offset: int, codes: list[int], answer: OffsetCommitResponse | None) -> None:
         codes.append(UNKNOWN if answer is None else answer.topics[0].partitions[0].error_code)
         if codes[-1] == ErrorCode.NONE:
             self.acknowledged = max(self.acknowledged, offset)
-        settled = len(codes) == len(self._addresses) and all(code in DEFINITE for code in codes)
-        if settled and offset == self._next - 1:
+        decided = len(codes) == len(self._addresses) and all(code in DEFINITE for code in codes)
+        if decided and offset == self._next - 1:
             self._uncertain.discard(offset)
 
-    def judge(self) -> list[str]:
+    def violations(self) -> list[str]:
         """Errors in the group's committed offset at the end, as texts."""
         found = self.committed(GROUP)
         if found is None:
@@ -213,13 +213,13 @@ class Committer:
         """
         begun_ns, found = self._host.now_ns(), list[int]()
 
-        def told(answer: OffsetFetchResponse | None) -> None:
+        def answered(answer: OffsetFetchResponse | None) -> None:
             if answer is not None and not answer.error_code and not answer.topics[0].partitions[0].error_code:
                 found.append(answer.topics[0].partitions[0].committed_offset)
 
         while not found and self._host.now_ns() - begun_ns < READ_MS * 1e6:
             for address in self._addresses:
-                self._asker.ask(address, ApiKey.OFFSET_FETCH, FETCH_VERSION, _fetch(group), told)
+                self._asker.ask(address, ApiKey.OFFSET_FETCH, FETCH_VERSION, _fetch(group), answered)
             self._host.advance(200.0)
         return found[0] if found else None
 

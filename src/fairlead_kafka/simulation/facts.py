@@ -16,7 +16,7 @@ from fairlead_kafka.simulation.transactional import Outcome, TransactionalSender
 NEVER_NS = 1 << 62
 
 
-class Verdict(Enum):
+class Visibility(Enum):
     """Whether a record counts for readers with isolation.level=read_committed."""
 
     COUNTS = "counts"
@@ -29,13 +29,13 @@ class Fact(NamedTuple):
 
     offset: int
     wrote: Wrote
-    verdict: Verdict
-    settled_ns: int
+    visibility: Visibility
+    completed_ns: int
 
     def __str__(self) -> str:
         return (
             f"{self.wrote.key!r}: {self.wrote.value!r} of {self.wrote.timestamp_ms} at {self.offset}, "
-            f"which {self.verdict.value}"
+            f"which {self.visibility.value}"
         )
 
 
@@ -48,7 +48,7 @@ class Facts:
     def __init__(self, senders: Sequence[KeyedSender], trimmed: Mapping[Place, int]) -> None:
         self.trimmed = trimmed
         self.by_place: dict[Place, dict[int, Fact]] = defaultdict(dict)
-        self._doubtful: dict[str, dict[bytes, tuple[Wrote, Verdict]]] = defaultdict(dict)
+        self._doubtful: dict[str, dict[bytes, tuple[Wrote, Visibility]]] = defaultdict(dict)
         """Topic → value → a record whose offset nobody was told: it may be in the log or not."""
         self._doubtful_keys: set[tuple[str, bytes]] = set()
         """(topic, key) of records without a known offset that may count."""
@@ -60,7 +60,7 @@ class Facts:
         self._last: dict[tuple[Place, bytes], int] = {}
         for place, facts in self.by_place.items():
             for fact in facts.values():
-                if fact.verdict is not Verdict.ABORTED:
+                if fact.visibility is not Visibility.ABORTED:
                     self._last[place, fact.wrote.key] = max(
                         fact.offset, self._last.get((place, fact.wrote.key), -1)
                     )
@@ -73,7 +73,7 @@ class Facts:
         """True if nothing removes the record from the log: a reader that passes its offset is given
         it.
         """
-        if fact.verdict is not Verdict.COUNTS or fact.offset < self.trimmed.get(place, 0):
+        if fact.visibility is not Visibility.COUNTS or fact.offset < self.trimmed.get(place, 0):
             return False
         if place[0] != COMPACTED:
             return True
@@ -93,39 +93,40 @@ class Facts:
                 (topic, read.key, counts) in self._doubtful_tombstones
                 for counts in ((True,) if committed else (True, False))
             )
-        wrote, verdict = self._doubtful[topic].get(read.value, (None, Verdict.ABORTED))
+        wrote, visibility = self._doubtful[topic].get(read.value, (None, Visibility.ABORTED))
         return wrote == (read.key, read.value, read.timestamp_ms) and not (
-            committed and verdict is Verdict.ABORTED
+            committed and visibility is Visibility.ABORTED
         )
 
     def _take(self, sender: KeyedSender) -> None:
-        verdicts = _verdicts(sender)
-        for serial, told in enumerate(sender.told):
-            wrote, verdict = sender.wrote[serial], verdicts.get(serial, Verdict.COUNTS)
-            if told.acknowledged and told.offset >= 0:
-                facts = self.by_place[told.topic, told.partition]
-                if told.offset in facts:
+        visibilities = _visibilities(sender)
+        for serial, result in enumerate(sender.results):
+            wrote, visibility = sender.wrote[serial], visibilities.get(serial, Visibility.COUNTS)
+            if result.acknowledged and result.offset >= 0:
+                facts = self.by_place[result.topic, result.partition]
+                if result.offset in facts:
                     self.twice.append(
-                        f"two records were acknowledged in {told.topic}-{told.partition} at {told.offset}"
+                        f"two records were acknowledged in {result.topic}-{result.partition} "
+                        f"at {result.offset}"
                     )
-                facts[told.offset] = Fact(told.offset, wrote, verdict, told.settled_ns)
+                facts[result.offset] = Fact(result.offset, wrote, visibility, result.completed_ns)
                 continue
-            if verdict is not Verdict.ABORTED:
-                self._doubtful_keys.add((told.topic, wrote.key))
+            if visibility is not Visibility.ABORTED:
+                self._doubtful_keys.add((result.topic, wrote.key))
             if wrote.value is None:
-                self._doubtful_tombstones.add((told.topic, wrote.key, verdict is not Verdict.ABORTED))
+                self._doubtful_tombstones.add((result.topic, wrote.key, visibility is not Visibility.ABORTED))
             else:
-                self._doubtful[told.topic][wrote.value] = wrote, verdict
+                self._doubtful[result.topic][wrote.value] = wrote, visibility
 
 
-def _verdicts(sender: KeyedSender) -> dict[int, Verdict]:
-    """Serial → verdict, for records in transactions."""
-    verdicts: dict[int, Verdict] = {}
+def _visibilities(sender: KeyedSender) -> dict[int, Visibility]:
+    """Serial → whether it counts, for records in transactions."""
+    visibilities: dict[int, Visibility] = {}
     if isinstance(sender, TransactionalSender):
         for transaction in sender.transactions:
-            kind = {Outcome.COMMITTED: Verdict.COUNTS, Outcome.ABORTED: Verdict.ABORTED}.get(
-                transaction.outcome, Verdict.OPEN
+            kind = {Outcome.COMMITTED: Visibility.COUNTS, Outcome.ABORTED: Visibility.ABORTED}.get(
+                transaction.outcome, Visibility.OPEN
             )
-            stop = transaction.stop if transaction.stop >= 0 else len(sender.told)
-            verdicts.update(dict.fromkeys(range(transaction.first, stop), kind))
-    return verdicts
+            stop = transaction.stop if transaction.stop >= 0 else len(sender.results)
+            visibilities.update(dict.fromkeys(range(transaction.first, stop), kind))
+    return visibilities

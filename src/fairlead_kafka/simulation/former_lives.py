@@ -47,10 +47,10 @@ class FormerLives:
                 ApiKey.END_TXN,
                 END_VERSION,
                 request,
-                lambda answer: self._told(transactional_id, former, answer),
+                lambda answer: self._answered(transactional_id, former, answer),
             )
 
-    def _told(self, transactional_id: str, former: Identity, answer: EndTxnResponse | None) -> None:
+    def _answered(self, transactional_id: str, former: Identity, answer: EndTxnResponse | None) -> None:
         if answer is None:
             return
         self.refused += answer.error_code == ErrorCode.PRODUCER_FENCED

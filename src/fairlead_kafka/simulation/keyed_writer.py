@@ -76,7 +76,7 @@ class KeyedWriter:
                 ApiKey.PRODUCE,
                 PRODUCE_VERSION,
                 self._record(key, value),
-                lambda answer: self._told(key, value, codes, answer),
+                lambda answer: self._answered(key, value, codes, answer),
             )
         self._script.after(
             PAUSE_MS * (0.5 + self._rng.random()), self._go_on, key, value, codes, self._host.now_ns()
@@ -97,7 +97,7 @@ class KeyedWriter:
             self._uncertain[key].add(value)
         self.begin()
 
-    def _told(
+    def _answered(
         self, key: bytes, value: bytes | None, codes: list[int | None], answer: ProduceResponse | None
     ) -> None:
         codes.append(None if answer is None else answer.responses[0].partition_responses[0].error_code)
@@ -113,7 +113,7 @@ class KeyedWriter:
         topics = [ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[row])]
         return ProduceRequest(transactional_id=None, acks=-1, timeout_ms=TIMEOUT_MS, topic_data=topics)
 
-    def judge(self, cluster: RealCluster) -> list[str]:
+    def violations(self, cluster: RealCluster) -> list[str]:
         """Errors in the replicas at the end, after compaction, as texts."""
         image = cluster.controller.image.topics[TOPIC]
         states: dict[int, State] = {}

@@ -50,12 +50,12 @@ class LongIds:
             self._join(address, length, name, "")
 
     def _join(self, address: str, length: int, name: str, member: str) -> None:
-        def told(answer: JoinGroupResponse | None) -> None:
+        def answered(answer: JoinGroupResponse | None) -> None:
             if answer is not None and answer.member_id and not member:
                 self._join(address, length, name, answer.member_id)
 
         message, altered = _join(name, member), partial(_lengthen, length)
-        self._asker.ask(address, ApiKey.JOIN_GROUP, JOIN_VERSION, message, told, altered)
+        self._asker.ask(address, ApiKey.JOIN_GROUP, JOIN_VERSION, message, answered, altered)
 
     def _ask(
         self, address: str, length: int, api_key: ApiKey, version: int, message: RequestMessage[ApiMessage]

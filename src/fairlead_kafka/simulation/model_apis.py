@@ -98,7 +98,7 @@ class ModelApis:
             if not code:
                 code, producer_id, epoch = self.transactions.initialize(request, accepted_ns)
         else:
-            code = self._cluster.trouble(broker.node_id, ApiKey.INIT_PRODUCER_ID)
+            code = self._cluster.coordinator_error(broker.node_id, ApiKey.INIT_PRODUCER_ID)
             producer_id, epoch = (-1, -1) if code else (self._new_producer_id(), self._cluster.first_epoch)
         return InitProducerIdResponse(
             throttle_time_ms=0, error_code=code, producer_id=producer_id, producer_epoch=epoch
@@ -112,7 +112,7 @@ class ModelApis:
         """
         if self.transactions.coordinator(key) != broker.node_id:
             return ErrorCode.NOT_COORDINATOR
-        return self._cluster.trouble(broker.node_id, ApiKey(request.api_key))
+        return self._cluster.coordinator_error(broker.node_id, ApiKey(request.api_key))
 
     def _find_coordinator(
         self, broker: ModelNode, request: Request[FindCoordinatorRequest], _: int
@@ -134,7 +134,7 @@ class ModelApis:
     def _coordinator(self, broker: ModelNode, key: str) -> FindCoordinatorResponse.Coordinator:
         made = FindCoordinatorResponse.Coordinator
         node_id = self.transactions.coordinator(key)
-        code = self._cluster.trouble(broker.node_id, ApiKey.FIND_COORDINATOR)
+        code = self._cluster.coordinator_error(broker.node_id, ApiKey.FIND_COORDINATOR)
         if code or node_id == NOWHERE:
             code = code or ErrorCode.COORDINATOR_NOT_AVAILABLE
             return made(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=None)
@@ -226,7 +226,7 @@ class ModelApis:
     def _topic(self, broker: ModelNode, name: str) -> MetadataResponse.MetadataResponseTopic:
         made = MetadataResponse.MetadataResponseTopic
         topic = self._cluster.log.topics.get(name)
-        code = self._cluster.trouble(broker.node_id, ApiKey.METADATA) or (
+        code = self._cluster.coordinator_error(broker.node_id, ApiKey.METADATA) or (
             0 if topic else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
         if code or topic is None:

@@ -307,7 +307,7 @@ class ModelBroker:
             code = self.apis.transactions.admit(topic, index, header)
             if code:
                 return _Outcome(index, code)
-        code, base_offset = partition.judge(header, forgetful=cluster.forgetful)
+        code, base_offset = partition.check_sequence(header, forgetful=cluster.forgetful)
         if not code and base_offset == NOWHERE:
             if header.size_bytes > cluster.max_message_bytes:
                 return _Outcome(index, ErrorCode.MESSAGE_TOO_LARGE)

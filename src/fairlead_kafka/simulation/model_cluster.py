@@ -78,5 +78,5 @@ class ModelCluster(Protocol):
     def markers_ms(self) -> float:
         """Time until the markers of one transaction are written, ms."""
 
-    def trouble(self, node_id: int, api_key: ApiKey) -> int:
+    def coordinator_error(self, node_id: int, api_key: ApiKey) -> int:
         """The error code that a script wants for this request, or 0."""

@@ -78,8 +78,8 @@ class ModelPartition:
     batches: list[StoredBatch] = field(default_factory=list)
     producers: dict[int, ProducerWindow] = field(default_factory=dict)
 
-    @hook("model broker: sequences are judged")
-    def judge(self, header: BatchHeader, *, forgetful: bool) -> tuple[int, int]:
+    @hook("model broker: sequences are checked")
+    def check_sequence(self, header: BatchHeader, *, forgetful: bool) -> tuple[int, int]:
         """Error code and base offset: (0, NOWHERE) to append, (0, offset) for a batch that is here
         already.
 

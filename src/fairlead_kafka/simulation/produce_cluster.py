@@ -154,7 +154,7 @@ class ProduceCluster:
         """Time until the markers of one transaction are written, ms."""
         return self._markers_ms if self._rng is None else self._markers_ms * self._rng.random()
 
-    def trouble(self, node_id: int, api_key: ApiKey) -> int:
+    def coordinator_error(self, node_id: int, api_key: ApiKey) -> int:
         """The error code that a script wants for this request, or 0."""
         return 0 if self.on_request is None else self.on_request(node_id, api_key)
 

@@ -22,7 +22,7 @@ KINDS = (
 )  # fmt: skip
 """Kinds of faults around producers, the commonest ones twice."""
 PARTITIONS_MAX = 8
-_COORDINATORS_TROUBLES = (
+_COORDINATOR_ERRORS = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
@@ -38,7 +38,7 @@ class ProducerFaults(Faults):
         self._cluster = cluster
         self._refused_share = 0.0
         self._refused_with: Sequence[tuple[int, bool]] = ()
-        self._troubled_share = 0.0
+        self._coordinator_error_share = 0.0
         self._max_message_bytes = cluster.max_message_bytes
         self._copies_linger = False
         """True if a copy of a batch may be under way after its producer was done with it."""
@@ -61,7 +61,7 @@ class ProducerFaults(Faults):
         cluster.mark_within(0.0)
         cluster.metadata_lag_ns = 0
         cluster.max_message_bytes = self._max_message_bytes
-        self._refused_share = self._troubled_share = 0.0
+        self._refused_share = self._coordinator_error_share = 0.0
 
     def _begin(self, fault: Fault) -> None:
         self._copies_linger = self._copies_linger or fault.kind in ("cut", "weather", "slow", "freeze")
@@ -105,8 +105,8 @@ class ProducerFaults(Faults):
         return lambda: setattr(self, "_refused_share", 0.0)
 
     def _troubles(self, fault: Fault) -> End:
-        self._troubled_share = fault.what["share"]
-        return lambda: setattr(self, "_troubled_share", 0.0)
+        self._coordinator_error_share = fault.what["share"]
+        return lambda: setattr(self, "_coordinator_error_share", 0.0)
 
     def _small_batches(self, fault: Fault) -> End:
         self._cluster.max_message_bytes = fault.what["bytes"]
@@ -140,7 +140,7 @@ class ProducerFaults(Faults):
         return Refusal(*self._rng.choice(list(self._refused_with)))
 
     def _on_request(self, node_id: int, api_key: ApiKey) -> int:
-        if not self._troubled_share or self._rng.random() >= self._troubled_share:
+        if not self._coordinator_error_share or self._rng.random() >= self._coordinator_error_share:
             return 0
         codes: dict[int, tuple[int, ...]] = {
             ApiKey.METADATA: (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -149,4 +149,4 @@ class ProducerFaults(Faults):
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,
             ),
         }
-        return self._rng.choice(codes.get(api_key, _COORDINATORS_TROUBLES))
+        return self._rng.choice(codes.get(api_key, _COORDINATOR_ERRORS))

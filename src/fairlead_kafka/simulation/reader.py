@@ -3,7 +3,7 @@ and ask for offsets by time.
 
 A look asks for the end and the start of the log, for the first record at or after each of some
 times, for the newest record, and then reads from an offset to the end that was told. What it was
-told is written down, and judged once the world is over (`judge_readings`): only then is it known
+told is written down, and checked once the world is over (`reading_checks`): only then is it known
 which transactions were committed.
 """
 
@@ -137,15 +137,15 @@ class Reader:
             answer, error = yield lambda done, asked=asked: FindOffsets(done, deadline_ns, {partition: asked})  # type: ignore[misc]
             if self._failed(look, error):
                 return
-            told = answer[partition]
+            result = answer[partition]
             if asked not in (LATEST, EARLIEST):
-                look.found[asked] = told
+                look.found[asked] = result
                 continue
-            assert told is not None
+            assert result is not None
             if asked == LATEST:
-                look.end = told.offset
+                look.end = result.offset
             else:
-                look.start = told.offset
+                look.start = result.offset
         _, error = yield lambda done: Assign(done, [partition])
         if self._failed(look, error):
             return

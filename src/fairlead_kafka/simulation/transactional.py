@@ -44,7 +44,7 @@ class Outcome(Enum):
 
 
 @dataclass
-class ToldTransaction:
+class TransactionResult:
     """One transaction: records `first` to `stop`, and maybe an offset for the application's group."""
 
     number: int
@@ -68,7 +68,7 @@ class TransactionalSender(Sender):
         draw: Callable[[Random, Sender], Sending],
     ) -> None:
         super().__init__(number, script, rng, violated)
-        self.transactions: list[ToldTransaction] = []
+        self.transactions: list[TransactionResult] = []
         self.incarnations = 0
         self.former_speaks: Callable[[str, Identity], None] = lambda transactional_id, former: None
         """Called during a transaction with its transactional id and the identity of the producer
@@ -92,7 +92,7 @@ class TransactionalSender(Sender):
         """Begin transactions with the attached producer."""
         self._idle = False
         self.incarnations += 1
-        self._lead(self._live())
+        self._run_life(self._live())
 
     @property
     def finished(self) -> bool:
@@ -113,7 +113,7 @@ class TransactionalSender(Sender):
     def send_last(self, sending: Sending) -> None:
         """Send one more transaction, which has to be committed."""
         self._idle = False
-        self._lead(self._last())
+        self._run_life(self._last())
 
     # The life
 
@@ -155,7 +155,7 @@ class TransactionalSender(Sender):
         if error is not None:
             self._restart(error)
             return False
-        transaction = ToldTransaction(len(self.transactions), len(self.told))
+        transaction = TransactionResult(len(self.transactions), len(self.results))
         self.transactions.append(transaction)
         crashes = crashes and rng.random() < CRASH_SHARE
         for _ in range(rng.randrange(4)):
@@ -163,7 +163,7 @@ class TransactionalSender(Sender):
             yield rng.choice([0.0, 5.0, 50.0]) * rng.random()
         while self._blocked:
             yield 5.0
-        transaction.stop = len(self.told)
+        transaction.stop = len(self.results)
         if rng.random() < 0.4:
             transaction.sends_offset = True
             error = yield self._offsets(transaction)
@@ -176,11 +176,11 @@ class TransactionalSender(Sender):
             self.former_speaks(str(self._app().settings["transactional.id"]), former)
         return (yield from self._end(transaction, commits))
 
-    def _offsets(self, transaction: ToldTransaction) -> Operation:
+    def _offsets(self, transaction: TransactionResult) -> Operation:
         offsets = {TopicPartition(self.offsets_topic, 0): OffsetAndMetadata(transaction.number)}
         return lambda done: SendOffsets(done, self._deadline_ns(), offsets, GroupMetadata(self.group))
 
-    def _end(self, transaction: ToldTransaction, commits: bool) -> Part[bool]:
+    def _end(self, transaction: TransactionResult, commits: bool) -> Part[bool]:
         may_commit, again = commits, False
         while True:
             deadline_ns = self._deadline_ns()
@@ -199,7 +199,7 @@ class TransactionalSender(Sender):
                 self._restart(error)
                 return False
 
-    def _crash(self, transaction: ToldTransaction, commits: bool) -> None:
+    def _crash(self, transaction: TransactionResult, commits: bool) -> None:
         """Die, maybe with the commit on its way, and start again."""
         application = self._app()
         transaction.outcome = Outcome.ABORTED
@@ -222,7 +222,7 @@ class TransactionalSender(Sender):
 
     def _replace(self) -> None:
         application = self._app()
-        self.abandoned.update(serial for serial, told in enumerate(self.told) if told.settled_ns < 0)
+        self.abandoned.update(serial for serial, result in enumerate(self.results) if result.completed_ns < 0)
         self._blocked.clear()
         self._former = (
             application.machine.identity if application.machine.identity.producer_id >= 0 else self._former
@@ -236,7 +236,7 @@ class TransactionalSender(Sender):
     def _deadline_ns(self) -> int:
         return self._app().host.now_ns() + ms_to_ns(CALL_TIMEOUT_MS)
 
-    def _lead(self, life: Life) -> None:
+    def _run_life(self, life: Life) -> None:
         """Begin a life, which ends the one before."""
         self._life = life
         self._go_on(life, lambda: next(life))

@@ -54,16 +54,18 @@ class Trimmer:
         if chosen is not None:
             place, offset = chosen
             self.asked[place] = max(offset, self.asked.get(place, 0))
-            told = partial(self._told, place, offset)
+            answered = partial(self._answered, place, offset)
             for address in self._addresses:
-                self._asker.ask(address, ApiKey.DELETE_RECORDS, DELETE_VERSION, _delete(place, offset), told)
+                self._asker.ask(
+                    address, ApiKey.DELETE_RECORDS, DELETE_VERSION, _delete(place, offset), answered
+                )
         self._script.after(PAUSE_MS * (0.5 + self._rng.random()), self.begin)
 
     def finish(self) -> None:
         """Delete no more."""
         self._finished = True
 
-    def _told(self, place: Place, offset: int, answer: DeleteRecordsResponse | None) -> None:
+    def _answered(self, place: Place, offset: int, answer: DeleteRecordsResponse | None) -> None:
         if answer is not None and not answer.topics[0].partitions[0].error_code:
             self.done[place] = max(offset, self.done.get(place, 0))
 

@@ -1,5 +1,5 @@
 """The records that an application of a world sends, and what it was told of them: the ledger that
-the judge compares with the log.
+the checks compare with the log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.producer import Flush
-from fairlead_kafka.simulation.application import Application, Handed
+from fairlead_kafka.simulation.application import Application, SubmittedRecords
 from fairlead_kafka.simulation.script import Script
 
 KEYS = 5
@@ -41,16 +41,16 @@ class Rows(NamedTuple):
 
 
 @dataclass(slots=True)
-class Told:
+class RecordResult:
     """The result of one record, as its application was told; times in ns, -1: not known yet."""
 
-    handed_ns: int
+    submitted_ns: int
     placed: bool
     """True if it had a key (not ignored) or an explicit partition, and was bound when it was
     submitted.
     """
     topic: str
-    settled_ns: int = -1
+    completed_ns: int = -1
     partition: int = -1
     offset: int = -1
     error: Exception | None = None
@@ -58,7 +58,7 @@ class Told:
     @property
     def acknowledged(self) -> bool:
         """True if the record was delivered, as far as the application knows."""
-        return self.settled_ns >= 0 and self.error is None
+        return self.completed_ns >= 0 and self.error is None
 
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class Sender:
 
     def __init__(self, number: int, script: Script, rng: Random, violated: Callable[[str], None]) -> None:
         self.number = number
-        self.told: list[Told] = []
+        self.results: list[RecordResult] = []
         """Results of all records, by serial."""
         self.abandoned: set[int] = set()
         """Serials of records whose application died before it was told of them."""
@@ -100,7 +100,7 @@ class Sender:
     def attach(self, application: Application) -> None:
         """Connect the sender to its application, before the first record."""
         self.application = application
-        application.account.on_release = self._released
+        application.memory.on_release = self._released
 
     @property
     def name(self) -> str:
@@ -110,10 +110,12 @@ class Sender:
     @property
     def open(self) -> int:
         """Number of records that are not completed, plus submissions that wait for memory."""
-        unsettled = sum(
-            1 for serial, told in enumerate(self.told) if told.settled_ns < 0 and serial not in self.abandoned
+        incomplete = sum(
+            1
+            for serial, result in enumerate(self.results)
+            if result.completed_ns < 0 and serial not in self.abandoned
         )
-        return len(self._blocked) + unsettled
+        return len(self._blocked) + incomplete
 
     @property
     def finished(self) -> bool:
@@ -137,28 +139,33 @@ class Sender:
     def flush(self) -> None:
         """Flush, and check that all records submitted before are completed then."""
         application = self._app()
-        covered = len(self.told)
+        covered = len(self.results)
 
         def flushed(_: None, error: Exception | None) -> None:
-            late = sum(1 for told in self.told[:covered] if told.settled_ns < 0)
+            late = sum(1 for result in self.results[:covered] if result.completed_ns < 0)
             if late or error is not None:
                 self._violated(
-                    f"{self.name}: flush ended with {late} of {covered} records unsettled ({error})"
+                    f"{self.name}: flush ended with {late} of {covered} records incomplete ({error})"
                 )
 
         application.host.submit(application.handle, Flush(Completion(flushed)))
 
-    def settled(
-        self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None
+    def completed(
+        self,
+        submitted: SubmittedRecords,
+        rows: Sequence[int],
+        partition: int,
+        base_offset: int,
+        error: Exception | None,
     ) -> None:
-        """Note completed records; see `OnSettled`."""
+        """Note completed records; see `OnCompleted`."""
         now_ns = self._app().host.now_ns()
         for place, row in enumerate(rows):
-            told = self.told[handed.serial + row]
-            if told.settled_ns >= 0:
-                self._violated(f"{self.name}: record {handed.serial + row} was settled twice")
-            told.settled_ns, told.partition, told.error = now_ns, partition, error
-            told.offset = base_offset + place if base_offset >= 0 else -1
+            result = self.results[submitted.serial + row]
+            if result.completed_ns >= 0:
+                self._violated(f"{self.name}: record {submitted.serial + row} was completed twice")
+            result.completed_ns, result.partition, result.error = now_ns, partition, error
+            result.offset = base_offset + place if base_offset >= 0 else -1
 
     def value(self, serial: int, size_bytes: int) -> bytes:
         """The value of record `serial`, at least `size_bytes` long: no other record of the world
@@ -188,7 +195,7 @@ class Sender:
             elif not self._submit(sending):
                 break
             self._blocked.popleft()
-        application.account.wanted = bool(self._blocked)
+        application.memory.wanted = bool(self._blocked)
         if self._blocked:
             application.host.wake(application.handle)
             self._script.at(self._blocked[0][0] + max_block_ns, self._give_up, self._blocked[0])
@@ -218,16 +225,16 @@ class Sender:
 
     def _submit(self, sending: Sending) -> bool:
         """Submit one. False: there is no memory."""
-        first = len(self.told)
+        first = len(self.results)
         rows = self.rows(sending, range(first, first + sending.rows))
         keys, partitions = rows.keys, rows.partitions
-        handed = self._app().submit(sending.topic, rows.values, keys, partitions, rows.timestamps_ms)
-        if handed is None:
+        submitted = self._app().submit(sending.topic, rows.values, keys, partitions, rows.timestamps_ms)
+        if submitted is None:
             return False
         by_key = not self._app().settings["partitioner.ignore.keys"]
         for place in range(sending.rows):
             placed = (by_key and keys is not None and keys[place] is not None) or (
                 partitions is not None and partitions[place] >= 0
             )
-            self.told.append(Told(handed.created_ns, placed, sending.topic))
+            self.results.append(RecordResult(submitted.created_ns, placed, sending.topic))
         return True

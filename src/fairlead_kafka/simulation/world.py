@@ -1,4 +1,4 @@
-"""Base of all worlds: producers send, faults come and go, calm, last records, and judgement."""
+"""Base of all worlds: producers send, faults come and go, calm, last records, and checks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fairlead_kafka.producer import Stop
 from fairlead_kafka.runtime import Conditions, VirtualHost
 from fairlead_kafka.simulation.application import Application
 from fairlead_kafka.simulation.checking import begin_checking, check_all
+from fairlead_kafka.simulation.delivery_checks import Contents, Promise, check_deliveries, contents_of
 from fairlead_kafka.simulation.drawing import LATE, draw_config, draw_sending
 from fairlead_kafka.simulation.fault_plan import Drawing, Fault, Place, described
 from fairlead_kafka.simulation.faults import Faults, Scene
-from fairlead_kafka.simulation.judge import Contents, Promise, contents_of, judge
-from fairlead_kafka.simulation.judge_transactions import committed_records, judge_transactions
 from fairlead_kafka.simulation.model_log import ModelLog
 from fairlead_kafka.simulation.outcome import Outcome
 from fairlead_kafka.simulation.script import Script
+from fairlead_kafka.simulation.transaction_checks import check_transactions, committed_records
 from fairlead_kafka.simulation.transactional import TransactionalSender
 from fairlead_kafka.simulation.workload import Completion, Sender, Sending
 
@@ -110,7 +110,7 @@ class World:
         return (-1, 1)
 
     def committed_offsets(self) -> dict[str, dict[tuple[str, int], int]] | None:
-        """Group → offsets of committed transactions; None: not judged."""
+        """Group → offsets of committed transactions; None: not checked."""
         return None
 
     def rest_ms(self) -> float:
@@ -122,17 +122,19 @@ class World:
     # Life
 
     def run(self) -> Outcome:
-        """Run the world, and judge it."""
+        """Run the world, and check what came of it."""
         outcome = self.outcome
         outcome.faults, outcome.plan = len(self.plan), self._described()
         with outcome.watching():
             self._live()
-            self._settle()
-            self._judge()
+            self._run_until_quiet()
+            self._check()
             check_all(self.host)
         outcome.steps = self.host.steps
-        outcome.records = sum(len(sender.told) for sender in self.senders)
-        outcome.acknowledged = sum(told.acknowledged for sender in self.senders for told in sender.told)
+        outcome.records = sum(len(sender.results) for sender in self.senders)
+        outcome.acknowledged = sum(
+            result.acknowledged for sender in self.senders for result in sender.results
+        )
         return outcome
 
     def new_rng(self) -> Random:
@@ -165,7 +167,7 @@ class World:
         settings = application_of(sender).machine.settings
         self._promises.append(
             Promise(
-                settles_within_ms=settings.delivery_timeout_ms,
+                completes_within_ms=settings.delivery_timeout_ms,
                 durable=settings.acks == -1,
                 once=settings.idempotent,
                 ordered=settings.acks in self.lasting_acks() and settings.max_in_flight == 1,
@@ -175,12 +177,12 @@ class World:
 
     def _start(self, sender: Sender) -> Application:
         """Start a producer for `sender`: its first, or a new one."""
-        application = Application(self.host, self.configs[sender.number], self.new_rng(), sender.settled)
-        application.records = len(sender.told)
+        application = Application(self.host, self.configs[sender.number], self.new_rng(), sender.completed)
+        application.records = len(sender.results)
         return application
 
     def _draw_for(self, rng: Random, sender: Sender) -> Sending:
-        return draw_sending(rng, self.topics(), int(0.8 * application_of(sender).account.total_bytes))
+        return draw_sending(rng, self.topics(), int(0.8 * application_of(sender).memory.total_bytes))
 
     def _described(self) -> str:
         what = (
@@ -209,7 +211,7 @@ class World:
 
     def _plan_sendings(self, sender: Sender, begun_ns: int) -> None:
         rng, script = self.rng, self.script
-        room = int(0.8 * application_of(sender).account.total_bytes)
+        room = int(0.8 * application_of(sender).memory.total_bytes)
         for _ in range(3 + rng.randrange(30)):
             at_ns = begun_ns + ms_to_ns(rng.random() * self._until_ms)
             script.at(at_ns, sender.send, draw_sending(rng, self.topics(), room))
@@ -220,7 +222,7 @@ class World:
         for _ in range(rng.randrange(3)):
             script.at(begun_ns + ms_to_ns(rng.random() * self._until_ms), sender.flush)
 
-    def _settle(self) -> None:
+    def _run_until_quiet(self) -> None:
         """Let open records complete after all faults have ended, then send last records, all of
         which must be delivered.
         """
@@ -230,10 +232,10 @@ class World:
             sender.finish()
         self._wait(lambda: all(sender.finished for sender in self.senders), FINISHING_MS)
         self.host.advance(self.rest_ms())
-        last = [(sender, len(sender.told)) for sender in self.senders]
+        last = [(sender, len(sender.results)) for sender in self.senders]
         for sender, _ in last:
             sender.send_last(draw_sending(self.rng, self.topics(), 1000))
-        limit_ms = max(promise.settles_within_ms for promise in self._promises) + AFTERMATH_MS
+        limit_ms = max(promise.completes_within_ms for promise in self._promises) + AFTERMATH_MS
         limit_ms += max(application_of(sender).settings["max.block.ms"] for sender in self.senders)
         self._wait(lambda: not any(sender.open for sender in self.senders), limit_ms)
         for sender, first in last:
@@ -242,10 +244,11 @@ class World:
                     f"{sender.name}: is not done with what it does within {limit_ms:g} ms, though all is "
                     "well again"
                 )
-            for serial, told in enumerate(sender.told[first:], start=first):
-                if told.error is not None:
+            for serial, result in enumerate(sender.results[first:], start=first):
+                if result.error is not None:
                     violated(
-                        f"{sender.name}: record {serial}, sent when all was well again, failed: {told.error}"
+                        f"{sender.name}: record {serial}, sent when all was well again, "
+                        f"failed: {result.error}"
                     )
         self._idle()
         check_all(self.host)
@@ -276,7 +279,7 @@ class World:
 
     # Judgement
 
-    def _judge(self) -> None:
+    def _check(self) -> None:
         outcome, log, durable = self.outcome, self.log(), self.durable_topics()
         contents: Contents = {
             (topic, index): contents_of(partition) for topic, index, partition in log.each()
@@ -284,12 +287,12 @@ class World:
         seen, found = committed_records(log, contents)
         offsets = self.committed_offsets()
         for sender, promise in zip(self.senders, self._promises, strict=True):
-            found += judge(sender, promise, contents, durable)
+            found += check_deliveries(sender, promise, contents, durable)
             if isinstance(sender, TransactionalSender):
-                found += judge_transactions(sender, seen, offsets, durable)
-            found += accounts(sender)
-            for told in sender.told:
-                outcome.note(f"{told.settled_ns} {told.partition} {told.offset} {told.error}")
+                found += check_transactions(sender, seen, offsets, durable)
+            found += unreleased_memory(sender)
+            for result in sender.results:
+                outcome.note(f"{result.completed_ns} {result.partition} {result.offset} {result.error}")
         for violation in found:
             outcome.violated(violation)
         outcome.note(f"{self.host.steps} {self.host.now_ns()} {contents}")
@@ -301,14 +304,13 @@ def application_of(sender: Sender) -> Application:
     return sender.application
 
 
-def accounts(sender: Sender) -> list[str]:
+def unreleased_memory(sender: Sender) -> list[str]:
     """Errors in the memory account and counters of a sender: what was not given back."""
-    account, machine = application_of(sender).account, application_of(sender).machine
+    memory, machine = application_of(sender).memory, application_of(sender).machine
     found = []
-    if account.free_bytes != account.total_bytes:
+    if memory.free_bytes != memory.total_bytes:
         found.append(
-            f"{sender.name}: {account.total_bytes - account.free_bytes} bytes of buffer.memory never came "
-            "back"
+            f"{sender.name}: {memory.total_bytes - memory.free_bytes} bytes of buffer.memory never came back"
         )
     if machine.records_open:
         found.append(

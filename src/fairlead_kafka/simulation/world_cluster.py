@@ -152,10 +152,10 @@ class ClusterWorld(World):
         """See `World`: a leader that dies takes with it what no follower had yet."""
         return (-1, 1) if len(self.cluster.brokers) == 1 else (-1,)
 
-    def _settle(self) -> None:
+    def _run_until_quiet(self) -> None:
         if self.writer is not None:
             self.writer.finish()
-        super()._settle()
+        super()._run_until_quiet()
 
     def log(self) -> ModelLog:
         """The log as the brokers have it on disk: they are killed and started again, so that
@@ -170,10 +170,10 @@ class ClusterWorld(World):
         self._converge("after all brokers were killed and started once more")
         for difference in differences(self.cluster, (TOPIC, *INTERNAL_TOPICS) if self.compacts else ()):
             self.outcome.violated(difference)
-        for violation in () if self.writer is None else self.writer.judge(self.cluster):
+        for violation in () if self.writer is None else self.writer.violations(self.cluster):
             self.outcome.violated(violation)
         log = read_log(self.cluster, self._partitions)
-        for violation in [*self.watcher.forgotten(log), *self.committer.judge()]:
+        for violation in [*self.watcher.forgotten(log), *self.committer.violations()]:
             self.outcome.violated(violation)
         self.outcome.note(f"{self.watcher.read} {self.committer.acknowledged}")
         return log

@@ -4,7 +4,7 @@ compacted, deleted, damaged and lost.
 Topic "states" is compacted, often and much, and markers and tombstones go within the world; topic
 "events" is deleted from the front, at offsets within batches. All records have keys, and timestamps
 of clocks that differ by minutes; most come in transactions. Readers of both isolation levels read
-from offsets and ask for offsets by time all along and in the end; the judge knows what applications
+from offsets and ask for offsets by time all along and in the end; the checks know what applications
 were told.
 """
 
@@ -16,20 +16,20 @@ from random import Random
 from fairlead_kafka.broker.controller import CreateTopics, NewTopic
 from fairlead_kafka.simulation.checking import check_all
 from fairlead_kafka.simulation.cluster_faults import APPEND_MS, SYNC_MS
+from fairlead_kafka.simulation.delivery_checks import incomplete_or_late
 from fairlead_kafka.simulation.drawing import draw_config
 from fairlead_kafka.simulation.facts import Facts
 from fairlead_kafka.simulation.faults import Faults
-from fairlead_kafka.simulation.judge import unsettled_or_late
-from fairlead_kafka.simulation.judge_readings import judge_look, judge_still
 from fairlead_kafka.simulation.keyed_sender import COMPACTED, SKEWS_MS, KeyedSender, KeyedTransactionalSender
 from fairlead_kafka.simulation.outcome import Outcome
 from fairlead_kafka.simulation.reader import Look, Place, Reader
 from fairlead_kafka.simulation.readers_faults import ANYWHERE, TOGETHER, ReadersFaults
+from fairlead_kafka.simulation.reading_checks import check_final_looks, check_look
 from fairlead_kafka.simulation.real_cluster import RealCluster
 from fairlead_kafka.simulation.replica_logs import converge
 from fairlead_kafka.simulation.trimmer import Trimmer
-from fairlead_kafka.simulation.workload import Told
-from fairlead_kafka.simulation.world import World, accounts
+from fairlead_kafka.simulation.workload import RecordResult
+from fairlead_kafka.simulation.world import World, unreleased_memory
 
 EVENTS = "events"
 BROKERS = (1, 2, 3, 3)
@@ -166,10 +166,10 @@ class ReadersWorld(World):
         self.trimmer.begin()
         super()._live()
 
-    def _settle(self) -> None:
+    def _run_until_quiet(self) -> None:
         self._looks_on = False
         self.trimmer.finish()
-        super()._settle()
+        super()._run_until_quiet()
 
     def _look(self, reader: Reader) -> None:
         """Have a reader look at some partition, and again a little later."""
@@ -177,18 +177,18 @@ class ReadersWorld(World):
         if self._looks_on and reader.idle:
             topic, partitions = rng.choice(list(self.topics()))
             place = (topic, rng.randrange(partitions))
-            newest = max((told.offset for told in self._told(place)), default=0)
+            newest = max((result.offset for result in self._results(place)), default=0)
             seek = 0 if rng.random() < 0.5 else rng.randrange(newest + 1)
             reader.look(place, seek, self._times(place, rng, TIMES_PER_LOOK), PATIENCE_MS)
         if self._looks_on:
             self.script.after(LOOK_MS * (0.5 + rng.random()), self._look, reader)
 
-    def _told(self, place: Place) -> list[Told]:
+    def _results(self, place: Place) -> list[RecordResult]:
         """Results of all records that were acknowledged in this partition."""
-        told = (told for sender in self.senders for told in sender.told)
+        result = (result for sender in self.senders for result in sender.results)
         return [
             one
-            for one in told
+            for one in result
             if one.acknowledged and one.offset >= 0 and (one.topic, one.partition) == place
         ]
 
@@ -199,8 +199,8 @@ class ReadersWorld(World):
         written = [
             wrote.timestamp_ms
             for sender in self._keyed()
-            for told, wrote in zip(sender.told, sender.wrote.values(), strict=False)
-            if told.topic == place[0]
+            for result, wrote in zip(sender.results, sender.wrote.values(), strict=False)
+            if result.topic == place[0]
         ]
         return [rng.choice(written) + rng.choice([-1, 0, 1]) for _ in range(count)] if written else []
 
@@ -209,12 +209,12 @@ class ReadersWorld(World):
 
     def _to_trim(self, rng: Random) -> tuple[Place, int] | None:
         place = (EVENTS, rng.randrange(2))
-        offsets = sorted(told.offset for told in self._told(place))
+        offsets = sorted(result.offset for result in self._results(place))
         return (place, rng.choice(offsets[: 1 + len(offsets) // 2])) if offsets else None
 
     # Judgement
 
-    def _judge(self) -> None:
+    def _check(self) -> None:
         violated = self.outcome.violated
         still = []
         for when in ("once all was well again", "after all brokers were killed and started once more"):
@@ -229,14 +229,16 @@ class ReadersWorld(World):
             self.cluster.start()
         facts = Facts(self._keyed(), self.trimmer.asked)
         found = facts.twice + [
-            what for looks in still for what in judge_still(looks, self.ills.rot.in_place(looks[0].place))
+            what
+            for looks in still
+            for what in check_final_looks(looks, self.ills.rot.in_place(looks[0].place))
         ]
         found += [
-            what for reader in self.readers for look in reader.looks for what in judge_look(look, facts)
+            what for reader in self.readers for look in reader.looks for what in check_look(look, facts)
         ]
         found += [what for looks in still for what in self._untrimmed(looks[0])]
         for sender, promise in zip(self.senders, self._promises, strict=True):
-            found += [*unsettled_or_late(sender, promise), *accounts(sender)]
+            found += [*incomplete_or_late(sender, promise), *unreleased_memory(sender)]
         found += [
             f"broker {one.node_id} outlived {one.outlived} exceptions"
             for one in self.cluster.brokers

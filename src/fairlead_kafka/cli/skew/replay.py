@@ -27,7 +27,7 @@ from fairlead_kafka.lab.virtual_load import BROKER_BATCH_MS, BROKER_REQUEST_MS, 
 from fairlead_kafka.producer import Flush
 from fairlead_kafka.records import BinaryColumn, HeaderColumns, RecordColumns
 from fairlead_kafka.runtime import Completion, VirtualHost
-from fairlead_kafka.simulation import Application, Handed, ProduceCluster
+from fairlead_kafka.simulation import Application, ProduceCluster, SubmittedRecords
 
 POLICIES: Mapping[str, Mapping[str, str]] = {
     "keyed": {},
@@ -143,9 +143,9 @@ class _Run:
                 self.host.advance(late_ms)
             piece, size_bytes = slice_of(columns, start, stop), int(sizes_bytes[start:stop].sum())
             while self._application.submit_columns(_TOPIC, piece, size_bytes) is None:
-                self._application.account.wanted = True
+                self._application.memory.wanted = True
                 self.host.advance(1)
-            self._application.account.wanted = False
+            self._application.memory.wanted = False
         completion: Completion[None] = Completion()
         self.host.submit(self._application.handle, Flush(completion))
         with suppress(TimedOut):
@@ -166,7 +166,7 @@ class _Run:
 
     def _completed(
         self,
-        submission: Handed,
+        submission: SubmittedRecords,
         rows: Sequence[int],
         partition: int,
         base_offset: int,

@@ -1,4 +1,4 @@
-"""The judge: compares the log with what applications were told."""
+"""Checks of deliveries: the log is compared with what applications were told."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fairlead_kafka.base.units import ns_to_ms
 from fairlead_kafka.records import decode
 from fairlead_kafka.simulation.model_log import ModelPartition
-from fairlead_kafka.simulation.workload import Sender, Told
+from fairlead_kafka.simulation.workload import RecordResult, Sender
 
 Place = tuple[str, int]
 Contents = dict[Place, list[bytes | None]]
@@ -23,7 +23,7 @@ intake once a millisecond.
 class Promise:
     """Guarantees of a producer's configuration; times in ms."""
 
-    settles_within_ms: float
+    completes_within_ms: float
     durable: bool
     """acks=all: an acknowledged record is in the log."""
     once: bool
@@ -55,12 +55,14 @@ def identify(value: bytes) -> tuple[int, int]:
     return int(number), int(serial)
 
 
-def judge(sender: Sender, promise: Promise, contents: Contents, durable: Sequence[str]) -> list[str]:
+def check_deliveries(
+    sender: Sender, promise: Promise, contents: Contents, durable: Sequence[str]
+) -> list[str]:
     """Every error in what one producer sent; `durable`: the topics that may lose no acknowledged
     record.
     """
     found: list[str] = []
-    found += unsettled_or_late(sender, promise)
+    found += incomplete_or_late(sender, promise)
     if promise.durable:
         found += _lost(sender, contents, durable)
     places = [(place, offset, serial) for place, offset, serial in _own(sender.number, contents)]
@@ -69,15 +71,19 @@ def judge(sender: Sender, promise: Promise, contents: Contents, durable: Sequenc
         found += _out_of_order(sender, places, promise.one_order)
     elif promise.ordered:
         # Where acknowledged records may be lost, their offsets are given out again.
-        placed = [(serial, told) for serial, told in _acknowledged(sender) if told.topic in durable]
-        acknowledged = sorted(((told.topic, told.partition), told.offset, serial) for serial, told in placed)
+        placed = [(serial, result) for serial, result in _acknowledged(sender) if result.topic in durable]
+        acknowledged = sorted(
+            ((result.topic, result.partition), result.offset, serial) for serial, result in placed
+        )
         found += _out_of_order(sender, acknowledged, promise.one_order)
     return found
 
 
-def _acknowledged(sender: Sender) -> Iterable[tuple[int, Told]]:
+def _acknowledged(sender: Sender) -> Iterable[tuple[int, RecordResult]]:
     return (
-        (serial, told) for serial, told in enumerate(sender.told) if told.acknowledged and told.offset >= 0
+        (serial, result)
+        for serial, result in enumerate(sender.results)
+        if result.acknowledged and result.offset >= 0
     )
 
 
@@ -90,42 +96,42 @@ def _own(number: int, contents: Contents) -> Iterable[tuple[Place, int, int]]:
                     yield place, offset, serial
 
 
-def unsettled_or_late(sender: Sender, promise: Promise) -> list[str]:
+def incomplete_or_late(sender: Sender, promise: Promise) -> list[str]:
     """Records that were not completed, or not in time."""
     found = []
-    for serial, told in enumerate(sender.told):
-        if told.settled_ns < 0:
+    for serial, result in enumerate(sender.results):
+        if result.completed_ns < 0:
             if serial in sender.abandoned:
                 continue
-            found.append(f"{sender.name}: record {serial} for {told.topic!r} was never settled")
+            found.append(f"{sender.name}: record {serial} for {result.topic!r} was never completed")
             continue
-        took_ms = ns_to_ms(told.settled_ns - told.handed_ns)
-        if took_ms > promise.settles_within_ms + SLACK_MS:
-            limit = f"delivery.timeout.ms={promise.settles_within_ms:g}"
+        took_ms = ns_to_ms(result.completed_ns - result.submitted_ns)
+        if took_ms > promise.completes_within_ms + SLACK_MS:
+            limit = f"delivery.timeout.ms={promise.completes_within_ms:g}"
             found.append(
-                f"{sender.name}: record {serial} was settled after {took_ms:.1f} ms, {limit} "
-                f"({told.error or 'acknowledged'})"
+                f"{sender.name}: record {serial} was completed after {took_ms:.1f} ms, {limit} "
+                f"({result.error or 'acknowledged'})"
             )
     return found
 
 
 def _lost(sender: Sender, contents: Contents, durable: Sequence[str]) -> list[str]:
     found = []
-    for serial, told in enumerate(sender.told):
-        if not told.acknowledged or told.topic not in durable:
+    for serial, result in enumerate(sender.results):
+        if not result.acknowledged or result.topic not in durable:
             continue
-        values = contents.get((told.topic, told.partition), [])
-        if told.offset < 0:
+        values = contents.get((result.topic, result.partition), [])
+        if result.offset < 0:
             if not any(value is not None and identify(value) == (sender.number, serial) for value in values):
                 found.append(
                     f"{sender.name}: record {serial} was acknowledged as a duplicate and is not in "
-                    f"{told.topic}-{told.partition}"
+                    f"{result.topic}-{result.partition}"
                 )
             continue
-        value = values[told.offset] if told.offset < len(values) else None
+        value = values[result.offset] if result.offset < len(values) else None
         if value is None or identify(value) != (sender.number, serial):
             there = "nothing" if value is None else "record {1} of producer {0}".format(*identify(value))
-            place = f"{told.topic}-{told.partition} at {told.offset}"
+            place = f"{result.topic}-{result.partition} at {result.offset}"
             found.append(f"{sender.name}: record {serial} was acknowledged in {place}, where {there} is")
     return found
 
@@ -145,7 +151,7 @@ def _out_of_order(sender: Sender, places: Sequence[tuple[Place, int, int]], one_
     found = []
     newest: dict[tuple[Place, bool], int] = {}
     for place, offset, serial in places:
-        key = (place, one_order or sender.told[serial].placed)
+        key = (place, one_order or sender.results[serial].placed)
         before = newest.get(key, -1)
         if serial < before:
             topic, partition = place

@@ -1,4 +1,4 @@
-"""The judge of transactions: compares what a read_committed reader sees with what applications were
+"""Checks of transactions: compare what a read_committed reader sees with what applications were
 told.
 """
 
@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairlead_kafka.simulation.judge import Contents, Place, identify
+from fairlead_kafka.simulation.delivery_checks import Contents, Place, identify
 from fairlead_kafka.simulation.model_log import ModelLog, ModelPartition
-from fairlead_kafka.simulation.transactional import Outcome, ToldTransaction, TransactionalSender
+from fairlead_kafka.simulation.transactional import Outcome, TransactionalSender, TransactionResult
 
 Offsets = dict[str, dict[Place, int]]
 
@@ -47,27 +47,27 @@ def _read(partition: ModelPartition, values: Sequence[bytes | None], seen: set[t
     return list(undecided)
 
 
-def judge_transactions(
+def check_transactions(
     sender: TransactionalSender, seen: set[tuple[int, int]], offsets: Offsets | None, durable: Sequence[str]
 ) -> list[str]:
-    """Every error in the transactions of one application; `durable` as for `judge`.
+    """Every error in the transactions of one application; `durable` as for `check_deliveries`.
 
-    `offsets` None: offsets are not judged.
+    `offsets` None: offsets are not checked.
     """
     found: list[str] = []
     for transaction in sender.transactions:
-        found += _judge_one(sender, transaction, seen, durable)
-    return found if offsets is None else found + _judge_offsets(sender, offsets)
+        found += _check_one(sender, transaction, seen, durable)
+    return found if offsets is None else found + _check_offsets(sender, offsets)
 
 
-def _judge_one(
+def _check_one(
     sender: TransactionalSender,
-    transaction: ToldTransaction,
+    transaction: TransactionResult,
     seen: set[tuple[int, int]],
     durable: Sequence[str],
 ) -> list[str]:
-    stop = transaction.stop if transaction.stop >= 0 else len(sender.told)
-    serials = [serial for serial in range(transaction.first, stop) if sender.told[serial].topic in durable]
+    stop = transaction.stop if transaction.stop >= 0 else len(sender.results)
+    serials = [serial for serial in range(transaction.first, stop) if sender.results[serial].topic in durable]
     visible = [serial for serial in serials if (sender.number, serial) in seen]
     who = (
         f"{sender.name}: transaction {transaction.number} ({transaction.outcome.name}, records "
@@ -79,11 +79,11 @@ def _judge_one(
     if outcome is Outcome.ABORTED:
         return [f"{who} shows {len(visible)} records, the first is {visible[0]}"] if visible else []
     if outcome is Outcome.COMMITTED:
-        failed = [serial for serial in serials if not sender.told[serial].acknowledged]
+        failed = [serial for serial in serials if not sender.results[serial].acknowledged]
         if failed:
             return [
                 f"{who}: was committed though record {failed[0]} was not delivered "
-                f"({sender.told[failed[0]].error})"
+                f"({sender.results[failed[0]].error})"
             ]
     if len(visible) != len(serials) and (visible or outcome is Outcome.COMMITTED):
         missing = next(serial for serial in serials if (sender.number, serial) not in seen)
@@ -91,7 +91,7 @@ def _judge_one(
     return []
 
 
-def _judge_offsets(sender: TransactionalSender, offsets: Offsets) -> list[str]:
+def _check_offsets(sender: TransactionalSender, offsets: Offsets) -> list[str]:
     found = offsets.get(sender.group, {}).get(("orders", 0), -1)
     sent = [each for each in sender.transactions if each.sends_offset]
     least = max((each.number for each in sent if each.outcome is Outcome.COMMITTED), default=-1)

@@ -10,7 +10,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.consumer import OffsetAndTimestamp
 from fairlead_kafka.core.partition_offsets import MAX_TIMESTAMP
-from fairlead_kafka.simulation.facts import Fact, Facts, Verdict
+from fairlead_kafka.simulation.facts import Fact, Facts, Visibility
 from fairlead_kafka.simulation.keyed_sender import COMPACTED
 from fairlead_kafka.simulation.reader import Look
 from fairlead_kafka.simulation.rot import Rotten
@@ -19,7 +19,7 @@ Item = tuple[int, int]
 """Offset and timestamp of a record or marker."""
 
 
-def judge_look(look: Look, facts: Facts) -> list[str]:
+def check_look(look: Look, facts: Facts) -> list[str]:
     """Every error in what a look was told, whenever it took place and however it ended."""
     found = [*_unsound(look, facts), *_missing(look, facts), *_beyond(look, facts)]
     for time_ms, answer in look.found.items():
@@ -44,7 +44,7 @@ def _unsound(look: Look, facts: Facts) -> Iterable[str]:
                 yield f"it was given {read}, which nobody wrote"
         elif (read.key, read.value, read.timestamp_ms) != fact.wrote:
             yield f"it was given {read}, where {fact} was acknowledged"
-        elif look.committed and fact.verdict is Verdict.ABORTED:
+        elif look.committed and fact.visibility is Visibility.ABORTED:
             yield f"it was given {fact}"
 
 
@@ -77,7 +77,7 @@ def _beyond(look: Look, facts: Facts) -> Iterable[str]:
     if look.committed or look.end < 0:
         return
     for fact in facts.by_place[look.place].values():
-        if fact.settled_ns < look.begun_ns and fact.offset >= look.end:
+        if fact.completed_ns < look.begun_ns and fact.offset >= look.end:
             yield f"it was told that the log ends at {look.end}, and {fact} had been acknowledged"
 
 
@@ -87,7 +87,7 @@ def _sure(look: Look, facts: Facts) -> list[Fact]:
 
 
 def _was_there(look: Look, facts: Facts, fact: Fact) -> bool:
-    return facts.stays(look.place, fact) and fact.settled_ns < look.begun_ns and fact.offset < look.end
+    return facts.stays(look.place, fact) and fact.completed_ns < look.begun_ns and fact.offset < look.end
 
 
 def _by_time(look: Look, facts: Facts, time_ms: int, answer: OffsetAndTimestamp | None) -> Iterable[str]:
@@ -118,7 +118,7 @@ def _has_time(look: Look, facts: Facts, answer: OffsetAndTimestamp) -> Iterable[
         yield f"it was told {answer}, where {fact} was acknowledged"
 
 
-def judge_still(looks: Sequence[Look], rotten: Sequence[Rotten]) -> list[str]:
+def check_final_looks(looks: Sequence[Look], rotten: Sequence[Rotten]) -> list[str]:
     """Errors in looks at a partition that changes no more: all of it but `rotten` batches is read,
     and offsets by time agree with what was read.
 
@@ -137,11 +137,11 @@ def judge_still(looks: Sequence[Look], rotten: Sequence[Rotten]) -> list[str]:
         seen = [item for item in items if plain.start <= item[0] < look.end]
         for time_ms, answer in look.found.items():
             expected = _expected(seen, time_ms)
-            told = None if answer is None else (answer.offset, answer.timestamp_ms)
-            if told != expected:
+            result = None if answer is None else (answer.offset, answer.timestamp_ms)
+            if result != expected:
                 asked = "the newest record" if time_ms == MAX_TIMESTAMP else f"time {time_ms}"
                 found.append(
-                    f"{look}, when all was well: for {asked} it was told {told}, and read {expected}"
+                    f"{look}, when all was well: for {asked} it was told {result}, and read {expected}"
                 )
     return found
 
