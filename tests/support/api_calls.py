@@ -42,6 +42,8 @@ def call(rig: GroupRig, api_key: ApiKey, version: int, **fields: Any) -> Message
         authorizer=None,
         toll=None,
         client_id="test",
+        host="127.0.0.1",
+        software=None,
         may=lambda *_asked, **_quiet: True,
         listener="PLAINTEXT",
         principal=ANONYMOUS,

@@ -310,6 +310,9 @@ def _looking(visit: Tour) -> None:
     visit.everywhere(ApiKey.DESCRIBE_LOG_DIRS, topics=None)
     visit.everywhere(ApiKey.DESCRIBE_TOPIC_PARTITIONS, topics=[], response_partition_limit=2, cursor=None)
     visit.everywhere(ApiKey.LIST_CONFIG_RESOURCES, resource_types=[])
+    visit.everywhere(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, client_instance_id=UUID(int=7))
+    told = {"client_instance_id": UUID(int=7), "subscription_id": 1, "terminating": False}
+    visit.everywhere(ApiKey.PUSH_TELEMETRY, **told, compression_type=0, metrics=b"")
     log = [Message(topic_name="__cluster_metadata", partitions=[Message(partition_index=0)])]
     visit.everywhere(ApiKey.DESCRIBE_QUORUM, topics=log)
     moved = [Message(path="/nowhere", topics=[Message(name=TOPIC, partitions=[0])])]

@@ -3,10 +3,10 @@ often. Kafka's keys and defaults (release 4.3)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
-from fairlead_kafka.base.config import ConfigKey, ConfigType, between, validates
+from fairlead_kafka.base.config import ConfigKey, ConfigType, at_least, between, validates
+from fairlead_kafka.base.patterns import Pattern, PatternError, compile_pattern
 
 _T = ConfigType
 _SCOPE = ("client-metrics",)
@@ -32,7 +32,7 @@ def _patterns(given: tuple[str, ...]) -> str | None:
     return None
 
 
-def parse_match(given: Iterable[str]) -> dict[str, re.Pattern[str]]:
+def parse_match(given: Iterable[str]) -> dict[str, Pattern]:
     """Patterns by name of the part of a client that they are for; ValueError for what is none."""
     found = {}
     for entry in given:
@@ -40,8 +40,8 @@ def parse_match(given: Iterable[str]) -> dict[str, re.Pattern[str]]:
         if not equals or "=" in pattern or not pattern or name not in CLIENT_PARTS:
             raise ValueError(f"Illegal client matching pattern: {entry}; names are {', '.join(CLIENT_PARTS)}")
         try:
-            found[name] = re.compile(pattern)
-        except re.error as error:
+            found[name] = compile_pattern(pattern)
+        except PatternError as error:
             raise ValueError(f"Illegal client matching pattern: {entry}: {error}") from None
     return found
 
@@ -72,5 +72,13 @@ CLIENT_METRICS_KEYS = (
         _SCOPE,
         _patterns,
         dynamic=True,
+    ),
+    ConfigKey(
+        "telemetry.max.bytes",
+        _T.INT,
+        1_048_576,
+        "Size of a push of a client's metrics at most, compressed as it comes.",
+        ("broker",),
+        at_least(1),
     ),
 )

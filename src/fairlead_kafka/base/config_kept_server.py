@@ -15,7 +15,6 @@ _METRICS = "a broker's figures are had from `Cluster`, not from reporters"
 _PLUGIN = "plug-in classes are Java's"
 _PLACE = "the cluster's launcher starts and stops brokers"
 _RATE = "connections are limited by address: connection_creation_rate (AlterClientQuotas)"
-_YET = "the API that it bounds is not served yet"
 
 SERVER_KEPT = (
     *of_no_effect(
@@ -218,16 +217,6 @@ SERVER_KEPT = (
             "New connections a second that a broker admits.",
             at_least(0),
             dynamic="cluster-wide",
-        ),
-    ),
-    *of_no_effect(
-        _YET,
-        kept(
-            "telemetry.max.bytes",
-            _T.INT,
-            1_048_576,
-            "Size of a push of metrics of a client at most.",
-            at_least(1),
         ),
     ),
 )

@@ -152,6 +152,7 @@ IntegerKey = Literal[
     "socket.connection.setup.timeout.max.ms",
     "socket.connection.setup.timeout.ms",
     "socket.request.max.bytes",
+    "telemetry.max.bytes",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
     "transaction.max.timeout.ms",
     "transaction.remove.expired.transaction.cleanup.interval.ms",

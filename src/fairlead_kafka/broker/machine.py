@@ -39,6 +39,7 @@ from fairlead_kafka.broker.partitions import HostedPartitions
 from fairlead_kafka.broker.purgatory import Deadlines, Purgatory
 from fairlead_kafka.broker.quotas.quotas import Quotas, no_time
 from fairlead_kafka.broker.replication import Replication
+from fairlead_kafka.broker.telemetry import ClientTelemetry
 from fairlead_kafka.broker.timers import Repeating, Timer, Timers
 from fairlead_kafka.broker.transactions import TransactionCoordinator, Verifier
 from fairlead_kafka.core.effects import Buffer, Effect, FileAppend, FileReplace, Resolve
@@ -112,6 +113,7 @@ class Broker:
         self.clients: Clients = Clients(self)
         self.purgatory: Purgatory = Purgatory(self.guard)
         self.fetch_sessions: FetchSessions = FetchSessions(self)
+        self.telemetry: ClientTelemetry = ClientTelemetry()
         self.deadlines: Deadlines = Deadlines(self.call_at, self.guard.bind)
         self.partitions: HostedPartitions = HostedPartitions(self)
         log_settings = LogSettings.of(self.settings)

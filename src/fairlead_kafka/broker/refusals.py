@@ -17,7 +17,6 @@ from fairlead_kafka.wire import ApiKey
 
 _QUORUM = "the controller is one object, called directly, not a quorum of servers"
 _LOG_DIRS = "a broker has one log directory, which the launcher chooses"
-_TELEMETRY = "clients that are offered telemetry push it without being asked; nobody would read it"
 _TOKENS = "delegation tokens are not part of this release: clients log in with what they have themselves"
 
 _SHARE = "share groups (KIP-932) are not part of this release"
@@ -34,8 +33,6 @@ REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.UNREGISTER_BROKER: "brokers belong to the launcher, which starts as many as it is told",
     ApiKey.ALLOCATE_PRODUCER_IDS: _QUORUM,
     ApiKey.CONTROLLER_REGISTRATION: _QUORUM,
-    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _TELEMETRY,
-    ApiKey.PUSH_TELEMETRY: _TELEMETRY,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: _LOG_DIRS,
     ApiKey.SHARE_GROUP_HEARTBEAT: _SHARE,
     ApiKey.SHARE_GROUP_DESCRIBE: _SHARE,
@@ -108,6 +105,8 @@ KAFKA_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.EXPIRE_DELEGATION_TOKEN: (1, 2),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: (1, 3),
     ApiKey.DESCRIBE_QUORUM: (0, 2),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (0, 0),
+    ApiKey.PUSH_TELEMETRY: (0, 0),
     ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),

@@ -30,6 +30,8 @@ class Requester(Protocol):
     """Principal at the other end."""
     client_id: str | None
     """Client id of its newest request."""
+    software: tuple[str, str] | None
+    """Name and version of its software, as ApiVersions told (KIP-511)."""
     login: ServerLogin | None
     """Its log-in; None: nobody has to log in."""
 

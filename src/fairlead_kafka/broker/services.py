@@ -13,8 +13,10 @@ from fairlead_kafka.broker.links import Links
 from fairlead_kafka.broker.partitions import HostedPartitions, PartitionsHost
 from fairlead_kafka.broker.purgatory import Deadlines
 from fairlead_kafka.broker.quotas.quotas import Quotas
+from fairlead_kafka.broker.telemetry import ClientTelemetry
 from fairlead_kafka.broker.timers import DelayHost
 from fairlead_kafka.broker.transactions import TransactionCoordinator, Verifier
+from fairlead_kafka.core.machine import Rng
 
 
 class AnswerRoom(Protocol):
@@ -44,6 +46,8 @@ class Services(PartitionsHost, FetchSessionHost, MarkerHost, DelayHost, Protocol
     quotas: Quotas
     fetch_sessions: FetchSessions
     deadlines: Deadlines
+    telemetry: ClientTelemetry
+    rng: Rng
 
     @property
     def clients(self) -> AnswerRoom:

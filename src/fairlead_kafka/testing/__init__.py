@@ -45,6 +45,7 @@ from fairlead_kafka.base.lazy import lazily
 
 if TYPE_CHECKING:
     from fairlead_kafka.base.codes import ErrorCode
+    from fairlead_kafka.testing.client_metrics import ClientMetric, ClientMetrics
     from fairlead_kafka.testing.clock import ClusterClock
     from fairlead_kafka.testing.cluster import Cluster
     from fairlead_kafka.testing.handles import BrokerHandle
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "fairlead_kafka.base.codes": ("ErrorCode",),
+    "fairlead_kafka.testing.client_metrics": ("ClientMetric", "ClientMetrics"),
     "fairlead_kafka.testing.clock": ("ClusterClock",),
     "fairlead_kafka.testing.cluster": ("Cluster",),
     "fairlead_kafka.testing.handles": ("BrokerHandle",),
@@ -65,6 +67,8 @@ _HOMES = {
 __all__ = [
     "ApiKey",
     "BrokerHandle",
+    "ClientMetric",
+    "ClientMetrics",
     "Cluster",
     "ClusterClock",
     "ErrorCode",

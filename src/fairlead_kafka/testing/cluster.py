@@ -28,6 +28,7 @@ from fairlead_kafka.broker.listeners import DEFAULT_LISTENER, Listener, listener
 from fairlead_kafka.runtime import Completion, Handle, SelectorHost, system_rng
 from fairlead_kafka.runtime.at_exit import close_last, was_closed
 from fairlead_kafka.testing.brokers import check_listeners
+from fairlead_kafka.testing.client_metrics import ClientMetrics, taken_apart
 from fairlead_kafka.testing.clock import ClusterClock
 from fairlead_kafka.testing.error_places import Kind
 from fairlead_kafka.testing.folder import FolderLock, MetadataFile
@@ -289,6 +290,31 @@ class Cluster:
             )
         assert self._host is not None, "it is open"
         return ClusterClock(self._host)
+
+    def client_metrics(self) -> list[ClientMetrics]:
+        """Metrics that clients have pushed of themselves (KIP-714): the last push of each to each
+        broker, the oldest first.
+
+        Clients push once a subscription asks for it:
+        `admin.alter_configs({ConfigResource.client_metrics("all"): [ConfigChange.set("metrics", "*"),
+        ConfigChange.set("interval.ms", "1000")]})`, and only those that connect after that. What
+        was pushed to a broker that has ended since is gone. Needs the extra `telemetry`.
+        UsageError without it, and where brokers run in processes of their own.
+        """
+        self._check()
+        if self._processes is not None:
+            raise UsageError(
+                "client_metrics: brokers in processes of their own keep what clients push to themselves; "
+                "leave processes=True out"
+            )
+        runners = [(each.node_id, each._runner) for each in self._brokers]
+        found = [
+            metrics
+            for node_id, runner in runners
+            if isinstance(runner, BrokerInThread)
+            for metrics in taken_apart(node_id, runner.client_pushes())
+        ]
+        return sorted(found, key=lambda each: each.timestamp_ms)
 
     def _call_in_step(self, node_id: int, function: Callable[[], object]) -> None:
         runner = self._brokers[node_id]._runner

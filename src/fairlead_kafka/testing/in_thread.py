@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from fairlead_kafka.broker import (
+    Broker,
     CallInStep,
     Controller,
     Faults,
@@ -14,6 +15,7 @@ from fairlead_kafka.broker import (
     StopBroker,
 )
 from fairlead_kafka.broker.dispatch import Interceptor
+from fairlead_kafka.broker.telemetry import Pushed
 from fairlead_kafka.runtime import Completion, Handle, SelectorHost, thread_work_ns
 from fairlead_kafka.testing.brokers import broker_transport, make_broker
 from fairlead_kafka.testing.handles import TIMEOUT_S, Begun, Runner, Where
@@ -30,6 +32,7 @@ class BrokerInThread(Runner):
         self._controller = controller
         self._where = where
         self._handle: Handle | None = None
+        self._broker: Broker | None = None
 
     @property
     def running(self) -> bool:
@@ -39,7 +42,7 @@ class BrokerInThread(Runner):
     def begin(self, ports: Mapping[str, int], faults: Faults) -> Begun:
         """Start a broker machine on `ports`."""
         where = self._where
-        broker = make_broker(where.node_id, self._controller, where.folder, where.host, ports)
+        broker = self._broker = make_broker(where.node_id, self._controller, where.folder, where.host, ports)
         broker.rack = where.rack
         broker.faults = faults
         broker.interceptor = self._interceptor
@@ -58,6 +61,17 @@ class BrokerInThread(Runner):
         """Have `function` called within a step of the machine, soon; not at all if it has ended."""
         if self._handle is not None:
             self._loop.submit(self._handle, CallInStep(function, Completion()))
+
+    def client_pushes(self) -> list[Pushed]:
+        """The last push of metrics of each client (KIP-714); none if the machine has ended."""
+        found: list[Pushed] = []
+        broker, handle = self._broker, self._handle
+        if broker is None or handle is None or not self.running:
+            return found
+        completion: Completion[None] = Completion()
+        self._loop.submit(handle, CallInStep(lambda: found.extend(broker.telemetry.pushed), completion))
+        completion.result(TIMEOUT_S)
+        return found
 
     def stop(self) -> None:
         """Stop the machine in good order."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.api.k71_get_telemetry_subscriptions import telemetry_offered
 from fairlead_kafka.broker.controller import FEATURES, ClusterImage, finalized
 from fairlead_kafka.broker.dispatch import REGISTRY, serves
 from fairlead_kafka.broker.requester import Reply, Requester
@@ -21,6 +22,8 @@ from fairlead_kafka.wire.messages import ApiVersionsRequest, ApiVersionsResponse
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Kafka's `ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN`."""
+_TELEMETRY = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+"""Told only while the cluster asks for metrics: a client that sees them asks what is wanted."""
 _ZERO_FROM_VERSION = 4
 """Older clients fail at a supported feature whose levels begin at 0 (KAFKA-17011)."""
 
@@ -36,9 +39,13 @@ def api_versions(
         names = (message.client_software_name, message.client_software_version)
         if not all(_SOFTWARE.fullmatch(name) for name in names):
             error = ErrorCode.INVALID_REQUEST
+        else:
+            session.software = names
+    offered = telemetry_offered(broker.controller.image)
     rows = [
         ApiVersionsResponse.ApiVersion(api_key=int(key), min_version=api.advertised_low, max_version=api.high)
         for key, api in sorted(REGISTRY.items())
+        if offered or key not in _TELEMETRY
     ]
     if session.login is not None and error == ErrorCode.NONE:
         session.login.versions_told()

@@ -1,7 +1,7 @@
 """ListTransactions (66): the transactional ids that are coordinated here (KIP-664).
 
 Versions 0-2; by how long the transaction is open from 1 on (KIP-994), by a regular expression that
-takes the whole id from 2 on (KIP-1152; RE2's syntax as far as `broker.patterns` has it,
+takes the whole id from 2 on (KIP-1152; RE2's syntax as far as `base.patterns` has it,
 INVALID_REGULAR_EXPRESSION). Told are those that the session may DESCRIBE.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.patterns import PatternError, compile_pattern
 from fairlead_kafka.broker.dispatch import serves
-from fairlead_kafka.broker.patterns import PatternError, compile_pattern
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
 from fairlead_kafka.broker.transactions import Transaction, TransactionState

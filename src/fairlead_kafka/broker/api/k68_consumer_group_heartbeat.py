@@ -5,7 +5,7 @@ Versions 0-1. Answered when the log has what the answer rests on. Where
 `group.coordinator.rebalance.protocols` has no "consumer", or the feature `group.version` is 0,
 every request is UNSUPPORTED_VERSION, as in Kafka: clients that wait for a broker with this API
 would wait for ever without that. From version 1 on a member brings its own id and may subscribe by
-an expression, RE2's as far as `broker.patterns` has it (INVALID_REGULAR_EXPRESSION).
+an expression, RE2's as far as `base.patterns` has it (INVALID_REGULAR_EXPRESSION).
 
 Needs READ on the group (GROUP_AUTHORIZATION_FAILED) and DESCRIBE on each topic that is named
 (TOPIC_AUTHORIZATION_FAILED). An expression stands for topics that the member may DESCRIBE."""

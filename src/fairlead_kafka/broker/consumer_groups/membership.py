@@ -18,6 +18,7 @@ from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.patterns import PatternError, compile_pattern, matching
 from fairlead_kafka.broker.consumer_groups.assignors import ASSIGNORS, Candidate, Target
 from fairlead_kafka.broker.consumer_groups.group import (
     LEAVE_EPOCH,
@@ -41,7 +42,6 @@ from fairlead_kafka.broker.consumer_groups.records import (
     TargetKey,
 )
 from fairlead_kafka.broker.consumer_groups.view import View
-from fairlead_kafka.broker.patterns import PatternError, compile_pattern, matching
 
 PATTERNS_AGAIN_MS = 10_000
 """Expressions of a group are resolved no oftener than this (Kafka's

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fairlead_kafka.broker.patterns import (
+from fairlead_kafka.base.patterns import (
     DEPTH_MAX,
     PatternError,
     compile_pattern,
