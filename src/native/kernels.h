@@ -131,4 +131,19 @@ void hash_keys(Bytes data, Int64s offsets, Int32sOut hashes);
 void partition_keys(Bytes data, Int64s offsets, Bools valid, int64_t partition_count, Int32sOut partitions);
 void sort_by_partition(Int32s partitions, Int64sOut order, Int64sOut bounds);
 
+int64_t decode_avro(
+    Bytes source, Int64s starts, Int64s ends, Int64s counts, int64_t whole, Int64s ops, int64_t rows, Int64sOut slots, BoolsOut valid,
+    BoolsOut faults
+);
+int64_t encode_avro(
+    Int64s ops, int64_t rows, Int64s slots, Bools valid, Bytes source, Bytes prefix, Bools given, BytesOut out, Int64sOut offsets
+);
+int64_t decode_protobuf(
+    Bytes source, Int64s starts, Int64s ends, Bools given, Int64s ops, Int64sOut slots, BoolsOut valid, BoolsOut faults
+);
+int64_t encode_protobuf(
+    Int64s ops, int64_t rows, Int64s slots, Bools valid, Bytes source, Bytes prefix, Bools given, BytesOut out, Int64sOut offsets
+);
+int64_t gather_pieces(Bytes source, Int64s starts, Int64s sizes, BytesOut out);
+
 #endif

@@ -300,6 +300,60 @@ FUNCTION(sort_by_partition) {
     END(0);
 }
 
+FUNCTION(decode_avro) {
+    CALL;
+    Bytes source = take_bytes(&call);
+    Int64s starts = take_int64s(&call), ends = take_int64s(&call), counts = take_int64s(&call);
+    int64_t whole = integer(&call);
+    Int64s ops = take_int64s(&call);
+    int64_t rows = integer(&call), wrong = 0;
+    Int64sOut slots = take_int64s_out(&call);
+    BoolsOut valid = take_bools_out(&call), faults = take_bools_out(&call);
+    if (WORK(&call)) wrong = decode_avro(source, starts, ends, counts, whole, ops, rows, slots, valid, faults);
+    END(wrong);
+}
+
+FUNCTION(decode_protobuf) {
+    CALL;
+    Bytes source = take_bytes(&call);
+    Int64s starts = take_int64s(&call), ends = take_int64s(&call);
+    Bools given = take_bools(&call);
+    Int64s ops = take_int64s(&call);
+    Int64sOut slots = take_int64s_out(&call);
+    BoolsOut valid = take_bools_out(&call), faults = take_bools_out(&call);
+    int64_t wrong = 0;
+    if (WORK(&call)) wrong = decode_protobuf(source, starts, ends, given, ops, slots, valid, faults);
+    END(wrong);
+}
+
+#define ENCODES(name) \
+    FUNCTION(name) { \
+        CALL; \
+        Int64s ops = take_int64s(&call); \
+        int64_t rows = integer(&call), position = 0; \
+        Int64s slots = take_int64s(&call); \
+        Bools valid = take_bools(&call); \
+        Bytes source = take_bytes(&call), prefix = take_bytes(&call); \
+        Bools given = take_bools(&call); \
+        BytesOut out = take_bytes_out(&call); \
+        Int64sOut offsets = take_int64s_out(&call); \
+        if (WORK(&call)) position = name(ops, rows, slots, valid, source, prefix, given, out, offsets); \
+        END(position); \
+    }
+
+ENCODES(encode_avro)
+ENCODES(encode_protobuf)
+
+FUNCTION(gather_pieces) {
+    CALL;
+    Bytes source = take_bytes(&call);
+    Int64s starts = take_int64s(&call), sizes = take_int64s(&call);
+    BytesOut out = take_bytes_out(&call);
+    int64_t position = 0;
+    if (WORK(&call)) position = gather_pieces(source, starts, sizes, out);
+    END(position);
+}
+
 /* The one function that gives Python's objects: no work without the lock, and nothing to be told apart in kernels.h. */
 FUNCTION(list_items) {
     CALL;
@@ -339,7 +393,7 @@ FUNCTION(list_items) {
 static PyMethodDef METHODS[] = {
     ROW(check_records), ROW(whole_records), ROW(keep_records),   ROW(scan_batches), ROW(decode_records), ROW(decode_headers),
     ROW(measure_records), ROW(encode_batches), ROW(cut_by_size), ROW(hash_keys),    ROW(partition_keys), ROW(sort_by_partition),
-    ROW(list_items),
+    ROW(list_items),    ROW(decode_avro),    ROW(encode_avro),   ROW(decode_protobuf), ROW(encode_protobuf), ROW(gather_pieces),
     {0},
 };
 

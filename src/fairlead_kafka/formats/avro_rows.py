@@ -125,8 +125,5 @@ def read_value(data: bytes, start: int, writer: Schema, reader: Schema | None) -
 
 def reason(error: Exception) -> str:
     """Why a value does not parse, in words."""
-    return (
-        "the bytes end before the record does"
-        if isinstance(error, EOFError) and not str(error)
-        else one_line(error)
-    )
+    ended = isinstance(error, EOFError) and (not str(error) or "BytesIO" in str(error))
+    return "the bytes end before the record does" if ended else one_line(error)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fairlead_kafka.base.errors import ConfigError, InvalidRecord
-from fairlead_kafka.formats.building import Decode, Reasons, one_line
+from fairlead_kafka.formats.building import Decode, Reasons
 from fairlead_kafka.formats.context import SerializationContext
 from fairlead_kafka.formats.framing import READING, WRITING, Reader, Writer, frame_config, named_schema
 from fairlead_kafka.formats.registry import (
@@ -26,7 +26,8 @@ from fairlead_kafka.formats.registry import (
 try:
     import fastavro
 
-    from fairlead_kafka.formats.avro_rows import avro_decoder, read_value, reason
+    from fairlead_kafka.formats.avro_columns import columns_decoder, encode_columns
+    from fairlead_kafka.formats.avro_rows import read_value, reason
     from fairlead_kafka.formats.avro_schema import AvroSchema, stored_avro
 except ImportError as error:  # pragma: no cover
     raise ConfigError(f"Avro needs fastavro ({error}); pip install 'fairlead-kafka[avro]'") from None
@@ -96,19 +97,13 @@ class AvroSerializer:
         schema = self._schema(context)
         prefix = b"" if self._writer is None else self._writer.prefix(schema)
         parsed = self._parsed(schema)[0]
-        made: list[bytes | None] = []
-        reasons: Reasons = {}
-        for row, value in enumerate(array.to_pylist(maps_as_pydicts="strict")):
-            data = None
-            if value is not None:
-                stream = io.BytesIO()
-                try:
-                    fastavro.schemaless_writer(stream, parsed, value)
-                    data = prefix + stream.getvalue()
-                except Exception as error:  # the library raises whatever it stumbles over
-                    reasons[row] = f"{type(error).__name__}: {one_line(error)}"
-            made.append(data)
-        return pa.array(made, pa.binary()), reasons
+
+        def one(value: object) -> bytes:
+            stream = io.BytesIO()
+            fastavro.schemaless_writer(stream, parsed, value)
+            return stream.getvalue()
+
+        return encode_columns(stored_avro(schema, "the schema"), array, prefix, one)
 
     def _schema(self, context: SerializationContext) -> StoredSchema:
         if self._writer is None:
@@ -199,7 +194,7 @@ class AvroDeserializer:
     def _decoder(self, reader: AvroSchema) -> Decode:
         look_up = None if self._registry is None else self._writers.of
         try:
-            return avro_decoder(reader, self._written or reader, look_up, reader.arrow_type())
+            return columns_decoder(reader, self._written or reader, look_up, reader.arrow_type())
         except ValueError as error:
             raise ConfigError(f"AvroDeserializer: {error}") from None
 

@@ -25,6 +25,7 @@ import pyarrow.json as pj
 from fairlead_kafka.formats.building import MISFITS, Decode, Reasons, array_of, build, one_line
 from fairlead_kafka.formats.json_rows import row_reader
 from fairlead_kafka.formats.json_types import convert, has_map, lacks_required, relaxed
+from fairlead_kafka.formats.slots import placed
 from fairlead_kafka.formats.utf8 import decode_text
 
 BLOCK_ROWS = (4096, 256)
@@ -65,7 +66,7 @@ def json_decoder(wire: pa.DataType, target: pa.DataType, in_blocks: bool = True)
             pieces.append(
                 (rest, _row_by_row(text.take(pa.array(rest)), rest, read_row, wire, target, reasons))
             )
-        return _placed(pieces, len(text), target), reasons
+        return placed(pieces, len(text), target), reasons
 
     return decode
 
@@ -158,16 +159,3 @@ def _row_by_row(
     array = build(values, lambda some: convert(array_of(some, wire), target), found)
     reasons.update((int(rows[row]), why) for row, why in found.items())
     return array
-
-
-def _placed(pieces: list[tuple[Rows, pa.Array]], count: int, target: pa.DataType) -> pa.Array:
-    """The pieces put in the order of their rows; null where there is none."""
-    if not pieces:
-        return pa.nulls(count, target)
-    order = np.concatenate([rows for rows, _ in pieces])
-    arrays = pa.concat_arrays([array for _, array in pieces])
-    if len(order) == count and bool((order == np.arange(count)).all()):
-        return arrays
-    places = np.full(count, -1, np.int64)
-    places[order] = np.arange(len(order))
-    return arrays.take(pa.array(places, mask=places < 0))

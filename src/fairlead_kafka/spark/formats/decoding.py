@@ -46,10 +46,10 @@ def _decode_of(one: FieldFormat) -> Decode:
         from fairlead_kafka.spark.formats.json_schema import wire_type
 
         return json_decoder(wire_type(kind), target)
-    from fairlead_kafka.formats.avro_rows import avro_decoder
+    from fairlead_kafka.formats.avro_columns import columns_decoder
 
     assert one.reader is not None, "a resolved layout knows the reader's schema"
-    return avro_decoder(one.reader, one.writer or one.reader, _look_up(one), target)
+    return columns_decoder(one.reader, one.writer or one.reader, _look_up(one), target)
 
 
 def _look_up(one: FieldFormat) -> LookUp | None:

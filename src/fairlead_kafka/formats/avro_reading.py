@@ -1,0 +1,426 @@
+"""Avro to columns, by machine code: a plan is made of a writer's and a reader's schema once, and
+then reads whole blocks of values.
+
+A plan is operations (`kernels.decode_avro`) and a function that makes an array of slots. Records,
+arrays, maps, unions of null and another type, and all logical types of `avro_schema` are planned.
+Other schemas raise `NotByColumn`: aliases, most resolutions of one type into another, decimals of
+more than 18 digits, and defaults that are no plain value. They go value by value, as do single
+values that machine code does not take: `avro_columns` sees to both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+
+from fairlead_kafka.formats.avro_schema import Avro, AvroSchema, Definition
+from fairlead_kafka.formats.kernels import (
+    BOOLEAN,
+    BYTES,
+    DOUBLE,
+    ENUM,
+    FIXED,
+    FLOAT,
+    INT,
+    LIST,
+    LONG,
+    UNION,
+    Bools,
+    Bytes,
+    Int64,
+    decode_avro,
+)
+from fairlead_kafka.formats.slots import NotByColumn, binaries, bitmap, booleans, numbers
+
+DIGITS_MAX = 18
+"""Digits of a decimal that fits in 64 bits whatever they are."""
+FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The years 1 to 9999, in microseconds since 1970."""
+_NUMBERS = {"int": INT, "long": LONG, "boolean": BOOLEAN, "float": FLOAT, "double": DOUBLE}
+_WIDENED = {("int", "long"), ("int", "float"), ("int", "double"), ("long", "float"), ("long", "double"),
+            ("float", "double")}  # fmt: skip
+_Op = list[int]
+
+
+class Slots:
+    """The slots of a block of values, and which of these turned out not to fit."""
+
+    def __init__(self, source: Bytes, ends: Int64, owners: Int64, bad: Bools, plan: Plan) -> None:
+        """`ends`: where the value that a row is of ends; `owners`: which value that is; `bad`: of
+        the values, and noted there."""
+        self.rows = len(ends)
+        self.source, self.ends, self._owners, self.bad = source, ends, owners, bad
+        self.values = np.zeros(plan.slots * self.rows, np.int64)
+        self.present = np.zeros(plan.valid * self.rows, np.bool_)
+
+    def slot(self, number: int) -> Int64:
+        """A column of numbers."""
+        return self.values[number * self.rows : (number + 1) * self.rows]
+
+    def valid(self, number: int | None) -> Bools | None:
+        """A column of booleans; None for what is never null."""
+        return None if number is None else self.present[number * self.rows : (number + 1) * self.rows]
+
+    def spoil(self, rows: Bools) -> None:
+        """Note rows whose values do not fit."""
+        if rows.any():
+            self.bad[self._owners[rows]] = True
+
+    @property
+    def fine(self) -> Bools:
+        """The rows whose values are not bad."""
+        fine: Bools = ~self.bad[self._owners]
+        return fine
+
+    def below(self, counts: Int64) -> tuple[Int64, Int64]:
+        """Ends and owners of a table of items, so many of each row."""
+        return np.repeat(self.ends, counts), np.repeat(self._owners, counts)
+
+
+Make = Callable[[Slots], pa.Array]
+
+
+class Plan(NamedTuple):
+    """Operations, how many slots and booleans they have, and what makes an array of these."""
+
+    ops: Int64
+    slots: int
+    valid: int
+    make: Make
+
+
+def plan_of(writer: AvroSchema, reader: AvroSchema) -> Plan:
+    """The plan that reads a writer's values into `reader.arrow_type()`. NotByColumn if there is
+    none."""
+    written, written_names = cast("tuple[Avro, dict[str, Definition]]", writer.parsed())
+    wanted, wanted_names = cast("tuple[Avro, dict[str, Definition]]", reader.parsed())
+    planning = _Planning(written_names, wanted_names)
+    make = planning.value(written, wanted, reader.arrow_type())
+    return planning.plan(make)
+
+
+def decode(plan: Plan, source: Bytes, starts: Int64, ends: Int64) -> tuple[pa.Array, Bools]:
+    """The values from `starts` to `ends`, and which of them are bad: left to other code, and
+    anything in the array."""
+    bad = np.zeros(len(starts), np.bool_)
+    slots = Slots(source, ends, np.arange(len(starts)), bad, plan)
+    faults = np.zeros(len(starts), np.bool_)
+    ones = np.ones(len(starts), np.int64)
+    decode_avro(source, starts, ends, ones, 1, plan.ops, slots.rows, slots.values, slots.present, faults)
+    bad |= faults
+    return plan.make(slots), bad
+
+
+class _Planning:
+    """A walk through two schemas at once."""
+
+    def __init__(self, written: dict[str, Definition], wanted: dict[str, Definition]) -> None:
+        self._written, self._wanted = written, wanted
+        self._ops: list[_Op] = []
+        self._slots = self._valid = 0
+
+    def plan(self, make: Make) -> Plan:
+        """The plan, when all operations are there."""
+        return Plan(np.array(self._ops, np.int64).reshape(-1), self._slots, self._valid, make)
+
+    def value(self, written: Avro, wanted: Avro, target: pa.DataType) -> Make:
+        """Operations for a value, and what makes its column."""
+        valid: int | None = None
+        inner = branch(wanted)
+        if isinstance(written, list):
+            if len(written) != 2 or "null" not in written:
+                raise NotByColumn
+            op = [UNION, -1, written.index("null"), 0, self._new_valid()]
+            valid, required = op[4], not isinstance(wanted, list)
+            begun = self._add(op)
+            make = self._plain(branch(written), inner, target, valid)
+            op[3] = len(self._ops) - begun
+            return _required(make, valid) if required else make
+        return self._plain(written, inner, target, valid)
+
+    def skipped(self, written: Avro) -> None:
+        """Operations for a value that nobody asked for."""
+        if isinstance(written, list):
+            if len(written) != 2 or "null" not in written:
+                raise NotByColumn
+            op = [UNION, -1, written.index("null"), 0, -1]
+            begun = self._add(op)
+            self.skipped(branch(written))
+            op[3] = len(self._ops) - begun
+            return
+        told = definition(written, self._written)
+        kind = str(told["type"])
+        if kind == "record":
+            for field in told["fields"]:
+                self.skipped(field["type"])
+        elif kind in ("array", "map"):
+            op = [LIST, -1, 0, 0, -1]
+            begun = self._add(op)
+            if kind == "map":
+                self._add([BYTES, -1, 0, 0, -1])
+            self.skipped(told["items"] if kind == "array" else told["values"])
+            op[3] = len(self._ops) - begun
+        elif kind in _NUMBERS:
+            self._add([_NUMBERS[kind], -1, 0, 0, -1])
+        elif kind in ("bytes", "string", "fixed", "enum"):
+            self._add(bytes_op(told, -1) if kind != "enum" else enum_op(told, -1))
+        else:
+            raise NotByColumn
+
+    def _plain(self, written: Avro, wanted: Avro, target: pa.DataType, valid: int | None) -> Make:
+        """A value that is no union."""
+        there, here = definition(written, self._written), definition(wanted, self._wanted)
+        kind, into = str(there["type"]), str(here["type"])
+        if kind in ("record", "array", "map") or into in ("record", "array", "map"):
+            if kind != into:
+                raise NotByColumn
+            return (
+                self._record(there, here, target, valid)
+                if kind == "record"
+                else self._list(there, here, target, valid)
+            )
+        if _meaning(there) != _meaning(here):
+            if (kind, into) not in _WIDENED or _meaning(there)[1:] != _meaning(here)[1:]:
+                raise NotByColumn
+        elif kind in ("fixed", "enum") and there != here:
+            raise NotByColumn
+        return self._leaf(there, here, target, valid)
+
+    def _record(self, there: Definition, here: Definition, target: pa.DataType, valid: int | None) -> Make:
+        if _short(there) != _short(here) or "aliases" in here:
+            raise NotByColumn
+        wanted = {field["name"]: field for field in here["fields"]}
+        if any("aliases" in field for field in wanted.values()):
+            raise NotByColumn
+        made: dict[str, Make] = {}
+        for field in there["fields"]:
+            reader = wanted.get(field["name"])
+            if reader is None:
+                self.skipped(field["type"])
+            else:
+                made[field["name"]] = self.value(
+                    field["type"], reader["type"], target.field(field["name"]).type
+                )
+        for name, field in wanted.items():
+            if name not in made:
+                made[name] = _default(field, target.field(name).type)
+        children = [made[field.name] for field in target]
+
+        def make(slots: Slots) -> pa.Array:
+            arrays = [child(slots) for child in children]
+            return pa.Array.from_buffers(target, slots.rows, [bitmap(slots.valid(valid))], children=arrays)
+
+        return make
+
+    def _list(self, there: Definition, here: Definition, target: pa.DataType, valid: int | None) -> Make:
+        is_map = there["type"] == "map"
+        slot = self._new_slots(2)
+        op = [LIST, slot, 0, 0, -1]
+        begun = self._add(op)
+        items = _Planning(self._written, self._wanted)
+        if is_map:
+            self._add([BYTES, -1, 0, 0, -1])
+            keys = items._leaf({"type": "string"}, {"type": "string"}, pa.string(), None)
+            self.skipped(there["values"])
+            values = items.value(there["values"], here["values"], target.item_type)
+            entries = pa.struct([target.key_field, target.item_field])
+            below = items.plan(
+                lambda slots: pa.Array.from_buffers(
+                    entries, slots.rows, [None], children=[keys(slots), values(slots)]
+                )
+            )
+        else:
+            self.skipped(there["items"])
+            below = items.plan(items.value(there["items"], here["items"], target.value_type))
+        op[3] = len(self._ops) - begun
+
+        def make(slots: Slots) -> pa.Array:
+            counts = np.where(slots.fine, slots.slot(slot + 1), 0)
+            offsets = np.zeros(slots.rows + 1, np.int32)
+            np.cumsum(counts, out=offsets[1:])
+            ends, owners = slots.below(counts)
+            inner = Slots(slots.source, ends, owners, slots.bad, below)
+            faults = np.zeros(slots.rows, np.bool_)
+            decode_avro(
+                slots.source, slots.slot(slot), slots.ends, counts, 0, below.ops, inner.rows, inner.values,
+                inner.present, faults,
+            )  # fmt: skip
+            slots.spoil(faults)
+            buffers = [bitmap(slots.valid(valid)), pa.py_buffer(offsets)]
+            return pa.Array.from_buffers(target, slots.rows, buffers, children=[below.make(inner)])
+
+        return make
+
+    def _leaf(self, there: Definition, here: Definition, target: pa.DataType, valid: int | None) -> Make:
+        kind, logical = str(there["type"]), here.get("logicalType")
+        types = pa.types
+        if kind == "enum":
+            slot = self._new_slots(1)
+            self._add(enum_op(there, slot))
+            symbols = pa.array(there["symbols"], pa.string())  # type: ignore[typeddict-item]
+            return lambda slots: symbols.take(numbers(pa.int64(), slots.slot(slot), slots.valid(valid)))
+        if kind in ("bytes", "string", "fixed"):
+            slot = self._new_slots(2)
+            self._add(bytes_op(there, slot))
+            if types.is_decimal(target):
+                return _decimals(slot, target, valid)
+            return _texts(slot, target, valid)
+        slot = self._new_slots(1)
+        self._add([_NUMBERS[kind], slot, 0, 0, -1])
+        if types.is_timestamp(target):
+            return _instants(slot, 1000 if str(logical).endswith("millis") else 1, target, valid)
+        if kind == "boolean":
+            return lambda slots: booleans(slots.slot(slot) != 0, slots.valid(valid))
+        width = np.dtype(f"{'f' if types.is_floating(target) else 'i'}{target.bit_width // 8}")
+
+        def make(slots: Slots) -> pa.Array:
+            found = slots.slot(slot)
+            if kind == "float":
+                exact = found.astype(np.int32).view(np.float32)
+            else:
+                exact = found.view(np.float64) if kind == "double" else found  # type: ignore[assignment]
+            return numbers(target, exact.astype(width, copy=False), slots.valid(valid))
+
+        return make
+
+    def _add(self, op: _Op) -> int:
+        self._ops.append(op)
+        return len(self._ops)
+
+    def _new_slots(self, count: int) -> int:
+        self._slots += count
+        return self._slots - count
+
+    def _new_valid(self) -> int:
+        self._valid += 1
+        return self._valid - 1
+
+
+def _required(make: Make, valid: int) -> Make:
+    """A column that is never null, of one that may be: values that are null are bad."""
+
+    def made(slots: Slots) -> pa.Array:
+        present = slots.valid(valid)
+        assert present is not None, "it was read"
+        slots.spoil(~present)
+        return make(slots)
+
+    return made
+
+
+def _texts(slot: int, target: pa.DataType, valid: int | None) -> Make:
+    def make(slots: Slots) -> pa.Array:
+        sizes = np.where(slots.fine, slots.slot(slot + 1), 0)
+        made = binaries(slots.source, slots.slot(slot), sizes, slots.valid(valid))
+        if not pa.types.is_string(target):
+            return made
+        try:
+            return made.cast(pa.string())
+        except pa.ArrowInvalid:
+            from fairlead_kafka.formats.utf8 import decode_text
+
+            texts, wrong = decode_text(made)
+            rows = np.zeros(slots.rows, np.bool_)
+            rows[list(wrong)] = True
+            slots.spoil(rows)
+            return texts.fill_null("") if valid is None else texts  # a map's keys are never null
+
+    return make
+
+
+def _instants(slot: int, factor: int, target: pa.DataType, valid: int | None) -> Make:
+    def make(slots: Slots) -> pa.Array:
+        found = slots.slot(slot)
+        slots.spoil((found < FIRST_US // factor) | (found > LAST_US // factor))
+        return numbers(target, found * factor, slots.valid(valid))
+
+    return make
+
+
+def _decimals(slot: int, target: pa.DataType, valid: int | None) -> Make:
+    if target.precision > DIGITS_MAX:
+        raise NotByColumn
+    limit = 10**target.precision
+
+    def make(slots: Slots) -> pa.Array:
+        starts, sizes = slots.slot(slot), slots.slot(slot + 1)
+        present = slots.valid(valid)
+        slots.spoil((sizes > 8) | ((sizes == 0) & (True if present is None else present)))
+        sizes = np.where(slots.fine, sizes, 0)
+        value = np.zeros(slots.rows, np.int64)
+        for byte in range(int(sizes.max(initial=0))):
+            rows = np.flatnonzero(sizes > byte)
+            next_byte = slots.source[starts[rows] + byte].astype(np.int64)
+            value[rows] = next_byte.astype(np.int8) if byte == 0 else (value[rows] << 8) | next_byte
+        slots.spoil(np.abs(value) >= limit)
+        words = np.empty((slots.rows, 2), np.int64)
+        words[:, 0], words[:, 1] = value, value >> 63
+        return (
+            numbers(target, words.reshape(-1), present)
+            if not slots.rows
+            else pa.Array.from_buffers(target, slots.rows, [bitmap(present), pa.py_buffer(words)])
+        )
+
+    return make
+
+
+def _default(field: object, target: pa.DataType) -> Make:
+    """A column of a default: null, or a plain value of a plain type."""
+    given = cast("dict[str, object]", field)
+    if "default" not in given:
+        raise NotByColumn
+    default, kind = given["default"], given["type"]
+    if default is None:
+        return lambda slots: pa.nulls(slots.rows, target)
+    if isinstance(kind, list):
+        kind = kind[0]
+    if kind not in ("boolean", "int", "long", "float", "double", "string"):
+        raise NotByColumn
+    value = pa.scalar(default, target)
+    return lambda slots: pa.repeat(value, slots.rows)
+
+
+def branch(schema: Avro) -> Avro:
+    """The type of a union of null and a type, or a schema as it is."""
+    return next(branch for branch in schema if branch != "null") if isinstance(schema, list) else schema
+
+
+def definition(schema: Avro, named: dict[str, Definition]) -> Definition:
+    """A type's definition, whatever way it is given. NotByColumn for a union within one."""
+    if isinstance(schema, str):
+        return named.get(schema) or {"type": schema}
+    assert not isinstance(schema, list), "unions were unwrapped"
+    kind = schema["type"]
+    if isinstance(kind, dict) or (isinstance(kind, str) and kind in named):
+        return definition(kind, named)
+    if isinstance(kind, list):
+        raise NotByColumn
+    return schema
+
+
+def _meaning(definition: Definition) -> tuple[object, ...]:
+    logical = definition.get("logicalType")
+    parts = (definition.get("precision"), definition.get("scale", 0)) if logical == "decimal" else ()
+    return (definition["type"], logical, *parts)
+
+
+def _short(definition: Definition) -> str:
+    return str(definition.get("name", "")).rpartition(".")[2]
+
+
+def bytes_op(definition: Definition, slot: int) -> list[int]:
+    """The operation of bytes, texts and fixed."""
+    if definition["type"] != "fixed":
+        return [BYTES, slot, 0, 0, -1]
+    size = int(cast("dict[str, int]", definition)["size"])
+    if size < 1:
+        raise NotByColumn
+    return [FIXED, slot, size, 0, -1]
+
+
+def enum_op(definition: Definition, slot: int) -> list[int]:
+    """The operation of an enum."""
+    return [ENUM, slot, len(cast("dict[str, list[str]]", definition)["symbols"]), 0, -1]
