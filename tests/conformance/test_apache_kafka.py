@@ -25,7 +25,7 @@ def _read_with_confluent(
     consumer = ConfluentConsumer(
         {
             "bootstrap.servers": servers,
-            "group.id": f"judge-{topic}",
+            "group.id": f"check-{topic}",
             "auto.offset.reset": "earliest",
             "check.crcs": True,
         }
@@ -107,10 +107,10 @@ def test_keys_go_where_javas_and_librdkafkas_murmur2_puts_them(
     with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka}) as producer:
         for key in keys:
             producer.send(ours, b"", key=key)
-    check_sequence = ConfluentProducer({"bootstrap.servers": apache_kafka, "partitioner": "murmur2"})
+    read_by_librdkafka = ConfluentProducer({"bootstrap.servers": apache_kafka, "partitioner": "murmur2"})
     for key in keys:
-        check_sequence.produce(theirs, b"", key=key)
-    check_sequence.flush()
+        read_by_librdkafka.produce(theirs, b"", key=key)
+    read_by_librdkafka.flush()
     placed = [
         {key: partition for partition, _, key, *_ in _read_with_confluent(apache_kafka, topic, len(keys))}
         for topic in (ours, theirs)
@@ -121,7 +121,7 @@ def test_keys_go_where_javas_and_librdkafkas_murmur2_puts_them(
 @pytest.mark.parametrize("codec", CODECS)
 def test_our_consumer_reads_what_librdkafka_wrote(apache_kafka: str, new_topic: NewTopic, codec: str) -> None:
     topic, count = new_topic(apache_kafka), 3_000
-    check_sequence = ConfluentProducer(
+    read_by_librdkafka = ConfluentProducer(
         {
             "bootstrap.servers": apache_kafka,
             "compression.type": codec,
@@ -131,10 +131,10 @@ def test_our_consumer_reads_what_librdkafka_wrote(apache_kafka: str, new_topic: 
     )
     for number in range(count):
         headers = [("n", b"%d" % number)] if number % 3 else None
-        check_sequence.produce(topic, b"v%d" % number if number % 5 else None,
+        read_by_librdkafka.produce(topic, b"v%d" % number if number % 5 else None,
         key=b"k%d" % number if number % 2 else None, partition=number % 3,
                       headers=headers, timestamp=TIMESTAMP_MS + number)  # fmt: skip
-    check_sequence.flush()
+    read_by_librdkafka.flush()
     partitions = [TopicPartition(topic, number) for number in range(3)]
     with fairlead_kafka.Consumer({"bootstrap.servers": apache_kafka}) as consumer:
         consumer.assign(partitions)

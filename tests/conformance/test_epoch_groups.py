@@ -129,10 +129,10 @@ def test_a_static_member_has_its_partitions_back_and_nobody_else_hears_of_it(
     members[0] = Ours(servers, topic, topic, group_instance_id="one")
     polled(members, lambda: [member.partitions for member in members] == shares)
     assert members[1].heard.signs() == heard
-    twin = Ours(servers, topic, topic, group_instance_id="one")
+    same_id = Ours(servers, topic, topic, group_instance_id="one")
     with pytest.raises(fairlead_kafka.BrokerError, match="UNRELEASED_INSTANCE_ID"):
-        polled([twin], lambda: False)
-    twin.close()
+        polled([same_id], lambda: False)
+    same_id.close()
     assert members[1].heard.signs() == heard
 
 

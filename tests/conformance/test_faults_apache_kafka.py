@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.cutting_proxy import CUTS, LIES, Fault
-from tests.support.delivery_verdict import PARTITIONS, run
+from tests.support.delivery_check import PARTITIONS, run
 
 NewTopic = Callable[..., str]
 

@@ -23,7 +23,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.wire import ApiKey
 from tests.support.cutting_proxy import CUTS, CuttingProxy, Fault, every
-from tests.support.transaction_verdict import (
+from tests.support.transaction_check import (
     PARTITIONS,
     SECOND_STEPS,
     STEPS,
@@ -188,7 +188,7 @@ def test_offsets_are_committed_with_the_records_or_not_at_all(servers: str, new_
     with producer(servers, target) as sender:
         stage.transact(sender)
         stage.transact(sender, commit=False)
-        stage.check_sequence(servers)
+        stage.check_output(servers)
         with sender.transaction():
             noted = OffsetAndMetadata(40, "a note", 0)
             sender.send_offsets_to_transaction({TopicPartition(source, 0): noted}, GroupMetadata(stage.group))

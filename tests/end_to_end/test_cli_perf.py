@@ -11,7 +11,7 @@ import pytest
 from fairlead_kafka import Consumer, TopicPartition
 from fairlead_kafka.testing import Cluster
 from tests.support.command_line import Run, start
-from tests.support.transaction_verdict import settled_ends
+from tests.support.transaction_check import ends_when_complete
 from tests.support.waiting import PATIENCE_S
 
 WINDOW = re.compile(
@@ -162,7 +162,7 @@ def test_records_are_sent_in_one_transaction_after_the_other(cluster: Cluster, r
             TopicPartition("in-transactions", each.partition)
             for each in consumer.partitions_for("in-transactions")
         ]
-        ends = settled_ends(cluster.bootstrap_servers, consumer, partitions)
+        ends = ends_when_complete(cluster.bootstrap_servers, consumer, partitions)
         values = [
             int(value)
             for partition in partitions

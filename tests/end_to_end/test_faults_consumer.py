@@ -12,7 +12,7 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka import TopicPartition
-from tests.support.delivery_verdict import PARTITIONS, QUICK
+from tests.support.delivery_check import PARTITIONS, QUICK
 from tests.support.waiting import PATIENCE_S, until
 
 ROWS = 6_000

@@ -18,11 +18,11 @@ from tests.support.broker_driver import batch, produce_fields
 from tests.support.waiting import PATIENCE_S
 from tests.support.wire_client import Wire, addresses, create
 
-DICE = random.Random(11)
+RNG = random.Random(11)
 STRANGERS = {
-    "random bytes": b"\x7f" + DICE.randbytes(300),
+    "random bytes": b"\x7f" + RNG.randbytes(300),
     "an HTTP request": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    "a TLS handshake": b"\x16\x03\x01\x02\x00" + DICE.randbytes(100),
+    "a TLS handshake": b"\x16\x03\x01\x02\x00" + RNG.randbytes(100),
     "a frame of 2 GiB": struct.pack(">i", 2**31 - 1) + b"x" * 100,
     "a negative size": struct.pack(">i", -1) + b"x" * 10,
     "an empty frame": struct.pack(">i", 0),
@@ -104,8 +104,8 @@ def test_valid_requests_with_bytes_changed_never_end_the_broker(
     ]  # fmt: skip
     for number in range(600):
         frame = bytearray(b"".join(requests[number % len(requests)]))
-        for _ in range(DICE.randrange(1, 4)):
-            frame[DICE.randrange(12, len(frame))] = DICE.choice([0, 1, 127, 128, 255, DICE.randrange(256)])
+        for _ in range(RNG.randrange(1, 4)):
+            frame[RNG.randrange(12, len(frame))] = RNG.choice([0, 1, 127, 128, 255, RNG.randrange(256)])
         with connect(cluster) as sock:
             sock.sendall(bytes(frame))
     assert create(addresses(cluster), "afterwards") == 0

@@ -13,7 +13,7 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka.client.handles import Ack
 from tests.support.cutting_proxy import CuttingProxy
-from tests.support.delivery_verdict import PARTITIONS, Place, check_sequence, enter, read_back
+from tests.support.delivery_check import PARTITIONS, Place, check_delivered, enter, read_back
 from tests.support.metrics import metric
 from tests.support.waiting import PATIENCE_S, until
 
@@ -49,7 +49,7 @@ def test_a_table_far_larger_than_the_buffer_goes_through_it(servers: str) -> Non
         table["value"].to_pylist(), result["partition"], result["offset"], strict=True
     ):
         enter(placed, fairlead_kafka.RecordMetadata("large", partition, offset, 0), value)
-    check_sequence(placed, read_back(servers, "large", PARTITIONS))
+    check_delivered(placed, read_back(servers, "large", PARTITIONS))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_eight_threads_at_once_lose_nothing_and_keep_each_ones_order(servers: st
             enter(placed, ack.result(PATIENCE_S), value)
         assert whole(producer)
     assert len(placed) == 8 * 1_500
-    check_sequence(placed, read_back(servers, "threads", PARTITIONS))
+    check_delivered(placed, read_back(servers, "threads", PARTITIONS))
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     return plain[kind]
 
 
-def arguments(face: type, name: str) -> st.SearchStrategy[dict[str, Any]]:
-    method = inspect.unwrap(getattr(face, name))
+def arguments(api: type, name: str) -> st.SearchStrategy[dict[str, Any]]:
+    method = inspect.unwrap(getattr(api, name))
     kinds = {each: checked._resolved(method, each) for each in list(inspect.signature(method).parameters)[1:]}
     return st.fixed_dictionaries(
         {
@@ -105,10 +105,10 @@ def arguments(face: type, name: str) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def methods(face: type) -> list[str]:
+def methods(api: type) -> list[str]:
     return [
         name
-        for name, method in vars(face).items()
+        for name, method in vars(api).items()
         if inspect.isfunction(method) and name[0] != "_" and name not in UNTESTED
     ]
 

@@ -21,7 +21,7 @@ from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.testing import Cluster
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import batch, produce_fields
-from tests.support.client_rig import drive_faces
+from tests.support.client_rig import drive_clients
 from tests.support.metrics import metric
 from tests.support.producer_rig import Rig
 from tests.support.quota_calls import Entity, alter_fields, alteration, described
@@ -94,7 +94,7 @@ def test_our_consumer_gets_its_rate_and_reads_everything(
         fields = produce_fields({("t", 0): batch([VALUE] * 10)})
         assert cluster.ask(0, ApiKey.PRODUCE, 9, **fields).responses[0].partition_responses[0].error_code == 0
     grant(cluster, consumer_byte_rate=LIMIT_BYTES)
-    drive_faces(monkeypatch, cluster.host)
+    drive_clients(monkeypatch, cluster.host)
     config = {
         "bootstrap.servers": "127.0.0.1:9092",
         "client.id": "limited",

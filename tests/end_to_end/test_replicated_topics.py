@@ -82,7 +82,7 @@ def read_all(servers: str, at_least: int) -> dict[tuple[int, int], bytes]:
     """Everything in the topic, by partition and offset."""
     settings = {
         "bootstrap.servers": servers,
-        "group.id": "check_sequence",
+        "group.id": "checker",
         "enable.auto.commit": False,
         "enable.partition.eof": True,
     }

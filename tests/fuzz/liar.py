@@ -299,15 +299,15 @@ def set_errors(message: Message, code: int, tape: Tape) -> None:
     """Give one of the fields that hold an error this code, or all of them."""
     fields: list[tuple[Message, str]] = []
 
-    def gather(within: Message) -> None:
+    def collect(within: Message) -> None:
         for name, value in within.__dict__.items():
             if name.endswith("error_code"):
                 fields.append((within, name))
             for each in value if isinstance(value, list) else (value,):
                 if isinstance(each, Message):
-                    gather(each)
+                    collect(each)
 
-    gather(message)
+    collect(message)
     if fields and tape.chance(128):
         fields = [tape.pick(fields)]
     for within, name in fields:

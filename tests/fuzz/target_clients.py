@@ -29,7 +29,7 @@ from fairlead_kafka import (
 )
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.ids import TopicPartition
-from tests.fuzz.faces import CLIENT_CONFIG, Fault, World, lying_world
+from tests.fuzz.client_apis import CLIENT_CONFIG, Fault, World, lying_world
 from tests.fuzz.tape import Tape
 
 CALLS_MAX = 30

@@ -18,7 +18,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import batch, produce_fields
-from tests.support.client_rig import drive_faces
+from tests.support.client_rig import drive_clients
 from tests.support.virtual_cluster import FIRST_PORT, VirtualCluster
 
 PARTITIONS, BROKERS, MEMBERS_MAX, STEPS = 4, 3, 3, 60
@@ -32,7 +32,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
         self.rng = random.Random(seed)
         self.cluster = VirtualCluster(BROKERS, config={"group.min.session.timeout.ms": 100}, latency_ms=1)
-        drive_faces(monkeypatch, self.cluster.host)
+        drive_clients(monkeypatch, self.cluster.host)
         replicas = {
             number: [(number + step) % BROKERS for step in range(BROKERS)] for number in range(PARTITIONS)
         }

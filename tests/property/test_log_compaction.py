@@ -39,7 +39,7 @@ def write(rig: LogRig, batches: list[list[Keyed]]) -> None:
         rig.append(records(*[value for _, value in pairs], keys=[key for key, _ in pairs]))
 
 
-class Twin:
+class ReferenceLog:
     """What a compacted partition holds, by the rules alone."""
 
     def __init__(self) -> None:
@@ -77,16 +77,16 @@ class Twin:
 @settings(max_examples=60)
 @given(writings, writings)
 def test_what_stays_is_what_the_rules_say(first: list[list[Keyed]], second: list[list[Keyed]]) -> None:
-    rig, twin = new_rig(), Twin()
+    rig, reference = new_rig(), ReferenceLog()
     for batches in (first, second):
-        twin.write(batches)
+        reference.write(batches)
         write(rig, batches)
         rig.advance(LOOK_MS + 1)
-        twin.compact()
-        assert rig.values() == twin.values()
-        assert rig.partition().log_end == twin.end
+        reference.compact()
+        assert rig.values() == reference.values()
+        assert rig.partition().log_end == reference.end
     rig.crash()
-    assert rig.values() == twin.values()
+    assert rig.values() == reference.values()
     headers = scan(rig.data())
     assert [header.base_offset for header in headers] == sorted(header.base_offset for header in headers)
 

@@ -216,12 +216,12 @@ partition_counts = st.integers(1, 5)
 
 @given(chunks, batch_sizes, partition_counts, st.integers(0, 1000))
 def test_uniform_places_columns_as_kafka_places_records(
-    handed: list[Chunk], batch_size_bytes: int, partition_count: int, seed: int
+    submitted: list[Chunk], batch_size_bytes: int, partition_count: int, seed: int
 ) -> None:
     policy = KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, rng=Random(seed))
     oracle = RecordByRecordUniform(batch_size_bytes, partition_count, Random(seed))
     ours = Accumulator(batch_size_bytes)
-    for sizes_bytes, keyed_bytes, drain_current, drained in handed:
+    for sizes_bytes, keyed_bytes, drain_current, drained in submitted:
         runs = policy.place(np.array(sizes_bytes, dtype=np.int64), ours.load(partition_count))
         ours.follow(runs, sizes_bytes)
         assert expand(runs, len(sizes_bytes)).tolist() == [
@@ -237,12 +237,12 @@ def test_uniform_places_columns_as_kafka_places_records(
 
 @given(chunks, batch_sizes, partition_counts, st.integers(0, 1000))
 def test_sticky_places_columns_as_kafka_placed_records(
-    handed: list[Chunk], batch_size_bytes: int, partition_count: int, seed: int
+    submitted: list[Chunk], batch_size_bytes: int, partition_count: int, seed: int
 ) -> None:
     policy = StickyPolicy(batch_size_bytes=batch_size_bytes, rng=OneDie(seed))
     oracle = RecordByRecordSticky(batch_size_bytes, partition_count, OneDie(seed))
     ours = Accumulator(batch_size_bytes)
-    for sizes_bytes, keyed_bytes, drain_current, drained in handed:
+    for sizes_bytes, keyed_bytes, drain_current, drained in submitted:
         runs = policy.place(np.array(sizes_bytes, dtype=np.int64), ours.load(partition_count))
         ours.follow(runs, sizes_bytes)
         assert expand(runs, len(sizes_bytes)).tolist() == [
@@ -318,13 +318,14 @@ def test_bytes_per_partition_differ_by_no_more_than_the_turns_allow(
         if drained_at_once:
             accumulator.batches.clear()
     produced = [accumulator.produced_bytes[partition] for partition in range(partition_count)]
-    most_turns = -(-rng.drawn // partition_count)
-    finished_turns = max((rng.drawn - 1) // partition_count, 0) if rng.drawn else 0
-    longest_turn_bytes = 2 * batch_size_bytes + HEADER_BYTES + max(sizes_bytes, default=0)
-    assert finished_turns * batch_size_bytes <= min(produced)
-    assert max(produced) <= most_turns * longest_turn_bytes
+    most_quanta = -(-rng.drawn // partition_count)
+    finished_quanta = max((rng.drawn - 1) // partition_count, 0) if rng.drawn else 0
+    longest_quantum_bytes = 2 * batch_size_bytes + HEADER_BYTES + max(sizes_bytes, default=0)
+    assert finished_quanta * batch_size_bytes <= min(produced)
+    assert max(produced) <= most_quanta * longest_quantum_bytes
     assert (
-        max(produced) - min(produced) <= most_turns * longest_turn_bytes - finished_turns * batch_size_bytes
+        max(produced) - min(produced)
+        <= most_quanta * longest_quantum_bytes - finished_quanta * batch_size_bytes
     )
 
 
@@ -341,7 +342,7 @@ def test_uniform_keeps_any_two_partitions_within_two_turns_at_every_moment(
         Accumulator(batch_size_bytes),
         UniformPolicy(batch_size_bytes=batch_size_bytes, rng=Random(7)),
     )
-    longest_turn_bytes = 2 * batch_size_bytes + HEADER_BYTES + max(sizes_bytes, default=0)
+    longest_quantum_bytes = 2 * batch_size_bytes + HEADER_BYTES + max(sizes_bytes, default=0)
     for size_bytes in sizes_bytes:
         accumulator.follow(
             policy.place(np.array([size_bytes], dtype=np.int64), accumulator.load(partition_count)),
@@ -350,7 +351,7 @@ def test_uniform_keeps_any_two_partitions_within_two_turns_at_every_moment(
         if drained_at_once:
             accumulator.batches.clear()
         produced = [accumulator.produced_bytes[partition] for partition in range(partition_count)]
-        assert max(produced) - min(produced) <= 2 * longest_turn_bytes + batch_size_bytes
+        assert max(produced) - min(produced) <= 2 * longest_quantum_bytes + batch_size_bytes
 
 
 @given(
@@ -361,7 +362,7 @@ def test_uniform_keeps_any_two_partitions_within_two_turns_at_every_moment(
     st.integers(0, 99),
 )
 def test_turns_taken_together_cover_all_records_and_uniform_stays_within_its_bound(
-    handed: list[list[int]],
+    submitted: list[list[int]],
     batch_size_bytes: int,
     partition_count: int,
     kind: type[UniformPolicy] | type[AdaptivePolicy],
@@ -372,8 +373,8 @@ def test_turns_taken_together_cover_all_records_and_uniform_stays_within_its_bou
         partition_count, range(partition_count), [seed] + [0] * (partition_count - 1), (), lambda partition: 0
     )
     produced = np.zeros(partition_count, np.int64)
-    largest = max((size for sizes in handed for size in sizes), default=0)
-    for sizes_bytes in handed:
+    largest = max((size for sizes in submitted for size in sizes), default=0)
+    for sizes_bytes in submitted:
         runs = policy.place(np.array(sizes_bytes, dtype=np.int64), load)
         stops = [stop for _, stop in runs]
         assert stops == sorted(set(stops))
@@ -383,7 +384,7 @@ def test_turns_taken_together_cover_all_records_and_uniform_stays_within_its_bou
         if kind is UniformPolicy:
             # Headers count for turns one by one, of which a turn of batch.size has one for each
             # record at most.
-            headers = HEADER_BYTES * sum(map(len, handed))
+            headers = HEADER_BYTES * sum(map(len, submitted))
             assert (
                 produced.max() - produced.min()
                 <= 2 * (2 * batch_size_bytes + HEADER_BYTES + largest) + batch_size_bytes + headers

@@ -21,7 +21,7 @@ def header(sequence: int, count: int = 1, producer_id: int = 7, epoch: int = 0) 
 
 
 def checked(partition: ModelPartition, *asked: BatchHeader, forgetful: bool = False) -> list[tuple[int, int]]:
-    return [partition.check_deliveries(each, forgetful=forgetful) for each in asked]
+    return [partition.check_sequence(each, forgetful=forgetful) for each in asked]
 
 
 def test_sequences_are_judged_as_kafka_does() -> None:
@@ -97,7 +97,12 @@ class Bench:
         self.began_ns = self.host.now_ns()
 
     def _completed(
-        self, handed: SubmittedRecords, rows: Any, partition: int, base_offset: int, error: Exception | None
+        self,
+        submitted: SubmittedRecords,
+        rows: Any,
+        partition: int,
+        base_offset: int,
+        error: Exception | None,
     ) -> None:
         self.completed += [
             (partition, base_offset + place, self.elapsed_ms(), error) for place in range(len(rows))

@@ -195,7 +195,7 @@ class Driver:
         self.accepts = True
         """The broker takes new connections."""
         self.clients: dict[int, Client] = {}
-        self.check_sequence: Callable[[fx.Authenticate], ev.Authenticated] | None = None
+        self.authenticate: Callable[[fx.Authenticate], ev.Authenticated] | None = None
         """What the host says of a token; None: nothing yet."""
         self.start()
 
@@ -261,8 +261,8 @@ class Driver:
             self.accepts = not effect.held
         elif isinstance(effect, fx.Listen):
             self.broker.receive(ev.Listening(effect.listener, effect.host, effect.port or 9092))
-        elif isinstance(effect, fx.Authenticate) and self.check_sequence is not None:
-            self.broker.receive(self.check_sequence(effect))
+        elif isinstance(effect, fx.Authenticate) and self.authenticate is not None:
+            self.broker.receive(self.authenticate(effect))
         elif isinstance(effect, fx.Resolve):
             if effect.error is not None:
                 effect.completion.set_error(effect.error)

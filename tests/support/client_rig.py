@@ -33,7 +33,7 @@ class VirtualHosted:
         self.host.remove(self._handle)
 
 
-def drive_faces(monkeypatch: Any, host: VirtualHost) -> None:
+def drive_clients(monkeypatch: Any, host: VirtualHost) -> None:
     """Have blocking faces put their machines on `host`, and their waits let its time go on."""
 
     def result(completion: Completion, timeout_s: float | None = None) -> Any:
@@ -61,7 +61,7 @@ class Rig:
     def __init__(self, monkeypatch: Any, nodes: int = 1, latency_ms: float = 1.0) -> None:
         self.host = VirtualHost(latency_ms=latency_ms)
         self.cluster = FakeCluster(self.host, nodes)
-        drive_faces(monkeypatch, self.host)
+        drive_clients(monkeypatch, self.host)
 
     def config(self, **configs: Any) -> dict[str, Any]:
         """Configs with underscores for dots."""

@@ -55,7 +55,7 @@ def run(
     # When, broker, depth, since, and when its records were sent.
     answers: list[tuple[float, int, int, float, list[float]]] = []
     took: list[float] = []
-    most_apart, handed, now = 0, 0, 0.0
+    most_apart, submitted, now = 0, 0, 0.0
     # How long an answer took, as far as is known, and when requests without an answer were sent.
     took_s, sent_s = [0.0] * count, [deque[float]() for _ in brokers]
 
@@ -67,7 +67,7 @@ def run(
             ready = [each for each in brokers if flight[each] < places[each]]
             for each in brokers:
                 pressed[each] = pressed[each] or each not in ready
-            policy.observe((handed - 1) * RECORD_BYTES, int(now * 1e9))
+            policy.observe((submitted - 1) * RECORD_BYTES, int(now * 1e9))
             waits_ns = [_wait_ns(sent_s[each], took_s[each], windows[each], now) for each in brokers]
             views = {each: BrokerView(waits_ns[each], 2 * BATCH_BYTES, each in ready) for each in brokers}
             found_bytes, quotas = policy.quotas(RECORD_BYTES * len(waiting), views, 1.0, int(now * 1e9))
@@ -87,8 +87,8 @@ def run(
             free_s[broker] = start + service_s[broker]
             heapq.heappush(answers, (free_s[broker] + ONE_WAY_S, broker, flight[broker], now, sent))
 
-    while handed < records or answers:
-        next_record = handed / rate_per_s if handed < records else float("inf")
+    while submitted < records or answers:
+        next_record = submitted / rate_per_s if submitted < records else float("inf")
         if answers and answers[0][0] < next_record:
             now, broker, depth, since, sent = heapq.heappop(answers)
             flight[broker] -= 1
@@ -102,7 +102,7 @@ def run(
         else:
             now = next_record
             waiting.append(now)
-            handed += 1
+            submitted += 1
         drain()
     return _result(records / now, sorted(took), policy.counter.placed_bytes, most_apart, windows)
 

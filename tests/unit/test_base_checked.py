@@ -17,7 +17,7 @@ from fairlead_kafka.base.checked import SHOWN_MAX_LENGTH, checked
 from fairlead_kafka.base.within import Int32, Offset, Seconds
 from fairlead_kafka.client.handles import AsyncTableAck, TableAck
 
-FACES = [
+APIS = [
     fairlead_kafka.Producer,
     fairlead_kafka.AsyncProducer,
     fairlead_kafka.Consumer,
@@ -38,8 +38,8 @@ class Nothing:
 
 def parameters() -> list[tuple[type, str, str]]:
     found = []
-    for face in FACES:
-        for name, method in vars(face).items():
+    for api in APIS:
+        for name, method in vars(api).items():
             if (
                 inspect.isfunction(method)
                 and (name == "__init__" or not name.startswith("_"))
@@ -47,22 +47,22 @@ def parameters() -> list[tuple[type, str, str]]:
             ):
                 annotated = inspect.signature(method).parameters
                 found += [
-                    (face, name, each) for each in list(annotated)[1:] if annotated[each].annotation != "Any"
+                    (api, name, each) for each in list(annotated)[1:] if annotated[each].annotation != "Any"
                 ]
     return found
 
 
 @pytest.mark.parametrize(
-    ("face", "method", "parameter"), parameters(), ids=lambda part: getattr(part, "__name__", part)
+    ("api", "method", "parameter"), parameters(), ids=lambda part: getattr(part, "__name__", part)
 )
 def test_every_parameter_of_every_public_method_says_what_it_takes(
-    face: type, method: str, parameter: str
+    api: type, method: str, parameter: str
 ) -> None:
-    called = face.__name__ if method == "__init__" else method
+    called = api.__name__ if method == "__init__" else method
     with pytest.raises(
         UsageError, match=rf"^{called}: {parameter} must be .*, not (<tests.unit.test_base_checked.)?Nothing"
     ):
-        run(getattr(face, method)(None, **{parameter: Nothing()}))
+        run(getattr(api, method)(None, **{parameter: Nothing()}))
 
 
 def run(made: object) -> None:

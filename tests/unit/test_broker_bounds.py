@@ -182,7 +182,7 @@ def test_who_only_calls_himself_a_broker_is_none(
         "sasl.enabled.mechanisms": "PLAIN",
         "queued.max.request.bytes": 100_000,
     })  # fmt: skip
-    driver.check_sequence = lambda effect: ev.Authenticated(effect.connection, b"", None, "alice")
+    driver.authenticate = lambda effect: ev.Authenticated(effect.connection, b"", None, "alice")
     flood, client = driver.connect(listener=2), driver.connect(listener=listener)
     asked = [encode_request(ApiKey.API_VERSIONS, 0, 1, name, Message())]
     if log_in:

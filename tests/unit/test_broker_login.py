@@ -23,7 +23,7 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def check_sequence(effect: fx.Authenticate) -> ev.Authenticated:
+def authenticate(effect: fx.Authenticate) -> ev.Authenticated:
     """PLAIN: a token names its user. SCRAM: one more message is wanted. Some are refused, some
     expire."""
     token = bytes(effect.challenge or b"")
@@ -37,7 +37,7 @@ def check_sequence(effect: fx.Authenticate) -> ev.Authenticated:
 
 def driven(**config: Any) -> Driver:
     driver = Driver(CONFIG | {key.replace("__", "."): value for key, value in config.items()})
-    driver.check_sequence = check_sequence
+    driver.authenticate = authenticate
     return driver
 
 
@@ -169,14 +169,14 @@ def test_nothing_is_taken_after_a_refusal(version: int) -> None:
 def test_one_token_at_a_time_is_looked_at() -> None:
     driver = driven()
     asked: list[fx.Authenticate] = []
-    driver.check_sequence = None
+    driver.authenticate = None
     client = driver.connect()
     shake(client)
-    driver.check_sequence = lambda effect: asked.append(effect) or ev.Authenticated(0, b"")  # type: ignore[func-returns-value]
+    driver.authenticate = lambda effect: asked.append(effect) or ev.Authenticated(0, b"")  # type: ignore[func-returns-value]
     client.send(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"alice")
     client.send(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"bob")
     assert [effect.challenge for effect in asked] == [b"alice"]
-    driver.broker.receive(check_sequence(asked[0]))
+    driver.broker.receive(authenticate(asked[0]))
     driver.run()
     assert session(driver, client).principal.name == "alice"
     assert (
@@ -321,7 +321,7 @@ def test_a_certificate_names_its_client() -> None:
 
 def test_what_the_host_says_of_a_connection_that_is_gone_is_let_pass() -> None:
     driver = driven()
-    driver.check_sequence = None
+    driver.authenticate = None
     client = driver.connect()
     shake(client)
     client.send(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"alice")

@@ -129,10 +129,10 @@ def test_of_a_group(name: str) -> None:
 
 
 def test_of_fetch_sessions_and_purgatory(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.support.client_rig import drive_faces
+    from tests.support.client_rig import drive_clients
 
     cluster = VirtualCluster(1, latency_ms=1)
-    drive_faces(monkeypatch, cluster.host)
+    drive_clients(monkeypatch, cluster.host)
     cluster.topic("t", partitions=3)
     consumer = Consumer({"bootstrap.servers": "127.0.0.1:9092", "auto.offset.reset": "earliest"})
     consumer.assign([TopicPartition("t", number) for number in range(3)])

@@ -57,12 +57,12 @@ def run(made: Any) -> Any:
 def calls() -> list[tuple[str, str]]:
     found = []
     for kind, make in MAKERS.items():
-        face = {
+        api = {
             "producer": fairlead_kafka.Producer,
             "consumer": fairlead_kafka.Consumer,
             "client": fairlead_kafka.Admin,
         }
-        methods = vars(face[kind.removesuffix(" of a group").split()[-1]])
+        methods = vars(api[kind.removesuffix(" of a group").split()[-1]])
         found += [
             (kind, name)
             for name, each in methods.items()
@@ -152,12 +152,12 @@ def test_a_consumer_that_is_dropped_leaves_its_group_and_commits_nothing() -> No
 
 
 @pytest.mark.parametrize(
-    "face", ["Producer", "AsyncProducer", "Consumer", "AsyncConsumer", "Admin", "AsyncAdmin"]
+    "api", ["Producer", "AsyncProducer", "Consumer", "AsyncConsumer", "Admin", "AsyncAdmin"]
 )
-def test_no_time_out_is_negative(face: str) -> None:
+def test_no_time_out_is_negative(api: str) -> None:
     timed = [
         (name, method)
-        for name, method in vars(getattr(fairlead_kafka, face)).items()
+        for name, method in vars(getattr(fairlead_kafka, api)).items()
         if inspect.isfunction(method) and "timeout_s" in inspect.signature(method).parameters
     ]
     assert timed

@@ -19,7 +19,7 @@ from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.runtime import Completion
 from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import batch, produce_fields
-from tests.support.client_rig import Rig, drive_faces
+from tests.support.client_rig import Rig, drive_clients
 from tests.support.virtual_cluster import FIRST_PORT, VirtualCluster
 
 OF = TopicPartition("t", 0)
@@ -28,7 +28,7 @@ OF = TopicPartition("t", 0)
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> VirtualCluster:
     made = VirtualCluster(2, latency_ms=1)
-    drive_faces(monkeypatch, made.host)
+    drive_clients(monkeypatch, made.host)
     made.controller.create_topic("t", assignments={0: [0, 1]})
     return made
 

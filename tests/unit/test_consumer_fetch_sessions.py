@@ -19,7 +19,7 @@ from fairlead_kafka.consumer.fetch_session import Asked, FetchSession
 from fairlead_kafka.consumer.parting import CLOSE_MS
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import batch, produce_fields
-from tests.support.client_rig import drive_faces
+from tests.support.client_rig import drive_clients
 from tests.support.virtual_cluster import FIRST_PORT, VirtualCluster
 
 RACK_AWARE = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
@@ -122,7 +122,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
 
 def cluster_of(monkeypatch: pytest.MonkeyPatch, brokers: int, **options: Any) -> VirtualCluster:
     cluster = VirtualCluster(brokers, latency_ms=1, **options)
-    drive_faces(monkeypatch, cluster.host)
+    drive_clients(monkeypatch, cluster.host)
     return cluster
 
 

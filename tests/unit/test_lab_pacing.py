@@ -20,7 +20,7 @@ class Clock:
         return self.ns
 
 
-def handed_over(
+def submitted_at(
     load: Load, clock: Clock, held_up_s: dict[int, float] | None = None
 ) -> list[tuple[int, float]]:
     """(record, s after the start) of everything handed over by a caller that sleeps as told, and is
@@ -46,26 +46,26 @@ def test_a_record_is_due_at_the_beginning_of_its_period_and_not_before(rate: int
 
 
 def test_a_load_keeps_its_rate_to_the_millisecond() -> None:
-    found = handed_over(Load(4_000, 2_048, 512, warmup_records=96), Clock())
+    found = submitted_at(Load(4_000, 2_048, 512, warmup_records=96), Clock())
     assert [number for number, _ in found] == list(range(4_096))
     assert max(abs(at_s - number / 2_048) for number, at_s in found) <= 0.001
 
 
 def test_a_throttle_of_100_ms_hands_over_in_bursts() -> None:
-    found = handed_over(Load(1_000, 1_000, 512, period_ms=100), Clock())
+    found = submitted_at(Load(1_000, 1_000, 512, period_ms=100), Clock())
     assert {round(at_s, 6) for _, at_s in found} == {round(burst / 10, 6) for burst in range(10)}
     assert [at_s for number, at_s in found if number == 99] == [0.0]
 
 
 def test_a_caller_that_was_held_up_catches_up_at_once() -> None:
-    found = handed_over(Load(1_000, 1_000, 512), Clock(), held_up_s={100: 0.5})
+    found = submitted_at(Load(1_000, 1_000, 512), Clock(), held_up_s={100: 0.5})
     assert found[101][1] == pytest.approx(0.6, abs=0.002)
     assert found[600][1] == pytest.approx(0.6, abs=0.002)
     assert found[-1][1] == pytest.approx(0.999, abs=0.002)
 
 
 def test_nothing_more_is_handed_over_after_the_limit() -> None:
-    found = handed_over(Load(1_000, 1_000, 512, limit_s=0.2), Clock(), held_up_s={50: 1.0})
+    found = submitted_at(Load(1_000, 1_000, 512, limit_s=0.2), Clock(), held_up_s={50: 1.0})
     assert len(found) == 51
 
 

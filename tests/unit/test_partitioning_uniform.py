@@ -342,8 +342,8 @@ def kip_test(
     for record in range(record_count):
         now = record / records_per_s
         while events and events[0][0] <= now:
-            done, _, partition, handed = heapq.heappop(events)
-            latency_s += sum(done - at for at in handed)
+            done, _, partition, submitted = heapq.heappop(events)
+            latency_s += sum(done - at for at in submitted)
             in_flight[partition] -= 1
             drain(partition, done)
         load = TopicLoad(3, range(3), [len(queue) for queue in queues], (), room)
@@ -355,8 +355,8 @@ def kip_test(
         sent[partition] += size_bytes
         drain(partition, now)
     while events:
-        done, _, partition, handed = heapq.heappop(events)
-        latency_s += sum(done - at for at in handed)
+        done, _, partition, submitted = heapq.heappop(events)
+        latency_s += sum(done - at for at in submitted)
         in_flight[partition] -= 1
         drain(partition, done)
     return sent, 1000 * latency_s / record_count

@@ -44,13 +44,13 @@ def test_the_text_exposition_has_kafkas_names_and_labels(rig: Rig) -> None:
 
 
 def test_several_producers_share_a_collector_and_names_never_clash(rig: Rig) -> None:
-    named, twin, nameless = rig.producer(client_id="a"), rig.producer(client_id="a"), rig.producer()
-    collector = fairlead_kafka.PrometheusCollector(named, twin)
+    named, same_id, nameless = rig.producer(client_id="a"), rig.producer(client_id="a"), rig.producer()
+    collector = fairlead_kafka.PrometheusCollector(named, same_id)
     collector.add(nameless)
     lines = scrape(collector)
     for client_id in ("a", "a-2", "producer-3"):
         assert f'kafka_producer_records_open{{client_id="{client_id}"}} 0.0' in lines
-    collector.remove(twin)
+    collector.remove(same_id)
     assert not any('"a-2"' in line for line in scrape(collector))
 
 

@@ -68,7 +68,7 @@ class Scene:
         return sum(source.values.data.nbytes for source in sources.values() if source.values is not None)
 
     def counted_bytes(self) -> int:
-        return self.application.account.total_bytes - self.application.account.free_bytes
+        return self.application.memory.total_bytes - self.application.memory.free_bytes
 
 
 def test_memory_stays_within_twice_what_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

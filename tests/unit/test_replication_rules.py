@@ -10,9 +10,9 @@ from fairlead_kafka.broker.replication.rules import (
     LeaderLog,
     Step,
     Verdict,
-    check_sequence,
     effective_min_isr,
     in_time,
+    judge,
     may_join,
     replicated_end,
     truncation_point,
@@ -53,7 +53,7 @@ def meet(leader: History, epoch: int, follower: History) -> History:
     """The follower's log once it may follow."""
     for _ in range(20):
         last_epoch = follower[-1][0] if follower else -1
-        verdict = check_sequence(leader_log(leader, epoch, last_epoch), end_of(follower), last_epoch)
+        verdict = judge(leader_log(leader, epoch, last_epoch), end_of(follower), last_epoch)
         if verdict.step is Step.FOLLOW:
             return follower
         own = epochs_of(follower)
@@ -93,23 +93,23 @@ def test_a_follower_keeps_what_it_has_in_common_with_its_leader(
 
 
 def test_a_follower_that_ends_before_its_leader_begins_starts_there_anew() -> None:
-    assert check_sequence(LeaderLog(50, 48, 90, 0, 90), 30, 0) == Verdict(Step.RESTART, offset=48)
-    assert check_sequence(LeaderLog(50, 48, 90, -1, -1), 0, -1) == Verdict(Step.RESTART, offset=48)
+    assert judge(LeaderLog(50, 48, 90, 0, 90), 30, 0) == Verdict(Step.RESTART, offset=48)
+    assert judge(LeaderLog(50, 48, 90, -1, -1), 0, -1) == Verdict(Step.RESTART, offset=48)
 
 
 def test_a_follower_that_began_anew_where_the_first_batch_does_follows() -> None:
     """The leader's log starts within its first batch. Found by world `readers`, seed 2: it began
     anew for ever, as fast as it could."""
-    assert check_sequence(LeaderLog(50, 48, 90, -1, -1), 48, -1) == FOLLOW
-    assert check_sequence(LeaderLog(50, 48, 90, 0, 90), 48, 0) == Verdict(
+    assert judge(LeaderLog(50, 48, 90, -1, -1), 48, -1) == FOLLOW
+    assert judge(LeaderLog(50, 48, 90, 0, 90), 48, 0) == Verdict(
         Step.RESTART, offset=48
     )  # what it has before may be another's
-    assert check_sequence(LeaderLog(50, 48, 90, -1, -1), 49, -1) == Verdict(Step.RESTART, offset=48)
-    assert check_sequence(LeaderLog(50, 48, 90, 0, 90), 50, 0) == FOLLOW
+    assert judge(LeaderLog(50, 48, 90, -1, -1), 49, -1) == Verdict(Step.RESTART, offset=48)
+    assert judge(LeaderLog(50, 48, 90, 0, 90), 50, 0) == FOLLOW
 
 
 def test_without_an_epoch_to_compare_a_log_that_is_too_long_ends_where_the_leader_does() -> None:
-    verdict = check_sequence(LeaderLog(0, 0, 10, -1, -1), 15, 2)
+    verdict = judge(LeaderLog(0, 0, 10, -1, -1), 15, 2)
     assert verdict == Verdict(Step.TRUNCATE, -1, 10)
     assert truncation_point(verdict, 2, 15, 15) == 10
 

@@ -239,8 +239,11 @@ def test_who_waits_for_one_verdict_gets_it_in_order_and_a_new_epoch_asks_for_its
     cluster.host.wake(cluster.handles[cluster.leader(of)])
     cluster.quiesce()
     assert heard == [("first", 0), ("second", 0), ("newer", ErrorCode.INVALID_PRODUCER_EPOCH)]
-    verdicts = [message for api_key, message in asked if api_key == ApiKey.ADD_PARTITIONS_TO_TXN]
-    assert [one.transactions[0].producer_epoch for one in verdicts] == [producer.identity.epoch, newer.epoch]
+    verifications = [message for api_key, message in asked if api_key == ApiKey.ADD_PARTITIONS_TO_TXN]
+    assert [one.transactions[0].producer_epoch for one in verifications] == [
+        producer.identity.epoch,
+        newer.epoch,
+    ]
 
 
 def test_markers_reach_a_leader_that_was_cut_off(cluster: VirtualCluster) -> None:

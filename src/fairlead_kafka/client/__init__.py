@@ -11,9 +11,9 @@ loop.
 One implementation, two client APIs. What a call does between its waits is written once, as a
 generator that yields what it waits for (`hosting.Steps`). `run_blocking` drives it on the calling
 thread, `run_async` in the event loop. A method of a client class is one line around that, and
-`tests/tidy/test_faces_agree.py` compares names, parameters and docstrings. Where an interrupt, a
-time-out or a cancelled task ends a wait, the generator is closed and gives back what it had
-reserved.
+`tests/tidy/test_client_apis_agree.py` compares names, parameters and docstrings. Where an
+interrupt, a time-out or a cancelled task ends a wait, the generator is closed and gives back what
+it had reserved.
 
 Records do not go as operations, because there are many of them.
 

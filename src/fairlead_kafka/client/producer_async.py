@@ -31,7 +31,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def _as(blocking: Callable[..., Any]) -> Callable[[_F], _F]:
     """Decorator: gives a method the docstring of its blocking counterpart.
 
-    `tests/tidy/test_faces_agree.py` compares the parameters.
+    `tests/tidy/test_client_apis_agree.py` compares the parameters.
     """
 
     def decorate(function: _F) -> _F:

@@ -14,7 +14,7 @@ import fairlead_kafka
 from fairlead_kafka import Producer, TopicPartition
 from fairlead_kafka.wire import ApiKey
 from tests.support.cutting_proxy import CuttingProxy, Fault, every
-from tests.support.delivery_verdict import QUICK
+from tests.support.delivery_check import QUICK
 from tests.support.waiting import PATIENCE_S
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -68,7 +68,7 @@ class Pipeline:
             producer.abort_transaction()
             self.aborted += values
 
-    def check_sequence(self, servers: str) -> None:
+    def check_output(self, servers: str) -> None:
         """Each committed record exactly once, no aborted one, and the offset of the last commit."""
         found = Counter(read_committed(servers, self.target))
         assert found == Counter(self.committed)
@@ -161,4 +161,4 @@ def run(servers: str, source: str, target: str, api_key: ApiKey, faults: list[Fa
             pipeline.transact(producer)
             pipeline.transact(producer)
         assert sum(proxy.spoiled.values()) == len(faults)
-    pipeline.check_sequence(servers)
+    pipeline.check_output(servers)

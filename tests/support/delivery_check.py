@@ -105,7 +105,7 @@ def read_back(servers: str, topic: str, partitions: int) -> dict[Place, tuple[by
     return found
 
 
-def check_sequence(
+def check_delivered(
     placed: dict[Place, bytes],
     found: dict[Place, tuple[bytes | None, bytes]],
     *,
@@ -163,4 +163,4 @@ def run(
     assert metrics["record-delivered-total"] == sent.count
     assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
     assert (metrics["records-open"], metrics["record-error-total"]) == (0, 0)
-    check_sequence(placed, read_back(servers, topic, PARTITIONS))
+    check_delivered(placed, read_back(servers, topic, PARTITIONS))

@@ -284,7 +284,7 @@ def test_a_custom_partitioner_decides_and_its_faults_fail_only_its_records(rig: 
     producer.flush()
     with pytest.raises(
         InvalidRecord,
-        match=r"partitioner failed for 1 record of topic 't': RuntimeError\('no'\) at .*producer_face",
+        match=r"partitioner failed for 1 record of topic 't': RuntimeError\('no'\) at .*producer_client_api",
     ) as failed:
         bad.result()
     cause = failed.value.__cause__

@@ -22,10 +22,10 @@ LANGUAGE = {
 }  # fmt: skip
 
 
-def members(face: type) -> dict[str, Any]:
+def members(api: type) -> dict[str, Any]:
     """Public names of a face and the special methods it defines, bases of ours included."""
     found: dict[str, Any] = {}
-    for base in reversed(face.__mro__):
+    for base in reversed(api.__mro__):
         if base.__module__ != "builtins":
             found.update(vars(base))
     return {
@@ -35,23 +35,23 @@ def members(face: type) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("blocking", "awaiting"), PAIRS, ids=lambda face: face.__name__)
+@pytest.mark.parametrize(("blocking", "awaiting"), PAIRS, ids=lambda api: api.__name__)
 def test_faces_have_the_same_names(blocking: type, awaiting: type) -> None:
     assert members(blocking).keys() - ONLY_BLOCKING == members(awaiting).keys() - ONLY_AWAITING
 
 
-@pytest.mark.parametrize(("blocking", "awaiting"), PAIRS, ids=lambda face: face.__name__)
+@pytest.mark.parametrize(("blocking", "awaiting"), PAIRS, ids=lambda api: api.__name__)
 def test_methods_have_the_same_parameters_and_docstrings(blocking: type, awaiting: type) -> None:
     for name, method in members(blocking).items():
         if name in ONLY_BLOCKING:
             continue
-        twin = members(awaiting)[name]
+        counterpart = members(awaiting)[name]
         if isinstance(method, property):
-            method, twin = method.fget, twin.fget
+            method, counterpart = method.fget, counterpart.fget
         if not callable(method):
             continue
         assert [str(each) for each in inspect.signature(method).parameters.values()] == [
-            str(each) for each in inspect.signature(twin).parameters.values()
+            str(each) for each in inspect.signature(counterpart).parameters.values()
         ], name
         assert method.__doc__ or name.startswith("__"), name
-        assert method.__doc__ == twin.__doc__, name
+        assert method.__doc__ == counterpart.__doc__, name
