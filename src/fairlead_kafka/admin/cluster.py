@@ -3,7 +3,7 @@ KIP-1142."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from fairlead_kafka.admin.cluster_items import (
     FeatureLevels,
@@ -14,8 +14,10 @@ from fairlead_kafka.admin.cluster_items import (
 )
 from fairlead_kafka.admin.items import ConfigResource, ResourceType
 from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained
+from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.core.network import CONTROLLER
-from fairlead_kafka.core.script import Ask
+from fairlead_kafka.core.script import Ask, Pause, ask_all
+from fairlead_kafka.core.topic_listing import ask_metadata
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import (
     ApiVersionsRequest,
@@ -91,6 +93,31 @@ def describe_features() -> AdminScript[FeatureMetadata]:
         return Settled(answer.error_code, None, features)
 
     return about_one("describe_features", Ask(ApiKey.API_VERSIONS, message), read)
+
+
+def describe_api_versions(node_ids: Collection[int]) -> AdminScript[dict[int, dict[int, tuple[int, int]]]]:
+    """Versions of APIs by broker: {node id: {API key: (lowest, highest)}}; empty: all live brokers."""
+    waiting = set(node_ids)
+    if not waiting:
+        answer = yield from ask_metadata([])
+        waiting = {broker.node_id for broker in answer.brokers}
+    message = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="admin")
+    found: dict[int, dict[int, tuple[int, int]]] = {}
+    while waiting:
+        nodes = sorted(waiting)
+        trouble: Exception | None = None
+        answers = yield from ask_all([Ask(ApiKey.API_VERSIONS, message, node_id) for node_id in nodes])
+        for node_id, said in zip(nodes, answers, strict=True):
+            if isinstance(said, Exception):
+                trouble = said
+                continue
+            if said.error_code:
+                raise BrokerError(said.error_code, f"asking broker {node_id} for its versions")
+            waiting.discard(node_id)
+            found[node_id] = {row.api_key: (row.min_version, row.max_version) for row in said.api_keys}
+        if trouble is not None:
+            yield Pause(trouble, refresh=True)
+    return dict(sorted(found.items()))
 
 
 def update_features(

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.cli.partition_names import named_partitions
 from fairlead_kafka.cli.terminal import errors
 from fairlead_kafka.client import Admin
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
@@ -84,25 +85,7 @@ def chosen_partitions(
 ) -> list[TopicPartition]:
     """The partitions that `TOPIC` and `TOPIC:0,1` name; none named: those of all topics with an
     offset. UsageError for one that is not."""
-    wanted: dict[str, list[int] | None] = {}
-    for text in topics:
-        name, colon, numbers = text.partition(":")
-        if colon and not re.fullmatch(r"\d+(,\d+)*", numbers):
-            raise UsageError(f"--topic {text}: expected TOPIC, or TOPIC:0,1 for single partitions")
-        wanted[name] = [int(number) for number in numbers.split(",")] if colon else None
-    for of in committed if not topics else ():
-        wanted[of.topic] = None
-    described = admin.describe_topics(wanted) if wanted else {}
-    found: list[TopicPartition] = []
-    for name, only in wanted.items():
-        count = len(described[name].partitions)
-        absent = [number for number in only or () if number >= count]
-        if absent:
-            raise UsageError(
-                f"topic {name} has partitions 0 to {count - 1}, and no {', '.join(map(str, absent))}"
-            )
-        found += [TopicPartition(name, number) for number in (range(count) if only is None else only)]
-    return sorted(found)
+    return named_partitions(admin, topics or sorted({of.topic for of in committed}))
 
 
 def new_offsets(

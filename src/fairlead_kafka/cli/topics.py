@@ -1,4 +1,4 @@
-"""`fairlead topics create | list | describe | delete`."""
+"""`fairlead topics create | list | describe | alter | delete`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fairlead_kafka.base.errors import ItemsFailed
+from fairlead_kafka.base.errors import ItemsFailed, UsageError
 from fairlead_kafka.cli.connecting import open_admin
 from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import (
@@ -20,9 +20,9 @@ from fairlead_kafka.cli.terminal import (
     settings,
     write_rows,
 )
-from fairlead_kafka.client import NewTopic
+from fairlead_kafka.client import ConfigChange, ConfigResource, NewPartitions, NewTopic
 
-app = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
+app = typer.Typer(no_args_is_help=True, help="Create, list, describe, alter and delete topics.")
 
 Names = Annotated[list[str], typer.Argument(help="Topics.")]
 
@@ -130,6 +130,51 @@ def describe(
 
 
 @app.command()
+def alter(
+    names: Names,
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", "-p", min=1, help="So many partitions from now on; never fewer."),
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", metavar="KEY=VALUE", help="Set a topic config; may be repeated."),
+    ] = None,
+    delete_config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--delete-config", metavar="KEY", help="Set a config back to its default; may be repeated."
+        ),
+    ] = None,
+    validate_only: Annotated[
+        bool, typer.Option("--validate-only", help="Say what would happen, and change nothing.")
+    ] = False,
+    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
+    properties: ClientProperties = None,
+) -> None:
+    """Add partitions to topics, and set or reset their configs."""
+    changes = [
+        *(ConfigChange.set(key, value) for key, value in settings(config, "--config").items()),
+        *(ConfigChange.delete(key) for key in delete_config or ()),
+    ]
+    if partitions is None and not changes:
+        raise UsageError("say what to change: --partitions, --config or --delete-config")
+    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+        if changes:
+            resources = {ConfigResource.topic(name): changes for name in names}
+            _each(
+                "configs could be changed" if validate_only else "configs changed",
+                lambda: admin.alter_configs(resources, validate_only=validate_only),
+            )
+        if partitions is not None:
+            wanted = {name: NewPartitions(partitions) for name in names}
+            _each(
+                f"could have {partitions} partitions" if validate_only else f"has {partitions} partitions",
+                lambda: admin.create_partitions(wanted, validate_only=validate_only),
+            )
+
+
+@app.command()
 def delete(
     names: Names,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
@@ -140,7 +185,7 @@ def delete(
         _each("deleted", lambda: admin.delete_topics(names))
 
 
-def _each(done: str, call: Callable[[], Mapping[str, object]]) -> None:
+def _each(done: str, call: Callable[[], Mapping[str, object] | Mapping[ConfigResource, object]]) -> None:
     """Says for each topic that `done` was done to it, even if others failed."""
     failed: ItemsFailed | None = None
     try:
@@ -148,6 +193,6 @@ def _each(done: str, call: Callable[[], Mapping[str, object]]) -> None:
     except ItemsFailed as error:
         failed, results = error, error.results
     for name in results:
-        output.print(f"{done}: {name}", markup=False)
+        output.print(f"{done}: {name.name if isinstance(name, ConfigResource) else name}", markup=False)
     if failed is not None:
         raise failed

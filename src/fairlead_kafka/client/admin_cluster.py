@@ -118,6 +118,14 @@ class ClusterAdmin:
         """Features that a broker supports, and the levels that the cluster is at (KIP-584)."""
         return run_blocking(self._calls.describe_features(timeout_s))
 
+    def describe_api_versions(
+        self, node_ids: Iterable[Int32] = (), timeout_s: Seconds | None = None
+    ) -> dict[int, dict[int, tuple[int, int]]]:
+        """Versions of APIs that brokers serve: {node id: {API key: (lowest, highest)}}.
+
+        `node_ids` empty: of all live brokers. An older broker's key that has no name now is there, too."""
+        return run_blocking(self._calls.describe_api_versions(node_ids, timeout_s))
+
     def update_features(
         self,
         levels: Mapping[str, Int16],

@@ -140,6 +140,15 @@ class ClusterCalls(AdminCalls):
         """Describe features."""
         return self._perform("describing features", (), lambda _: cluster.describe_features(), timeout_s)
 
+    def describe_api_versions(
+        self, node_ids: Iterable[int], timeout_s: float | None
+    ) -> Steps[dict[int, dict[int, tuple[int, int]]]]:
+        """Describe versions of APIs."""
+        nodes = list(node_ids)
+        return self._perform(
+            "asking for versions of", nodes, lambda _: cluster.describe_api_versions(nodes), timeout_s
+        )
+
     def update_features(
         self,
         levels: Mapping[str, int],
