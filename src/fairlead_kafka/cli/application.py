@@ -41,8 +41,8 @@ COMMANDS: Mapping[str, Command] = {
     "groups": Command("groups:app", "List, describe, reset and delete consumer groups."),
     "configs": Command("configs:app", "List, show and change configs of topics, brokers, groups."),
     "brokers": Command("brokers:app", "List and describe brokers: disks, versions of APIs."),
-    "transactions": Command("transactions:app", "List, describe and abort transactions; find hanging ones."),
-    "reassign": Command("reassign:app", "Move partitions between brokers: plan, execute, verify, cancel."),
+    "transactions": Command("transactions:app", "List, describe, abort transactions; find hanging ones."),
+    "reassign": Command("reassign:app", "Move partitions between brokers by a plan."),
     "elect": Command("elect:elect", "Elect leaders of partitions."),
     "acls": Command("acls:app", "List, add and remove rights (access control lists)."),
     "users": Command("users:app", "List, set and remove SCRAM users and their passwords."),
@@ -53,9 +53,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "pipeline": Command("pipeline:app", "Spark pipelines over topics: write, check, run, watch one."),
     "profile": Command("profile:app", "Settings of a cluster under a name, for --profile."),
-    "completion": Command(
-        "completion:completion", "Print a script that has a shell complete commands and options."
-    ),
+    "completion": Command("completion:completion", "Print a script that has a shell complete commands."),
     "demo": Command("demo_command:demo", "Log lines through producer, cluster, Spark and back."),
     "perf": Command("perf:app", "Load, as Kafka's own performance tools have it."),
     "lab": Command("lab:app", "Experiments: every claim about speed, beside the peers."),

@@ -31,7 +31,7 @@ class Shell(StrEnum):
 
 
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
-    """Print a script that has a shell complete commands and options.
+    """Print a script that has a shell complete commands.
 
     For bash: `source <(fairlead completion bash)`, or a line with that in ~/.bashrc.
     """

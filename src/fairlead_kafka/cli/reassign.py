@@ -28,9 +28,7 @@ from fairlead_kafka.cli.terminal import (
 )
 from fairlead_kafka.client import Admin
 
-app = typer.Typer(
-    no_args_is_help=True, help="Move partitions between brokers: plan, execute, verify, cancel."
-)
+app = typer.Typer(no_args_is_help=True, help="Move partitions between brokers by a plan.")
 
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="A plan, as `plan` writes it and Kafka's tool reads it.")

@@ -25,7 +25,7 @@ from fairlead_kafka.cli.terminal import (
 )
 from fairlead_kafka.client import Admin
 
-app = typer.Typer(no_args_is_help=True, help="List, describe and abort transactions; find hanging ones.")
+app = typer.Typer(no_args_is_help=True, help="List, describe, abort transactions; find hanging ones.")
 
 _LONGEST_MINUTES = 15
 """Kafka's default of `transaction.max.timeout.ms`: no coordinator leaves one open for longer."""
