@@ -12,6 +12,7 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka.client.handles import Ack
+from fairlead_kafka.testing import ApiKey, SeenRequest
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.delivery_check import PARTITIONS, Place, check_delivered, enter, read_back
 from tests.support.metrics import metric
@@ -319,3 +320,19 @@ def test_small_requests_without_answers_are_no_flood(servers: str) -> None:
         while len(values) < 6_000 and (table := consumer.poll_table(timeout_s=PATIENCE_S)).num_rows:
             values += table["value"].to_pylist()
     assert values == [b"%05d" % number for number in range(6_000)]
+
+
+def test_a_topic_that_is_made_again_is_written_by_its_new_id() -> None:
+    """Produce 13 names topics by id: the old one's is unknown, which is asked about and tried again."""
+    seen: list[SeenRequest] = []
+    with (
+        fairlead_kafka.Cluster(brokers=2) as cluster,
+        fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer,
+    ):
+        cluster.create_topic("again", partitions=2)
+        cluster.on(ApiKey.PRODUCE).observe(seen)
+        assert producer.send("again", b"old", partition=0).result(30).offset == 0
+        cluster.delete_topic("again")
+        cluster.create_topic("again", partitions=2)
+        assert producer.send("again", b"new", partition=0).result(30).offset == 0
+    assert {request.version for request in seen} == {13}

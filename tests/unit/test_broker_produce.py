@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
@@ -131,6 +133,20 @@ def test_max_message_bytes_counts_the_whole_batch_and_is_checked_before_the_crc(
 def test_unknown_topic_and_partition(client: Client) -> None:
     assert produce(client, batch([b"a"]), topic="nowhere").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert produce(client, batch([b"a"]), partition=3).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_from_version_13_on_topics_are_named_by_their_ids(driver: Driver, client: Client) -> None:
+    known = driver.controller.image.topics["events"].topic_id
+    fields = produce_fields({("by id", 0): batch([b"a"]), ("of nobody", 0): batch([b"b"])})
+    for row, topic_id in zip(fields["topic_data"], (known, UUID(int=7)), strict=True):
+        row.topic_id = topic_id
+    answer = client.ask(ApiKey.PRODUCE, 13, **fields)
+    assert [(topic.topic_id, topic.partition_responses[0].error_code) for topic in answer.responses] == [
+        (known, ErrorCode.NONE),
+        (UUID(int=7), ErrorCode.UNKNOWN_TOPIC_ID),
+    ]
+    assert fetch(client, 0).error_code == ErrorCode.NONE
+    assert fetch(client, 0).high_watermark == 1
 
 
 def test_errors_are_per_partition(client: Client) -> None:

@@ -10,7 +10,7 @@ from fairlead_kafka.wire.messages import ListTransactionsRequest
 
 
 def test_negotiation_takes_the_highest_version_in_common() -> None:
-    assert negotiate(ApiKey.PRODUCE, {0: (0, 13)}) == 12
+    assert negotiate(ApiKey.PRODUCE, {0: (0, 13)}) == 13
     assert negotiate(ApiKey.PRODUCE, {0: (0, 9)}) == 9
     assert negotiate(ApiKey.PRODUCE, {0: (0, 13)}, ceiling=7) == 7
 
@@ -19,8 +19,8 @@ def test_negotiation_takes_the_highest_version_in_common() -> None:
     ("offered", "ceiling", "complaint"),
     [
         ({}, None, "does not serve PRODUCE at all"),
-        ({0: (0, 2)}, None, "speaks 3 to 12, the broker 0 to 2"),
-        ({0: (13, 20)}, None, "the broker 13 to 20"),
+        ({0: (0, 2)}, None, "speaks 3 to 13, the broker 0 to 2"),
+        ({0: (14, 20)}, None, "the broker 14 to 20"),
         ({0: (9, 13)}, 8, "the caller needs a version of at most 8"),
     ],
 )

@@ -124,7 +124,6 @@ class RefusedVersions(NamedTuple):
 
 
 REFUSED_VERSIONS: tuple[RefusedVersions, ...] = (
-    RefusedVersions(ApiKey.PRODUCE, 13, 13, "topics are named by name when producing"),
     RefusedVersions(ApiKey.INIT_PRODUCER_ID, 6, 6, "two-phase commit (KIP-939) is not part of this release"),
 )
 

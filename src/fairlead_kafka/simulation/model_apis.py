@@ -33,7 +33,7 @@ from fairlead_kafka.wire.messages import (
 )
 
 VERSIONS: dict[ApiKey, tuple[int, int]] = {
-    ApiKey.PRODUCE: (3, 12),
+    ApiKey.PRODUCE: (3, 13),
     ApiKey.METADATA: (4, 12),
     ApiKey.API_VERSIONS: (0, 4),
     ApiKey.INIT_PRODUCER_ID: (0, 4),

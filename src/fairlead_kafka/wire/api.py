@@ -99,7 +99,7 @@ class ApiKey(IntEnum):
 
 
 CLIENT_VERSIONS: dict[ApiKey, tuple[int, int]] = {
-    ApiKey.PRODUCE: (3, 12),  # 13 names topics by id alone: taken up when the producer keeps ids
+    ApiKey.PRODUCE: (3, 13),
     ApiKey.FETCH: (4, 16),
     ApiKey.LIST_OFFSETS: (1, 11),
     ApiKey.METADATA: (4, 12),

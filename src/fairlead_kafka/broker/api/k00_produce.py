@@ -1,8 +1,10 @@
 """Produce (0): append one record batch per partition.
 
-Versions 3-12; 0 is advertised as the lowest, or older librdkafka silently stops compressing
-(KAFKA-18659), but 0-2 (message formats before batch v2) end the connection as in Kafka 4. Not
-served: 13 (topic ids). acks: 1 is answered once the batch is written (and synced, where
+Versions 3-13; 0 is advertised as the lowest, or older librdkafka silently stops compressing
+(KAFKA-18659), but 0-2 (message formats before batch v2) end the connection as in Kafka 4. From 13
+on topics are named by their ids (KIP-516); an id that no topic has is UNKNOWN_TOPIC_ID.
+
+acks: 1 is answered once the batch is written (and synced, where
 `flush.messages` asks); -1 once all replicas in sync have it too, which is when the high watermark
 has passed it; 0 never, and an error then ends the connection, as it does in Kafka. With acks -1
 fewer replicas in sync than `min.insync.replicas` are NOT_ENOUGH_REPLICAS, and nothing is written;
@@ -35,7 +37,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.api.common import Gathering
 from fairlead_kafka.broker.api.rights import permitted, refusal
-from fairlead_kafka.broker.controller import INTERNAL_TOPICS, TopicImage
+from fairlead_kafka.broker.controller import INTERNAL_TOPICS, ClusterImage, TopicImage
 from fairlead_kafka.broker.conversion import RecordsRefused, convert
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.internal import ProducerIdentity
@@ -61,6 +63,8 @@ _ATTRIBUTES_AT, _TRANSACTIONAL = 22, 0x10
 _ABORTABLE_FROM_VERSION = 11
 _ADDS_FROM_VERSION = 12
 """The version from which a transaction's first batch adds its partition (KIP-890)."""
+_BY_ID_FROM_VERSION = 13
+"""The version from which topics are named by their ids (KIP-516)."""
 _VERIFY_ERRORS: dict[int, int] = dict.fromkeys(
     (
         ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -75,33 +79,52 @@ _VERIFY_ERRORS: dict[int, int] = dict.fromkeys(
 `ReplicaManager.handleProduceAppend`)."""
 
 
-@serves(ApiKey.PRODUCE, versions=(3, 12), advertised_low=0, pipelined=True)
+@serves(ApiKey.PRODUCE, versions=(3, 13), advertised_low=0, pipelined=True)
 def produce(broker: Services, request: Request[ProduceRequest], session: Requester, reply: Reply) -> None:
     """Append, and answer when all is written."""
     message = request.message
     refused = _refuse_unnamed(message, session)
     unfit = _refuse_all(message)
+    named = _named_topics(broker.controller.image, request)
     writable = permitted(
-        session,
-        AclOperation.WRITE,
-        AclResourceType.TOPIC,
-        (topic_data.name for topic_data in message.topic_data),
+        session, AclOperation.WRITE, AclResourceType.TOPIC, (each.name for each in named if each.known)
     )
-    topics = broker.controller.image.topics
     produced = _Produced(broker, request, session, reply)
-    for topic_data in message.topic_data:
-        topic = topics.get(topic_data.name)
-        wrong = refused
-        if topic_data.name not in writable:
-            wrong = wrong or refusal(session, AclOperation.WRITE, AclResourceType.TOPIC, topic_data.name)
-        wrong = wrong or unfit or _refuse_topic(topic_data.name)
+    for (name, topic, known), topic_data in zip(named, message.topic_data, strict=True):
+        if not known:
+            wrong: BrokerError | None = BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+        else:
+            wrong = refused
+            if name not in writable:
+                wrong = wrong or refusal(session, AclOperation.WRITE, AclResourceType.TOPIC, name)
+            wrong = wrong or unfit or _refuse_topic(name)
         rows = [_append(produced, topic, data, wrong) for data in topic_data.partition_data]
-        produced.responses.append(_Topic(name=topic_data.name, partition_responses=rows))
+        answered = _Topic(name=name, partition_responses=rows)
+        if request.version >= _BY_ID_FROM_VERSION:
+            answered.topic_id = topic_data.topic_id
+        produced.responses.append(answered)
     if produced.to_verify:
         _verify(produced)
     else:
         session.give_back()
         produced.finish()
+
+
+class _Named(NamedTuple):
+    """A topic of a request: its name, and its image if there is one. `known` False: it was named by
+    an id that no topic has."""
+
+    name: str
+    topic: TopicImage | None
+    known: bool = True
+
+
+def _named_topics(image: ClusterImage, request: Request[ProduceRequest]) -> list[_Named]:
+    """The topics of a request, in its order."""
+    if request.version < _BY_ID_FROM_VERSION:
+        return [_Named(each.name, image.topics.get(each.name)) for each in request.message.topic_data]
+    found = [image.topics_by_id.get(each.topic_id) for each in request.message.topic_data]
+    return [_Named("", None, known=False) if each is None else _Named(each.name, each) for each in found]
 
 
 class _Unverified(NamedTuple):

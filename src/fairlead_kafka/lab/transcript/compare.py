@@ -14,7 +14,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from fairlead_kafka.base.errors import ConfigError
-from fairlead_kafka.broker.refusals import REFUSED_APIS, REFUSED_VERSIONS
+from fairlead_kafka.broker.refusals import REFUSED_APIS
 from fairlead_kafka.lab.transcript.steps import NO_ID, PREFIX, Seen
 from fairlead_kafka.lab.transcript.talk import Outcome
 from fairlead_kafka.records import decompress, scan
@@ -252,7 +252,6 @@ class Explanation:
 
 _TABLES: dict[str, Callable[[str], bool]] = {
     "refused APIs": lambda name: name in {str(int(api)) for api in REFUSED_APIS},
-    "refused versions": lambda name: name in {str(int(one.api_key)) for one in REFUSED_VERSIONS},
 }
 
 

@@ -139,7 +139,7 @@ _CREATED = [
 
 _PRODUCED = [
     produce("the first", _ONE, again_on=JUST_CHANGED),
-    produce("in each version", batch(b"a", b"b", key=b"k"), range(3, 13)),
+    produce("in each version", batch(b"a", b"b", key=b"k"), range(3, 14)),
     produce("by one replica", _ONE, acks=1),
     produce("by none", _ONE, (3, 9), acks=0),
     produce("seen after those by none", batch(b"after"), (9,)),
@@ -150,8 +150,8 @@ _PRODUCED = [
     ),
     produce("zstd before it was", batch(b"x" * 100, codec="zstd"), (6, 7), partition=1),
     produce("nulls", batch(None, None), (9,), partition=1),
-    produce("to a topic that is not there", _ONE, (3, 7, 9, 12), to=PREFIX + "missing"),
-    produce("to a partition that is not there", _ONE, (3, 9, 12), partition=7),
+    produce("to a topic that is not there", _ONE, (3, 7, 9, 12, 13), to=PREFIX + "missing"),
+    produce("to a partition that is not there", _ONE, (3, 9, 12, 13), partition=7),
     produce("to a partition below zero", _ONE, (9,), partition=-1),
     produce("to a name that cannot be", _ONE, (9,), to="a/b"),
     produce("no records", b"", (3, 9)),

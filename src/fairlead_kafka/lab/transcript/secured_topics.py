@@ -39,12 +39,16 @@ _MS = 5_000
 
 def _batches(names: list[str], seen: Seen) -> list[_TopicProduceData]:
     return [
-        _TopicProduceData(name=name, partition_data=[_PartitionProduceData(index=0, records=_ONE(seen))])
+        _TopicProduceData(
+            name=name,
+            topic_id=seen.id(name),
+            partition_data=[_PartitionProduceData(index=0, records=_ONE(seen))],
+        )
         for name in names
     ]
 
 
-def _produce(name: str, things: Iterable[str], versions: Iterable[int] = (9,), acks: int = 1) -> Make:
+def _produce(name: str, things: Iterable[str], versions: Iterable[int] = (9, 13), acks: int = 1) -> Make:
     return about(
         name,
         ApiKey.PRODUCE,
