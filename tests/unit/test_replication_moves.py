@@ -179,14 +179,14 @@ def test_a_follower_that_comes_again_and_again_and_takes_nothing_leaves_those_in
 def test_a_follower_in_another_epoch_is_told_so_and_given_nothing(rig: ReplicaRig, puppet: Puppet) -> None:
     rig.sending(b"c", timeout_ms=60_000)
     newer = puppet.pull(puppet.meeting(2, 0, leader_epoch=1))
-    assert ([one.error for one in newer.told], newer.runs) == ([ErrorCode.UNKNOWN_LEADER_EPOCH], [])
+    assert ([one.error for one in newer.outcomes], newer.runs) == ([ErrorCode.UNKNOWN_LEADER_EPOCH], [])
     older = puppet.pull(puppet.meeting(2, 0, leader_epoch=-1))
-    assert ([one.error for one in older.told], older.runs) == ([ErrorCode.FENCED_LEADER_EPOCH], [])
+    assert ([one.error for one in older.outcomes], older.runs) == ([ErrorCode.FENCED_LEADER_EPOCH], [])
 
 
 def test_a_follower_that_knows_more_is_told_where_to_cut(puppet: Puppet) -> None:
-    (told,) = puppet.pull(puppet.meeting(5, 0)).told
-    assert (told.error, told.verdict.step, told.verdict.epoch, told.verdict.offset) == (
+    (outcome,) = puppet.pull(puppet.meeting(5, 0)).outcomes
+    assert (outcome.error, outcome.log_match.step, outcome.log_match.epoch, outcome.log_match.offset) == (
         0,
         Step.TRUNCATE,
         0,

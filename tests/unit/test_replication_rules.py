@@ -8,11 +8,11 @@ from fairlead_kafka.broker.log.index import LeaderEpochs
 from fairlead_kafka.broker.replication.rules import (
     FOLLOW,
     LeaderLog,
+    LogMatch,
     Step,
-    Verdict,
     effective_min_isr,
     in_time,
-    judge,
+    match_log,
     may_join,
     replicated_end,
     truncation_point,
@@ -53,12 +53,12 @@ def meet(leader: History, epoch: int, follower: History) -> History:
     """The follower's log once it may follow."""
     for _ in range(20):
         last_epoch = follower[-1][0] if follower else -1
-        verdict = judge(leader_log(leader, epoch, last_epoch), end_of(follower), last_epoch)
-        if verdict.step is Step.FOLLOW:
+        log_match = match_log(leader_log(leader, epoch, last_epoch), end_of(follower), last_epoch)
+        if log_match.step is Step.FOLLOW:
             return follower
         own = epochs_of(follower)
-        own_epoch, own_end = own.end_offset(verdict.epoch, own.latest, end_of(follower))
-        offset = truncation_point(verdict, own_epoch, own_end, end_of(follower))
+        own_epoch, own_end = own.end_offset(log_match.epoch, own.latest, end_of(follower))
+        offset = truncation_point(log_match, own_epoch, own_end, end_of(follower))
         assert offset < end_of(follower), "a meeting must bring the two nearer"
         follower = cut(follower, offset)
     raise AssertionError("they never come to terms")
@@ -93,25 +93,25 @@ def test_a_follower_keeps_what_it_has_in_common_with_its_leader(
 
 
 def test_a_follower_that_ends_before_its_leader_begins_starts_there_anew() -> None:
-    assert judge(LeaderLog(50, 48, 90, 0, 90), 30, 0) == Verdict(Step.RESTART, offset=48)
-    assert judge(LeaderLog(50, 48, 90, -1, -1), 0, -1) == Verdict(Step.RESTART, offset=48)
+    assert match_log(LeaderLog(50, 48, 90, 0, 90), 30, 0) == LogMatch(Step.RESTART, offset=48)
+    assert match_log(LeaderLog(50, 48, 90, -1, -1), 0, -1) == LogMatch(Step.RESTART, offset=48)
 
 
 def test_a_follower_that_began_anew_where_the_first_batch_does_follows() -> None:
     """The leader's log starts within its first batch. Found by world `readers`, seed 2: it began
     anew for ever, as fast as it could."""
-    assert judge(LeaderLog(50, 48, 90, -1, -1), 48, -1) == FOLLOW
-    assert judge(LeaderLog(50, 48, 90, 0, 90), 48, 0) == Verdict(
+    assert match_log(LeaderLog(50, 48, 90, -1, -1), 48, -1) == FOLLOW
+    assert match_log(LeaderLog(50, 48, 90, 0, 90), 48, 0) == LogMatch(
         Step.RESTART, offset=48
     )  # what it has before may be another's
-    assert judge(LeaderLog(50, 48, 90, -1, -1), 49, -1) == Verdict(Step.RESTART, offset=48)
-    assert judge(LeaderLog(50, 48, 90, 0, 90), 50, 0) == FOLLOW
+    assert match_log(LeaderLog(50, 48, 90, -1, -1), 49, -1) == LogMatch(Step.RESTART, offset=48)
+    assert match_log(LeaderLog(50, 48, 90, 0, 90), 50, 0) == FOLLOW
 
 
 def test_without_an_epoch_to_compare_a_log_that_is_too_long_ends_where_the_leader_does() -> None:
-    verdict = judge(LeaderLog(0, 0, 10, -1, -1), 15, 2)
-    assert verdict == Verdict(Step.TRUNCATE, -1, 10)
-    assert truncation_point(verdict, 2, 15, 15) == 10
+    log_match = match_log(LeaderLog(0, 0, 10, -1, -1), 15, 2)
+    assert log_match == LogMatch(Step.TRUNCATE, -1, 10)
+    assert truncation_point(log_match, 2, 15, 15) == 10
 
 
 def test_the_high_watermark_is_the_least_end() -> None:

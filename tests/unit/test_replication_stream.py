@@ -8,13 +8,13 @@ import random
 import pytest
 
 from fairlead_kafka.base.errors import DecodeError
-from fairlead_kafka.broker.replication.rules import FOLLOW, Step, Verdict
+from fairlead_kafka.broker.replication.rules import FOLLOW, LogMatch, Step
 from fairlead_kafka.broker.replication.stream import (
     Answer,
     Mark,
     Meeting,
+    PartitionOutcome,
     Pull,
-    Told,
     decode_answer,
     decode_pull,
     encode_answer,
@@ -28,7 +28,7 @@ from tests.support.broker_driver import Driver
 
 ONE, OTHER = key_of(bytes(range(16)), 0), key_of(bytes(range(16)), 2**31 - 1)
 PULL = Pull(3, 17, 9, 500, 1 << 20, [OTHER], [Meeting(ONE, 4, 2**62, 3), Meeting(OTHER, 0, 0, -1)])
-TOLD = [Told(ONE, 0, Verdict(Step.TRUNCATE, 2, 100)), Told(OTHER, 74, FOLLOW)]
+OUTCOMES = [PartitionOutcome(ONE, 0, LogMatch(Step.TRUNCATE, 2, 100)), PartitionOutcome(OTHER, 74, FOLLOW)]
 MARKS = [Mark(ONE, 2**62, 5)]
 
 
@@ -37,7 +37,7 @@ def joined(buffers: object) -> memoryview:
 
 
 def answer_bytes() -> memoryview:
-    return joined(encode_answer(0, 10, TOLD, MARKS, [(ONE, 5), (OTHER, 0)], [b"ab", b"cde"]))
+    return joined(encode_answer(0, 10, OUTCOMES, MARKS, [(ONE, 5), (OTHER, 0)], [b"ab", b"cde"]))
 
 
 def test_a_key_is_a_topic_and_a_number() -> None:
@@ -57,7 +57,7 @@ def test_a_nudge_is_no_pull() -> None:
 
 def test_an_answer_arrives_as_it_was_sent() -> None:
     answer = decode_answer(answer_bytes())
-    assert answer == Answer(0, 10, TOLD, MARKS, [(ONE, memoryview(b"abcde")), (OTHER, memoryview(b""))])
+    assert answer == Answer(0, 10, OUTCOMES, MARKS, [(ONE, memoryview(b"abcde")), (OTHER, memoryview(b""))])
 
 
 @pytest.mark.parametrize("kind", ["pull", "answer"])

@@ -37,7 +37,7 @@ some of them then."""
 TAIL_CACHE_MAX_BYTES = 32 * MIB
 """Newest batches a broker keeps in memory beside its log, so that a consumer at the tail never
 reads the file."""
-DAMAGE_TOLD_MAX = 1000
+DAMAGE_REPORTED_MAX = 1000
 """Damaged batches that a broker remembers to have logged; with more than these some are logged
 again, which costs lines and no more."""
 PENDING_REQUESTS_MAX = 1000

@@ -141,7 +141,7 @@ class Clients:
         """The host has looked at a client's token."""
         session = self.sessions.get(event.connection)
         if session is not None and session.login is not None:
-            self._broker.guard.call(session, session.login.told, event)
+            self._broker.guard.call(session, session.login.token_checked, event)
 
     def sent(self, event: Sent) -> None:
         """Answers have left."""

@@ -18,7 +18,7 @@ from fairlead_kafka.broker.controller import ClusterView, DiskReported
 from fairlead_kafka.broker.log import Logs
 from fairlead_kafka.broker.timers import DelayHost
 
-TELL_AGAIN_MS = 500
+REPORT_AGAIN_MS = 500
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
@@ -36,14 +36,14 @@ class DiskWatch:
 
     def __init__(self, broker: DiskWatchHost) -> None:
         self._broker = broker
-        self._telling = False
+        self._reporting = False
 
     def __str__(self) -> str:
         return "telling the controller how the disk is"
 
     def failed(self, _error: Exception) -> None:
         """Telling the controller raised: the next step looks again."""
-        self._telling = False
+        self._reporting = False
 
     def look(self) -> None:
         """Tell the controller if it knows it differently. Called in each step of a broker that
@@ -51,21 +51,21 @@ class DiskWatch:
         broker = self._broker
         known = broker.controller.image.brokers.get(broker.node_id)
         works = broker.logs.error is None
-        if self._telling or known is None or not known.alive or known.disk_failed is not works:
+        if self._reporting or known is None or not known.alive or known.disk_failed is not works:
             return
-        self._telling = True
+        self._reporting = True
 
         def decided(_result: object, error: BrokerError | None) -> None:
             if error is None:
-                self._telling = False
+                self._reporting = False
                 _logger.warning("broker %d %s", broker.node_id, _SAYS[works])
             else:
-                broker.call_later(TELL_AGAIN_MS, self._tell_again)
+                broker.call_later(REPORT_AGAIN_MS, self._report_again)
 
         broker.controller.decide(DiskReported(broker.node_id, known.epoch, works), decided)
 
-    def _tell_again(self) -> None:
-        self._telling = False  # the step that calls this looks again
+    def _report_again(self) -> None:
+        self._reporting = False  # the step that calls this looks again
 
 
 _SAYS = {

@@ -63,13 +63,13 @@ class Wanted:
     """One partition of a fetch. `data` is what the request says of it, `topic` the name or id by
     which it says so."""
 
-    __slots__ = ("data", "key", "told", "topic", "watched")
+    __slots__ = ("data", "key", "sent", "topic", "watched")
 
     def __init__(self, topic: str | UUID, data: FetchRequest.FetchPartition) -> None:
         self.topic = topic
         self.data = data
         self.key = (topic, data.partition)
-        self.told: tuple[int, int] | None = None
+        self.sent: tuple[int, int] | None = None
         """High watermark and log start as they were answered last."""
         self.watched: Partition | None = None
         """The partition that the session waits for on its behalf."""
@@ -119,17 +119,17 @@ class FetchSession:
             self._isolation_level = message.isolation_level
             self.ready.update(dict.fromkeys(self.wants.values()))
 
-    def answered(self, want: Wanted, row: FetchResponse.PartitionData, new: bool, settled: bool) -> bool:
+    def answered(self, want: Wanted, row: FetchResponse.PartitionData, new: bool, exhausted: bool) -> bool:
         """A row is about to be answered: True if it says anything that was not told before.
 
-        `new`: it does, whatever its watermarks; `settled`: its partition has nothing more for now.
+        `new`: it does, whatever its watermarks; `exhausted`: its partition has nothing more for now.
         """
-        told = row.high_watermark, row.log_start_offset
-        new = new or told != want.told
-        want.told = None if row.error_code else told
+        sent = row.high_watermark, row.log_start_offset
+        new = new or sent != want.sent
+        want.sent = None if row.error_code else sent
         if self.wants.get(want.key) is want:
             self.ready.pop(want, None)
-            if not settled:
+            if not exhausted:
                 self.ready[want] = None  # at the end: who got something lets the others go first
         return new
 

@@ -125,21 +125,21 @@ def append_internal(
 def _when_replicated(broker: InternalHost, led: Led, done: Callable[[int], None]) -> None:
     """Call done(0) once all that was appended to a partition so far is replicated, or done(error),
     once."""
-    told = False
+    reported = False
 
-    def tell(error: int) -> None:
-        nonlocal told
-        if not told:
-            told = True
+    def report(error: int) -> None:
+        nonlocal reported
+        if not reported:
+            reported = True
             # Too few replicas in sync only now: it is replicated, and counts.
             done(ErrorCode.NONE if error == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND else error)
 
     def written(success: bool) -> None:
         if not success:
-            tell(ErrorCode.KAFKA_STORAGE_ERROR)
+            report(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    led.when_replicated(led.partition.log_end, broker.guard.bind(tell))
-    if not told:
+    led.when_replicated(led.partition.log_end, broker.guard.bind(report))
+    if not reported:
         broker.logs.when_written(written)
 
 

@@ -300,9 +300,9 @@ class Life:
         self._stopping = operation
         # What it leads goes to others while it still serves, so that no client is kept waiting
         # (controlled shutdown).
-        broker.controller.decide(BrokerStopping(broker.node_id), self._handed_over)
+        broker.controller.decide(BrokerStopping(broker.node_id), self._leadership_moved)
 
-    def _handed_over(self, _result: object, error: BrokerError | None) -> None:
+    def _leadership_moved(self, _result: object, error: BrokerError | None) -> None:
         if self.state is not BrokerState.STOPPING:
             return
         broker = self._broker

@@ -90,18 +90,24 @@ def listeners_of(
                 f"listener.security.protocol.map: gives {name} no protocol; add {name}:SASL_SSL, or another "
                 f"of {PROTOCOLS}"
             )
-        told_host, told_port = advertised.get(name, (where, 0))
-        if told_host in _ANY_HOST:
+        advertised_host, advertised_port = advertised.get(name, (where, 0))
+        if advertised_host in _ANY_HOST:
             raise ConfigError(
                 f"advertised.listeners: clients of {name} are told to connect to it, so it must be an "
                 "address they can reach, "
-                f"got {told_host!r}; add {name}://HOST:0"
+                f"got {advertised_host!r}; add {name}://HOST:0"
             )
-        if max(own_port, told_port and told_port + node_id) > PORT_MAX:
+        if max(own_port, advertised_port and advertised_port + node_id) > PORT_MAX:
             raise ConfigError(f"listeners: {name}: broker {node_id} would listen above port {PORT_MAX}")
         found.append(
             Listener(
-                number, name, protocols[name], where, own_port, told_host, told_port and told_port + node_id
+                number,
+                name,
+                protocols[name],
+                where,
+                own_port,
+                advertised_host,
+                advertised_port and advertised_port + node_id,
             )
         )
     return tuple(found)

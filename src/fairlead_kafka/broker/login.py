@@ -155,7 +155,7 @@ class ServerLogin:
 
     # --- Requests
 
-    def versions_told(self) -> None:
+    def versions_sent(self) -> None:
         """ApiVersions was answered, in a version that is served."""
         if self.state is LoginState.VERSIONS:
             self.state = LoginState.HANDSHAKE
@@ -214,7 +214,7 @@ class ServerLogin:
 
     # --- What the host says
 
-    def told(self, event: Authenticated) -> None:
+    def token_checked(self, event: Authenticated) -> None:
         """The host has looked at a token."""
         reply, self._reply = self._reply, None
         if reply is None:

@@ -316,9 +316,9 @@ class Session:
         finally:
             self._working = False
         if not self.closed:
-            self._account()
+            self._count_bytes()
 
-    def _account(self) -> None:
+    def _count_bytes(self) -> None:
         """Tell what the connection costs now, and whether too much waits."""
         count, waiting_bytes, much = len(self._waiting), self._waiting_bytes, self._much_waits
         if much:

@@ -56,7 +56,7 @@ def one_each(results: Sequence[R] | None, error: BrokerError | None, count: int)
     return [error] * count if error is not None else results or ()
 
 
-def told_fenced(error: int, knows: bool) -> int:
+def as_clients_know(error: int, knows: bool) -> int:
     """PRODUCER_FENCED as a client is told that does not know it: INVALID_PRODUCER_EPOCH."""
     return ErrorCode.INVALID_PRODUCER_EPOCH if error == ErrorCode.PRODUCER_FENCED and not knows else error
 
@@ -73,7 +73,7 @@ def have_internal_topic(
         broker.controller.decide(CreateInternalTopic(name), then)
 
 
-class Gathering:
+class PendingParts:
     """Counts the parts of a request that must finish before its answer can go.
 
     The caller that created it calls `done` once, when all parts have begun.

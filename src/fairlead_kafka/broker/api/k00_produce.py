@@ -35,7 +35,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.broker.api.common import Gathering
+from fairlead_kafka.broker.api.common import PendingParts
 from fairlead_kafka.broker.api.rights import permitted, refusal
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS, ClusterImage, TopicImage
 from fairlead_kafka.broker.conversion import RecordsRefused, convert
@@ -366,21 +366,21 @@ def _append_checked(
 def _verify(produced: _Produced) -> None:
     """Append each batch once its coordinator has said yes; then finish."""
     broker = produced.broker
-    gathering = Gathering(produced.finish)
+    parts_pending = PendingParts(produced.finish)
     by_producer: dict[tuple[str, ProducerIdentity], list[tuple[TopicPartition, Verified]]] = {}
     for one in produced.to_verify:
-        gathering.begin()
+        parts_pending.begin()
 
         def verified(error: int, one: _Unverified = one) -> None:
             _take_verified(produced, one, error)
-            gathering.done()
+            parts_pending.done()
 
         producer = ProducerIdentity(one.header.producer_id, one.header.producer_epoch)
         of = TopicPartition(one.partition.topic, one.partition.partition)
         by_producer.setdefault((one.transactional_id, producer), []).append((of, verified))
     for (transactional_id, producer), wanted in by_producer.items():
         broker.verifier.verify(transactional_id, producer, wanted, produced.adds)
-    gathering.done()
+    parts_pending.done()
 
 
 def _take_verified(produced: _Produced, one: _Unverified, error: int) -> None:

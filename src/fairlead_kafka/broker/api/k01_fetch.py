@@ -69,7 +69,7 @@ class _Planned(NamedTuple):
     partition: Partition | None
     new: bool
     """The row has records, or says something other than watermarks."""
-    settled: bool
+    exhausted: bool
     """There is nothing more to read for now."""
 
 
@@ -135,7 +135,7 @@ class _Fetch:
         self._any_replica = request.version >= _ANY_REPLICA_FROM_VERSION
         self._committed = request.message.isolation_level == _READ_COMMITTED
         self._available: dict[Wanted, int] = {}
-        self._gathered_bytes = 0
+        self._counted_bytes = 0
         self._most_bytes: int = min(request.message.max_bytes, broker.settings["fetch.max.bytes"])
         self._toll = session.toll
         granted_bytes = None if self._toll is None else broker.quotas.fetch_max_bytes(self._toll)
@@ -210,7 +210,7 @@ class _Fetch:
         if data.fetch_offset >= limit:
             return planned
         if room_bytes <= 0 and plan.locations:
-            return planned._replace(settled=False)
+            return planned._replace(exhausted=False)
         limit_bytes = min(room_bytes, data.partition_max_bytes)
         chosen = partition.select(data.fetch_offset, limit, limit_bytes, at_least_one=not plan.locations)
         if chosen:
@@ -219,7 +219,7 @@ class _Fetch:
             plan.counts.append((planned.row, len(chosen)))
             plan.locations.extend(chosen)
             plan.size_bytes += sum(location.size_bytes for location in chosen)
-        return planned._replace(new=bool(chosen), settled=False)
+        return planned._replace(new=bool(chosen), exhausted=False)
 
     def _refuse(self, plan: _Plan, want: Wanted, partition: Partition | None, code: int) -> _Planned:
         """A partition that cannot be read."""
@@ -275,7 +275,7 @@ class _Fetch:
             self._put_off(wait_ms)
             return
         answered = self._wanted.answered
-        said = [one for one in plan.rows if answered(one.want, one.row, one.new, one.settled) or self._full]
+        said = [one for one in plan.rows if answered(one.want, one.row, one.new, one.exhausted) or self._full]
 
         def read(found: list[ReadBatch]) -> None:
             position = 0
@@ -343,14 +343,14 @@ class _Fetch:
     def advanced(self, partition: Partition, want: Wanted) -> None:
         """More can be read; answer if that is enough."""
         self._count(partition, want)
-        if self._gathered_bytes >= self.min_bytes:
+        if self._counted_bytes >= self.min_bytes:
             self.complete()
 
     def _count(self, partition: Partition, want: Wanted) -> None:
         data = want.data
         available_bytes = partition.available_bytes(data.fetch_offset, self._limit(partition), self.min_bytes)
         available_bytes = min(data.partition_max_bytes, available_bytes)
-        self._gathered_bytes += available_bytes - self._available.get(want, 0)
+        self._counted_bytes += available_bytes - self._available.get(want, 0)
         self._available[want] = available_bytes
 
     def complete(self) -> None:

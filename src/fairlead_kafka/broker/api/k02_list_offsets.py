@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.broker.api.common import Gathering, repeated
+from fairlead_kafka.broker.api.common import PendingParts, repeated
 from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.dispatch import serves
@@ -41,7 +41,7 @@ def list_offsets(
 ) -> None:
     """Look up every partition; the answer goes when the last batch that has to be read is."""
     answer = ListOffsetsResponse(throttle_time_ms=0, topics=[])
-    gathering = Gathering(lambda: reply(answer))
+    parts_pending = PendingParts(lambda: reply(answer))
     committed = request.message.isolation_level == _READ_COMMITTED
     seen = permitted(
         session,
@@ -61,21 +61,23 @@ def list_offsets(
             elif data.partition_index in twice:
                 row.error_code = ErrorCode.INVALID_REQUEST
             else:
-                _look_up(broker, topic, data, request.version, committed, row, gathering)
+                _look_up(broker, topic, data, request.version, committed, row, parts_pending)
         answer.topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=asked.name, partitions=rows))
-    gathering.done()
+    parts_pending.done()
 
 
-def _answer_of(row: _Row, gathering: Gathering, absent: int) -> Callable[[int, TimedRecord | None], None]:
+def _answer_of(
+    row: _Row, parts_pending: PendingParts, absent: int
+) -> Callable[[int, TimedRecord | None], None]:
     """Takes what a search found into `row`; `absent` is the error code if that is nothing."""
-    gathering.begin()
+    parts_pending.begin()
 
     def found(error: int, record: TimedRecord | None) -> None:
         if record is not None:
             row.offset, row.timestamp, row.leader_epoch = record
         else:
             row.error_code = error or absent
-        gathering.done()
+        parts_pending.done()
 
     return found
 
@@ -87,7 +89,7 @@ def _look_up(
     version: int,
     committed: bool,
     row: _Row,
-    gathering: Gathering,
+    parts_pending: PendingParts,
 ) -> None:
     partition = broker.partitions.find(topic, data.partition_index, data.current_leader_epoch)
     if isinstance(partition, int):
@@ -110,9 +112,9 @@ def _look_up(
     elif timestamp in (LATEST_TIERED, EARLIEST_PENDING):
         row.offset = -1
     elif timestamp == NEWEST:
-        broker.logs.newest(partition, end, _answer_of(row, gathering, absent))
+        broker.logs.newest(partition, end, _answer_of(row, parts_pending, absent))
     else:
-        broker.logs.first_at(partition, timestamp, end, _answer_of(row, gathering, absent))
+        broker.logs.first_at(partition, timestamp, end, _answer_of(row, parts_pending, absent))
 
 
 def _unknown_end(version: int) -> int:

@@ -25,7 +25,7 @@ from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER
-from fairlead_kafka.broker.api.common import NO_ID, Gathering, name_error, one_each
+from fairlead_kafka.broker.api.common import NO_ID, PendingParts, name_error, one_each
 from fairlead_kafka.broker.api.rights import (
     NO_OPERATIONS,
     cluster_operations,
@@ -63,12 +63,12 @@ def metadata(broker: Services, request: Request[MetadataRequest], session: Reque
     image = broker.controller.image
     if message.topics is None or (request.version == 0 and not message.topics):
         seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, image.topics, quiet=True)
-        told = [
+        described = [
             _describe(broker, session, message, topic)
             for topic in image.topics.values()
             if topic.name in seen
         ]
-        reply(_answer(broker, session, message, told))
+        reply(_answer(broker, session, message, described))
         return
     if request.version < _IDS_FROM_VERSION and any(
         one.topic_id != NO_ID or one.name is None for one in message.topics
@@ -79,7 +79,7 @@ def metadata(broker: Services, request: Request[MetadataRequest], session: Reque
     allowed = request.version < _ALLOW_FLAG_FROM_VERSION or message.allow_auto_topic_creation
     refused: dict[str, BrokerError | None] = {}
     hidden = _hidden(broker, session, asked)
-    answer = Gathering(
+    answer = PendingParts(
         lambda: reply(
             _answer(
                 broker,
@@ -125,7 +125,7 @@ def _create(
     session: Requester,
     missing: list[str],
     refused: dict[str, BrokerError | None],
-    answer: Gathering,
+    answer: PendingParts,
 ) -> None:
     """Create what is asked for and not there; errors go to `refused`."""
     wanted = [NewTopic(name) for name in dict.fromkeys(missing) if name != OFFSETS_TOPIC]

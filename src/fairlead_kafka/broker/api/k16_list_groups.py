@@ -28,7 +28,7 @@ def list_groups(
     rows = [
         ListGroupsResponse.ListedGroup(
             group_id=group.group_id,
-            protocol_type=group.told_protocol_type,
+            protocol_type=group.listed_protocol_type,
             group_state=group.state_name,
             group_type=group.type_name,
         )

@@ -48,16 +48,16 @@ def api_versions(
         if offered or key not in _TELEMETRY
     ]
     if session.login is not None and error == ErrorCode.NONE:
-        session.login.versions_told()
+        session.login.versions_sent()
     if error != ErrorCode.NONE:
         reply(ApiVersionsResponse(error_code=error, api_keys=[]))
         return
     answer = ApiVersionsResponse(error_code=error, api_keys=rows)
-    _tell_features(answer, broker.controller.image, request.version)
+    _features(answer, broker.controller.image, request.version)
     reply(answer)
 
 
-def _tell_features(answer: ApiVersionsResponse, image: ClusterImage, version: int) -> None:
+def _features(answer: ApiVersionsResponse, image: ClusterImage, version: int) -> None:
     answer.supported_features = [
         ApiVersionsResponse.SupportedFeatureKey(
             name=name, min_version=feature.lowest, max_version=feature.highest

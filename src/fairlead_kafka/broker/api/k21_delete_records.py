@@ -17,7 +17,7 @@ from collections.abc import Container
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.broker.api.common import Gathering
+from fairlead_kafka.broker.api.common import PendingParts
 from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS
 from fairlead_kafka.broker.dispatch import serves
@@ -100,19 +100,19 @@ class _Deletion:
         """Answer with `topics` when the replicas have followed, or time is up."""
         broker = self._broker
         self._topics = topics
-        gathering = Gathering(self._answer)
+        parts_pending = PendingParts(self._answer)
         for led, start, row in self._begun:
             row.error_code = ErrorCode.REQUEST_TIMED_OUT  # what it is unless they follow in time
-            gathering.begin()
+            parts_pending.begin()
 
             def followed(code: int, row: _Row = row) -> None:
                 row.error_code = code
-                gathering.done()
+                parts_pending.done()
 
             broker.replication.when_deleted(led, start, followed)
         if any(row.error_code == ErrorCode.REQUEST_TIMED_OUT for _led, _start, row in self._begun):
             self._deadline = broker.deadlines.add(broker.now_ns + ms_to_ns(max(0, timeout_ms)), self._answer)
-        gathering.done()
+        parts_pending.done()
 
     def _answer(self) -> None:
         broker = self._broker

@@ -18,7 +18,7 @@ from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_PRODUCER_ID
-from fairlead_kafka.broker.api.common import told_fenced
+from fairlead_kafka.broker.api.common import as_clients_know
 from fairlead_kafka.broker.api.rights import may_cluster, may_somewhere
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
@@ -38,7 +38,7 @@ def init_producer_id(
     message = request.message
 
     def answer(error: int, producer: ProducerIdentity) -> None:
-        code = told_fenced(error, request.version >= _FENCED_FROM_VERSION)
+        code = as_clients_know(error, request.version >= _FENCED_FROM_VERSION)
         producer = NO_PRODUCER if error else producer
         reply(
             InitProducerIdResponse(
@@ -49,7 +49,7 @@ def init_producer_id(
             )
         )
 
-    def at_hand(error: BrokerError | None) -> None:
+    def available(error: BrokerError | None) -> None:
         if error is not None:
             answer(error.code, NO_PRODUCER)
         else:
@@ -60,7 +60,7 @@ def init_producer_id(
         answer(refused, NO_PRODUCER)
         return
     if message.transactional_id is None:
-        broker.producer_ids.when_at_hand(at_hand)
+        broker.producer_ids.when_available(available)
         return
     try:
         expected = _expected(ProducerIdentity(message.producer_id, message.producer_epoch))

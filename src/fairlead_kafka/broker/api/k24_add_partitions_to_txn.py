@@ -21,7 +21,7 @@ from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.broker.api.common import Gathering, told_fenced
+from fairlead_kafka.broker.api.common import PendingParts, as_clients_know
 from fairlead_kafka.broker.api.rights import may_cluster, permitted
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS
 from fairlead_kafka.broker.dispatch import serves
@@ -57,7 +57,7 @@ def add_partitions_to_txn(
             )
             return
         results: list[_Result] = []
-        gathering = Gathering(
+        parts_pending = PendingParts(
             lambda: reply(
                 AddPartitionsToTxnResponse(
                     throttle_time_ms=0, error_code=ErrorCode.NONE, results_by_transaction=results
@@ -76,9 +76,9 @@ def add_partitions_to_txn(
                 one.topics,
                 one.verify_only,
                 version,
-                _taker(result, gathering),
+                _taker(result, parts_pending),
             )
-        gathering.done()
+        parts_pending.done()
         return
     producer = ProducerIdentity(message.v3_and_below_producer_id, message.v3_and_below_producer_epoch)
 
@@ -97,12 +97,12 @@ def add_partitions_to_txn(
     )
 
 
-def _taker(result: _Result, gathering: Gathering) -> Callable[[list[_Topic]], None]:
-    gathering.begin()
+def _taker(result: _Result, parts_pending: PendingParts) -> Callable[[list[_Topic]], None]:
+    parts_pending.begin()
 
     def take(rows: list[_Topic]) -> None:
         result.topic_results = rows
-        gathering.done()
+        parts_pending.done()
 
     return take
 
@@ -162,7 +162,7 @@ def _error_of(broker: Services, of: TopicPartition, writable: set[str]) -> int:
 
 def _rows(topics: list[_Asked], errors: dict[TopicPartition, int], version: int) -> list[_Topic]:
     def code(topic: str, number: int) -> int:
-        return told_fenced(errors[TopicPartition(topic, number)], version >= 2)
+        return as_clients_know(errors[TopicPartition(topic, number)], version >= 2)
 
     return [
         _Topic(

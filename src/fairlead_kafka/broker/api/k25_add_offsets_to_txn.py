@@ -12,7 +12,7 @@ from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.broker.api.common import have_internal_topic, told_fenced
+from fairlead_kafka.broker.api.common import as_clients_know, have_internal_topic
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, TopicImage
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.home import home_partition
@@ -32,7 +32,9 @@ def add_offsets_to_txn(
 
     def answer(error: int) -> None:
         reply(
-            AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=told_fenced(error, request.version >= 2))
+            AddOffsetsToTxnResponse(
+                throttle_time_ms=0, error_code=as_clients_know(error, request.version >= 2)
+            )
         )
 
     def add(topic: TopicImage | None, _error: BrokerError | None) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import told_fenced
+from fairlead_kafka.broker.api.common import as_clients_know
 from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
@@ -33,7 +33,7 @@ def end_txn(broker: Services, request: Request[EndTxnRequest], session: Requeste
         reply(
             EndTxnResponse(
                 throttle_time_ms=0,
-                error_code=told_fenced(error, request.version >= 2),
+                error_code=as_clients_know(error, request.version >= 2),
                 producer_id=following.producer_id,
                 producer_epoch=following.epoch,
             )

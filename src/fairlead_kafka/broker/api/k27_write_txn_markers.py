@@ -12,7 +12,7 @@ from __future__ import annotations
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.broker.api.common import Gathering
+from fairlead_kafka.broker.api.common import PendingParts
 from fairlead_kafka.broker.api.rights import may_cluster
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.internal import Marker, append_marker
@@ -21,7 +21,7 @@ from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
-_TOLD_FROM_VERSION = 2
+_FENCED_FROM_VERSION = 2
 _Row = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 
@@ -31,7 +31,7 @@ def write_txn_markers(
 ) -> None:
     """Append every marker to every partition it names."""
     answer = WriteTxnMarkersResponse(markers=[])
-    gathering = Gathering(lambda: reply(answer))
+    parts_pending = PendingParts(lambda: reply(answer))
     allowed = may_cluster(session, AclOperation.ALTER, quiet=True) or may_cluster(
         session, AclOperation.CLUSTER_ACTION
     )
@@ -42,7 +42,7 @@ def write_txn_markers(
             asked.producer_epoch,
             asked.transaction_result,
             asked.coordinator_epoch,
-            asked.transaction_version if request.version >= _TOLD_FROM_VERSION else 0,
+            asked.transaction_version if request.version >= _FENCED_FROM_VERSION else 0,
         )
         topics = []
         for topic in asked.topics:
@@ -51,18 +51,20 @@ def write_txn_markers(
                 WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(name=topic.name, partitions=rows)
             )
             for row in rows if allowed else ():
-                _append(broker, TopicPartition(topic.name, row.partition_index), marker, row, gathering)
+                _append(broker, TopicPartition(topic.name, row.partition_index), marker, row, parts_pending)
         answer.markers.append(
             WriteTxnMarkersResponse.WritableTxnMarkerResult(producer_id=asked.producer_id, topics=topics)
         )
-    gathering.done()
+    parts_pending.done()
 
 
-def _append(broker: Services, of: TopicPartition, marker: Marker, row: _Row, gathering: Gathering) -> None:
-    gathering.begin()
+def _append(
+    broker: Services, of: TopicPartition, marker: Marker, row: _Row, parts_pending: PendingParts
+) -> None:
+    parts_pending.begin()
 
     def appended(error: int) -> None:
         row.error_code = error
-        gathering.done()
+        parts_pending.done()
 
     append_marker(broker, of, marker, appended)

@@ -133,12 +133,12 @@ def _result(resource: _Asked, error_code: int, error_message: str | None, rows: 
 
 def _row(config: DescribedConfig, with_synonyms: bool, with_documentation: bool) -> _Row:
     secret = config.key.type is ConfigType.PASSWORD
-    told = [one for one in config.synonyms if with_synonyms and one.value is not None]
+    shown = [one for one in config.synonyms if with_synonyms and one.value is not None]
     synonyms = [
         DescribeConfigsResponse.DescribeConfigsSynonym(
             name=one.key, value=None if secret else one.value, source=int(one.source)
         )
-        for one in told
+        for one in shown
     ]
     return _Row(
         name=config.key.name,

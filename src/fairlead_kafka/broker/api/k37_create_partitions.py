@@ -13,7 +13,7 @@ from __future__ import annotations
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import Gathering, reason, repeated
+from fairlead_kafka.broker.api.common import PendingParts, reason, repeated
 from fairlead_kafka.broker.api.rights import permitted, refusal
 from fairlead_kafka.broker.controller import CreatePartitions
 from fairlead_kafka.broker.dispatch import serves
@@ -50,7 +50,7 @@ def create_partitions(
             )
         )
 
-    answer = Gathering(complete)
+    answer = PendingParts(complete)
     for name, asked in by_name.items():
         if name in twice:
             outcomes[name] = BrokerError(

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import Gathering, reason
+from fairlead_kafka.broker.api.common import PendingParts, reason
 from fairlead_kafka.broker.api.k32_describe_configs import (
     RESOURCE_BROKER,
     RESOURCE_CLIENT_METRICS,
@@ -91,7 +91,7 @@ def alter_each(
     """Have the controller decide on each resource of an AlterConfigs or IncrementalAlterConfigs
     request, and answer for all."""
     outcomes: dict[int, BrokerError | None] = {}
-    gathering = Gathering(
+    parts_pending = PendingParts(
         lambda: answer([_altered(resource, outcomes[number]) for number, resource in enumerate(resources)])
     )
     for number, resource in enumerate(resources):
@@ -101,8 +101,8 @@ def alter_each(
         except BrokerError as error:
             outcomes[number] = error
         else:
-            broker.controller.decide(decision, gathering.into(outcomes, number))
-    gathering.done()
+            broker.controller.decide(decision, parts_pending.into(outcomes, number))
+    parts_pending.done()
 
 
 def _altered(resource: Resource, error: BrokerError | None) -> Altered:

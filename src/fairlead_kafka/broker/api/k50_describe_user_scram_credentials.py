@@ -70,5 +70,5 @@ def _row(user: str, infos: list[_Info] | None, twice: bool) -> _Result:
             ErrorCode.RESOURCE_NOT_FOUND,
             f"Attempt to describe a user credential that does not exist: {user}",
         )
-    told = [] if code or infos is None else infos
-    return _Result(user=user, error_code=code, error_message=text, credential_infos=told)
+    described = [] if code or infos is None else infos
+    return _Result(user=user, error_code=code, error_message=text, credential_infos=described)

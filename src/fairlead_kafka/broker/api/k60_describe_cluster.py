@@ -46,7 +46,7 @@ def describe_cluster(
         for info, node in ((info, info.endpoint(session.listener)) for info in infos)
         if info.alive or message.include_fenced_brokers
     ]
-    tells_operations = message.include_cluster_authorized_operations and not error_code
+    with_operations = message.include_cluster_authorized_operations and not error_code
     reply(
         DescribeClusterResponse(
             throttle_time_ms=0,
@@ -56,6 +56,6 @@ def describe_cluster(
             cluster_id="" if error_code else image.cluster_id,
             controller_id=NO_LEADER if error_code else image.controller_id(),
             brokers=brokers,
-            cluster_authorized_operations=cluster_operations(session) if tells_operations else NO_OPERATIONS,
+            cluster_authorized_operations=cluster_operations(session) if with_operations else NO_OPERATIONS,
         )
     )

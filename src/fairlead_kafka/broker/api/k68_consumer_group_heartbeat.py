@@ -39,7 +39,7 @@ def consumer_group_heartbeat(
     message = request.message
 
     def answer(error: int, beaten: Beaten) -> None:
-        reply(_refused(error, None) if error else _told(broker, message.group_id, beaten))
+        reply(_refused(error, None) if error else _answer(broker, message.group_id, beaten))
 
     try:
         check_served(broker)
@@ -97,7 +97,7 @@ def _heartbeat(request: Request[ConsumerGroupHeartbeatRequest], session: Request
     )
 
 
-def _told(broker: Services, group_id: str, beaten: Beaten) -> ConsumerGroupHeartbeatResponse:
+def _answer(broker: Services, group_id: str, beaten: Beaten) -> ConsumerGroupHeartbeatResponse:
     assignment = None
     if beaten.assignment is not None:
         rows = [

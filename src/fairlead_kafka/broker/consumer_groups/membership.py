@@ -48,7 +48,7 @@ PATTERNS_AGAIN_MS = 10_000
 `REGEX_BATCH_REFRESH_MIN_INTERVAL_MS`)."""
 COMMITS_FROM_VERSION = 9
 """Version of OffsetCommit from which it has a member's epoch."""
-NOT_TOLD = -1
+NOT_SENT = -1
 
 
 class Heartbeat(NamedTuple):
@@ -64,7 +64,7 @@ class Heartbeat(NamedTuple):
     client_host: str
     instance_id: str | None = None
     rack_id: str | None = None
-    rebalance_timeout_ms: int = NOT_TOLD
+    rebalance_timeout_ms: int = NOT_SENT
     topics: frozenset[str] | None = None
     pattern: str | None = None
     assignor: str | None = None
@@ -74,9 +74,9 @@ class Heartbeat(NamedTuple):
     @property
     def full(self) -> bool:
         """Whether the member says all that it could: it wants to be told all."""
-        told = self.topics is not None or self.pattern is not None
+        sent = self.topics is not None or self.pattern is not None
         return self.member_epoch == 0 or (
-            self.rebalance_timeout_ms != NOT_TOLD and told and self.owned is not None
+            self.rebalance_timeout_ms != NOT_SENT and sent and self.owned is not None
         )
 
 
@@ -108,7 +108,7 @@ def check_heartbeat(request: Heartbeat, version: int, assignors: Sequence[str]) 
     _not_blank(request.instance_id, "InstanceId can't be empty.")
     _not_blank(request.rack_id, "RackId can't be empty.")
     if epoch == 0:
-        if request.rebalance_timeout_ms == NOT_TOLD:
+        if request.rebalance_timeout_ms == NOT_SENT:
             raise _invalid("RebalanceTimeoutMs must be provided in first request.")
         if request.owned is None or request.owned:
             raise _invalid("TopicPartitions must be empty when (re-)joining.")
@@ -169,7 +169,7 @@ def heartbeat(group: ConsumerGroup, request: Heartbeat, member_id: str, view: Vi
 
 def _about(before: About, request: Heartbeat) -> About:
     """All that is known of a member once it has said this."""
-    told_ms = request.rebalance_timeout_ms
+    sent_ms = request.rebalance_timeout_ms
     return About(
         before.instance_id if request.instance_id is None else request.instance_id,
         before.rack_id if request.rack_id is None else request.rack_id,
@@ -177,7 +177,7 @@ def _about(before: About, request: Heartbeat) -> About:
         request.client_host,
         before.topics if request.topics is None else request.topics,
         before.pattern if request.pattern is None else request.pattern,
-        before.rebalance_timeout_ms if told_ms == NOT_TOLD else told_ms,
+        before.rebalance_timeout_ms if sent_ms == NOT_SENT else sent_ms,
         before.assignor if request.assignor is None else request.assignor,
     )
 
@@ -217,15 +217,15 @@ def removal(group_id: str, member_id: str) -> list[GroupsEntry]:
 
 def _check_epoch(member: ConsumerMember, request: Heartbeat) -> None:
     """An older epoch is taken for an answer that was lost, if what the member owns fits that."""
-    told, known = request.member_epoch, member.epoch
-    if told in (0, known):
+    sent, known = request.member_epoch, member.epoch
+    if sent in (0, known):
         return
-    lost = told == member.current.previous_epoch and request.owned is not None
-    if lost and told < known and _within(request.owned, member.current):
+    lost = sent == member.current.previous_epoch and request.owned is not None
+    if lost and sent < known and _within(request.owned, member.current):
         return
     raise BrokerError(
         ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {'greater' if told > known else 'smaller'} member epoch ({told}) "
+        f"The consumer group member has a {'greater' if sent > known else 'smaller'} member epoch ({sent}) "
         f"than the one known by the group coordinator ({known}). The member must abandon all its partitions "
         "and rejoin.",
     )

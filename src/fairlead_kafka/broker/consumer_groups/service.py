@@ -78,8 +78,8 @@ class GroupsHome(Protocol):
     def write_group(self, group_id: str, entries: Sequence[GroupsEntry], written: Written) -> None:
         """Write entries as one batch; BrokerError if the log does not take them."""
 
-    def when_settled(self, group_id: str, settled: Written) -> None:
-        """Call `settled` once all that was written of the group is committed."""
+    def when_committed(self, group_id: str, committed: Written) -> None:
+        """Call `committed` once all that was written of the group is committed."""
 
     def downgrades(self, group: ConsumerGroup, gone: Sequence[ConsumerMember]) -> bool:
         """Make a classic group of one whose last members of the consumer protocol are going; True
@@ -147,7 +147,7 @@ class ConsumerGroups:
         member = group.speaker(request.member_id, request.instance_id)
         entries, gone = leave(group, request, self._home.view(group.group_id))
         if gone and self._home.downgrades(group, [member]):
-            self._home.when_settled(group.group_id, lambda error: reply(error, answer))
+            self._home.when_committed(group.group_id, lambda error: reply(error, answer))
             return
         self._commit(group.group_id, entries, lambda error: reply(error, answer))
         if gone:
@@ -162,7 +162,7 @@ class ConsumerGroups:
         if entries:
             self._home.write_group(group_id, entries, written)
         else:
-            self._home.when_settled(group_id, written)
+            self._home.when_committed(group_id, written)
 
     def _arm(self, group_id: str, step: Step, visible: Visible) -> None:
         """Set the timers that a step's member needs, and resolve expressions next if need be."""
@@ -232,7 +232,7 @@ class ConsumerGroups:
         self._stop(self._watch(group.group_id, member.member_id), "sync")
         self.touch(group.group_id, member)
         assignment = assignment_of(member, self._home.view(group.group_id))
-        self._home.when_settled(group.group_id, lambda error: reply(error, assignment))
+        self._home.when_committed(group.group_id, lambda error: reply(error, assignment))
 
     def heartbeat_classic(
         self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int

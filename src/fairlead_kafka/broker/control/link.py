@@ -235,7 +235,7 @@ class RemoteController(ClusterView):
         changes = catch_up(self.image, image)
         for change in changes:
             self.note(change)
-        self.tell(changes)
+        self.notify(changes)
         self._joined(None)  # who says first that the broker lives
         waiting, self._waiting = self._waiting, deque()
         for one in waiting:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.controller import AllocateProducerIds, ClusterView
 
-AtHand = Callable[[BrokerError | None], None]
+OnAvailable = Callable[[BrokerError | None], None]
 
 
 class ProducerIds:
@@ -18,22 +18,24 @@ class ProducerIds:
     `bind` is the broker's: what one caller raises is its own affair, and the next one is served.
     """
 
-    def __init__(self, controller: ClusterView, node_id: int, bind: Callable[[AtHand], AtHand]) -> None:
+    def __init__(
+        self, controller: ClusterView, node_id: int, bind: Callable[[OnAvailable], OnAvailable]
+    ) -> None:
         self._controller = controller
         self._bind = bind
         self._node_id = node_id
         self._first = self._stop = 0
-        self._waiting: deque[AtHand] = deque()
+        self._waiting: deque[OnAvailable] = deque()
         self._asking = False
 
-    def when_at_hand(self, then: AtHand) -> None:
+    def when_available(self, then: OnAvailable) -> None:
         """Call then(None) once `take` has an id to give, at once if it has now; then(error) if the
         controller gives none."""
         self._waiting.append(self._bind(then))
         self._serve()
 
     def take(self) -> int:
-        """An id; only within a call of `when_at_hand`, and one per call."""
+        """An id; only within a call of `when_available`, and one per call."""
         if self._first == self._stop:
             raise AssertionError("a producer id is taken only when one is at hand")
         self._first += 1

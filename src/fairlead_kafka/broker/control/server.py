@@ -214,10 +214,10 @@ class ControllerServer:
     def _decided(self, line: bytes) -> None:
         """Send the line of a decision to all members that have joined."""
         if self._members:
-            told = frame(Kind.LINE, line)
+            sent = frame(Kind.LINE, line)
             for member in self._members.values():
                 if member.node_id != _NOBODY:
-                    member.outgoing += told
+                    member.outgoing += sent
             self.wake()
 
     def _end(self, member: _Member, reason: str) -> None:

@@ -177,12 +177,12 @@ class Brokers:
             self._leave(node_id, electorate)
 
     def _leave(
-        self, node_id: int, electorate: Electorate, *told: MetadataRecord, unclean: bool = True
+        self, node_id: int, electorate: Electorate, *first: MetadataRecord, unclean: bool = True
     ) -> None:
         changes = self.changes(
             lambda one, allowed, _: after_leaving(one, node_id, electorate, unclean and allowed)
         )
-        records = [*told, *changed_records(() if self.all_stopping else changes)]
+        records = [*first, *changed_records(() if self.all_stopping else changes)]
         if not records:
             return
         try:
@@ -196,7 +196,7 @@ class Brokers:
                     None if one.leader in electorate.alive else changed(one, leader=NO_LEADER)
                 )
             )
-            self._journal.enact_fact([*told, *changed_records(lost)])
+            self._journal.enact_fact([*first, *changed_records(lost)])
             self._unwritten[node_id] = None
 
     def check_epoch(self, node_id: int, epoch: int) -> BrokerInfo:

@@ -135,25 +135,30 @@ class Configs:
             )
         return settings
 
-    def describe_broker(self, name: str, told: Mapping[str, str] | None = None) -> list[DescribedConfig]:
-        """Every key of scope "broker", by name; unlisted ones where they are set. `told` has values
+    def describe_broker(self, name: str, given: Mapping[str, str] | None = None) -> list[DescribedConfig]:
+        """Every key of scope "broker", by name; unlisted ones where they are set. `given` has values
         that the broker itself knows."""
-        known = {**self._told(name), **(told or {})}
+        known = {**self._broker_values(name), **(given or {})}
         return [
             _described(key, self._all_broker_synonyms(key.name, name, known), not key.dynamic)
             for key in BROKER_CONFIGS.scope("broker")
             if not key.unlisted or self._is_set(key.name, name)
         ]
 
-    def _told(self, name: str) -> dict[str, str]:
+    def _broker_values(self, name: str) -> dict[str, str]:
         """Values that nobody sets: who the broker is and where it listens."""
         info = next((one for one in self._image.brokers.values() if str(one.node.node_id) == name), None)
         if info is None:
             return {}
         places = info.endpoints or {"PLAINTEXT": (info.node.host, info.node.port)}
         listeners = ",".join(f"{listener}://{host}:{port}" for listener, (host, port) in places.items())
-        told = {"node.id": name, "broker.id": name, "listeners": listeners, "advertised.listeners": listeners}
-        return told if info.node.rack is None else {**told, "broker.rack": info.node.rack}
+        own = {
+            "node.id": name,
+            "broker.id": name,
+            "listeners": listeners,
+            "advertised.listeners": listeners,
+        }
+        return own if info.node.rack is None else {**own, "broker.rack": info.node.rack}
 
     def _is_set(self, key_name: str, name: str) -> bool:
         places = (self._static.given, self._dynamic(CLUSTER_WIDE), self._dynamic(name))
@@ -204,19 +209,19 @@ class Configs:
     def _dynamic(self, name: str) -> dict[str, str]:
         return self._image.broker_configs.get(name, {})
 
-    def _all_broker_synonyms(self, key_name: str, name: str, told: Mapping[str, str]) -> list[ConfigSynonym]:
+    def _all_broker_synonyms(self, key_name: str, name: str, given: Mapping[str, str]) -> list[ConfigSynonym]:
         """The synonyms of a key, and behind a value of its own those of the coarser keys that would
         count without it."""
-        own = self._broker_synonyms(key_name, name, told)
+        own = self._broker_synonyms(key_name, name, given)
         if own[0].source is ConfigSource.DEFAULT or name == CLUSTER_WIDE:
             return own
         coarser = [
-            one for other in _COARSER.get(key_name, ()) for one in self._broker_synonyms(other, name, told)
+            one for other in _COARSER.get(key_name, ()) for one in self._broker_synonyms(other, name, given)
         ]
         return sorted([*own, *coarser], key=lambda one: one.source)
 
     def _broker_synonyms(
-        self, key_name: str, name: str, told: Mapping[str, str] | None = None
+        self, key_name: str, name: str, given: Mapping[str, str] | None = None
     ) -> list[ConfigSynonym]:
         synonyms = []
         places = [(CLUSTER_WIDE, ConfigSource.DYNAMIC_CLUSTER)]
@@ -229,8 +234,8 @@ class Configs:
             synonyms.append(
                 ConfigSynonym(key_name, config_text(self._static[key_name]), ConfigSource.STATIC_BROKER)
             )
-        elif told and key_name in told:
-            synonyms.append(ConfigSynonym(key_name, told[key_name], ConfigSource.STATIC_BROKER))
+        elif given and key_name in given:
+            synonyms.append(ConfigSynonym(key_name, given[key_name], ConfigSource.STATIC_BROKER))
         synonyms.append(
             ConfigSynonym(key_name, config_text(BROKER_CONFIGS.keys[key_name].default), ConfigSource.DEFAULT)
         )

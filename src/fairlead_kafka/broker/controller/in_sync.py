@@ -34,7 +34,7 @@ class InSync:
         self._brokers.check_epoch(node_id, broker_epoch)
         image, electorate = self._journal.image, self._brokers.electorate()
         topics = {topic_id: image.topic_of_hex(topic_id) for topic_id in {one.topic_id for one in proposals}}
-        judged: dict[tuple[object, ...], PartitionImage | int | None] = {}
+        decided: dict[tuple[object, ...], PartitionImage | int | None] = {}
         changes: dict[tuple[str, int], ChangedPartition] = {}
         codes = []
         for proposal in proposals:
@@ -53,15 +53,15 @@ class InSync:
                     before.removing,
                     *map(tuple, _wanted(proposal)),
                 )
-                if look not in judged:
-                    judged[look] = self._judge(
+                if look not in decided:
+                    decided[look] = self._decide(
                         proposal, replace(before, leader_epoch=0, partition_epoch=0), electorate
                     )
-                verdict = judged[look]
-                if isinstance(verdict, int):
-                    code = verdict
-                elif verdict is not None:
-                    changes[key] = (topic, proposal.partition, grown(before, verdict))
+                outcome = decided[look]
+                if isinstance(outcome, int):
+                    code = outcome
+                elif outcome is not None:
+                    changes[key] = (topic, proposal.partition, grown(before, outcome))
             codes.append(int(code))
         if changes:
             moved = any(
@@ -73,7 +73,7 @@ class InSync:
                 self._limits.forget()
         return codes
 
-    def _judge(
+    def _decide(
         self, proposal: ProposedIsr, before: PartitionImage, electorate: Electorate
     ) -> PartitionImage | int | None:
         """The partition as proposed, moved if that was all that its move waited for; None: it is so

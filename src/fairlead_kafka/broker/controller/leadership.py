@@ -153,5 +153,5 @@ def _election(number: int) -> ElectionType:
     try:
         return ElectionType(number)
     except ValueError:
-        told = ", ".join(f"{one} {one.name.lower()}" for one in ElectionType)
-        raise BrokerError(ErrorCode.INVALID_REQUEST, f"election type {number}: there are {told}") from None
+        known = ", ".join(f"{one} {one.name.lower()}" for one in ElectionType)
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"election type {number}: there are {known}") from None

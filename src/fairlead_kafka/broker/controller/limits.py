@@ -137,14 +137,14 @@ class Limits:
     def refused(self, full: Sequence[int], request: str, wanted: str) -> BrokerError:
         """The error that says which brokers are too full for a request."""
         held = self.held()
-        told = ", ".join(
+        limits_text = ", ".join(
             f"broker {node_id} holds {held[node_id]} of {self.of_broker(node_id)}" for node_id in full[:10]
         )
         more = f" and {len(full) - 10} brokers more are full" if len(full) > 10 else ""
         return BrokerError(
             ErrorCode.POLICY_VIOLATION,
-            f"{PER_BROKER}: {request} asks for {wanted}, and {told} at most{more}: delete topics, ask for "
-            "less, add brokers, "
+            f"{PER_BROKER}: {request} asks for {wanted}, and {limits_text} at most{more}: "
+            "delete topics, ask for less, add brokers, "
             f"or raise {PER_BROKER}",
         )
 

@@ -45,8 +45,8 @@ def round_robin(
     others = ring - 1
     rows: list[Replicas] = []
     for number in range(start, start + min(partition_count, ring * max(others, 1))):
-        leader, turn = number % ring, number // ring
-        after = [broker_ids[(leader + 1 + (turn + step) % others) % ring] for step in range(others)]
+        leader, lap = number % ring, number // ring
+        after = [broker_ids[(leader + 1 + (lap + step) % others) % ring] for step in range(others)]
         if racks is not None:
             after = _other_racks_first(broker_ids[leader], after, racks)
         rows.append((broker_ids[leader], *after[: replication_factor - 1]))

@@ -108,9 +108,9 @@ class ClusterView(ABC):
         changes = [apply(self.image, record) for record in records]
         for change in changes:
             self.note(change)
-        self.tell(changes)
+        self.notify(changes)
 
-    def tell(self, changes: Sequence[Change | None]) -> None:
+    def notify(self, changes: Sequence[Change | None]) -> None:
         """Tell the listeners of changes that the image has."""
         for change in changes:
             if change is not None:
@@ -157,12 +157,12 @@ class ClusterView(ABC):
         return self.configs.describe_topic(self.topic(name).configs, str(node_id))
 
     def describe_broker_configs(
-        self, name: str, told: Mapping[str, str] | None = None
+        self, name: str, given: Mapping[str, str] | None = None
     ) -> list[DescribedConfig]:
         """Every config of a broker; of CLUSTER_WIDE, only those set for the whole cluster (as Kafka
-        does). `told`: values that the broker itself knows."""
+        does). `given`: values that the broker itself knows."""
         self.check_broker_name(name)
-        described = self.configs.describe_broker(name, told)
+        described = self.configs.describe_broker(name, given)
         if name != CLUSTER_WIDE:
             return described
         return [

@@ -27,7 +27,7 @@ class Answers:
         self._waiting.append(lambda: reply(outcome))
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def changing(self) -> Iterator[None]:
         """While this lasts groups may be changed. Turns within it, and those that answers bring
         about, are part of it."""
         self._depth += 1
@@ -43,8 +43,8 @@ class Answers:
     def within(self, change: Callable[[], None]) -> Callable[[], None]:
         """`change` as a turn of its own, for timers."""
 
-        def turn() -> None:
-            with self.turn():
+        def changing() -> None:
+            with self.changing():
                 change()
 
-        return turn
+        return changing

@@ -49,7 +49,7 @@ from fairlead_kafka.broker.coordinator.migration import (
 )
 from fairlead_kafka.broker.coordinator.rebalance import Rebalancer
 from fairlead_kafka.broker.coordinator.shard import Entry, Shard
-from fairlead_kafka.broker.coordinator.shard_log import ShardLog, when_settled
+from fairlead_kafka.broker.coordinator.shard_log import ShardLog, when_committed
 from fairlead_kafka.broker.guard import Owner
 from fairlead_kafka.broker.shards import Shards
 
@@ -316,10 +316,10 @@ class ConsumerSide:
         group = shard.group(group_id, self._broker.wall_ms)
         self._log.write_at_once(shard, group, entries, written)
 
-    def when_settled(self, group_id: str, settled: Callable[[int], None]) -> None:
-        """Call `settled` once all that was written of the group is committed."""
+    def when_committed(self, group_id: str, committed: Callable[[int], None]) -> None:
+        """Call `committed` once all that was written of the group is committed."""
         group = self._shards.of(group_id).groups.get(group_id)
         if group is None:
-            settled(ErrorCode.NONE)
+            committed(ErrorCode.NONE)
         else:
-            when_settled(group, settled)
+            when_committed(group, committed)

@@ -32,7 +32,7 @@ from fairlead_kafka.broker.coordinator.shard_log import (
     expired,
     group_tombstone,
     tombstones,
-    when_settled,
+    when_committed,
 )
 from fairlead_kafka.broker.coordinator.states import COMMIT_ERRORS, GroupState
 from fairlead_kafka.broker.guard import Owner, Task
@@ -376,7 +376,7 @@ class GroupCoordinator:
         """OffsetDelete; reply(partition → error code). While the group has members, only of topics
         that none of them reads."""
         shard, group = self._existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-        if not group.empty and group.told_protocol_type != CONSUMER_PROTOCOL:
+        if not group.empty and group.listed_protocol_type != CONSUMER_PROTOCOL:
             raise BrokerError(
                 ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members, and does not say what they read"
             )
@@ -411,7 +411,7 @@ class GroupCoordinator:
 
         def written(by_key: dict[Key, int]) -> None:
             failed = next((error for error in by_key.values() if error), ErrorCode.NONE)
-            when_settled(group, lambda error: forgotten(failed or error))
+            when_committed(group, lambda error: forgotten(failed or error))
 
         def forgotten(error: int) -> None:
             self._forget(shard, group)
@@ -468,7 +468,7 @@ class GroupCoordinator:
 
         def written(_errors: dict[Key, int]) -> None:
             for group in groups:
-                when_settled(group, partial(self._forgotten, shard, group))
+                when_committed(group, partial(self._forgotten, shard, group))
 
         self._log.write(shard, entries, written)
 

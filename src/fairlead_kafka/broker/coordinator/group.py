@@ -93,7 +93,7 @@ class Member:
     """Time when the session expires unless the member is heard of, ns."""
     timer: Timer | None = None
 
-    def take_over(self, request: JoinRequest) -> None:
+    def update(self, request: JoinRequest) -> None:
         """Take over what the member says of itself in a join."""
         self.client_id, self.client_host = request.client_id, request.client_host
         self.session_timeout_ms, self.rebalance_timeout_ms = (
@@ -195,7 +195,7 @@ class Group:
         return self.state.value if self.consumer is None else self.consumer.state.value
 
     @property
-    def told_protocol_type(self) -> str:
+    def listed_protocol_type(self) -> str:
         """Protocol type of the group, as ListGroups tells it."""
         return (self.protocol_type or "") if self.consumer is None else CONSUMER_PROTOCOL
 
@@ -327,10 +327,10 @@ class Group:
             f"{what}: {len(self.members)} members",
             not self.members or self.state not in (GroupState.EMPTY, GroupState.DEAD),
         )
-        settled = self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE)
+        balanced = self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE)
         holds(
             f"{what}: without a leader or a protocol",
-            not settled or (self.leader_id is not None and self.protocol_name is not None),
+            not balanced or (self.leader_id is not None and self.protocol_name is not None),
         )
         timed = self.rebalance_timer is not None and self.rebalance_timer.pending
         holds(
@@ -349,7 +349,7 @@ class Group:
             holds(f"{what}: nobody watches over member {member.member_id!r}", watched)
             holds(
                 f"{what}: {member.member_id!r} waits for a join that is over",
-                member.join_reply is None or not settled,
+                member.join_reply is None or not balanced,
             )
             waits = member.sync_reply is not None
             holds(

@@ -68,7 +68,7 @@ class Rebalancer:
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
                 f"group {group.group_id}: no protocol in common with all members",
             )
-        with self._answers.turn():
+        with self._answers.changing():
             if not request.member_id:
                 self._join_unknown(group, request, reply)
             else:
@@ -97,11 +97,11 @@ class Rebalancer:
         member = group.check_member(request.member_id, request.instance_id)
         same = member.protocols == request.protocols
         leads = group.leader_id == member.member_id
-        settled = same and (
+        unchanged = same and (
             group.state is GroupState.COMPLETING_REBALANCE or (group.state is GroupState.STABLE and not leads)
         )
-        member.take_over(request)
-        if settled:  # a repeated join: it missed the answer, and nothing has changed since
+        member.update(request)
+        if unchanged:  # a repeated join: it missed the answer, and nothing has changed since
             self.touch(group, member)
             self._answers.give(reply, self._joined(group, member))
             return
@@ -308,7 +308,7 @@ class Rebalancer:
             group.leader_id = joined[0].member_id
         group.protocol_name = group.elected_protocol()
         group.enter(GroupState.COMPLETING_REBALANCE)
-        self._set_rebalance_timer(group, group.rebalance_timeout_ms(), lambda: self._sync_overdue(group))
+        self._set_rebalance_timer(group, group.rebalance_timeout_ms(), lambda: self._sync_expired(group))
         for member in joined:
             reply, member.join_reply, member.new = member.join_reply, None, False
             self.touch(group, member)
@@ -323,7 +323,7 @@ class Rebalancer:
             group, self._record(group), lambda _error: None
         )  # if it fails, who reads the log drops the members in time
 
-    def _sync_overdue(self, group: Group) -> None:
+    def _sync_expired(self, group: Group) -> None:
         """Drop the members that have joined and never asked for their assignment."""
         missing = [member for member in group.members.values() if not member.synced]
         if not missing or group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
@@ -346,7 +346,7 @@ class Rebalancer:
         error = SYNC_ERRORS[group.state]
         if error:
             raise BrokerError(error, f"group {group.group_id} is {group.state.value}")
-        with self._answers.turn():
+        with self._answers.changing():
             self._sync(group, member, assignments, reply)
 
     def _sync(
@@ -401,7 +401,7 @@ class Rebalancer:
     def leave(self, group: Group, member_id: str, instance_id: str | None) -> None:
         """A member goes. A static one may be named by its instance id alone. BrokerError if there
         is no such member."""
-        with self._answers.turn():
+        with self._answers.changing():
             if member_id in group.pending and instance_id is None:
                 group.pending.pop(member_id).cancel()
                 self._complete_if_all_joined(group)
@@ -419,7 +419,7 @@ class Rebalancer:
 
     def dissolve(self, group: Group, error_code: int) -> None:
         """The group is no longer here: members that wait are told so, and all timers end."""
-        with self._answers.turn():
+        with self._answers.changing():
             for timer in group.pending.values():
                 timer.cancel()
             group.pending.clear()
@@ -432,7 +432,7 @@ class Rebalancer:
     def retire(self, group: Group, error_code: int) -> None:
         """The group becomes one of the consumer protocol: its classic members go, those that wait
         are told so, and all timers end."""
-        with self._answers.turn():
+        with self._answers.changing():
             self.dissolve(group, error_code)
             group.state = GroupState.EMPTY
             group.protocol_type = group.protocol_name = group.leader_id = None
@@ -441,7 +441,7 @@ class Rebalancer:
     def adopt(self, group: Group, new: Group) -> None:
         """The group was one of the consumer protocol, and is now what `new` says: its members
         rebalance."""
-        with self._answers.turn():
+        with self._answers.changing():
             group.protocol_type, group.protocol_name = new.protocol_type, new.protocol_name
             group.generation, group.state = new.generation, GroupState.STABLE
             for member in new.members.values():
@@ -451,7 +451,7 @@ class Rebalancer:
 
     def _gone(self, group: Group, member: Member) -> None:
         """A member has left, or is not heard of any more."""
-        with self._answers.turn():
+        with self._answers.changing():
             self._answer_waiting(member, ErrorCode.UNKNOWN_MEMBER_ID)
             group.remove(member.member_id)
             if group.state is GroupState.PREPARING_REBALANCE:

@@ -97,7 +97,7 @@ class ShardLog:
         def done(chunk: list[Entry], error: int, base_offset: int) -> None:
             nonlocal waiting
             for index, (key, value) in enumerate(chunk):
-                errors[key] = _told(key, error)
+                errors[key] = _client_error(key, error)
                 shard.in_flight[key] -= 1
                 if not shard.in_flight[key]:
                     del shard.in_flight[key]
@@ -113,8 +113,8 @@ class ShardLog:
         if not chunks:
             written({})
         for chunk, columns in chunks:
-            told = partial(done, chunk)
-            self._append_columns(OFFSETS_TOPIC, shard.partition, columns, told, producer)
+            chunk_done = partial(done, chunk)
+            self._append_columns(OFFSETS_TOPIC, shard.partition, columns, chunk_done, producer)
 
     def write_at_once(
         self, shard: Shard, group: Group, entries: Sequence[Entry], written: Callable[[int], None]
@@ -147,11 +147,11 @@ class ShardLog:
                 self._count(shard, group, entries, -1)
             if taken:
                 timer.cancel()
-                _tell(write, error_code)
+                _report(write, error_code)
 
         def late() -> None:
             write.late = True
-            _tell(write, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            _report(write, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
         deadline_ns = self._host.now_ns + ms_to_ns(self._host.settings["offsets.commit.timeout.ms"])
         timer = self._host.call_at(deadline_ns, late)
@@ -177,7 +177,8 @@ class ShardLog:
         """`written`, to be called once: with a time-out for every key if time is up first."""
         deadline_ns = self._host.now_ns + ms_to_ns(self._host.settings["offsets.commit.timeout.ms"])
         timer = self._host.call_at(
-            deadline_ns, lambda: written({key: _told(key, ErrorCode.REQUEST_TIMED_OUT) for key, _ in entries})
+            deadline_ns,
+            lambda: written({key: _client_error(key, ErrorCode.REQUEST_TIMED_OUT) for key, _ in entries}),
         )
 
         def once(errors: dict[Key, int]) -> None:
@@ -188,20 +189,20 @@ class ShardLog:
         return once
 
 
-def when_settled(group: Group, settled: Callable[[int], None]) -> None:
+def when_committed(group: Group, committed: Callable[[int], None]) -> None:
     """Call settled(error code) once all that was written of a consumer group is committed: at once
     if it is."""
     if not group.writes:
-        settled(ErrorCode.NONE)
+        committed(ErrorCode.NONE)
     elif group.writes[-1].late:
-        settled(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        committed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     else:
-        group.writes[-1].after.append(settled)
+        group.writes[-1].after.append(committed)
 
 
-def _tell(write: GroupWrite, error: int) -> None:
-    told, write.after = write.after, []
-    for one in told:
+def _report(write: GroupWrite, error: int) -> None:
+    waiting, write.after = write.after, []
+    for one in waiting:
         one(error)
 
 
@@ -216,9 +217,9 @@ def _encode_key(key: Key) -> bytes:
     return encode_key(key) if isinstance(key, OffsetKey) else encode_groups_key(key)
 
 
-def _told(key: Key, error: int) -> int:
-    told = _GROUP_APPEND_ERRORS if isinstance(key, GroupKey) else _OFFSET_APPEND_ERRORS
-    return told.get(error, error)
+def _client_error(key: Key, error: int) -> int:
+    errors = _GROUP_APPEND_ERRORS if isinstance(key, GroupKey) else _OFFSET_APPEND_ERRORS
+    return errors.get(error, error)
 
 
 def _encode(key: Key, value: Value | None) -> bytes | None:

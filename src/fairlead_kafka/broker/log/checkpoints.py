@@ -163,7 +163,7 @@ class Checkpoints:
 
             self._files.replace(f"{self._segments.folder}/{rest[0]}", content, written)
 
-        def gather(success: bool) -> None:
+        def collect(success: bool) -> None:
             if not success:
                 self.taking.clear()
                 failed(self._writer.error)
@@ -172,15 +172,15 @@ class Checkpoints:
             for partition in list(islice(self.taking, None if at_once else SLICE_PARTITIONS)):
                 self.take(partition)
             if self.taking:
-                self._more = lambda: gather(True)
+                self._more = lambda: collect(True)
                 self._later(0.0, self._go_on)
             else:
                 write(names, self._encoder.content(place))
 
         if synced:
-            gather(True)
+            collect(True)
         else:
-            self._writer.when_synced(gather)
+            self._writer.when_synced(collect)
 
     def _go_on(self) -> None:
         more, self._more = self._more, None

@@ -1,9 +1,9 @@
 """The work on old files, a piece at a time: compaction of partitions, and rewriting of files in
 which little is alive.
 
-    idle ──look──> mapping ──all keys known──> judging ──end──> idle        one partition after the other, the dirtiest first
+    idle ──look──> mapping ──all keys known──> compacting ──end──> idle     one partition after the other, the dirtiest first
       │                          (or no room for more)
-      └────nothing to compact──> gathering ──> copying ──end──> idle        the emptiest file; the one written to is closed before
+      └────nothing to compact──> collecting ─> copying ──end──> idle        the emptiest file; the one written to is closed before
 
 Each piece is one read of about PIECE_BYTES and what follows from it, and other work of the broker
 comes between two pieces. Whatever fails, or is no longer so (the partition was cut, its topic
@@ -19,7 +19,7 @@ import numpy as np
 
 from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.units import KIB
-from fairlead_kafka.broker.log.compaction import Due, Judge, Latest, due, passes_after
+from fairlead_kafka.broker.log.compaction import BatchCompactor, Due, Latest, due, passes_after
 from fairlead_kafka.broker.log.entry import NoteKind, pack_note
 from fairlead_kafka.broker.log.index import FILE, Location
 from fairlead_kafka.broker.log.moving import Move, Mover
@@ -97,7 +97,7 @@ class Cleaner:
         sparse = [file for file in self._segments.sparse(SPARSE_RATIO) if file not in self._aside]
         if sparse:
             self._busy = True
-            _Rewriting(self, sparse[0]).gather_piece()
+            _Rewriting(self, sparse[0]).collect_piece()
 
     def ended(self, again: bool) -> None:
         """The work at hand is over; look for more if it went well."""
@@ -171,7 +171,7 @@ class _Compaction:
         self._offset = what.dirty_start
         self._stop = what.stop
         self._latest = Latest(cleaner.settings.cleaner_keys_limit_bytes)
-        self._judge: Judge | None = None
+        self._compactor: BatchCompactor | None = None
 
     def _next_piece(self) -> tuple[list[Location], int] | None:
         """Locations of the next piece's batches, and the offset where it ends.
@@ -204,9 +204,11 @@ class _Compaction:
         locations, end = piece
         if not locations or self._latest.full:
             self._stop = min(self._stop, self._offset) if self._latest.full else self._stop
-            self._judge = Judge(self._partition, self._latest, self._stop, self._cleaner.now_ms())
+            self._compactor = BatchCompactor(
+                self._partition, self._latest, self._stop, self._cleaner.now_ms()
+            )
             self._offset = self._partition.log_start
-            self.judge_piece()
+            self.compact_piece()
             return
         aborted = [(one.producer_id, one.first_offset) for one in self._partition.aborted(self._offset, end)]
 
@@ -217,7 +219,7 @@ class _Compaction:
 
         self._cleaner.read(self._partition, locations, taken)
 
-    def judge_piece(self) -> None:
+    def compact_piece(self) -> None:
         """Say what stays of the next piece, and write it."""
         piece = self._next_piece()
         if piece is None:
@@ -228,15 +230,15 @@ class _Compaction:
             return
 
         def taken(batches: list[Buffer]) -> None:
-            assert self._judge is not None
+            assert self._compactor is not None
             moves = []
             for batch in batches:
                 header = scan(batch)[0]
-                verdict = self._judge.batch(batch, header)
-                if verdict is not None:
-                    moves.append(Move(self._partition, *verdict))
+                compacted = self._compactor.batch(batch, header)
+                if compacted is not None:
+                    moves.append(Move(self._partition, *compacted))
             self._offset = end
-            self._cleaner.move(moves, self.judge_piece)
+            self._cleaner.move(moves, self.compact_piece)
 
         self._cleaner.read(self._partition, locations, taken)
 
@@ -260,7 +262,7 @@ class _Rewriting:
         self._partitions = cleaner.hosted()
         self._found: list[tuple[Partition, int]] = []
 
-    def gather_piece(self) -> None:
+    def collect_piece(self) -> None:
         """Find the batches in the file that belong to the next partitions."""
         looked, self._partitions = (
             self._partitions[:PARTITIONS_PER_PIECE],
@@ -269,7 +271,7 @@ class _Rewriting:
         for partition in looked:
             for number in np.flatnonzero(partition.index.column(FILE) == self._file).tolist():
                 self._found.append((partition, partition.index.last_offset(number)))
-        self._cleaner.later(self.gather_piece if self._partitions else self.copy_piece)
+        self._cleaner.later(self.collect_piece if self._partitions else self.copy_piece)
 
     def copy_piece(self) -> None:
         """Copy the next batches."""

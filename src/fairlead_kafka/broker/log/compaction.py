@@ -68,10 +68,10 @@ def due(partition: Partition, now_ms: int) -> Due | None:
         return None
     sizes = index.column(SIZE, 0, numbers)
     dirtiness = float(sizes[first:].sum() / sizes.sum())
-    overdue = now_ms - index.max_timestamp_ms(first) > limits.max_compaction_lag_ms
+    lag_exceeded = now_ms - index.max_timestamp_ms(first) > limits.max_compaction_lag_ms
     return (
         Due(partition, dirty_start, stop, dirtiness)
-        if overdue or dirtiness > limits.min_cleanable_ratio
+        if lag_exceeded or dirtiness > limits.min_cleanable_ratio
         else None
     )
 
@@ -131,15 +131,15 @@ class Latest:
         return self.size_bytes >= self.limit_bytes
 
 
-class Verdict(NamedTuple):
-    """Verdict on a batch: `data` replaces it, with `max_timestamp_ms`; None: it is removed."""
+class Compacted(NamedTuple):
+    """A batch to be rewritten as `data`, with `max_timestamp_ms`; None: it is removed."""
 
     header: BatchHeader
     data: bytes | None
     max_timestamp_ms: int
 
 
-class Judge:
+class BatchCompactor:
     """Says of each batch below `stop` what stays of it."""
 
     def __init__(self, partition: Partition, latest: Latest, stop: int, now_ms: int) -> None:
@@ -148,8 +148,8 @@ class Judge:
         self._horizon = horizon(partition, now_ms)
         self._aborted = partition.aborted(partition.log_start, stop)
 
-    def batch(self, data: Buffer, header: BatchHeader) -> Verdict | None:
-        """The verdict on a batch; None: it stays as it is."""
+    def batch(self, data: Buffer, header: BatchHeader) -> Compacted | None:
+        """The rewritten batch; None: it stays as it is."""
         newest_of_producer = header.producer_id >= 0 and self._is_newest(header)
         if header.control:
             gone = (
@@ -157,9 +157,9 @@ class Judge:
                 and not newest_of_producer
                 and self._is_empty_transaction(header)
             )
-            return Verdict(header, None, 0) if gone else None
+            return Compacted(header, None, 0) if gone else None
         if not header.count:
-            return None if newest_of_producer else Verdict(header, None, 0)
+            return None if newest_of_producer else Compacted(header, None, 0)
         if header.transactional and self._is_aborted(header):
             kept, timestamps_ms = np.zeros(header.count, np.bool_), np.empty(0, np.int64)
         else:
@@ -178,13 +178,13 @@ class Judge:
         if kept.all():
             return None
         if not kept.any():
-            return Verdict(
+            return Compacted(
                 header,
                 keep(data, header, kept, header.max_timestamp_ms) if newest_of_producer else None,
                 header.max_timestamp_ms,
             )
         newest_ms = header.max_timestamp_ms if header.timestamp_type else int(timestamps_ms[kept].max())
-        return Verdict(header, keep(data, header, kept, newest_ms), newest_ms)
+        return Compacted(header, keep(data, header, kept, newest_ms), newest_ms)
 
     def _is_newest(self, header: BatchHeader) -> bool:
         """True if the producer's epoch and next sequence would be unknown without this batch

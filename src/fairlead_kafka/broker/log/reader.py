@@ -18,7 +18,7 @@ import numpy as np
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.hooks import hook
-from fairlead_kafka.base.limits import DAMAGE_TOLD_MAX
+from fairlead_kafka.base.limits import DAMAGE_REPORTED_MAX
 from fairlead_kafka.base.units import KIB, MIB
 from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.log.cache import TailCache
@@ -58,7 +58,7 @@ class Reader:
         self._files = files
         self._cache = cache
         self._path_of = path_of
-        self._told: dict[tuple[int, int], None] = {}
+        self._reported: dict[tuple[int, int], None] = {}
         """Damaged batches that were logged, by (file, position)."""
 
     def read(self, locations: Sequence[Location], done: ReadDone) -> None:
@@ -101,7 +101,7 @@ class Reader:
         """Take what a read gave, each batch with the header of its entry before it."""
         if error is not None or data is None:
             for location, number in span:
-                self._tell(location, f"cannot be read: {error}")
+                self._report(location, f"cannot be read: {error}")
                 found[number] = ErrorCode.KAFKA_STORAGE_ERROR
             return
         begin = span[0][0].position - ENTRY_HEADER_BYTES
@@ -111,18 +111,18 @@ class Reader:
             stop = start + location.size_bytes
             if sound_entry(data, array, start - ENTRY_HEADER_BYTES, stop):
                 found[number] = view[start:stop]
-                if self._told:
-                    self._told.pop(location[:2], None)
+                if self._reported:
+                    self._reported.pop(location[:2], None)
             else:
-                self._tell(location, "is damaged")
+                self._report(location, "is damaged")
                 found[number] = ErrorCode.CORRUPT_MESSAGE
 
-    def _tell(self, location: Location, what: str) -> None:
-        if location[:2] in self._told:
+    def _report(self, location: Location, what: str) -> None:
+        if location[:2] in self._reported:
             return
-        self._told[location[:2]] = None
-        if len(self._told) > DAMAGE_TOLD_MAX:
-            del self._told[next(iter(self._told))]
+        self._reported[location[:2]] = None
+        if len(self._reported) > DAMAGE_REPORTED_MAX:
+            del self._reported[next(iter(self._reported))]
         path = self._path_of(location.file)
         _logger.error(
             "%s: the batch at byte %d %s; restore the file from a copy", path, location.position, what

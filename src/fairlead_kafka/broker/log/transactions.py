@@ -92,7 +92,7 @@ class PartitionTransactions:
     def end(self, producer_id: int, marker_offset: int, committed: bool, high_watermark: int) -> None:
         """A marker was appended. One without a batch before it ends nothing."""
         # Here too, for of a replica that follows nobody asks what is stable.
-        self._settle(high_watermark)
+        self._forget_ended(high_watermark)
         first_offset = self.open.pop(producer_id, None)
         if first_offset is None:
             return
@@ -103,11 +103,11 @@ class PartitionTransactions:
 
     def stable_offset(self, high_watermark: int) -> int:
         """First offset of the oldest incomplete transaction, at most `high_watermark`."""
-        self._settle(high_watermark)
+        self._forget_ended(high_watermark)
         stable = min(high_watermark, next(iter(self.open.values()), high_watermark))
         return min(stable, min((first_offset for _marker, first_offset in self._ending), default=stable))
 
-    def _settle(self, high_watermark: int) -> None:
+    def _forget_ended(self, high_watermark: int) -> None:
         """Forget the ends that the high watermark has passed."""
         while self._ending and self._ending[0][0] < high_watermark:
             self._ending.popleft()

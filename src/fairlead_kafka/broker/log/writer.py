@@ -102,7 +102,7 @@ class Writer:
         self._written_to = self._syncing_to = self._synced_to = _NOWHERE
         """(file, position): how far the log is written, will be synced by the sync that is under
         way, and is synced. By this Writer."""
-        self._told_synced = _NOWHERE
+        self._noted_synced = _NOWHERE
         """(file, position): how far a note in the log says that it is synced."""
         self._idle: list[Callable[[], None]] = []
         self._doomed: list[int] = []
@@ -233,8 +233,8 @@ class Writer:
         each step."""
         if self._writing is not None or not self._open.parts or self.error is not None:
             return
-        if self._told_synced != self._synced_to:
-            self._told_synced = self._synced_to
+        if self._noted_synced != self._synced_to:
+            self._noted_synced = self._synced_to
             self._take(pack_synced(*self._synced_to), _NO_LIMIT)
         self._writing, self._open = self._open, _Group()
         self._write_part(0)
@@ -320,7 +320,7 @@ class Writer:
         gathered."""
         lost = [*lost, *([self._writing] if self._writing is not None else []), self._open]
         self._writing, self._open = None, _Group()
-        self._told_synced = _NOWHERE  # the note may be among what is lost
+        self._noted_synced = _NOWHERE  # the note may be among what is lost
         self._failures += 1
         failing, self.error = self.error is not None, error
         lost_bytes = sum(

@@ -170,7 +170,7 @@ class Quotas:
             wait_ms = max(wait_ms, -(-(toll.until_ns - self._broker.now_ns) // NS_PER_MS))
         if (
             toll.api_key != ApiKey.FETCH or fields["error_code"] != ErrorCode.NONE
-        ):  # else `fetch_wait_ms` has judged
+        ):  # else `fetch_wait_ms` has decided
             wait_ms = max(wait_ms, self._time_wait_ms(toll))
         if wait_ms > 0:
             fields["throttle_time_ms"] = wait_ms

@@ -1,7 +1,7 @@
 """The leader's end of a replication stream: one follower broker, all the partitions it follows
 here.
 
-    pull ──▶ dropped ──▶ meetings: verdicts ──▶ what the last answer brought is written there: ends, high watermarks
+    pull ──▶ dropped ──▶ meetings: outcomes ──▶ what the last answer brought is written there: ends, high watermarks
                                                     │
          answer ◀── batches not sent yet, marks that moved ◀── at once if there are any, else when there are, or the wait is over
 
@@ -30,8 +30,16 @@ from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import ClusterView, PartitionImage, TopicImage
 from fairlead_kafka.broker.log import Location, Logs, Partition, ReadBatch, readable
 from fairlead_kafka.broker.replication.led import Follower, Led
-from fairlead_kafka.broker.replication.rules import FOLLOW, LeaderLog, Step, Verdict, judge
-from fairlead_kafka.broker.replication.stream import Key, Mark, Meeting, Pull, Told, encode_answer, number_of
+from fairlead_kafka.broker.replication.rules import FOLLOW, LeaderLog, LogMatch, Step, match_log
+from fairlead_kafka.broker.replication.stream import (
+    Key,
+    Mark,
+    Meeting,
+    PartitionOutcome,
+    Pull,
+    encode_answer,
+    number_of,
+)
 from fairlead_kafka.broker.requester import Reply
 from fairlead_kafka.broker.timers import TimerHost
 from fairlead_kafka.core.effects import Buffer
@@ -118,7 +126,7 @@ class Feed:
         self._aside: dict[Led, None] = {}
         """Partitions with a batch that could not be read, until they are tried again."""
         self._marks: dict[Led, None] = {}
-        self._told: list[Told] = []
+        self._outcomes: list[PartitionOutcome] = []
         self._reply: Reply | None = None
         self._max_bytes = 0
         self._deadline_ns = 0
@@ -201,7 +209,7 @@ class Feed:
         self._take_written({key for key, *_ in pull.meetings} if self._unwritten else ())
         if pull.meetings:
             self._meet_all(pull.meetings)
-        if self._told or self._fresh or pull.meetings:
+        if self._outcomes or self._fresh or pull.meetings:
             self.wake()
         else:
             self._wait()
@@ -254,29 +262,29 @@ class Feed:
             met.pop(key, None)
             number = number_of(key)
             if topic is None or not 0 <= number < len(topic.partitions):
-                self._told.append(Told(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, FOLLOW))
+                self._outcomes.append(PartitionOutcome(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, FOLLOW))
                 continue
             image = topic.partitions[number]
             error = self._misled(image, leader_epoch)
             if error:
-                self._told.append(Told(key, error, FOLLOW))
+                self._outcomes.append(PartitionOutcome(key, error, FOLLOW))
             elif log_end == 0 and number not in hosted and node_id in image.isr:
                 met[key] = None
             else:
-                self._judge_and_meet(topic, number, Meeting(key, leader_epoch, log_end, last_epoch))
+                self._match_and_meet(topic, number, Meeting(key, leader_epoch, log_end, last_epoch))
 
     def _look_up(self, raw_id: bytes) -> tuple[TopicImage | None, Mapping[int, Partition]]:
         """A topic, and what lies here of it."""
         topic_id = UUID(bytes=raw_id)
         return self._broker.controller.image.topics_by_id.get(topic_id), self._broker.logs.known_of(topic_id)
 
-    def _judge_and_meet(self, topic: TopicImage, number: int, meeting: Meeting) -> None:
+    def _match_and_meet(self, topic: TopicImage, number: int, meeting: Meeting) -> None:
         led = self._replication.lead(topic, number, self._broker.logs.partition(topic.topic_id, number))
-        verdict = self._judged(led, meeting)
-        if verdict.step is Step.FOLLOW:
+        log_match = self._match(led, meeting)
+        if log_match.step is Step.FOLLOW:
             self._meet(led, meeting.key, meeting.log_end)
         else:
-            self._told.append(Told(meeting.key, ErrorCode.NONE, verdict))
+            self._outcomes.append(PartitionOutcome(meeting.key, ErrorCode.NONE, log_match))
 
     def _misled(self, image: PartitionImage, claimed_epoch: int) -> int:
         """The error for a follower that takes this broker for a leader, or in an epoch, that it is
@@ -292,12 +300,12 @@ class Feed:
         return ErrorCode.NONE
 
     @hook("replication: where a follower's log parts from its leader's")
-    def _judged(self, led: Led, meeting: Meeting) -> Verdict:
+    def _match(self, led: Led, meeting: Meeting) -> LogMatch:
         partition = led.partition
         epoch, epoch_end = partition.epochs.end_offset(meeting.last_epoch, led.epoch, partition.log_end)
         index = partition.index
         first = min(index.base_offset(0), partition.log_start) if len(index) else partition.log_start
-        return judge(
+        return match_log(
             LeaderLog(partition.log_start, first, partition.log_end, epoch, epoch_end),
             meeting.log_end,
             meeting.last_epoch,
@@ -390,8 +398,10 @@ class Feed:
             if not found:
                 if follower.sent < partition.log_start:  # all that was still to come is deleted
                     del self.met[led.key]
-                    self._told.append(
-                        Told(led.key, ErrorCode.NONE, Verdict(Step.RESTART, offset=partition.log_start))
+                    self._outcomes.append(
+                        PartitionOutcome(
+                            led.key, ErrorCode.NONE, LogMatch(Step.RESTART, offset=partition.log_start)
+                        )
                     )
                 continue
             if index.base_offset(first) > follower.sent:
@@ -427,11 +437,11 @@ class Feed:
                 marks.append(Mark(led.key, partition.high_watermark, partition.log_start))
                 if partition.log_start > follower.start:
                     self._unmoved.append((led, follower, partition.log_start))
-        told, self._told = self._told, []
+        outcomes, self._outcomes = self._outcomes, []
         self._marks.clear()
         self._number += 1
         self._answered_ns = self._broker.now_ns
-        reply(Message(body=encode_answer(ErrorCode.NONE, self._number, told, marks, runs, kept)))
+        reply(Message(body=encode_answer(ErrorCode.NONE, self._number, outcomes, marks, runs, kept)))
 
     def _set_aside(self, sent: _Sent, own: list[Buffer]) -> _Sent:
         """Behind `own` comes a batch that cannot be read: try it again later. What is sent all the

@@ -30,13 +30,13 @@ from fairlead_kafka.broker.controller import ClusterView, TopicImage
 from fairlead_kafka.broker.links import Done, Lane, Links
 from fairlead_kafka.broker.log import Logs, Partition
 from fairlead_kafka.broker.purgatory import Purgatory
-from fairlead_kafka.broker.replication.rules import UNKNOWN_EPOCH, Step, Verdict, truncation_point
+from fairlead_kafka.broker.replication.rules import UNKNOWN_EPOCH, LogMatch, Step, truncation_point
 from fairlead_kafka.broker.replication.stream import (
     Answer,
     Key,
     Mark,
+    PartitionOutcome,
     Pull,
-    Told,
     decode_answer,
     encode_nudge,
     encode_pull,
@@ -93,7 +93,7 @@ class Followed:
         """Why the partition could not be followed last."""
 
     def meeting(self) -> tuple[Key, int, int, int]:
-        """A `Meeting`: where its log ends, for its leader to judge."""
+        """A `Meeting`: where its log ends, for its leader to compare."""
         partition = self.partition
         if partition is None:
             return self.key, self.epoch, 0, UNKNOWN_EPOCH
@@ -222,12 +222,12 @@ class Fetcher:
 
     def _take(self, answer: Answer) -> None:
         meeting, self._meeting = self._meeting, {}
-        if meeting and not any(told.error for told in answer.told):
+        if meeting and not any(outcome.error for outcome in answer.outcomes):
             self._disagreements = 0
-        for told in answer.told:
-            followed = self._followed.get(told.key)
-            if followed is not None and told.key not in self._unmet:
-                self._told(followed, told)
+        for outcome in answer.outcomes:
+            followed = self._followed.get(outcome.key)
+            if followed is not None and outcome.key not in self._unmet:
+                self._on_outcome(followed, outcome)
         for key, batches in answer.runs:
             try:
                 self._append(key, batches)
@@ -285,10 +285,10 @@ class Fetcher:
 
     # --- Meetings
 
-    def _told(self, followed: Followed, told: Told) -> None:
+    def _on_outcome(self, followed: Followed, outcome: PartitionOutcome) -> None:
         """A partition cannot be followed as it is: cut it and meet again, or meet again a little
         later."""
-        if told.error:
+        if outcome.error:
             self._meet_later(followed)
             return
         partition = followed.partition
@@ -296,18 +296,18 @@ class Fetcher:
             partition = followed.partition = self._broker.logs.partition(
                 followed.topic.topic_id, followed.number
             )
-        self._cut(partition, told.verdict)
+        self._cut(partition, outcome.log_match)
         self._unmet[followed.key] = followed
 
-    def _cut(self, partition: Partition, verdict: Verdict) -> None:
+    def _cut(self, partition: Partition, log_match: LogMatch) -> None:
         broker = self._broker
-        if verdict.step is Step.RESTART:
+        if log_match.step is Step.RESTART:
             text = "%s: broker %d begins again at offset %d, where its leader's log begins"
-            _logger.warning(text, partition, broker.node_id, verdict.offset)
-            broker.logs.restart(partition, verdict.offset)
+            _logger.warning(text, partition, broker.node_id, log_match.offset)
+            broker.logs.restart(partition, log_match.offset)
             return
-        own_epoch, own_end = partition.epoch_end(verdict.epoch)
-        offset = truncation_point(verdict, own_epoch, own_end, partition.log_end)
+        own_epoch, own_end = partition.epoch_end(log_match.epoch)
+        offset = truncation_point(log_match, own_epoch, own_end, partition.log_end)
         _logger.info(
             "%s: broker %d cuts its log from offset %d to %d",
             partition,

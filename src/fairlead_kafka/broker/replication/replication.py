@@ -147,7 +147,7 @@ class Replication:
     def start_moved(self, partition: Partition) -> None:
         """A partition's log starts later than before; its followers' logs are to as well."""
         if (led := self._led.get(partition)) is not None:
-            self._tell_followers(led)
+            self._notify_followers(led)
 
     def low_watermark(self, led: Led) -> int:
         """Below it everything is deleted on all replicas whose broker is alive (Kafka's
@@ -200,13 +200,13 @@ class Replication:
         if mark <= partition.high_watermark:
             return
         partition.high_watermark = mark
-        self._tell_followers(led)
+        self._notify_followers(led)
         code = led.replicated_code() if led.waiting else ErrorCode.NONE
         for done in led.take_replicated():
             done(code)
         self._broker.purgatory.advanced(partition)
 
-    def _tell_followers(self, led: Led) -> None:
+    def _notify_followers(self, led: Led) -> None:
         for follower in led.followers.values():
             if follower.feed is not None:
                 follower.feed.mark_moved(led)

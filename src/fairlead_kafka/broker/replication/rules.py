@@ -27,7 +27,7 @@ class Step(IntEnum):
     its end."""
 
 
-class Verdict(NamedTuple):
+class LogMatch(NamedTuple):
     """A leader's word on a follower's log. `epoch` and `offset` belong to `TRUNCATE`; `offset` to
     `RESTART`."""
 
@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
     offset: int = -1
 
 
-FOLLOW = Verdict(Step.FOLLOW)
+FOLLOW = LogMatch(Step.FOLLOW)
 
 
 class LeaderLog(NamedTuple):
@@ -54,24 +54,24 @@ class LeaderLog(NamedTuple):
     epoch_end: int
 
 
-def judge(leader: LeaderLog, log_end: int, last_epoch: int) -> Verdict:
+def match_log(leader: LeaderLog, log_end: int, last_epoch: int) -> LogMatch:
     """How a follower whose log ends at `log_end` with a batch of `last_epoch` (-1: it has none)
     fits `leader`."""
     restarted = (
         log_end == leader.first_offset and last_epoch == UNKNOWN_EPOCH
     )  # where the leader's log starts within a batch
     if log_end < leader.log_start and not restarted:
-        return Verdict(Step.RESTART, offset=leader.first_offset)
+        return LogMatch(Step.RESTART, offset=leader.first_offset)
     if last_epoch == UNKNOWN_EPOCH or leader.epoch == UNKNOWN_EPOCH:
         # Nothing to compare: as Kafka after OFFSET_OUT_OF_RANGE, a log that is too long ends where
         # the leader's does.
-        return Verdict(Step.TRUNCATE, offset=leader.log_end) if log_end > leader.log_end else FOLLOW
+        return LogMatch(Step.TRUNCATE, offset=leader.log_end) if log_end > leader.log_end else FOLLOW
     if leader.epoch < last_epoch or leader.epoch_end < log_end:
-        return Verdict(Step.TRUNCATE, leader.epoch, leader.epoch_end)
+        return LogMatch(Step.TRUNCATE, leader.epoch, leader.epoch_end)
     return FOLLOW
 
 
-def truncation_point(told: Verdict, own_epoch: int, own_end: int, log_end: int) -> int:
+def truncation_point(log_match: LogMatch, own_epoch: int, own_end: int, log_end: int) -> int:
     """Offset where a follower cuts its log.
 
     (`own_epoch`, `own_end`) is what it knows of the epoch it was told, as in `LeaderLog`.
@@ -79,11 +79,11 @@ def truncation_point(told: Verdict, own_epoch: int, own_end: int, log_end: int) 
     If it knows only an older epoch it cuts at the end of that one, and its next meeting with the
     leader is about that one.
     """
-    if told.epoch == UNKNOWN_EPOCH or own_epoch == UNKNOWN_EPOCH:
-        return min(told.offset, log_end)
-    if own_epoch != told.epoch:
+    if log_match.epoch == UNKNOWN_EPOCH or own_epoch == UNKNOWN_EPOCH:
+        return min(log_match.offset, log_end)
+    if own_epoch != log_match.epoch:
         return min(own_end, log_end)
-    return min(told.offset, own_end, log_end)
+    return min(log_match.offset, own_end, log_end)
 
 
 def replicated_end(leader_end: int, follower_ends: Iterable[int]) -> int:

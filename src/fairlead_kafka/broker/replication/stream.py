@@ -5,7 +5,7 @@ integers are big-endian.
             dropped: topic id 16 · partition 4
             meetings: topic id 16 · partition 4 · leader epoch 4 · log end 8 · last epoch 4
     answer  error 2 · number 8 · counts of the three lists 4, 4, 4
-            verdicts: topic id 16 · partition 4 · error 2 · step 1 · epoch 4 · offset 8
+            outcomes: topic id 16 · partition 4 · error 2 · step 1 · epoch 4 · offset 8
             marks: topic id 16 · partition 4 · high watermark 8 · log start 8
             runs: topic id 16 · partition 4 · size in bytes 4
             the batches of all runs, one after another
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairlead_kafka.base.errors import DecodeError
-from fairlead_kafka.broker.replication.rules import Step, Verdict
+from fairlead_kafka.broker.replication.rules import LogMatch, Step
 from fairlead_kafka.core.effects import Buffer
 
 PULL, NUDGE = 0, 1
@@ -30,7 +30,7 @@ _ANSWER = struct.Struct(">hqiii")
 _KEY = struct.Struct(">20s")
 _NUMBER = struct.Struct(">i")
 _MEETING = struct.Struct(">20siqi")
-_VERDICT = struct.Struct(">20shbiq")
+_OUTCOME = struct.Struct(">20shbiq")
 _MARK = struct.Struct(">20sqq")
 _RUN = struct.Struct(">20si")
 
@@ -64,12 +64,12 @@ class Pull(NamedTuple):
     meetings: Sequence[tuple[Key, int, int, int]] = ()
 
 
-class Told(NamedTuple):
-    """A verdict on a partition that cannot be followed as it is: an error code, or a step to take."""
+class PartitionOutcome(NamedTuple):
+    """A partition that cannot be followed as it is: an error code, or the follower's step."""
 
     key: Key
     error: int
-    verdict: Verdict
+    log_match: LogMatch
 
 
 class Mark(NamedTuple):
@@ -85,7 +85,7 @@ class Answer(NamedTuple):
 
     error: int
     number: int
-    told: Sequence[Told] = ()
+    outcomes: Sequence[PartitionOutcome] = ()
     marks: Sequence[Mark] = ()
     runs: Sequence[tuple[Key, memoryview]] = ()
 
@@ -145,7 +145,7 @@ def decode_pull(body: memoryview) -> Pull | None:
 def encode_answer(
     error: int,
     number: int,
-    told: Sequence[Told],
+    outcomes: Sequence[PartitionOutcome],
     marks: Sequence[Mark],
     runs: Sequence[tuple[Key, int]],
     batches: Sequence[Buffer],
@@ -154,8 +154,8 @@ def encode_answer(
     batches are not copied."""
     head = b"".join(
         (
-            _ANSWER.pack(error, number, len(told), len(marks), len(runs)),
-            *[_VERDICT.pack(one.key, one.error, *one.verdict) for one in told],
+            _ANSWER.pack(error, number, len(outcomes), len(marks), len(runs)),
+            *[_OUTCOME.pack(one.key, one.error, *one.log_match) for one in outcomes],
             *[_MARK.pack(*mark) for mark in marks],
             *[_RUN.pack(*run) for run in runs],
         )
@@ -166,13 +166,13 @@ def encode_answer(
 def decode_answer(body: memoryview) -> Answer:
     """An answer; the batches are views into `body`. DecodeError for what is none."""
     try:
-        error, number, told_count, mark_count, run_count = _ANSWER.unpack_from(body)
-        marks_begin = _ANSWER.size + told_count * _VERDICT.size
+        error, number, outcome_count, mark_count, run_count = _ANSWER.unpack_from(body)
+        marks_begin = _ANSWER.size + outcome_count * _OUTCOME.size
         runs_begin = marks_begin + mark_count * _MARK.size
         position = runs_begin + run_count * _RUN.size
-        told = [
-            Told(key, code, Verdict(Step(step), epoch, offset))
-            for key, code, step, epoch, offset in _VERDICT.iter_unpack(body[_ANSWER.size : marks_begin])
+        outcomes = [
+            PartitionOutcome(key, code, LogMatch(Step(step), epoch, offset))
+            for key, code, step, epoch, offset in _OUTCOME.iter_unpack(body[_ANSWER.size : marks_begin])
         ]
         marks = list(map(Mark._make, _MARK.iter_unpack(body[marks_begin:runs_begin])))
         runs = []
@@ -183,4 +183,4 @@ def decode_answer(body: memoryview) -> Answer:
         raise DecodeError(f"not an answer of a replication stream: {wrong}", 0) from None
     if position != len(body):
         raise DecodeError(f"an answer of a replication stream has {position} bytes, not {len(body)}", 0)
-    return Answer(error, number, told, marks, runs)
+    return Answer(error, number, outcomes, marks, runs)

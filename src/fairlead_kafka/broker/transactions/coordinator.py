@@ -73,7 +73,7 @@ class TransactionCoordinator:
         broker = self._broker
         self._tasks = [
             broker.repeat(
-                "aborting overdue transactions", lambda: broker.settings[ABORT_INTERVAL], self._abort_overdue
+                "aborting overdue transactions", lambda: broker.settings[ABORT_INTERVAL], self._abort_expired
             ),
             broker.repeat(
                 "forgetting unused transactional ids", lambda: broker.settings[EXPIRY_INTERVAL], self._expire
@@ -143,7 +143,7 @@ class TransactionCoordinator:
             )
             raise BrokerError(ErrorCode.INVALID_TRANSACTION_TIMEOUT, text)
 
-        def at_hand(error: BrokerError | None) -> None:
+        def available(error: BrokerError | None) -> None:
             # With an id at hand, what is found is acted on in one go, whether it needs one or not.
             try:
                 if error is not None:
@@ -152,7 +152,7 @@ class TransactionCoordinator:
             except BrokerError as refused:
                 done(refused.code, NO_PRODUCER)
 
-        self._broker.producer_ids.when_at_hand(at_hand)
+        self._broker.producer_ids.when_available(available)
 
     def _initialize(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None, done: Initialized
@@ -273,7 +273,7 @@ class TransactionCoordinator:
         """Commit or abort, and raise the epoch (KIP-890): done(0, id and epoch of the next
         transaction) once that is decided and in the log. Asked again, the answer is the same."""
 
-        def at_hand(error: BrokerError | None) -> None:
+        def available(error: BrokerError | None) -> None:
             try:
                 if error is not None:
                     raise error
@@ -281,7 +281,7 @@ class TransactionCoordinator:
             except BrokerError as refused:
                 done(refused.code, NO_PRODUCER)
 
-        self._broker.producer_ids.when_at_hand(at_hand)
+        self._broker.producer_ids.when_available(available)
 
     def _end_by_epoch(
         self, transactional_id: str, producer: ProducerIdentity, committed: bool, done: Initialized
@@ -387,16 +387,16 @@ class TransactionCoordinator:
 
     # --- Time
 
-    def _abort_overdue(self) -> None:
+    def _abort_expired(self) -> None:
         """Abort what is open for longer than its time-out, and fence its producer."""
         for shard in self._shards.loaded():
             for transaction in list(shard.transactions.values()):
                 image = transaction.image
-                overdue = (
+                expired = (
                     image.state is TransactionState.ONGOING
                     and image.start_ms + image.timeout_ms < self._broker.wall_ms
                 )
-                if overdue and transaction.pending is None:
+                if expired and transaction.pending is None:
                     self._broker.guard.call(
                         self._shards.owner(shard), self._fence, shard, transaction, lambda _error: None
                     )

@@ -33,7 +33,7 @@ RETRY_MS = 100
 """Wait before a marker that could not be brought is tried again."""
 WRITE_TXN_MARKERS_VERSION = 2
 
-_SETTLED = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH})
+_FINAL = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH})
 _FENCED = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
@@ -45,7 +45,7 @@ class Ending:
     marker: Marker
     unmarked: set[TopicPartition]
     wanted: Callable[[], bool]
-    settled: Callable[[], None]
+    completed: Callable[[], None]
 
 
 class MarkersHost(MarkerHost, TimerHost, Protocol):
@@ -63,7 +63,7 @@ class Markers:
         self._broker = broker
 
     def bring(self, ending: Ending) -> None:
-        """Bring the markers; `ending.settled` is called once, perhaps at once."""
+        """Bring the markers; `ending.completed` is called once, perhaps at once."""
         self._bring(ending, set(ending.unmarked))
 
     def _bring(self, ending: Ending, partitions: set[TopicPartition]) -> None:
@@ -88,7 +88,7 @@ class Markers:
             else:
                 self._ask(ending, leader, led)
         if not ending.unmarked and not by_leader:
-            ending.settled()
+            ending.completed()
 
     def _append(self, ending: Ending, partitions: Iterable[TopicPartition]) -> None:
         for of in partitions:
@@ -116,12 +116,12 @@ class Markers:
         if _FENCED in errors.values() or not ending.wanted():
             return  # another coordinator has the transaction now
         before = len(ending.unmarked)
-        ending.unmarked.difference_update(of for of, error in errors.items() if error in _SETTLED)
+        ending.unmarked.difference_update(of for of, error in errors.items() if error in _FINAL)
         failed = {of for of in errors if of in ending.unmarked}
         if failed:
             self._bring_later(ending, failed)
         if before and not ending.unmarked:
-            ending.settled()
+            ending.completed()
 
     def _bring_later(self, ending: Ending, partitions: set[TopicPartition]) -> None:
         self._broker.call_at(

@@ -192,9 +192,9 @@ class Verifier:
                 )
                 errors = dict.fromkeys(partitions, ErrorCode.INVALID_TXN_STATE)
             for result in response.results_by_transaction if response is not None else ():
-                for told in result.topic_results:
-                    for one in told.results_by_partition:
-                        errors[TopicPartition(told.name, one.partition_index)] = one.partition_error_code
+                for topic in result.topic_results:
+                    for one in topic.results_by_partition:
+                        errors[TopicPartition(topic.name, one.partition_index)] = one.partition_error_code
             answered(errors)
 
         self._broker.links.ask(leader, ApiKey.ADD_PARTITIONS_TO_TXN, VERIFY_VERSION, request, done)
