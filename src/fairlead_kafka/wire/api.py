@@ -100,7 +100,7 @@ class ApiKey(IntEnum):
 
 CLIENT_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.PRODUCE: (3, 13),
-    ApiKey.FETCH: (4, 16),
+    ApiKey.FETCH: (4, 18),
     ApiKey.LIST_OFFSETS: (1, 11),
     ApiKey.METADATA: (4, 12),
     ApiKey.OFFSET_COMMIT: (2, 9),
@@ -117,7 +117,7 @@ CLIENT_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.CREATE_TOPICS: (2, 7),
     ApiKey.DELETE_TOPICS: (1, 6),
     ApiKey.DELETE_RECORDS: (0, 2),
-    ApiKey.INIT_PRODUCER_ID: (0, 4),
+    ApiKey.INIT_PRODUCER_ID: (0, 5),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 4),
     ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),  # 4 and above: brokers among themselves (KIP-890)
     ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
