@@ -10,6 +10,7 @@ from fairlead_kafka.base.codes import policy
 from fairlead_kafka.base.config import ConfigKey, ConfigTable, ConfigType
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.config_share import SHARE_CONSUMER
 from fairlead_kafka.broker.dispatch import REGISTRY
 from fairlead_kafka.broker.refusals import REFUSED_APIS, REFUSED_OPTIONS, REFUSED_VERSIONS
 from fairlead_kafka.client.admin_names import COUNTERPARTS
@@ -89,6 +90,7 @@ def configuration() -> str:
                 "with the nearest right name.",
                 _scope(CLIENT_CONFIGS, "producer", "Producer"),
                 _scope(CLIENT_CONFIGS, "consumer", "Consumer"),
+                _scope(CLIENT_CONFIGS, SHARE_CONSUMER, "Share consumer"),
                 _scope(CLIENT_CONFIGS, "admin", "Admin"),
                 "## Refused by clients\n\n" + _unsupported(CLIENT_CONFIGS),
                 _scope(BROKER_CONFIGS, "broker", "Embedded cluster"),

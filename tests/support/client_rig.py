@@ -47,7 +47,7 @@ def drive_clients(monkeypatch: Any, host: VirtualHost) -> None:
         return VirtualHosted(host, checked(make(random.Random(1))))
 
     monkeypatch.setattr(Completion, "result", result)
-    for module in ("consumer_reading", "admin_calls"):
+    for module in ("consumer_reading", "share_consumer_calls", "admin_calls"):
         monkeypatch.setattr(f"fairlead_kafka.client.{module}.open_host", open_host)
 
 

@@ -11,7 +11,8 @@ import fairlead_kafka.client as client
 from fairlead_kafka.client.handles import Ack, AsyncAck, AsyncTableAck, TableAck
 
 PAIRS = [(Ack, AsyncAck), (TableAck, AsyncTableAck)] + [
-    (getattr(client, name), getattr(client, f"Async{name}")) for name in ("Producer", "Consumer", "Admin")
+    (getattr(client, name), getattr(client, f"Async{name}"))
+    for name in ("Producer", "Consumer", "ShareConsumer", "Admin")
 ]
 ONLY_BLOCKING = {"__enter__", "__exit__", "__iter__", "__next__"}
 ONLY_AWAITING = {"__aenter__", "__aexit__", "__await__", "__aiter__", "__anext__"}

@@ -58,7 +58,7 @@ def test_given_keys_are_known_apart_from_defaults() -> None:
         ({"linger.ms": -1}, "linger.ms: must be at least 0, got -1"),
         ({"compression.type": "brotli"}, "compression.type: must be one of none, gzip, snappy, lz4, zstd"),
         ({"enable.idempotence": "yes"}, "enable.idempotence: expected boolean"),
-        ({"fetch.min.bytes": 1}, "fetch.min.bytes: belongs to consumer, not to producer"),
+        ({"fetch.min.bytes": 1}, "fetch.min.bytes: belongs to consumer and share consumer, not to producer"),
         ({"sasl.mechanism": "PLIAN"}, "sasl.mechanism: must be one of PLAIN, SCRAM-SHA-256"),
         ({"ssl.engine.factory.class": "x.Y"}, "ssl.engine.factory.class: not supported (TLS is Python's ssl"),
         (

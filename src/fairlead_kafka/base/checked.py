@@ -68,6 +68,8 @@ EXAMPLES: dict[str, str] = {
     "ClientQuotaFilter": 'ClientQuotaFilter([ClientQuotaFilterComponent.of_entity("user", "alice")])',
     "ClientQuotaFilterComponent": 'ClientQuotaFilterComponent.of_entity("user", "alice")',
     "RebalanceListener": "an object of a subclass of RebalanceListener",
+    "AcknowledgeType": "AcknowledgeType.ACCEPT",
+    "AcknowledgementCommitCallback": "a function that takes offsets and an error",
 }
 """Type name → how a value of it is written, for types that are not Python's own."""
 

@@ -19,11 +19,13 @@ from fairlead_kafka.base.config import (
 from fairlead_kafka.base.config_group import GROUP_KEYS
 from fairlead_kafka.base.config_ignored import IGNORED
 from fairlead_kafka.base.config_security import SECURITY_KEYS
+from fairlead_kafka.base.config_share import SHARE_CONSUMER, SHARE_KEYS
 
 _T = ConfigType
-_ALL = ("producer", "consumer", "admin")
+_ALL = ("producer", "consumer", SHARE_CONSUMER, "admin")
 _PRODUCER = ("producer",)
 _CONSUMER = ("consumer",)
+_READERS = ("consumer", SHARE_CONSUMER)
 
 _KEYS = (
     ConfigKey(
@@ -126,7 +128,7 @@ _KEYS = (
         _T.INT,
         60_000,
         "How long a call without a time-out of its own may take, retries included.",
-        ("consumer", "admin"),
+        ("consumer", SHARE_CONSUMER, "admin"),
         at_least(0),
     ),
     ConfigKey(
@@ -378,14 +380,14 @@ _KEYS = (
         for field in ("key", "value")
     ),
     ConfigKey(
-        "fetch.min.bytes", _T.INT, 1, "A broker answers once it has this many bytes.", _CONSUMER, at_least(0)
+        "fetch.min.bytes", _T.INT, 1, "A broker answers once it has this many bytes.", _READERS, at_least(0)
     ),
     ConfigKey(
         "fetch.max.bytes",
         _T.INT,
         52_428_800,
         "Most bytes in one answer (a first batch may exceed it).",
-        _CONSUMER,
+        _READERS,
         at_least(0),
     ),
     ConfigKey(
@@ -393,7 +395,7 @@ _KEYS = (
         _T.INT,
         500,
         "How long a broker waits for fetch.min.bytes.",
-        _CONSUMER,
+        _READERS,
         at_least(0),
         aliases=("fetch.wait.max.ms",),
     ),
@@ -403,7 +405,7 @@ _KEYS = (
         "",
         "Where this client stands; brokers with replica.selector.class send it to a replica there (KIP-392). "
         "Empty: nowhere.",
-        _CONSUMER,
+        _READERS,
     ),
     ConfigKey(
         "max.partition.fetch.bytes",
@@ -419,7 +421,7 @@ _KEYS = (
         _T.INT,
         500,
         "Most records that one poll gives; poll_table is not bound by it.",
-        _CONSUMER,
+        _READERS,
         at_least(1),
     ),
     ConfigKey(
@@ -439,13 +441,13 @@ _KEYS = (
         _CONSUMER,
         one_of("read_uncommitted", "read_committed"),
     ),
-    ConfigKey("check.crcs", _T.BOOLEAN, True, "Check every batch's CRC-32C.", _CONSUMER),
+    ConfigKey("check.crcs", _T.BOOLEAN, True, "Check every batch's CRC-32C.", _READERS),
     ConfigKey(
         "allow.auto.create.topics",
         _T.BOOLEAN,
         True,
         "Asking for a missing topic may create it, if the broker does.",
-        _CONSUMER,
+        _READERS,
     ),
 )
 
@@ -458,7 +460,7 @@ _JAVA_CLASS = (
 )
 
 CLIENT_CONFIGS = ConfigTable(
-    (*_KEYS, *GROUP_KEYS, *SECURITY_KEYS),
+    (*_KEYS, *GROUP_KEYS, *SHARE_KEYS, *SECURITY_KEYS),
     {
         "enable.auto.offset.store": _LIBRDKAFKA,
         "partitioner": "it is partitioner.class here: null, late, adaptive ...; records with a key go where "

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from fairlead_kafka.base.config import ConfigKey, ConfigType, at_least, name_on_the_wire, not_empty, one_of
+from fairlead_kafka.base.config_share import SHARE_CONSUMER
 
 _T = ConfigType
 _CONSUMER = ("consumer",)
+_READERS = ("consumer", SHARE_CONSUMER)
 GROUP_KEYS = (
     ConfigKey(
         "group.id",
@@ -13,7 +15,7 @@ GROUP_KEYS = (
         None,
         "The group that shares the topics subscribed to, and in whose name offsets are committed; null: "
         "none.",
-        _CONSUMER,
+        _READERS,
         name_on_the_wire,
         nullable=True,
     ),
@@ -79,7 +81,7 @@ GROUP_KEYS = (
         _T.INT,
         300_000,
         "A member that does not poll for this long leaves its group; also how long a rebalance waits for it.",
-        _CONSUMER,
+        _READERS,
         at_least(1),
     ),
     ConfigKey(

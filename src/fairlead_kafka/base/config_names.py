@@ -247,6 +247,8 @@ StringKey = Literal[
     "sasl.oauthbearer.sub.claim.name",
     "security.inter.broker.protocol",
     "security.protocol",
+    "share.acknowledgement.mode",
+    "share.acquire.mode",
     "ssl.client.auth",
     "ssl.principal.mapping.rules",
     "ssl.protocol",

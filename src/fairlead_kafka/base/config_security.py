@@ -9,9 +9,10 @@ Values of type PASSWORD are `Secret`s and never shown. A value may hold `${env:N
 from __future__ import annotations
 
 from fairlead_kafka.base.config import ConfigKey, ConfigType, at_least, between, one_of
+from fairlead_kafka.base.config_share import SHARE_CONSUMER
 
 _T = ConfigType
-_ALL = ("producer", "consumer", "admin")
+_ALL = ("producer", "consumer", SHARE_CONSUMER, "admin")
 _STORE_TYPE = "JKS, PKCS12 or PEM; null: told from what is in it."
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

@@ -86,17 +86,24 @@ if TYPE_CHECKING:
     from fairlead_kafka.client.interceptors_producer import ProducerInterceptor, ProducerRecord
     from fairlead_kafka.client.producer import Producer
     from fairlead_kafka.client.producer_async import AsyncProducer
+    from fairlead_kafka.client.share_consumer import ShareConsumer
+    from fairlead_kafka.client.share_consumer_async import AsyncShareConsumer
+    from fairlead_kafka.client.share_consumer_calls import AcknowledgementCommitCallback
     from fairlead_kafka.consumer import Record
     from fairlead_kafka.consumer.groups.operations import SubscriptionPattern
+    from fairlead_kafka.consumer.share import AcknowledgeType, ShareRecord
     from fairlead_kafka.core.metadata import PartitionMetadata
     from fairlead_kafka.core.prepared import PreparedTransaction
 
 __all__ = [
     "AbortTransaction",
+    "AcknowledgeType",
+    "AcknowledgementCommitCallback",
     "Admin",
     "AsyncAdmin",
     "AsyncConsumer",
     "AsyncProducer",
+    "AsyncShareConsumer",
     "ClientQuotaEntity",
     "ClientQuotaFilter",
     "ClientQuotaFilterComponent",
@@ -119,6 +126,8 @@ __all__ = [
     "ResourceType",
     "ScramCredentialInfo",
     "ScramMechanism",
+    "ShareConsumer",
+    "ShareRecord",
     "SubscriptionPattern",
     "TransactionDescription",
     "TransactionListing",
@@ -158,8 +167,12 @@ _HOMES = {
     "fairlead_kafka.client.interceptors_producer": ("ProducerInterceptor", "ProducerRecord"),
     "fairlead_kafka.client.producer": ("Producer",),
     "fairlead_kafka.client.producer_async": ("AsyncProducer",),
+    "fairlead_kafka.client.share_consumer": ("ShareConsumer",),
+    "fairlead_kafka.client.share_consumer_async": ("AsyncShareConsumer",),
+    "fairlead_kafka.client.share_consumer_calls": ("AcknowledgementCommitCallback",),
     "fairlead_kafka.consumer": ("Record",),
     "fairlead_kafka.consumer.groups.operations": ("SubscriptionPattern",),
+    "fairlead_kafka.consumer.share": ("AcknowledgeType", "ShareRecord"),
     "fairlead_kafka.core.metadata": ("PartitionMetadata",),
     "fairlead_kafka.core.prepared": ("PreparedTransaction",),
 }

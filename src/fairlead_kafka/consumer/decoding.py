@@ -5,13 +5,14 @@ It is done in the caller's thread, where the kernels run without the GIL.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import repeat
 
 import numpy as np
 
 from fairlead_kafka.base.errors import DecodeError, UsageError
+from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer.partition import Chunk
 from fairlead_kafka.consumer.record import Record
 from fairlead_kafka.records import MESSAGE_COLUMNS, DecodedRecords, Room, decode
@@ -22,14 +23,15 @@ record."""
 ALL_COLUMNS: tuple[str, ...] = MESSAGE_COLUMNS
 
 
-def check_columns(columns: Sequence[str] | None) -> tuple[str, ...]:
-    """The names asked for, in that order; None: all. UsageError names those that do not exist."""
+def check_columns(columns: Sequence[str] | None, known: Sequence[str] = ALL_COLUMNS) -> tuple[str, ...]:
+    """The names asked for, in that order; None: all that are `known`. UsageError names those that do
+    not exist."""
     if columns is None:
-        return ALL_COLUMNS
-    unknown = [name for name in columns if name not in ALL_COLUMNS]
+        return tuple(known)
+    unknown = [name for name in columns if name not in known]
     if unknown or len(set(columns)) < len(columns) or not columns:
         wrong = f"unknown: {', '.join(unknown)}" if unknown else "name each column once, and one at least"
-        raise UsageError(f"columns: {wrong}; there are {', '.join(ALL_COLUMNS)}")
+        raise UsageError(f"columns: {wrong}; there are {', '.join(known)}")
     return tuple(columns)
 
 
@@ -101,18 +103,23 @@ class OpenChunk:
 
     def records(self, limit: int) -> list[Record]:
         """Up to `limit` records from `index` on, which stays where it is."""
-        start, stop = self.index, min(self.stop, self.index + limit)
-        decoded, partition = self.decoded, self.chunk.partition
-        headers = decoded.headers
-        fields = zip(
-            repeat(partition.topic),
-            repeat(partition.partition),
-            decoded.offsets[start:stop].tolist(),
-            decoded.timestamps_ms[start:stop].tolist(),
-            decoded.timestamp_types[start:stop].tolist(),
-            repeat(None) if decoded.keys is None else decoded.keys.to_list(start, stop),
-            decoded.values.to_list(start, stop),
-            repeat(()) if headers is None else [tuple(headers.item(index)) for index in range(start, stop)],
-            strict=False,
-        )
-        return list(map(_RECORD, fields))
+        stop = min(self.stop, self.index + limit)
+        return list(map(_RECORD, fields_of(self.chunk.partition, self.decoded, self.index, stop)))
+
+
+def fields_of(
+    partition: TopicPartition, decoded: DecodedRecords, start: int, stop: int
+) -> Iterator[tuple[object, ...]]:
+    """The fields of `Record`, of the decoded records `start` to `stop` (indexes), one by one."""
+    headers = decoded.headers
+    return zip(
+        repeat(partition.topic, stop - start),
+        repeat(partition.partition),
+        decoded.offsets[start:stop].tolist(),
+        decoded.timestamps_ms[start:stop].tolist(),
+        decoded.timestamp_types[start:stop].tolist(),
+        repeat(None) if decoded.keys is None else decoded.keys.to_list(start, stop),
+        decoded.values.to_list(start, stop),
+        repeat(()) if headers is None else [tuple(headers.item(index)) for index in range(start, stop)],
+        strict=False,
+    )

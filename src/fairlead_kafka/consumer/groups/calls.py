@@ -58,13 +58,12 @@ def reaction(code: int) -> Reaction:
     return Reaction.RETRY if code not in _TOLD and policy(code).retriable else Reaction.TELL
 
 
-class CoordinatorCalls:
-    """Scripts of one group's requests, and the node of its coordinator."""
+class Coordinator:
+    """The node of one group's coordinator, and how it is asked."""
 
-    def __init__(self, settings: Settings, metadata: Metadata, group_id: str) -> None:
+    def __init__(self, metadata: Metadata, group_id: str) -> None:
         self._metadata = metadata
         self.group_id = group_id
-        self._require_stable = ISOLATION_LEVELS[settings["isolation.level"]] == READ_COMMITTED
         self.node_id: int | None = None
         """Node id of the coordinator; None: to be found."""
 
@@ -122,6 +121,14 @@ class CoordinatorCalls:
             if advice
             else broker_error(code, f"{text}: {policy(code).meaning}", "Read")
         )
+
+
+class CoordinatorCalls(Coordinator):
+    """Scripts of a consumer group's requests."""
+
+    def __init__(self, settings: Settings, metadata: Metadata, group_id: str) -> None:
+        super().__init__(metadata, group_id)
+        self._require_stable = ISOLATION_LEVELS[settings["isolation.level"]] == READ_COMMITTED
 
     def not_a_member(self) -> BrokerError:
         """The error for a commit of a subscribed consumer that is not in its group."""

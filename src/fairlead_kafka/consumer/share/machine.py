@@ -1,0 +1,266 @@
+"""The share consumer's machine: operations in, chunks of acquired records out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import FairleadError, UsageError
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.consumer.share.acknowledging import AcknowledgeType, Acks, offsets_of
+from fairlead_kafka.consumer.share.chunk import ShareChunk
+from fairlead_kafka.consumer.share.fetcher import ShareFetcher
+from fairlead_kafka.consumer.share.membership import ShareMembership
+from fairlead_kafka.consumer.share.operations import (
+    Acknowledge,
+    Operation,
+    Shut,
+    Subscribe,
+    Take,
+    Taken,
+    TellMetrics,
+    Unsubscribe,
+)
+from fairlead_kafka.core.effects import Effect, Resolve
+from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
+from fairlead_kafka.core.machine import Rng
+from fairlead_kafka.core.network import AwaitConnection, Network
+
+CLOSE_MS = 4_000
+"""Ms that closing waits for brokers: a second less than client classes wait for the machine."""
+NOBODYS = 0
+"""The number of acknowledgements that the machine makes by itself."""
+
+
+class ShareConsumerMachine:
+    """Acquires records for polls, and tells brokers what became of them; serves
+    `share.operations`."""
+
+    def __init__(self, settings: Settings, rng: Rng) -> None:
+        self._network = Network(settings, rng, max_in_flight=1)
+        self._group = ShareMembership(settings, rng, self._network)
+        self._fetcher = ShareFetcher(
+            settings, self._network, rng, (self._group.group_id, self._group.member_id)
+        )
+        self._talkers: tuple[Network | ShareMembership, ...] = (self._network, self._group)
+        self._api_timeout_ns = ms_to_ns(settings["default.api.timeout.ms"])
+        self._events: list[Event] = []
+        self._stepping: list[Event] = []
+        self._effects: list[Effect] = []
+        self._takes: deque[Take] = deque()
+        self._waiting: list[Acknowledge] = []
+        self._shutting: Shut | None = None
+        self._shut_by_ns = 0
+        self._leaving = False
+        self._now_ns = 0
+        self._closed = False
+        self._serve: dict[type, Callable[[Any], None]] = {
+            Subscribe: self._subscribe,
+            Unsubscribe: self._unsubscribe,
+            Take: self._take,
+            Acknowledge: self._acknowledge,
+            AwaitConnection: lambda operation: self._network.await_connection(
+                operation.deadline_ns, partial(self._answer, operation)
+            ),
+            TellMetrics: lambda operation: self._answer(operation, self.metrics()),
+            Shut: self._shut,
+        }
+
+    def receive(self, event: Event) -> None:
+        """Queue `event`."""
+        self._events.append(event)
+
+    def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
+        """Work on what arrived: answers first, then operations, then what follows from both."""
+        self._now_ns = self._fetcher.now_ns = now_ns
+        self._stepping, self._events = self._events, []
+        for event in self._stepping:
+            if isinstance(event, ConnectionEvent):
+                for talker in self._talkers:
+                    talker.handle(event, now_ns, wall_ms)
+        for event in self._stepping:
+            if isinstance(event, Submitted):
+                self._submitted(event.operation)
+        for talker in self._talkers:
+            talker.advance(now_ns, wall_ms)
+        self._tell_refusals()
+        self._answer_takes()
+        self._fetcher.max_records = max((take.max_records for take in self._takes), default=0)
+        self._fetcher.advance(self._group.assigned, self._group.version)
+        self._answer_takes()
+        self._answer_waiting()
+        self._end()
+        for talker in self._talkers:
+            self._effects.extend(talker.take_effects())
+        effects, self._effects = self._effects, []
+        return effects
+
+    def deadline_ns(self) -> int | None:
+        """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
+        times = [self._fetcher.deadline_ns(), *(talker.deadline_ns() for talker in self._talkers)]
+        times += [take.deadline_ns for take in self._takes]
+        times += [waiting.deadline_ns for waiting in self._waiting]
+        if self._shutting is not None:
+            times.append(self._shut_by_ns)
+        return min((at_ns for at_ns in times if at_ns is not None), default=None)
+
+    def crashed(self, error: Exception) -> Sequence[Effect]:
+        """Fail what callers wait for: the host will not step this machine any more."""
+        self._closed = True
+        submitted = [
+            event.operation for event in (*self._stepping, *self._events) if isinstance(event, Submitted)
+        ]
+        shutting = [] if self._shutting is None else [self._shutting]
+        for operation in [*submitted, *self._takes, *self._waiting, *shutting]:
+            self._answer(operation, error=error)
+        self._network.close(error)
+        self._group.close(error)
+        effects, self._effects = self._effects, []
+        return [effect for effect in effects if isinstance(effect, Resolve)]
+
+    def metrics(self) -> dict[str, Any]:
+        """Counters since the start, and what waits now, by name."""
+        fetcher = self._fetcher
+        return {
+            "fetch_requests": fetcher.fetch_requests,
+            "acknowledge_requests": fetcher.acknowledge_requests,
+            "fetched_bytes": fetcher.fetched_bytes,
+            "acquired_records": fetcher.acquired,
+            "acknowledged_records": fetcher.outcomes.acknowledged,
+            "failed_acknowledgements": fetcher.outcomes.failed,
+            "expired_records": fetcher.expired,
+            "fetch_throttle_time_avg": fetcher.throttle_ms / fetcher.answers if fetcher.answers else 0.0,
+            "fetch_throttle_time_max": fetcher.throttle_max_ms,
+            "undelivered_bytes": fetcher.undelivered_bytes(),
+            "assigned_partitions": len(self._group.assigned),
+            "acquisition_lock_timeout_ms": fetcher.lock_timeout_ms,
+        }
+
+    def check(self) -> None:
+        """CheckFailed if copies of state differ. Between two steps, for tests."""
+        if not self._closed:
+            self._fetcher.check()
+            self._group.check()
+            self._network.metadata.check()
+
+    # Operations
+
+    def _submitted(self, operation: Operation) -> None:
+        if self._closed:
+            self._answer(operation, error=UsageError("this share consumer is closed; make a new one"))
+            return
+        try:
+            self._serve[type(operation)](operation)
+        except FairleadError as error:
+            self._answer(operation, error=error)
+
+    def _answer(self, operation: Any, value: Any = None, error: Exception | None = None) -> None:
+        self._effects.append(Resolve(operation.completion, value, error))
+
+    def _subscribe(self, operation: Subscribe) -> None:
+        self._group.subscribe(operation.topics)
+        self._answer(operation)
+
+    def _unsubscribe(self, operation: Unsubscribe) -> None:
+        self._release(self._fetcher.give_back())
+        if self._group.subscribed:
+            self._group.leave(lambda: self._answer(operation))
+        else:
+            self._answer(operation)
+
+    def _release(self, chunks: Sequence[ShareChunk]) -> None:
+        """Free records that no poll will take."""
+        acks = []
+        for chunk in chunks:
+            offsets = offsets_of(chunk.acquired)
+            types = np.full(len(offsets), AcknowledgeType.RELEASE, np.int8)
+            acks.append(
+                Acks(NOBODYS, chunk.partition, chunk.topic_id, chunk.node_id, chunk.session, offsets, types)
+            )
+        self._fetcher.acknowledge(acks, self._now_ns + self._api_timeout_ns)
+
+    def _take(self, operation: Take) -> None:
+        self._fetcher.acknowledge(operation.acks, operation.acks_deadline_ns)
+        if not self._group.subscribed:
+            raise UsageError("no topic is subscribed to; call subscribe first")
+        self._group.polled(self._now_ns)
+        self._takes.append(operation)
+
+    def _acknowledge(self, operation: Acknowledge) -> None:
+        self._fetcher.acknowledge(operation.acks, operation.deadline_ns)
+        if operation.waits:
+            self._waiting.append(operation)
+        else:
+            self._answer(operation, [])
+
+    def _shut(self, operation: Shut) -> None:
+        self._closed = True
+        for take in self._takes:
+            self._answer(take, error=UsageError("the share consumer was closed"))
+        self._takes.clear()
+        self._shutting = operation
+        self._shut_by_ns = self._now_ns + ms_to_ns(CLOSE_MS)
+        self._fetcher.acknowledge(operation.acks, self._shut_by_ns)
+        self._fetcher.closing = True
+
+    def _end(self) -> None:
+        """Closing: once the sessions are over, leave the group; then close the connections."""
+        if self._shutting is None:
+            return
+        late = self._now_ns >= self._shut_by_ns
+        if not self._leaving and (late or self._fetcher.over()):
+            self._leaving = True
+            self._group.leave(self._ended)
+        elif late:
+            self._ended()
+
+    def _ended(self) -> None:
+        shutting, self._shutting = self._shutting, None
+        if shutting is None:
+            return
+        closed = UsageError("the share consumer was closed")
+        self._fetcher.close(closed)
+        self._answer_waiting()
+        self._answer(shutting, self._fetcher.outcomes.take())
+        self._network.close()
+        self._group.close(closed)
+
+    # Answers
+
+    def _tell_refusals(self) -> None:
+        """Fail polls that wait if a broker refuses this client; a later one sees a later attempt."""
+        for _, error in (*self._network.take_refusals(), *self._group.take_refusals()):
+            for take in self._takes:
+                self._answer(take, error=error)
+            self._takes.clear()
+
+    def _answer_takes(self) -> None:
+        while self._takes:
+            take = self._takes[0]
+            error = self._group.error
+            chunks = self._fetcher.take(take.max_records) if error is None else []
+            if error is None and not chunks and self._fetcher.errors:
+                error = self._fetcher.errors.popleft()
+            if error is None and not chunks and self._now_ns < take.deadline_ns:
+                return
+            self._takes.popleft()
+            self._group.polled(self._now_ns)
+            if error is None:
+                self._answer(take, Taken(chunks, self._fetcher.outcomes.take()))
+            else:
+                self._answer(take, error=error)
+
+    def _answer_waiting(self) -> None:
+        """Answer those who wait for acknowledgements, once all are settled or it is too late."""
+        waiting: list[Acknowledge] = []
+        for operation in self._waiting:
+            if self._fetcher.outcomes.open == 0 or self._now_ns >= operation.deadline_ns or self._closed:
+                self._answer(operation, self._fetcher.outcomes.take())
+            else:
+                waiting.append(operation)
+        self._waiting = waiting

@@ -1,0 +1,43 @@
+"""Outcomes of acknowledgements, from when they are asked for until a client class takes them."""
+
+from __future__ import annotations
+
+from fairlead_kafka.base.checks import same
+from fairlead_kafka.consumer.share.acknowledging import AckResult, Acks
+
+
+class Outcomes:
+    """Counts offsets whose outcome is open, and keeps the outcomes that nobody has taken.
+
+    They are bounded by what is asked: each call of the client class takes all there are.
+    """
+
+    def __init__(self) -> None:
+        self._results: list[AckResult] = []
+        self.open = 0
+        """Offsets with acknowledgements that have no outcome."""
+        self.acknowledged = self.failed = 0
+        """Offsets, since the start."""
+
+    def ask(self, acks: Acks) -> None:
+        """Note that an outcome is to come."""
+        self.open += len(acks.offsets)
+
+    def settle(self, acks: Acks, error: Exception | None) -> None:
+        """Note the outcome: `error`, or None if the broker has them."""
+        count = len(acks.offsets)
+        self.open -= count
+        if error is None:
+            self.acknowledged += count
+        else:
+            self.failed += count
+        self._results.append(AckResult(acks, error))
+
+    def take(self) -> list[AckResult]:
+        """Outcomes since the last call."""
+        results, self._results = self._results, []
+        return results
+
+    def check(self, kept: int) -> None:
+        """CheckFailed unless `kept` offsets wait, or are under way."""
+        same("offsets without an outcome", self.open, kept)
