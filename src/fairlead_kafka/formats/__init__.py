@@ -15,7 +15,12 @@ neighbours.
     json_serde                 JSON. `json_writing` makes texts of columns by Arrow's functions;
                                `json_blocks` reads whole blocks by Arrow's parser, and rows that stop
                                a block one by one (`json_rows`); both meet in `json_types`
-    avro_serde                 Avro. `avro_schema` reads schemas, `avro_rows` values
+    avro_serde                 Avro. `avro_schema` reads schemas; `avro_reading` and `avro_writing` make
+                               columns by machine code, `avro_rows` single values by fastavro, which
+                               is also for what machine code does not take (`avro_columns`)
+    protobuf_serde             Protobuf, likewise: `protobuf_columns`, and `protobuf_types` one by one
+    kernels, slots             the machine code's operations, and the columns of numbers that it reads
+                               and writes, from and to Arrow's arrays
     framing                    how messages name their schema: Confluent's prefix, or its header
     registry                   a Schema Registry, by confluent-kafka's client of it
 
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
         topic_record_name,
     )
     from fairlead_kafka.formats.json_serde import JsonDeserializer, JsonSerializer
+    from fairlead_kafka.formats.protobuf_serde import ProtobufDeserializer, ProtobufSerializer
     from fairlead_kafka.formats.registry import (
         RegistryFailed,
         SchemaReference,
@@ -72,6 +78,8 @@ __all__ = [
     "LongDeserializer",
     "LongSerializer",
     "MessageField",
+    "ProtobufDeserializer",
+    "ProtobufSerializer",
     "RegistryFailed",
     "SchemaReference",
     "SchemaRegistry",
@@ -98,6 +106,7 @@ _HOMES = {
         "topic_record_name",
     ),
     "fairlead_kafka.formats.json_serde": ("JsonDeserializer", "JsonSerializer"),
+    "fairlead_kafka.formats.protobuf_serde": ("ProtobufDeserializer", "ProtobufSerializer"),
     "fairlead_kafka.formats.registry": (
         "RegistryFailed",
         "SchemaReference",
