@@ -21,6 +21,7 @@ neighbours.
     protobuf_serde             Protobuf, likewise: `protobuf_columns`, and `protobuf_types` one by one
     kernels, slots             the machine code's operations, and the columns of numbers that it reads
                                and writes, from and to Arrow's arrays
+    json_schema_serde          JSON that is checked against a schema of the registry
     framing                    how messages name their schema: Confluent's prefix, or its header
     registry                   a Schema Registry, by confluent-kafka's client of it
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         topic_name,
         topic_record_name,
     )
+    from fairlead_kafka.formats.json_schema_serde import JsonSchemaDeserializer, JsonSchemaSerializer
     from fairlead_kafka.formats.json_serde import JsonDeserializer, JsonSerializer
     from fairlead_kafka.formats.protobuf_serde import ProtobufDeserializer, ProtobufSerializer
     from fairlead_kafka.formats.registry import (
@@ -74,6 +76,8 @@ __all__ = [
     "IntegerDeserializer",
     "IntegerSerializer",
     "JsonDeserializer",
+    "JsonSchemaDeserializer",
+    "JsonSchemaSerializer",
     "JsonSerializer",
     "LongDeserializer",
     "LongSerializer",
@@ -105,6 +109,7 @@ _HOMES = {
         "topic_name",
         "topic_record_name",
     ),
+    "fairlead_kafka.formats.json_schema_serde": ("JsonSchemaDeserializer", "JsonSchemaSerializer"),
     "fairlead_kafka.formats.json_serde": ("JsonDeserializer", "JsonSerializer"),
     "fairlead_kafka.formats.protobuf_serde": ("ProtobufDeserializer", "ProtobufSerializer"),
     "fairlead_kafka.formats.registry": (
