@@ -10,7 +10,11 @@ import pytest
 from fairlead_kafka.lab import rebalance
 
 
-def test_a_small_group_goes_through_the_events(tmp_path: Path) -> None:
+def test_a_small_group_goes_through_the_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Members hear of a rebalance by a heartbeat, every three seconds unless they are told otherwise.
+    quick = {**rebalance.PROTOCOLS["cooperative"], "heartbeat.interval.ms": "200"}
+    monkeypatch.setitem(rebalance.PROTOCOLS, "cooperative", quick)  # type: ignore[arg-type]
+    monkeypatch.setattr(rebalance, "_CALM_MS", 1_200)
     rows = rebalance.run(
         lambda _text: None,
         targets=["fairlead"],
