@@ -26,7 +26,7 @@ def test_the_first_scenario_of_replication_loses_nothing(run: Run) -> None:
     assert first["leader"] not in lost["isr"]
     assert f"Leader: {lost['leader']}" in lost["describe"][1]
     assert all(len(row["producer"]) == sends for row, sends in zip(rows, (2, 2, 1), strict=True))
-    assert back["verdict"].endswith("nothing acknowledged was lost")
+    assert back["comparison"].endswith("nothing acknowledged was lost")
 
 
 def test_too_few_in_sync_and_unclean_election_are_told_step_by_step(run: Run) -> None:

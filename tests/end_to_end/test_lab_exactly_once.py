@@ -31,14 +31,14 @@ def test_steps_are_those_of_the_protocol() -> None:
 
 
 def test_what_is_missing_and_what_is_there_twice_is_counted() -> None:
-    assert exactly_once.verdict(range(4), [0, 1, 1, 3, 3, 3]) == {
+    assert exactly_once.comparison(range(4), [0, 1, 1, 3, 3, 3]) == {
         "rows_in": 4,
         "rows_out": 6,
         "lost": 1,
         "duplicated": 2,
     }
     with pytest.raises(fairlead_kafka.FairleadError, match="1 rows came out that never went in, such as 9"):
-        exactly_once.verdict(range(4), [0, 9])
+        exactly_once.comparison(range(4), [0, 9])
 
 
 def test_a_wrong_engine_is_named(run_at: Run) -> None:

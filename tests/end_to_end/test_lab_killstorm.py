@@ -31,13 +31,13 @@ def test_nothing_acknowledged_is_lost_in_a_short_storm(run_at: Run) -> None:
 
 def test_what_is_missing_and_what_is_there_twice_is_counted() -> None:
     acked = {1: 1_000, 2: 1_400, 3: 1_500}
-    assert killstorm.verdict(acked, [3, 1, 1, 7, 7, 7]) == {
+    assert killstorm.comparison(acked, [3, 1, 1, 7, 7, 7]) == {
         "acked": 3,
         "lost": 1,
         "duplicated": 2,
         "unavailable_ms_max": 400,
     }
-    assert killstorm.verdict(acked, [1, 2, 3])["lost"] == 0
+    assert killstorm.comparison(acked, [1, 2, 3])["lost"] == 0
 
 
 def test_what_clients_say_of_acknowledgements_is_read() -> None:

@@ -26,7 +26,7 @@ def test_nothing_is_lost_in_a_short_soak_and_every_process_is_measured(run_at: R
     rows = json.loads(report.read_text())["rows"]
     assert ran.code == 0, (ran.err, rows[-1])
     verdict = rows[-1]
-    assert verdict["table"] == "verdict"
+    assert verdict["table"] == "comparison"
     assert not any(verdict[column] for column in (*soak.WRONG, "failed"))
     assert all(
         verdict[column] > 0

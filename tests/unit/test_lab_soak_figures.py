@@ -180,7 +180,7 @@ def _finals() -> dict[str, dict[str, Any]]:
 
 
 def test_the_verdict_is_good_where_all_is_there() -> None:
-    row = soak.verdict(_finals(), 3, 0.99)
+    row = soak.comparison(_finals(), 3, 0.99)
     assert not any(row[column] for column in soak.WRONG)
     assert (row["kills"], row["acknowledged"], row["transactions"], row["aborted"]) == (3, 79, 1, 2)
     assert (row["offsets_checked"], row["topics"], row["throughput_ratio"]) == (10, 4, 0.99)
@@ -208,6 +208,6 @@ def test_the_verdict_is_good_where_all_is_there() -> None:
 def test_the_verdict_names_what_is_wrong(role: str, change: dict[str, Any], column: str, wrong: int) -> None:
     finals = _finals()
     finals[role] |= change
-    row = soak.verdict(finals, 0, None)
+    row = soak.comparison(finals, 0, None)
     assert {each: row[each] for each in soak.WRONG if row[each]} == {column: wrong}
     assert not soak.sound([row])

@@ -127,8 +127,8 @@ def test_shares_keep_to_the_limit_and_leave_nobody_out(seed: int) -> None:
     limit = rng.choice([1, 2, 5, 100, 10**6])
     waiting = {partition for partition, count in available.items() if count}
     served = set()
-    for turn in range(len(available) + 1):
-        shares = share_out(limit, available, turn)
+    for rotation in range(len(available) + 1):
+        shares = share_out(limit, available, rotation)
         assert sum(shares.values()) == min(limit, sum(available.values()))
         assert all(0 < share <= available[partition] for partition, share in shares.items())
         served |= set(shares)
@@ -145,8 +145,8 @@ def test_ends_keep_to_the_limit_of_bytes_and_always_move(limit_bytes: int) -> No
     ranges = [OffsetRange(T0, 0, 1000), OffsetRange(T1, 0, 100), OffsetRange(T2, 0, 500)]
     volume = learned(log, *ranges)
     moved = set()
-    for turn in range(3):
-        ends = ends_within(limit_bytes, ranges, volume, turn)
+    for rotation in range(3):
+        ends = ends_within(limit_bytes, ranges, volume, rotation)
         taken = [OffsetRange(one.partition, one.start, ends[one.partition]) for one in ranges]
         moved |= {one.partition for one in taken if one.size}
         heaviest = 500

@@ -110,10 +110,10 @@ class AclFilter(NamedTuple):
     permission: AclPermission = AclPermission.ANY
 
     def __str__(self) -> str:
-        told = {name: value for name, value in self._asdict().items() if value is not None and value != 1}
+        parts = {name: value for name, value in self._asdict().items() if value is not None and value != 1}
         shown = [
             f"{name}={spelled(value) if isinstance(value, IntEnum) else value}"
-            for name, value in told.items()
+            for name, value in parts.items()
         ]
         return f"entries with {', '.join(shown)}" if shown else "all entries"
 

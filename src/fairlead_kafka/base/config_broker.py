@@ -26,8 +26,8 @@ from fairlead_kafka.base.config_broker_log import LOG_COUNTERPARTS, LOG_KEYS, LO
 from fairlead_kafka.base.config_broker_quotas import QUOTA_KEYS
 from fairlead_kafka.base.config_broker_refused import UNSUPPORTED
 from fairlead_kafka.base.config_broker_replication import REPLICATION_KEYS
+from fairlead_kafka.base.config_broker_reported import REPORTED_KEYS
 from fairlead_kafka.base.config_broker_security import BROKER_SECURITY_KEYS, key_of_listener
-from fairlead_kafka.base.config_broker_told import TOLD_KEYS
 from fairlead_kafka.base.config_client_metrics import CLIENT_METRICS_KEYS
 from fairlead_kafka.base.config_kept_groups import GROUPS_KEPT
 from fairlead_kafka.base.config_kept_log import LOG_KEPT
@@ -404,7 +404,7 @@ KEYS = (
     *_TRANSACTION_KEYS,
     *_TOPIC_KEYS,
     *LOG_TOPIC_KEYS,
-    *TOLD_KEYS,
+    *REPORTED_KEYS,
     *SERVER_KEPT,
     *LOG_KEPT,
     *SECURITY_KEPT,

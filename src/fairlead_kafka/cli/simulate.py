@@ -63,13 +63,13 @@ def simulate(
                 markup=False,
             )
     if json_file != "-":
-        output.print(f"[bold]{_verdict(reports)}[/]")
+        output.print(f"[bold]{_summary(reports)}[/]")
     write_json(reports[0] if len(reports) == 1 else _together(reports), json_file)
     if any(report["failures"] or report["missed"] for report in reports):
         raise typer.Exit(1)
 
 
-def _verdict(reports: Sequence[Mapping[str, Json]]) -> str:
+def _summary(reports: Sequence[Mapping[str, Json]]) -> str:
     """A sentence on all reports: how many seeds ran, how many violated, planted bugs that were noticed."""
     seeds, violated = (
         sum(integer_at(report, "seeds") for report in reports),

@@ -147,13 +147,13 @@ class Reachability:
                 silent += [f"{peer} is silent ({self.reason(peer)})"] if self._in_trouble(address) else []
             elif self._in_trouble(address) or peer.connection is not None:
                 unreached.setdefault(self.reason(peer), []).append(address)
-        told = [f"{', '.join(addresses)} ({reason})" for reason, addresses in unreached.items()]
-        if not told and not self.reached:
-            told = [f"{', '.join(by_address)} ({NO_ANSWER})"]
-        if not told:
+        described = [f"{', '.join(addresses)} ({reason})" for reason, addresses in unreached.items()]
+        if not described and not self.reached:
+            described = [f"{', '.join(by_address)} ({NO_ANSWER})"]
+        if not described:
             return "; ".join(silent)
         none = not any(peer.connected for peer in by_address.values())
-        return "; ".join([f"could not reach {'any of ' if none else ''}{', '.join(told)}", *silent])
+        return "; ".join([f"could not reach {'any of ' if none else ''}{', '.join(described)}", *silent])
 
     # Inside
 

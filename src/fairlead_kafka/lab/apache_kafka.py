@@ -160,7 +160,7 @@ class ApacheKafka:
             leads = node_id == controller_id
             further = self._further_ports[node_id]
             own = [f"{name}://127.0.0.1:{further[name]}" for name in further]
-            told = [f"{name}://localhost:{further[name]}" for name in further]
+            listed = [f"{name}://localhost:{further[name]}" for name in further]
             protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **self._listeners}
             settings = {
                 "process.roles": "broker,controller" if leads else "broker",
@@ -173,7 +173,7 @@ class ApacheKafka:
                         *own,
                     ]
                 ),
-                "advertised.listeners": ",".join([f"PLAINTEXT://127.0.0.1:{advertised[node_id]}", *told]),
+                "advertised.listeners": ",".join([f"PLAINTEXT://127.0.0.1:{advertised[node_id]}", *listed]),
                 "listener.security.protocol.map": ",".join(
                     f"{name}:{protocol}" for name, protocol in protocols.items()
                 ),

@@ -164,10 +164,10 @@ def trial(status: Status, bootstrap_servers: str, kills: int, engine: str, seed:
         f"{bootstrap_servers}: "
         + ", ".join(f"{step} {count}" for step, count in sorted(query.killed.items()))
     )
-    return {"kills": query.killed.total(), **verdict(range(rows), _committed(client))}
+    return {"kills": query.killed.total(), **comparison(range(rows), _committed(client))}
 
 
-def verdict(rows_in: Iterable[int], rows_out: Iterable[int]) -> Row:
+def comparison(rows_in: Iterable[int], rows_out: Iterable[int]) -> Row:
     """Compare the numbers that went in with those that came out.
 
     FairleadError for numbers that came out and never went in.

@@ -236,11 +236,11 @@ def _row(client: _Client, settings: Mapping[str, object], kills: int, security: 
         "system": client.system,
         "security": security,
         "kills": kills,
-        **verdict(acked, _read(settings, client.topic)),
+        **comparison(acked, _read(settings, client.topic)),
     }
 
 
-def verdict(acked: Mapping[int, int], held: Iterable[int]) -> Row:
+def comparison(acked: Mapping[int, int], held: Iterable[int]) -> Row:
     """Compare acknowledged records (number → time in ms) with the numbers of all records that are
     there.
     """

@@ -230,14 +230,14 @@ def run(status: Status, scenarios: Sequence[int] = (1, 2, 3)) -> list[Row]:
     `describe`: lines as `kafka-topics --describe` prints them, a third one if the partition changed
     while records were sent; `producer`: a line for each record sent; `consumer`: what it got;
     `settled_ms`: how long it took until the partition was as the step says. The last row of a
-    scenario has `verdict`.
+    scenario has `comparison`.
     """
     rows: list[Row] = []
     for number in scenarios:
         for play in SCENARIOS[number]:
             with play.stage(status) as stage:
                 play.acts(stage)
-                stage.rows[-1]["verdict"] = _verdict(stage)
+                stage.rows[-1]["comparison"] = _conclusion(stage)
                 rows += stage.rows
     return rows
 
@@ -253,7 +253,7 @@ def text(rows: Sequence[Row]) -> Iterator[str]:
         yield from (f"    {line}" for line in list_at(row, "describe"))
         yield from (f"    producer: {line}" for line in list_at(row, "producer"))
         yield f"    consumer: {row['consumer']}"
-        if "verdict" in row:
+        if "comparison" in row:
             yield f"  {row['verdict']}"
 
 
@@ -263,7 +263,7 @@ def _line(partition: PartitionMetadata) -> str:
     return f"\tTopic: {TOPIC}\tPartition: 0\tLeader: {leader}\tReplicas: {replicas}\tIsr: {isr}"
 
 
-def _verdict(stage: Stage) -> str:
+def _conclusion(stage: Stage) -> str:
     held = stage.held()
     lost = [each for each in stage.acknowledged if each not in held]
     what = f"{stage.sent} records sent, {len(stage.acknowledged)} acknowledged, {len(held)} there in the end"

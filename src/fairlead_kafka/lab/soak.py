@@ -14,7 +14,7 @@ pss_mb, private_mb, descriptors, threads, cpu_share, disk_mb, records_per_s, p50
 as it has them. Latencies run to the acknowledgement; of a transaction, to its commit; of the
 auditor, from a record's timestamp until it is read; of a topic, from its creation until its records
 are read back; of the groups, of a commit. The controller lives in the launcher's process. `load`
-sums what was acknowledged by all that produce. `slopes`: see `soak_figures.slope_rows`. `verdict`,
+sums what was acknowledged by all that produce. `slopes`: see `soak_figures.slope_rows`. `comparison`,
 one row: what was acknowledged and what was read. `failed`: why it came to no end.
 """
 
@@ -296,7 +296,7 @@ def run(status: Status, *, minutes: float, rate: int, kills: bool) -> list[Row]:
                     clients[-1].report()
                 killed = _soak(status, looks, minutes, kills)
                 status("the clients finish, and all is read back")
-                outcome = [verdict(_finals(clients), killed, throughput_ratio(looks.rows(), LOAD))]
+                outcome = [comparison(_finals(clients), killed, throughput_ratio(looks.rows(), LOAD))]
             except FairleadError as error:
                 outcome = [{"table": "failed", "failed": str(error)}]
             finally:
@@ -420,7 +420,7 @@ def _finals(clients: Sequence[_Client]) -> dict[str, Row]:
     return {**found, AUDITOR: auditor.final()}
 
 
-def verdict(finals: Mapping[str, Row], kills: int, ratio: float | None) -> Row:
+def comparison(finals: Mapping[str, Row], kills: int, ratio: float | None) -> Row:
     """Compare what the clients were told with what was read.
 
     `lost`, `duplicated`, `differing`: see `soak_figures.differences`, of the topics that are not
@@ -444,7 +444,7 @@ def verdict(finals: Mapping[str, Row], kills: int, ratio: float | None) -> Row:
     )
     newest, held = integers_at(finals["compacted"], "newest"), integers_at(audit, "newest")
     return {
-        "table": "verdict",
+        "table": "comparison",
         "kills": kills,
         "acknowledged": sum(integer_at(finals[role], "records") for role in SHARES),
         **differences(acknowledged, read, counts["failed"]),
@@ -485,8 +485,8 @@ WRONG = (
 
 def sound(rows: Sequence[Row]) -> bool:
     """True if the soak came to its end and nothing was wrong; slopes are for people to judge."""
-    verdicts = [row for row in rows if row.get("table") == "verdict"]
-    return bool(verdicts) and not any(row[column] for row in verdicts for column in WRONG)
+    comparisons = [row for row in rows if row.get("table") == "comparison"]
+    return bool(comparisons) and not any(row[column] for row in comparisons for column in WRONG)
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:

@@ -81,9 +81,9 @@ class Tally:
         return {place: [count, self.sums[place]] for place, count in self.counts.items()}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Json]) -> Tally:
+    def from_json(cls, document: Mapping[str, Json]) -> Tally:
         """The tally that `to_json` wrote."""
-        pairs = {place: integer_list_at(told, place) for place in told}
+        pairs = {place: integer_list_at(document, place) for place in document}
         return cls(
             Counter({place: count for place, (count, _) in pairs.items()}),
             Counter({place: each for place, (_, each) in pairs.items()}),

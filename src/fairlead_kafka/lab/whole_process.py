@@ -84,9 +84,9 @@ def run_program(command: Sequence[str], limit_s: float) -> JsonObject:
     return json_object(ran.said.splitlines()[-1])
 
 
-def marks_of(told: Mapping[str, Json]) -> dict[str, float]:
+def marks_of(document: Mapping[str, Json]) -> dict[str, float]:
     """The marks, all numbers, that a program printed. ValueError if there is anything else."""
-    return {name: number_at(told, name) for name in told}
+    return {name: number_at(document, name) for name in document}
 
 
 def without_cache_ban() -> dict[str, str]:

@@ -279,9 +279,9 @@ class Jwks:
             return
         try:
             if wanted():
-                told = self._failure
+                reported = self._failure
                 self._read()
-                if self._failure and not told:
+                if self._failure and not reported:
                     what = "there are none yet" if self._keys is None else "those read before are used"
                     LOGGER.warning("the keys of tokens cannot be read, and %s: %s", what, self._failure)
         finally:

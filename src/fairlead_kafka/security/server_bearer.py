@@ -40,14 +40,14 @@ class OAuthBearerServer:
         self._keys = keys
         self._expected = expected
         self._now_s = now_s
-        self._told = False
+        self._reported = False
 
     def next(self, message: bytes) -> Answer:
         """The answer to a client's message. AuthenticationFailed, whose text the client is told, if the
         log-in is refused."""
-        if self._told and message == _HEARD:
+        if self._reported and message == _HEARD:
             raise AuthenticationFailed(_INVALID.decode())
-        found = None if self._told or len(message) > MESSAGE_MAX_BYTES else _INITIAL.fullmatch(message)
+        found = None if self._reported or len(message) > MESSAGE_MAX_BYTES else _INITIAL.fullmatch(message)
         if found is None:
             refuse(_MECHANISM)
         token = _token(found["pairs"])
@@ -56,7 +56,7 @@ class OAuthBearerServer:
             said = self._believed(token)
         except ValueError as error:
             LOGGER.info("a token is not believed: %s", error)
-            self._told = True
+            self._reported = True
             return Answer(_INVALID)
         if wanted is not None and _plain(wanted) != said.user:
             raise AuthenticationFailed(

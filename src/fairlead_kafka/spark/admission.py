@@ -2,7 +2,7 @@
 functions.
 
 Each share is in proportion to what a partition has. No partition starves: each gets at least one
-offset, and where the limit is too small for that they take turns, for which `turn` counts the
+offset, and where the limit is too small for that they take turns, for which `rotation` counts the
 micro-batches.
 """
 
@@ -15,7 +15,9 @@ from fairlead_kafka.spark.offsets import OffsetRange, OffsetsByPartition
 from fairlead_kafka.spark.volume import Volume
 
 
-def share_out(limit: int, available: Mapping[TopicPartition, int], turn: int) -> dict[TopicPartition, int]:
+def share_out(
+    limit: int, available: Mapping[TopicPartition, int], rotation: int
+) -> dict[TopicPartition, int]:
     """Offsets for each partition, `limit` in all. (Spark's connector rounds each small share up to
     one, and so goes over its limit.)"""
     waiting = [partition for partition in sorted(available) if available[partition] > 0]
@@ -23,7 +25,7 @@ def share_out(limit: int, available: Mapping[TopicPartition, int], turn: int) ->
     if total <= limit:
         return {partition: available[partition] for partition in waiting}
     if limit <= len(waiting):
-        first = turn * limit % len(waiting)
+        first = rotation * limit % len(waiting)
         chosen = [waiting[(first + number) % len(waiting)] for number in range(limit)]
         return dict.fromkeys(chosen, 1)
     # One for each; what is left in proportion to what is left, rounded down, and the remainder to
@@ -38,18 +40,18 @@ def share_out(limit: int, available: Mapping[TopicPartition, int], turn: int) ->
 
 
 def ends_within(
-    limit_bytes: int, ranges: Sequence[OffsetRange], volume: Volume, turn: int
+    limit_bytes: int, ranges: Sequence[OffsetRange], volume: Volume, rotation: int
 ) -> OffsetsByPartition:
     """End offset of each range, so that together they hold about `limit_bytes`.
 
-    At least one offset of one of them is always included; ranges take turns, by `turn`.
+    At least one offset of one of them is always included; ranges take turns, by `rotation`.
     """
     ends = {one.partition: one.start for one in ranges}
     waiting = sorted((one for one in ranges if one.size > 0), key=lambda one: one.partition)
     left = float(limit_bytes)
     rest = []
     for number in range(len(waiting)):
-        one = waiting[(turn + number) % len(waiting)]
+        one = waiting[(rotation + number) % len(waiting)]
         first_bytes = volume.size_bytes(OffsetRange(one.partition, one.start, one.start + 1))
         if first_bytes <= left or number == 0:
             left -= first_bytes

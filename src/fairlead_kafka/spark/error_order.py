@@ -23,14 +23,14 @@ R = TypeVar("R")
 
 def errors_first(cls: C) -> C:
     """A class decorator for what Spark calls: its public methods raise our
-    errors as `told_first`."""
+    errors as `reported_first`."""
     for name, method in list(vars(cls).items()):
         if isinstance(method, FunctionType) and not name.startswith("_"):
             setattr(cls, name, (_generating if method.__code__.co_flags & CO_GENERATOR else _calling)(method))
     return cls
 
 
-def told_first(error: FairleadError) -> FairleadError:
+def reported_first(error: FairleadError) -> FairleadError:
     """The error without its traceback and its causes, which are a note on it: once, wherever it
     passes."""
     if not getattr(error, "__notes__", None):
@@ -60,7 +60,7 @@ def _calling(method: Callable[P, R]) -> Callable[P, R]:
         try:
             return method(*args, **kwargs)
         except FairleadError as error:
-            raise told_first(error) from None
+            raise reported_first(error) from None
 
     return calling
 
@@ -71,6 +71,6 @@ def _generating(method: Callable[P, Iterator[R]]) -> Callable[P, Iterator[R]]:
         try:
             yield from method(*args, **kwargs)
         except FairleadError as error:
-            raise told_first(error) from None
+            raise reported_first(error) from None
 
     return calling

@@ -70,9 +70,9 @@ class Criteria(NamedTuple):
 
     def __str__(self) -> str:
         given = [("client_id", self.client_id), ("principal", self.principal), ("broker", self.broker)]
-        told = [f"{name}={value!r}" for name, value in (*self.parts, *given) if value is not None]
-        told += ["where=..."] if self.where is not None else []
-        return ", ".join(["any request" if self.api is None else self.api.name, *told])
+        shown = [f"{name}={value!r}" for name, value in (*self.parts, *given) if value is not None]
+        shown += ["where=..."] if self.where is not None else []
+        return ", ".join(["any request" if self.api is None else self.api.name, *shown])
 
 
 class Passage(NamedTuple):

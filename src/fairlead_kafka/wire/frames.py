@@ -39,7 +39,7 @@ class FrameReader:
         self.held_bytes = 0
         """Bytes received that are not yet part of a whole frame."""
         self._wanted_bytes = 4  # size prefix included; 4 while the size is unknown
-        self._gathered: memoryview | None = None  # the long frame under way, size prefix included
+        self._long_frame: memoryview | None = None  # the long frame under way, size prefix included
         self._broken: DecodeError | None = None
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[memoryview]:
@@ -50,8 +50,8 @@ class FrameReader:
         """
         if self._broken is not None:
             raise self._broken
-        if self._gathered is not None:
-            return self._gather(self._gathered, memoryview(data))
+        if self._long_frame is not None:
+            return self._fill(self._long_frame, memoryview(data))
         piece = (
             data if type(data) is bytes else bytes(data)
         )  # frames are views: what they view must never change
@@ -72,25 +72,25 @@ class FrameReader:
         A caller that reads straight into it saves two copies, and feeds the views of it that were
         filled, in order. Other bytes may be fed as always.
         """
-        if self._gathered is not None or self._wanted_bytes - self.held_bytes < LONG_FRAME_BYTES:
+        if self._long_frame is not None or self._wanted_bytes - self.held_bytes < LONG_FRAME_BYTES:
             return None
         import numpy as np  # memory that nobody clears first
 
-        self._gathered = memoryview(np.empty(self._wanted_bytes, np.uint8))  # type: ignore[arg-type]
-        self._gathered[: self.held_bytes] = b"".join(self._pieces)
+        self._long_frame = memoryview(np.empty(self._wanted_bytes, np.uint8))  # type: ignore[arg-type]
+        self._long_frame[: self.held_bytes] = b"".join(self._pieces)
         self._pieces = []
-        return self._gathered[self.held_bytes :]
+        return self._long_frame[self.held_bytes :]
 
-    def _gather(self, gathered: memoryview, data: memoryview) -> list[memoryview]:
-        filled = min(self.held_bytes + len(data), len(gathered))
+    def _fill(self, frame: memoryview, data: memoryview) -> list[memoryview]:
+        filled = min(self.held_bytes + len(data), len(frame))
         count = filled - self.held_bytes
-        if data.obj is not gathered.obj:
-            gathered[self.held_bytes : filled] = data[:count]
+        if data.obj is not frame.obj:
+            frame[self.held_bytes : filled] = data[:count]
         self.held_bytes = filled
-        if filled < len(gathered):
+        if filled < len(frame):
             return []
-        self._gathered, self.held_bytes, self._wanted_bytes = None, 0, 4
-        return [gathered[4:].toreadonly(), *self.feed(data[count:])]
+        self._long_frame, self.held_bytes, self._wanted_bytes = None, 0, 4
+        return [frame[4:].toreadonly(), *self.feed(data[count:])]
 
     def _cut(self, piece: bytes) -> list[memoryview]:
         view = memoryview(piece)

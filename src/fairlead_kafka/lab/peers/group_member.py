@@ -36,7 +36,7 @@ def _leave(_signal: int, _frame: object) -> None:
     raise _Leaving
 
 
-def tell(rows: Iterable[tuple[int, int, int]]) -> None:
+def report(rows: Iterable[tuple[int, int, int]]) -> None:
     """Print the lines for records of one poll: (partition, offset, timestamp in ms)."""
     now_ms = time.time_ns() // 1_000_000
     found: dict[int, list[int]] = {}
@@ -55,7 +55,7 @@ def read_ours(task: Task) -> None:
         consumer.subscribe([task.topic])
         while True:
             records = consumer.poll(POLL_S)
-            tell((one.partition, one.offset, one.timestamp_ms) for one in records)
+            report((one.partition, one.offset, one.timestamp_ms) for one in records)
 
 
 def read_confluent(task: Task) -> None:
@@ -73,7 +73,7 @@ def read_confluent(task: Task) -> None:
                     raise SystemExit(str(error))
                 if error is None and partition is not None and offset is not None:
                     rows.append((partition, offset, message.timestamp()[1]))
-            tell(rows)
+            report(rows)
     finally:
         consumer.close()
 

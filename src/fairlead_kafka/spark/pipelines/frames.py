@@ -222,7 +222,7 @@ class Body:
             return self._step(base, node)
         frames = [found for found in map(self._value, node.args) if isinstance(found, Frame)]
         if frames and node.func.attr in ("good", "bad", "judged"):
-            return _judged(frames[0], node.func.attr)
+            return _checked(frames[0], node.func.attr)
         return (
             Frame(streaming=frames[0].streaming)
             if frames
@@ -486,7 +486,7 @@ def _watermark_in_sql(dataset: str) -> str:
     return f'write spark.sql("SELECT … FROM STREAM {dataset} WATERMARK time DELAY OF INTERVAL 10 MINUTES …")'
 
 
-def _judged(frame: Frame, method: str) -> Frame:
+def _checked(frame: Frame, method: str) -> Frame:
     """The frame that a method of `Expectations` returns.
 
     Good rows have the columns they had, the others one more.
