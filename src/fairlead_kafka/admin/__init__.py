@@ -74,6 +74,11 @@ from fairlead_kafka.admin.quota_items import (
 )
 from fairlead_kafka.admin.quotas import alter_client_quotas, describe_client_quotas
 from fairlead_kafka.admin.scripts import AdminScript
+from fairlead_kafka.admin.share_group_items import (
+    ShareGroupDescription,
+    ShareGroupMember,
+    SharePartitionOffset,
+)
 from fairlead_kafka.admin.topics import (
     create_partitions,
     create_topics,
@@ -163,4 +168,7 @@ __all__ = [
     "list_offsets",
     "list_topics",
     "list_transactions",
+    "ShareGroupDescription",
+    "ShareGroupMember",
+    "SharePartitionOffset",
 ]

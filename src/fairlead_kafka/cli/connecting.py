@@ -13,7 +13,7 @@ from fairlead_kafka.base.errors import ConnectionFailed, NoBrokerReached
 from fairlead_kafka.cli.terminal import errors
 
 if TYPE_CHECKING:
-    from fairlead_kafka.client import Admin, Consumer, Producer
+    from fairlead_kafka.client import Admin, Consumer, Producer, ShareConsumer
 
 NETWORK_LOG = logging.getLogger("fairlead_kafka.network")
 QUIET_S = 1.0
@@ -45,6 +45,15 @@ def open_consumer(config: Mapping[str, object]) -> Iterator[Consumer]:
 
 
 @contextmanager
+def open_share_consumer(config: Mapping[str, object]) -> Iterator[ShareConsumer]:
+    """A share consumer of a cluster that answers; it creates no topics either."""
+    NETWORK_LOG.disabled = True
+    with client.ShareConsumer({"allow.auto.create.topics": "false", **config}) as consumer:
+        _reach(consumer, config)
+        yield consumer
+
+
+@contextmanager
 def open_producer(config: Mapping[str, object]) -> Iterator[Producer]:
     """A producer to a cluster that answers. It delivers all it was given at the end, but after
     Ctrl-C gives up what is not sent."""
@@ -60,7 +69,7 @@ def open_producer(config: Mapping[str, object]) -> Iterator[Producer]:
         producer.close()
 
 
-def _reach(opened: Admin | Consumer | Producer, config: Mapping[str, object]) -> None:
+def _reach(opened: Admin | Consumer | Producer | ShareConsumer, config: Mapping[str, object]) -> None:
     """ConnectionFailed if no broker can be reached; what takes long is told once, by us and not by
     the log."""
     NETWORK_LOG.disabled = True

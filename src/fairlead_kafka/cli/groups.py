@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, TypedDict
+from typing import Annotated
 
 import typer
 
 from fairlead_kafka.admin import GroupMember
 from fairlead_kafka.base.errors import ConfigError, ItemsFailed, UsageError
-from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.cli.connecting import open_admin
 from fairlead_kafka.cli.group_offsets import Target, chosen_partitions, new_offsets
+from fairlead_kafka.cli.share import DescribedGroup, by_topic, describe_share_groups
 from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import (
     DEFAULT_BOOTSTRAP_SERVERS,
@@ -86,7 +85,13 @@ def describe(
     How far they have come, and how far they are behind its end.
     """
     with open_admin(client_settings(bootstrap_servers, properties)) as admin:
-        report = _describe(admin, groups or sorted(admin.list_groups()))
+        listed = admin.list_groups()
+        wanted = groups or sorted(listed)
+        shared = [name for name in wanted if name in listed and listed[name].type.lower() == "share"]
+        report = [
+            *_describe(admin, [name for name in wanted if name not in shared]),
+            *describe_share_groups(admin, shared),
+        ]
     if json_file != "-":
         for group in report:
             coordinator = "unknown" if group["coordinator"] is None else group["coordinator"]
@@ -222,26 +227,12 @@ def _state(admin: Admin, group: str) -> str:
     return "Dead" if listed is None else listed.state
 
 
-class _Described(TypedDict):
-    """A group, as shown and as reported."""
-
-    group: str
-    state: str
-    type: str
-    protocol: str
-    epoch: int | None
-    target_assignment_epoch: int | None
-    coordinator: int | None
-    partitions: Sequence[Mapping[str, object]]
-    members: Sequence[Mapping[str, object]]
-
-
-def _describe(admin: Admin, groups: list[str]) -> list[_Described]:
+def _describe(admin: Admin, groups: list[str]) -> list[DescribedGroup]:
     if not groups:
         return []
     described = admin.describe_groups(groups)
     lags = group_lags(admin, {name: group.members for name, group in described.items()})
-    report: list[_Described] = []
+    report: list[DescribedGroup] = []
     for name, group in described.items():
         rows = [one.as_row() for one in lags[name]]
         report.append(
@@ -267,15 +258,8 @@ def _member_row(member: GroupMember) -> dict[str, object]:
         "instance_id": member.instance_id,
         "client_id": member.client_id,
         "host": member.host,
-        "assignment": _by_topic(member.assignment),
+        "assignment": by_topic(member.assignment),
     }
     if member.target_assignment is not None:
-        row |= {"epoch": member.epoch, "target_assignment": _by_topic(member.target_assignment)}
+        row |= {"epoch": member.epoch, "target_assignment": by_topic(member.target_assignment)}
     return row
-
-
-def _by_topic(partitions: tuple[TopicPartition, ...]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        found.setdefault(topic, []).append(number)
-    return found

@@ -13,6 +13,7 @@ import typer
 from fairlead_kafka.base.errors import ConfigError, FairleadError, InvalidRecord, TimedOut
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.connecting import TOPIC_S, open_consumer, open_producer
+from fairlead_kafka.cli.share import consume_share
 from fairlead_kafka.cli.terminal import (
     DEFAULT_BOOTSTRAP_SERVERS,
     BootstrapServers,
@@ -23,7 +24,7 @@ from fairlead_kafka.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from fairlead_kafka.client import Consumer, Producer, Record
+    from fairlead_kafka.client import Consumer, Producer, Record, ShareRecord
 
 Topic = Annotated[str, typer.Argument(help="The topic.")]
 KeySeparator = Annotated[
@@ -128,6 +129,14 @@ def consume(
             help="Read as a member of this group: go on where it committed, and commit what was printed.",
         ),
     ] = None,
+    share: Annotated[
+        str | None,
+        typer.Option(
+            "--share",
+            help="Read as a member of this share group, with others of each partition; what was printed is "
+            "accepted.",
+        ),
+    ] = None,
     key_separator: KeySeparator = None,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
@@ -138,6 +147,15 @@ def consume(
     """
     separator = _separator(key_separator)
     settings = client_settings(bootstrap_servers, properties)
+    if share is not None:
+        if from_beginning or until_end or partition or group is not None:
+            raise ConfigError(
+                "--share goes alone: brokers choose the partitions, and the group's config "
+                "share.auto.offset.reset says where it begins"
+            )
+        settings = {**settings, "group.id": share}
+        consume_share(settings, topic, max_records, lambda record: _print(record, separator))
+        return
     if group is not None:
         if partition:
             raise ConfigError("--group shares out the partitions by itself: leave --partition away")
@@ -223,7 +241,7 @@ def _group_at_end(consumer: Consumer, partitions: list[TopicPartition]) -> Calla
     return over
 
 
-def _print(record: Record, separator: bytes | None) -> None:
+def _print(record: Record | ShareRecord, separator: bytes | None) -> None:
     if separator:
         sys.stdout.buffer.write((record.key or b"") + separator)
     sys.stdout.buffer.write((record.value or b"") + b"\n")

@@ -32,8 +32,8 @@ from fairlead_kafka.base.acls import ALL_ENTRIES, AclBinding, AclFilter
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int32, Int64, Offset, Seconds
-from fairlead_kafka.client.admin_cluster import ClusterAdmin
-from fairlead_kafka.client.admin_cluster_calls import ClusterCalls
+from fairlead_kafka.client.admin_share import ShareGroupAdmin
+from fairlead_kafka.client.admin_share_calls import ShareGroupCalls
 from fairlead_kafka.client.hosting import end_with, run_blocking
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
@@ -41,7 +41,7 @@ from fairlead_kafka.core.prepared import PreparedTransaction
 
 
 @checked()
-class Admin(ClusterAdmin):
+class Admin(ShareGroupAdmin):
     """A Kafka admin client whose calls block.
 
     `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError
@@ -56,7 +56,7 @@ class Admin(ClusterAdmin):
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._calls = ClusterCalls(config)
+        self._calls = ShareGroupCalls(config)
         end_with(self, self._calls.abandon)
 
     def connect(self, timeout_s: Seconds | None = None) -> None:

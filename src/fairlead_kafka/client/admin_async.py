@@ -33,8 +33,8 @@ from fairlead_kafka.base.acls import ALL_ENTRIES, AclBinding, AclFilter
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int32, Int64, Offset, Seconds
-from fairlead_kafka.client.admin_cluster_async import AsyncClusterAdmin
-from fairlead_kafka.client.admin_cluster_calls import ClusterCalls
+from fairlead_kafka.client.admin_share_async import AsyncShareGroupAdmin
+from fairlead_kafka.client.admin_share_calls import ShareGroupCalls
 from fairlead_kafka.client.hosting import end_with, offload, run_async
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
@@ -42,7 +42,7 @@ from fairlead_kafka.core.prepared import PreparedTransaction
 
 
 @checked()
-class AsyncAdmin(AsyncClusterAdmin):
+class AsyncAdmin(AsyncShareGroupAdmin):
     """A Kafka admin client with the methods of `Admin`, as coroutines.
 
     `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError
@@ -57,7 +57,7 @@ class AsyncAdmin(AsyncClusterAdmin):
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._calls = ClusterCalls(config, offload)
+        self._calls = ShareGroupCalls(config, offload)
         end_with(self, self._calls.abandon)
 
     async def connect(self, timeout_s: Seconds | None = None) -> None:

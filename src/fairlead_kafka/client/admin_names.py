@@ -15,7 +15,6 @@ class Counterpart(NamedTuple):
 
 _NEXT = "unreleased"
 _STREAMS = "streams groups (KIP-1071) are Kafka Streams' own"
-_SHARE = "share groups (KIP-932) are not part of this release"
 _QUORUM = "it changes KRaft's quorum, which belongs to who runs the cluster"
 _TOKENS = "delegation tokens (KIP-48): clients log in with what they have themselves"
 _METRICS = "clients push no metrics (KIP-714)"
@@ -27,7 +26,7 @@ COUNTERPARTS: dict[str, Counterpart] = {
     "alterConsumerGroupOffsets": Counterpart("alter_group_offsets"),
     "alterPartitionReassignments": Counterpart("alter_partition_reassignments", _NEXT),
     "alterReplicaLogDirs": Counterpart("alter_replica_log_dirs", _NEXT),
-    "alterShareGroupOffsets": Counterpart("", note=_SHARE),
+    "alterShareGroupOffsets": Counterpart("alter_share_group_offsets", _NEXT),
     "alterStreamsGroupOffsets": Counterpart("", note=_STREAMS),
     "alterUserScramCredentials": Counterpart("alter_user_scram_credentials"),
     "clientInstanceId": Counterpart("", note=_METRICS),
@@ -41,7 +40,7 @@ COUNTERPARTS: dict[str, Counterpart] = {
     "deleteConsumerGroupOffsets": Counterpart("delete_group_offsets"),
     "deleteConsumerGroups": Counterpart("delete_groups"),
     "deleteRecords": Counterpart("delete_records"),
-    "deleteShareGroupOffsets": Counterpart("", note=_SHARE),
+    "deleteShareGroupOffsets": Counterpart("delete_share_group_offsets", _NEXT),
     "deleteShareGroups": Counterpart("delete_groups"),
     "deleteStreamsGroupOffsets": Counterpart("", note=_STREAMS),
     "deleteStreamsGroups": Counterpart("delete_groups"),
@@ -58,7 +57,7 @@ COUNTERPARTS: dict[str, Counterpart] = {
     "describeMetadataQuorum": Counterpart("describe_metadata_quorum", _NEXT),
     "describeProducers": Counterpart("describe_producers", _NEXT),
     "describeReplicaLogDirs": Counterpart("describe_log_dirs", note="with `partitions`"),
-    "describeShareGroups": Counterpart("", note=_SHARE),
+    "describeShareGroups": Counterpart("describe_share_groups", _NEXT),
     "describeStreamsGroups": Counterpart("", note=_STREAMS),
     "describeTopics": Counterpart("describe_topics"),
     "describeTransactions": Counterpart("describe_transactions"),
@@ -77,7 +76,7 @@ COUNTERPARTS: dict[str, Counterpart] = {
     "listGroups": Counterpart("list_groups"),
     "listOffsets": Counterpart("list_offsets"),
     "listPartitionReassignments": Counterpart("list_partition_reassignments", _NEXT),
-    "listShareGroupOffsets": Counterpart("", note=_SHARE),
+    "listShareGroupOffsets": Counterpart("list_share_group_offsets", _NEXT),
     "listStreamsGroupOffsets": Counterpart("", note=_STREAMS),
     "listTopics": Counterpart("list_topics"),
     "listTransactions": Counterpart("list_transactions"),
