@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_kafka.lab.peers.group_member import tell
+from fairlead_kafka.lab.peers.group_member import report
 from fairlead_kafka.lab.rebalance_figures import Reading, figures, readers, twice
 
 
@@ -13,7 +13,7 @@ def reading(member: int, read_ms: int, partition: int, first: int, last: int, wa
 
 
 def test_what_a_member_says_is_taken_apart_again(capsys: pytest.CaptureFixture[str]) -> None:
-    tell([(3, 10, 500), (4, 0, 501), (3, 11, 502)])
+    report([(3, 10, 500), (4, 0, 501), (3, 11, 502)])
     first, second = [Reading.parse(7, line) for line in capsys.readouterr().out.splitlines()]
     assert (first.member, first.partition, first.first, first.last, first.written_ms) == (7, 3, 10, 11, 500)
     assert (second.partition, second.first, second.last) == (4, 0, 0)
