@@ -70,7 +70,7 @@ def test_only_what_is_needed_is_asked_of_the_consumer(options: dict[str, str], a
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"valueFormat": "jsn"}, "valueFormat: must be one of raw, string, json, avro, got 'jsn'"),
+        ({"valueFormat": "jsn"}, "valueFormat: must be one of raw, string, json, avro, protobuf, got 'jsn'"),
         ({"keyFormat": "json"}, "keySchema: required with keyFormat=json"),
         ({"valueFormat": "json", "valueSchema": "a intt"}, "valueSchema: expected a type (boolean, byte"),
         (
@@ -157,7 +157,7 @@ def test_a_decoded_value_that_is_written_is_told_how_to_pack_itself() -> None:
     schema = source_schema(read_layout({"valueFormat": "json", "valueSchema": "a INT", "columns": "value"}))
     with pytest.raises(
         ConfigError,
-        match=r"column value: must be string or binary, not struct<a:int>; to_json\(value\) makes it one",
+        match=r"column value: must be string or binary, not struct<a:int>; valueFormat=json makes it one",
     ):
         check_write_schema(schema, "t")
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 _F = FieldDescriptor
 _TYPES: Mapping[int, pa.DataType] = {
@@ -64,6 +65,47 @@ def _plain(field: FieldDescriptor, unsigned: bool, open_: tuple[str, ...]) -> pa
         return arrow_type(field.message_type, unsigned, open_)
     kind = _TYPES[field.type]
     return kind if unsigned else _SIGNED.get(kind, kind)
+
+
+def message_of(name: str, files: bytes) -> type[Message]:
+    """The class of a message by its full name, in a FileDescriptorSet as protoc writes it.
+
+    Files of google/protobuf may be missing there. ValueError if it is not described.
+    """
+    try:
+        described = descriptor_pb2.FileDescriptorSet.FromString(files)
+    except DecodeError:
+        raise ValueError("not a FileDescriptorSet, as protoc --descriptor_set_out writes it") from None
+    pool = descriptor_pool.DescriptorPool()
+    by_name = {file.name: file for file in described.file}
+    added: set[str] = set()
+
+    def add(file_name: str) -> None:
+        if file_name in added:
+            return
+        added.add(file_name)
+        file = by_name.get(file_name)
+        if file is None:
+            try:
+                known = descriptor_pool.Default().FindFileByName(file_name)
+            except KeyError:
+                raise ValueError(
+                    f"{file_name} is not described; call protoc with --include_imports"
+                ) from None
+            file = descriptor_pb2.FileDescriptorProto.FromString(known.serialized_pb)
+        for dependency in file.dependency:
+            add(dependency)
+        pool.Add(file)
+
+    try:
+        for file in described.file:
+            add(file.name)
+        found: type[Message] = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+    except TypeError as error:
+        raise ValueError(f"the files do not fit together ({error})") from None
+    except KeyError:
+        raise ValueError(f"there is no message {name}, but files {', '.join(by_name)}") from None
+    return found
 
 
 def is_map(field: FieldDescriptor) -> bool:

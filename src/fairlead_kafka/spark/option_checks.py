@@ -121,7 +121,7 @@ def check_options(options: Mapping[str, str], use: str) -> tuple[Values, dict[st
                 parsed[option.name] = option.parse(text)
             except (ValueError, json.JSONDecodeError) as error:
                 wrong.append(f"{option.name}: {error}, got {text!r}")
-        elif name not in _SPARKS_OWN and not (name.startswith(REGISTRY_PREFIX) and use in USES["read"]):
+        elif name not in _SPARKS_OWN and not name.startswith(REGISTRY_PREFIX):
             wrong.append(f"{given}: unknown option{_meant(name)}")
     values = cast(Values, parsed)  # as the table's functions return them; a test compares the names
     if _SERVERS not in client:

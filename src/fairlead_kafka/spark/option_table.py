@@ -289,8 +289,8 @@ REFUSED: Mapping[str, str] = {
     "kafka.auto.offset.reset": "use startingOffsets",
     "kafka.key.deserializer": "keys are binary; use keyFormat, or decode with DataFrame operations",
     "kafka.value.deserializer": "values are binary; use valueFormat, or decode with DataFrame operations",
-    "kafka.key.serializer": "keys are string or binary columns; encode with DataFrame operations",
-    "kafka.value.serializer": "values are string or binary columns; encode with DataFrame operations",
+    "kafka.key.serializer": "use keyFormat, or encode with DataFrame operations",
+    "kafka.value.serializer": "use valueFormat, or encode with DataFrame operations",
     "kafka.enable.auto.commit": "offsets are committed after each micro-batch, with commitOffsets=true",
     "kafka.interceptor.classes": "the source reads keys and values as they are",
     "kafka.transactional.id": "set deliveryGuarantee=exactly-once, and transactionalIdPrefix if names must "

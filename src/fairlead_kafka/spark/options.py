@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.spark.exactly_once.settings import Guarantee, parse_guarantee
-from fairlead_kafka.spark.formats import DEFAULT_LAYOUT, Layout, parse_layout
+from fairlead_kafka.spark.formats import (
+    DEFAULT_LAYOUT,
+    Layout,
+    WriteFormats,
+    parse_layout,
+    parse_write_formats,
+)
 from fairlead_kafka.spark.offsets import EARLIEST, LATEST, OffsetsByPartition
 from fairlead_kafka.spark.option_checks import check_options, check_read, raise_wrong
 from fairlead_kafka.spark.option_table import TOPIC_CHOICES
@@ -75,6 +81,7 @@ class WriteOptions:
     """None: the column headers is written if there is one; else whether there must be one."""
     exactly_once: Guarantee | None = None
     """None: at least once."""
+    formats: WriteFormats = field(default_factory=WriteFormats)
 
 
 def view_of(options: Mapping[str, str]) -> str:
@@ -141,13 +148,15 @@ def parse_write_options(options: Mapping[str, str], streaming: bool = False) -> 
     """The settings of a write. Raises one ConfigError that names every wrong option."""
     values, client, wrong = check_options(options, "write")
     guarantee, unkept = parse_guarantee(values, client, wrong, streaming=streaming)
-    raise_wrong("writeStream" if streaming else "write", wrong + unkept)
+    formats, unwritable = parse_write_formats(options)
+    raise_wrong("writeStream" if streaming else "write", wrong + unkept + unwritable)
     _check_producer(client, transactional=guarantee is not None)
     return WriteOptions(
         client=client,
         topic=values.get("topic"),
         include_headers=values.get("includeHeaders"),
         exactly_once=guarantee,
+        formats=formats,
     )
 
 

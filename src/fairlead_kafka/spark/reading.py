@@ -16,6 +16,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, FairleadError, OffsetOutOfRange
 from fairlead_kafka.client import Consumer
 from fairlead_kafka.spark.clients import task_consumer
+from fairlead_kafka.spark.dead_letters import dead_letters
 from fairlead_kafka.spark.formats import decoder
 from fairlead_kafka.spark.offsets import OffsetRange
 from fairlead_kafka.spark.options import ReadOptions
@@ -46,8 +47,9 @@ def read_task(
     `kafkaConsumer.pollTimeoutMs`, and what the client raises.
     """
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
-    columns, decode = options.layout.record_columns, decoder(options.layout)
-    with task_consumer(options.client) as consumer:
+    columns = options.layout.record_columns
+    with task_consumer(options.client) as consumer, dead_letters(options) as letters:
+        decode = decoder(options.layout, letters)
         for one in ranges:
             for table in surviving(consumer, options, one, partial(_records, consumer, options, columns)):
                 yield from conform(decode(table), arrow_schema)

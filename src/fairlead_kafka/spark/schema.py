@@ -19,7 +19,8 @@ from pyspark.sql.types import (
 )
 
 from fairlead_kafka.base.errors import ConfigError
-from fairlead_kafka.spark.formats import DEFAULT_LAYOUT, RESCUED_TYPE, Layout
+from fairlead_kafka.spark.formats import DEFAULT_LAYOUT, RESCUED_TYPE, Layout, WriteFormats
+from fairlead_kafka.spark.formats.writing import unwritable
 
 HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
@@ -66,10 +67,22 @@ def check_read_schema(schema: StructType, layout: Layout) -> None:
         )
 
 
-def check_write_schema(schema: StructType, topic: str | None, include_headers: bool | None = None) -> None:
+def check_write_schema(
+    schema: StructType,
+    topic: str | None,
+    include_headers: bool | None = None,
+    formats: WriteFormats | None = None,
+) -> None:
     """ConfigError that names every column the sink cannot write, and what it needs."""
     wrong = []
+    formatted = {} if formats is None else {one.field: one for one in (formats.key, formats.value)}
     for field in schema:
+        one = formatted.get(field.name)
+        if one is not None and one.kind != "raw":
+            why = unwritable(one, field.dataType)
+            if why is not None:
+                wrong.append(f"column {field.name}: {why}")
+            continue
         accepted = _SINK_TYPES.get(field.name)
         if accepted is None:
             wrong.append(
@@ -79,14 +92,14 @@ def check_write_schema(schema: StructType, topic: str | None, include_headers: b
         elif not any(_same_type(field.dataType, one) for one in accepted):
             types = " or ".join(one.simpleString() for one in accepted)
             fix = (
-                f"; to_json({field.name}) makes it one"
+                f"; {field.name}Format=json makes it one"
                 if isinstance(field.dataType, _NESTED) and field.name in ("key", "value")
                 else ""
             )
             wrong.append(f"column {field.name}: must be {types}, not {field.dataType.simpleString()}{fix}")
     names = schema.fieldNames()
     if "value" not in names:
-        wrong.append("column value: required (string or binary)")
+        wrong.append("column value: required (string or binary, or what valueFormat makes bytes of)")
     if topic is None and "topic" not in names:
         wrong.append("no topic: set the option topic, or add a column topic")
     if include_headers is not None and include_headers != ("headers" in names):

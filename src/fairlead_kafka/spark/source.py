@@ -81,7 +81,7 @@ class FairleadSource(DataSource):
         if overwrite:
             raise ConfigError('a Kafka topic cannot be overwritten; use .mode("append")')
         options = parse_write_options(self.options)
-        check_write_schema(schema, options.topic, options.include_headers)
+        check_write_schema(schema, options.topic, options.include_headers, options.formats)
         _plan(options)
         if options.exactly_once is not None:
             from fairlead_kafka.spark.exactly_once.writers import ExactlyOnceWriter
@@ -100,7 +100,7 @@ class FairleadSource(DataSource):
         no sink in Python have it.
         """
         options = parse_write_options(self.options, streaming=True)
-        check_write_schema(schema, options.topic, options.include_headers)
+        check_write_schema(schema, options.topic, options.include_headers, options.formats)
         if runs(
             PLANS_WRITE
         ):  # it is asked for again to commit and to abort: there, nothing may keep it from that

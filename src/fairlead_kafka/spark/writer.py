@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from fairlead_kafka.spark.clients import task_producer
 from fairlead_kafka.spark.error_order import errors_first
 from fairlead_kafka.spark.options import WriteOptions
-from fairlead_kafka.spark.writing import send_all
+from fairlead_kafka.spark.writing import encoded_rows, send_all
 
 
 @dataclass
@@ -59,4 +59,4 @@ def write_at_least_once(options: WriteOptions, batches: Iterator[pa.RecordBatch]
     """Sends every batch with a producer of its own and waits until all is acknowledged; raises the
     first delivery error."""
     with task_producer(options.client) as producer:
-        return TaskWritten(send_all(producer, options.topic, batches))
+        return TaskWritten(send_all(producer, *encoded_rows(options.formats, options.topic, batches)))

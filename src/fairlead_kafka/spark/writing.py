@@ -4,7 +4,7 @@ column, to `Producer.send_table`."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +12,11 @@ import pyarrow.compute as pc
 from fairlead_kafka.base.errors import InvalidRecord
 from fairlead_kafka.client import Producer
 from fairlead_kafka.client.handles import TableAck
+from fairlead_kafka.formats.building import Reasons
+from fairlead_kafka.formats.context import MessageField, SerializationContext
+from fairlead_kafka.formats.json_writing import json_texts
+from fairlead_kafka.spark.dead_letters import fine_rows, letters_of
+from fairlead_kafka.spark.formats.writing import Encode, WriteFormats, encoder_of
 
 TABLES_UNDER_WAY_MAX = 64
 """Tables whose acknowledgements are not looked at yet; buffer.memory bounds their bytes, this
@@ -43,6 +48,73 @@ def send_all(
     for sent in under_way:
         sent.result()
     return records
+
+
+def encoded_rows(
+    formats: WriteFormats, topic: str | None, batches: Iterator[pa.RecordBatch]
+) -> tuple[str | None, Iterator[pa.RecordBatch]]:
+    """Topic and batches for `send_all`: keys and values in their formats, and dead letters among
+    them.
+
+    InvalidRecord for a row that cannot be written, if there is no topic for dead letters.
+    """
+    encoders = {one.field: encoder_of(one) for one in formats.encoded}
+    if not encoders:
+        return topic, batches
+    return None, (made for batch in batches for made in _encoded(formats, topic, encoders, batch))
+
+
+def _encoded(
+    formats: WriteFormats, topic: str | None, encoders: Mapping[str, Encode | None], batch: pa.RecordBatch
+) -> Iterator[pa.RecordBatch]:
+    for name, rows in rows_by_topic(batch, topic):
+        reasons: dict[str, Reasons] = {}
+        columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+        for field, encode in encoders.items():
+            if encode is not None and field in columns:
+                context = SerializationContext(name, MessageField(field))
+                columns[field], reasons[field] = encode(rows[field], context)
+        made = pa.RecordBatch.from_pydict(columns)
+        if any(reasons.values()):
+            if formats.dead_letter_topic is None:
+                field, found = next((field, found) for field, found in reasons.items() if found)
+                row, why = min(found.items())
+                raise InvalidRecord(
+                    f"{field}Format: {len(found)} rows of a batch for topic {name} cannot be "
+                    f"written, the first is "
+                    f"row {row}: {why}; set deadLetterTopic to keep such rows in a topic"
+                )
+            yield _addressed(_letters(formats, name, rows, made, reasons), formats.dead_letter_topic)
+            made = made.filter(fine_rows(rows.num_rows, reasons))
+        yield _addressed(made, name)
+
+
+def _letters(
+    formats: WriteFormats,
+    topic: str,
+    rows: pa.RecordBatch,
+    made: pa.RecordBatch,
+    reasons: Mapping[str, Reasons],
+) -> pa.RecordBatch:
+    """Letters of rows, with the bytes of what could be written, and JSON of what could not."""
+    columns: dict[str, pa.Array] = {"topic": pa.repeat(pa.scalar(topic), rows.num_rows)}
+    for field in ("key", "value"):
+        if reasons.get(field):
+            columns[field] = pc.coalesce(made[field], _as_json(rows[field]))
+        elif field in made.schema.names:
+            columns[field] = made[field]
+    return letters_of(pa.RecordBatch.from_pydict(columns), reasons)
+
+
+def _as_json(column: pa.Array) -> pa.Array:
+    try:
+        return json_texts(column)[0]
+    except TypeError:
+        return pa.nulls(len(column), pa.binary())
+
+
+def _addressed(rows: pa.RecordBatch, topic: str) -> pa.RecordBatch:
+    return rows.append_column("topic", pa.repeat(pa.scalar(topic), rows.num_rows))
 
 
 def rows_by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:

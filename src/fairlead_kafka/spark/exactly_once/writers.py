@@ -16,6 +16,7 @@ from fairlead_kafka.spark.exactly_once.parts import Part, TaskPrepared, Writing,
 from fairlead_kafka.spark.exactly_once.settings import Guarantee
 from fairlead_kafka.spark.exactly_once.task import TaskStep, prepare
 from fairlead_kafka.spark.options import WriteOptions
+from fairlead_kafka.spark.writing import encoded_rows
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
@@ -33,9 +34,8 @@ class _Writer:
         self._guarantee = guarantee
 
     def _prepare(self, writing: Writing, batches: Iterator[pa.RecordBatch]) -> TaskPrepared:
-        return prepare(
-            self._options.client, self._guarantee, writing, self._options.topic, batches, self.task_reached
-        )
+        topic, rows = encoded_rows(self._options.formats, self._options.topic, batches)
+        return prepare(self._options.client, self._guarantee, writing, topic, rows, self.task_reached)
 
     def committer(self, name: str) -> Committer:
         """The committer of batches of `name`; the lab replaces it, to kill it at each step."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         parse_layout,
         read_layout,
     )
+    from fairlead_kafka.spark.formats.writing import WriteFormats, parse_write_formats
 
 __all__ = [
     "DEFAULT_LAYOUT",
@@ -45,8 +46,10 @@ __all__ = [
     "RESCUED_TYPE",
     "FieldFormat",
     "Layout",
+    "WriteFormats",
     "decoder",
     "parse_layout",
+    "parse_write_formats",
     "read_layout",
 ]
 
@@ -62,5 +65,6 @@ _HOMES = {
         "parse_layout",
         "read_layout",
     ),
+    "fairlead_kafka.spark.formats.writing": ("WriteFormats", "parse_write_formats"),
 }
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
     from fairlead_kafka.formats.avro_rows import LookUp
 
 
-def decoder(layout: Layout) -> Callable[[pa.Table], pa.Table]:
+def decoder(
+    layout: Layout, letters: Callable[[pa.RecordBatch, Mapping[str, Reasons]], None] | None = None
+) -> Callable[[pa.Table], pa.Table]:
     """A function from tables with `layout.record_columns` to tables with `layout.columns`.
 
-    It never raises for what a key or value holds; with a Schema Registry that does not answer it
+    With `letters`, rows that do not parse are left out, and it is called with them before. The
+    function never raises for what a key or value holds; with a Schema Registry that does not answer it
     raises RegistryFailed. The layout is a resolved one.
     """
     decoders = {each.field: _decode_of(each) for each in layout.decoded}
@@ -31,7 +35,7 @@ def decoder(layout: Layout) -> Callable[[pa.Table], pa.Table]:
 
     def decode(table: pa.Table) -> pa.Table:
         batches = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
-        return pa.Table.from_batches([_decoded(batch, names, decoders) for batch in batches])
+        return pa.Table.from_batches([_decoded(batch, names, decoders, letters) for batch in batches])
 
     return decode
 
@@ -46,6 +50,9 @@ def _decode_of(one: FieldFormat) -> Decode:
         from fairlead_kafka.spark.formats.json_schema import wire_type
 
         return json_decoder(wire_type(kind), target)
+    if one.kind == "protobuf":
+        assert one.message is not None, "it was parsed"
+        return one.message.deserializer(framed=one.registry is not None).decode_column
     from fairlead_kafka.formats.avro_columns import columns_decoder
 
     assert one.reader is not None, "a resolved layout knows the reader's schema"
@@ -62,11 +69,22 @@ def _look_up(one: FieldFormat) -> LookUp | None:
     return lambda schema_id: stored_avro(schema_by_id(settings, int(schema_id)), f"schema id {schema_id}")
 
 
-def _decoded(batch: pa.RecordBatch, names: list[str], decoders: Mapping[str, Decode]) -> pa.RecordBatch:
+def _decoded(
+    batch: pa.RecordBatch,
+    names: list[str],
+    decoders: Mapping[str, Decode],
+    letters: Callable[[pa.RecordBatch, Mapping[str, Reasons]], None] | None,
+) -> pa.RecordBatch:
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     reasons: dict[str, Reasons] = {}
     for field, decode in decoders.items():
         columns[field], reasons[field] = decode(batch[field])
     if RESCUED in names:
         columns[RESCUED] = rescued(batch, reasons)
-    return pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)
+    made = pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)
+    if letters is None or not any(reasons.values()):
+        return made
+    letters(batch, reasons)
+    fine = np.ones(batch.num_rows, np.bool_)
+    fine[sorted({row for found in reasons.values() for row in found})] = False
+    return made.filter(pa.array(fine))

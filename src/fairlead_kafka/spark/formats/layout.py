@@ -17,11 +17,14 @@ from fairlead_kafka.spark.formats.option_rows import REGISTRY_PREFIX
 
 if TYPE_CHECKING:
     from fairlead_kafka.formats.avro_schema import AvroSchema
+    from fairlead_kafka.spark.formats.messages import MessageOf
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
+LETTER_COLUMNS = ["key", "value", "topic", "partition", "offset"]
+"""Columns that a dead letter is made of."""
 HEADERS = "headers"
 RESCUED = "rescued"
-FORMATS = ("raw", "string", "json", "avro")
+FORMATS = ("raw", "string", "json", "avro", "protobuf")
 RESCUED_TYPE = StructType(
     [
         StructField("key", BinaryType()),
@@ -47,6 +50,8 @@ class FieldFormat:
     registry: Mapping[str, str] | None = None
     reader: AvroSchema | None = None
     writer: AvroSchema | None = None
+    message: MessageOf | None = None
+    """Message of protobuf, with the files that describe it."""
 
     def spark_type(self) -> DataType:
         """The type of the column. ValueError says what there is no type for."""
@@ -56,6 +61,8 @@ class FieldFormat:
             return kind
         if self.kind == "avro" and self.reader is not None:
             return from_arrow_type(self.reader.arrow_type(), prefer_timestamp_ntz=True)
+        if self.kind == "protobuf" and self.message is not None:
+            return from_arrow_type(self.message.deserializer(framed=False).arrow_type(), True)
         return StringType() if self.kind == "string" else BinaryType()
 
 
@@ -66,18 +73,23 @@ class Layout:
     columns: tuple[str, ...] = COLUMNS
     key: FieldFormat = FieldFormat("key")
     value: FieldFormat = FieldFormat("value")
+    dead_letter_topic: str | None = None
 
     @property
     def decoded(self) -> tuple[FieldFormat, ...]:
         """The formats that have work to do: those that are asked for, or that `rescued` depends on."""
         wanted = (each for each in (self.key, self.value) if each.kind != "raw")
-        return tuple(each for each in wanted if each.field in self.columns or RESCUED in self.columns)
+        kept = RESCUED in self.columns or self.dead_letter_topic is not None
+        return tuple(each for each in wanted if kept or each.field in self.columns)
 
     @property
     def record_columns(self) -> list[str]:
         """The columns of records that this is made of, and no others."""
         given = [name for name in self.columns if name != RESCUED]
-        return given + [each.field for each in self.decoded if each.field not in given]
+        needed = [each.field for each in self.decoded]
+        if self.dead_letter_topic is not None:
+            needed += LETTER_COLUMNS
+        return [*given, *(name for name in dict.fromkeys(needed) if name not in given)]
 
     def resolved(self) -> Layout:
         """The layout with the schemas that only a Schema Registry knows.
@@ -134,10 +146,21 @@ def parse_layout(options: Mapping[str, str]) -> tuple[Layout, list[str]]:
     if registry and not registry.get("url"):
         wrong.append("schemaRegistry.url: required with other options of schemaRegistry")
     key, value = (_parse_format(field, given, registry or None, wrong) for field in ("key", "value"))
-    if registry and "avro" not in (key.kind, value.kind):
-        wrong.append("schemaRegistry.url: has no meaning without valueFormat=avro or keyFormat=avro")
-    columns = _parse_columns(given, key.kind != "raw" or value.kind != "raw", wrong)
-    return Layout(columns, key, value), wrong
+    check_registry(registry, (key, value), wrong)
+    letters = given.get("deadlettertopic") or None
+    formatted = key.kind != "raw" or value.kind != "raw"
+    if letters is not None and not formatted:
+        wrong.append("deadLetterTopic: has no meaning without valueFormat or keyFormat: bytes always parse")
+    columns = _parse_columns(given, formatted and letters is None, wrong)
+    return Layout(columns, key, value, letters), wrong
+
+
+def check_registry(registry: Mapping[str, str], formats: tuple[FieldFormat, ...], wrong: list[str]) -> None:
+    """Notes a Schema Registry that nothing is asked of."""
+    if registry and not any(one.kind in ("avro", "protobuf") for one in formats):
+        wrong.append(
+            "schemaRegistry.url: has no meaning without valueFormat=avro or keyFormat=avro (or protobuf)"
+        )
 
 
 def _parse_columns(given: Mapping[str, str], rescues: bool, wrong: list[str]) -> tuple[str, ...]:
@@ -174,6 +197,9 @@ def _parse_format(
     if kind not in FORMATS:
         wrong.append(f"{field}Format: must be one of {', '.join(FORMATS)}, got {given[f'{field}format']!r}")
         return FieldFormat(field)
+    if kind == "protobuf":
+        return parse_protobuf(field, given, registry, wrong)
+    wrong += meaningless(field, ("Descriptor", "Message"), given, kind)
     if kind == "avro":
         return _parse_avro(field, given, registry, wrong)
     for name, text in (
@@ -195,6 +221,38 @@ def _parse_format(
     except ValueError as error:
         wrong.append(f"{field}Schema: {error}")
     return parsed
+
+
+def meaningless(field: str, names: tuple[str, ...], given: Mapping[str, str], kind: str) -> list[str]:
+    """Messages on options of a field that are given, and not heeded in its format."""
+    return [
+        f"{field}{name}: has no meaning with {field}Format={kind}"
+        for name in names
+        if f"{field}{name}".lower() in given
+    ]
+
+
+def parse_protobuf(
+    field: str, given: Mapping[str, str], registry: Mapping[str, str] | None, wrong: list[str]
+) -> FieldFormat:
+    """The format of a field of messages."""
+    wrong += meaningless(field, ("Schema", "WriterSchema"), given, "protobuf")
+    path, named = given.get(f"{field}descriptor"), given.get(f"{field}message")
+    if not path or not named:
+        wrong.append(
+            f"{field}Descriptor: required with {field}Format=protobuf, and {field}Message: the file "
+            f"that protoc "
+            "--include_imports --descriptor_set_out wrote, and the full name of a message"
+        )
+        return FieldFormat(field)
+    try:
+        from fairlead_kafka.spark.formats.messages import read_message
+
+        message = read_message(path, named)
+    except ValueError as error:
+        wrong.append(f"{field}Descriptor: {error}")
+        return FieldFormat(field)
+    return FieldFormat(field, "protobuf", None, given.get(f"{field}subject"), registry, message=message)
 
 
 def _parse_avro(

@@ -1,0 +1,79 @@
+"""Dead letters: what does not parse, or cannot be written, in a topic of its own.
+
+A letter has key and value as they came, and headers with the names that Kafka Connect has for them
+(`org.apache.kafka.connect.runtime.errors.DeadLetterQueueReporter`): where it came from, what was
+tried, and why that failed. A row that cannot be written has no bytes: its letter has the row's value
+as JSON, or none if even that is not possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+import pyarrow as pa
+
+from fairlead_kafka.client import Producer
+from fairlead_kafka.formats.building import Reasons
+from fairlead_kafka.spark.clients import task_producer
+from fairlead_kafka.spark.exactly_once.settings import settings_for
+from fairlead_kafka.spark.options import ReadOptions
+
+_PREFIX = "__connect.errors."
+_STAGES = {"key": "KEY_CONVERTER", "value": "VALUE_CONVERTER"}
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+Letters = Callable[[pa.RecordBatch, Mapping[str, Reasons]], None]
+
+
+@contextmanager
+def dead_letters(options: ReadOptions) -> Iterator[Letters | None]:
+    """A function that writes the rows that do not parse to the topic of `deadLetterTopic`, and
+    returns once they are acknowledged; None without such a topic.
+
+    Its producer is made for the first letter. A task that Spark repeats writes its letters again.
+    """
+    topic = options.layout.dead_letter_topic
+    if topic is None:
+        yield None
+        return
+    with ExitStack() as open_:
+        producers: list[Producer] = []
+
+        def write(batch: pa.RecordBatch, reasons: Mapping[str, Reasons]) -> None:
+            if not producers:
+                producers.append(open_.enter_context(task_producer(settings_for("producer", options.client))))
+            producers[0].send_table(topic, letters_of(batch, reasons)).result()
+
+        yield write
+
+
+def letters_of(batch: pa.RecordBatch, reasons: Mapping[str, Reasons]) -> pa.RecordBatch:
+    """Letters for the rows that `reasons` tell of, as `send_table` takes them.
+
+    Of the batch's columns key and value are the letter's, topic, partition and offset, where they
+    are there, in its headers.
+    """
+    rows = sorted({row for found in reasons.values() for row in found})
+    chosen = batch.take(pa.array(rows, pa.int64()))
+    names = chosen.schema.names
+    where = [name for name in ("topic", "partition", "offset") if name in names]
+    headers = []
+    for row, place in zip(rows, chosen.select(where).to_pylist(), strict=True):
+        told = [(_PREFIX + name, str(place[name]).encode()) for name in where]
+        failed = [field for field in ("key", "value") if row in reasons.get(field, {})]
+        message = "; ".join(f"{field}: {reasons[field][row]}" for field in failed)
+        told += [
+            (_PREFIX + "stage", _STAGES[failed[0]].encode()),
+            (_PREFIX + "exception.message", message.encode()),
+        ]
+        headers.append([{"key": name, "value": value} for name, value in told])
+    columns = {name: chosen[name].cast(pa.binary()) for name in ("key", "value") if name in names}
+    return pa.RecordBatch.from_pydict({**columns, "headers": pa.array(headers, HEADERS)})
+
+
+def fine_rows(count: int, reasons: Mapping[str, Reasons]) -> pa.Array:
+    """A mask of the rows that nothing is told of."""
+    fine = np.ones(count, np.bool_)
+    fine[sorted({row for found in reasons.values() for row in found})] = False
+    return pa.array(fine)
