@@ -106,6 +106,17 @@ def test_a_fenced_member_loses_all_and_joins_again_as_a_newcomer(rig: Coordinate
     member.close()
 
 
+def test_a_fence_that_is_told_to_a_look_up_of_offsets_is_no_error_of_the_application(
+    rig: Coordinated,
+) -> None:
+    with rig.member() as member:
+        rig.coordinator.fail(ApiKey.OFFSET_FETCH, ErrorCode.UNKNOWN_MEMBER_ID)
+        rig.coordinator.assign(t=[0])
+        seen = rig.polled(member, lambda: len(rig.heard.log) == 3) + rig.rest(member)
+        assert rig.heard.log == [("+", [T0]), ("lost", [T0]), ("+", [T0])]
+        assert seen == [(0, offset) for offset in range(10)]
+
+
 def test_a_commit_of_a_fenced_member_is_refused_and_makes_it_join_again(rig: Coordinated) -> None:
     with rig.member(enable_auto_commit=False) as member:
         rig.converge(member, t=[0])
@@ -114,6 +125,8 @@ def test_a_commit_of_a_fenced_member_is_refused_and_makes_it_join_again(rig: Coo
             member.commit({T0: 1})
         with pytest.raises(BrokerError, match="not in the group at present; poll"):
             member.commit({T0: 1})
+        member_id, epoch = member.group_metadata().member_id, rig.coordinator.epoch
+        assert member.group_metadata() == (GROUP, epoch, member_id, None), "as it was last, to be refused"
         rig.polled(member, lambda: len(rig.heard.log) == 3)
         assert rig.heard.signs() == "+1 lost1 +1"
         member.commit({T0: 1})

@@ -10,6 +10,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.consumer_groups import ConsumerGroupState, MemberState
 from fairlead_kafka.broker.controller import AlterOperation, ConfigAlteration
+from fairlead_kafka.core.consumer_protocol import Assignment, encode_assignment
 from tests.support.consumer_group_rig import KipMember, group_of, quiesce, shares
 from tests.support.group_rig import GROUP, GroupRig, RigMember
 
@@ -341,6 +342,22 @@ def test_a_classic_group_is_upgraded_and_comes_back() -> None:
     assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
     old.join_once()
     assert old.leads
+    rig.coordinator.check()
+
+
+def test_an_upgrade_within_a_rebalance_leaves_members_what_they_may_still_have() -> None:
+    """Members of a cooperative assignor keep their partitions while they join."""
+    rig = GroupRig({"group.initial.rebalance.delay.ms": 0})
+    old = RigMember(rig).join()
+    mine = encode_assignment(Assignment(tuple(TopicPartition("orders", number) for number in range(4))))
+    assert old.sync({old.member_id: mine}) == 0
+    RigMember(rig).join()
+    assert rig.state() == "PreparingRebalance"
+    new = KipMember(rig, "new")
+    assert new.beat() == 0
+    assert new.told == {}, "all of it is with the member that has not joined again yet"
+    held = group_of(rig).members[old.member_id].current.assigned
+    assert [sorted(numbers) for numbers in held.values()] == [[0, 1, 2, 3]]
     rig.coordinator.check()
 
 

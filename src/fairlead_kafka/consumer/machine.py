@@ -360,6 +360,7 @@ class ConsumerMachine:
         self._metadata_version = -1
         self._ranged = False
         self._moved[:] = partitions.values()
+        self._failed = []  # those that are still here are found again among the moved
 
     def _forget(self, topics: Iterable[str]) -> None:
         """Let metadata forget those topics that nothing needs any more."""

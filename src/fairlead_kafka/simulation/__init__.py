@@ -30,6 +30,14 @@ compares replicas below their high watermarks, and sees that these never go back
 commits offsets. In the end the cluster has to become whole by itself, all replicas equal to the
 last byte (`replica_logs`), be killed whole, and be whole once more.
 
+Two worlds `cluster` of five have groups (`groups`, drawn by `group_story`): real consumer machines
+of both protocols (`member`), some of which process in transactions (`processor`). Members join,
+die, hang, are cut off, are rolled from one protocol to the other, and read other topics, while
+brokers do what they do. What each was told is written down (`group_ledger`), and checked once the
+world is over (`group_checks`). After a takeover the former owner commits once more
+(`former_members`). In the end each partition has one owner that has read all of it, within
+`groups.CONVERGE_MS`.
+
 World `readers` has real brokers too, and asks for what they hold in every way that clients have. A
 topic is compacted so that markers and tombstones go within the world, two partitions are deleted
 from at offsets within batches; records have timestamps of clocks that differ by minutes

@@ -11,6 +11,9 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import TimedOut
 from fairlead_kafka.base.hooks import HOOKS, Method
 from fairlead_kafka.base.ids import NO_SEQUENCE
+from fairlead_kafka.broker.consumer_groups import Committer, ConsumerGroup
+from fairlead_kafka.broker.coordinator.offset_records import OffsetKey
+from fairlead_kafka.broker.coordinator.shard import Entry
 from fairlead_kafka.broker.internal import ProducerIdentity
 from fairlead_kafka.broker.log.compaction import Latest
 from fairlead_kafka.broker.replication.rules import UNKNOWN_EPOCH
@@ -251,6 +254,24 @@ def _failing_together(finish: Method) -> Method:
     return planted
 
 
+def _forgetting_epochs(check_commit: Method) -> Method:
+    def planted(side: object, group: ConsumerGroup, who: Committer, offsets: object) -> None:
+        member = group.members.get(who.member_id)
+        check_commit(side, group, who if member is None else who._replace(epoch=member.epoch), offsets)
+
+    return planted
+
+
+def _answering_offsets_at_once(within: Method) -> Method:
+    def planted(log: object, entries: Sequence[Entry], written: Callable[..., None]) -> object:
+        if not all(isinstance(key, OffsetKey) for key, _ in entries):
+            return within(log, entries, written)
+        written({key: ErrorCode.NONE for key, _ in entries})
+        return lambda _errors: None
+
+    return planted
+
+
 CANARIES = (
     Canary(
         "retry renumbers sequences", "producer", "producer: a batch goes back into its queue", _renumbering
@@ -305,7 +326,7 @@ CANARIES = (
         "cluster",
         "log: what waits for a write",
         _acknowledging_before_writing,
-        first_seed=1,
+        first_seed=5,
     ),
     Canary(
         "broker forgets to flush",
@@ -340,7 +361,7 @@ CANARIES = (
         "cluster",
         "transactions: who may end one",
         _hearing_former_lives,
-        first_seed=23,
+        first_seed=30,
     ),
     Canary(
         "the next transaction joins the one that is ending",
@@ -348,6 +369,48 @@ CANARIES = (
         "log: which epoch a transaction is open in",
         _joining_what_is_ending,
         first_seed=4,
+    ),
+    Canary(
+        "a commit at an epoch that is past is taken",
+        "cluster",
+        "consumer groups: may this member commit",
+        _forgetting_epochs,
+        first_seed=7,
+    ),
+    Canary(
+        "a commit of a fenced member is taken",
+        "cluster",
+        "groups: may this member commit",
+        _doing_nothing,
+        first_seed=10,
+    ),
+    Canary(
+        "a dead member keeps its place",
+        "cluster",
+        "groups: a session may be over",
+        _doing_nothing,
+        first_seed=9,
+    ),
+    Canary(
+        "a dead member of the consumer protocol keeps its place",
+        "cluster",
+        "consumer groups: a session may be over",
+        _doing_nothing,
+        first_seed=13,
+    ),
+    Canary(
+        "a partition is given away before it is given up",
+        "cluster",
+        "consumer groups: nobody else has a partition",
+        _always,
+        first_seed=7,
+    ),
+    Canary(
+        "an offset is acknowledged before it is replicated",
+        "cluster",
+        "groups: entries are told once they are committed",
+        _answering_offsets_at_once,
+        first_seed=85,
     ),
     Canary(
         "compaction lets the newest record of a key go",

@@ -206,8 +206,8 @@ class Committer:
             return []
         return [f"group {GROUP!r} has offset {found}, though {self.acknowledged} was acknowledged last"]
 
-    def committed(self, group: str) -> int | None:
-        """The group's committed offset for partition 0 of "orders", -1: none.
+    def committed(self, group: str, place: tuple[str, int] = (TOPIC, 0)) -> int | None:
+        """The group's committed offset for a partition (topic, number), -1: none.
 
         None if no coordinator answers within READ_MS.
         """
@@ -219,7 +219,7 @@ class Committer:
 
         while not found and self._host.now_ns() - begun_ns < READ_MS * 1e6:
             for address in self._addresses:
-                self._asker.ask(address, ApiKey.OFFSET_FETCH, FETCH_VERSION, _fetch(group), answered)
+                self._asker.ask(address, ApiKey.OFFSET_FETCH, FETCH_VERSION, _fetch(group, place), answered)
             self._host.advance(200.0)
         return found[0] if found else None
 
@@ -241,9 +241,9 @@ def _commit(offset: int) -> OffsetCommitRequest:
     )
 
 
-def _fetch(group: str) -> OffsetFetchRequest:
+def _fetch(group: str, place: tuple[str, int]) -> OffsetFetchRequest:
     """An OffsetFetch request for stable offsets: while a transaction holds one, the coordinator
     asks the caller to try again.
     """
-    topic = OffsetFetchRequest.OffsetFetchRequestTopic(name=TOPIC, partition_indexes=[0])
+    topic = OffsetFetchRequest.OffsetFetchRequestTopic(name=place[0], partition_indexes=[place[1]])
     return OffsetFetchRequest(group_id=group, topics=[topic], require_stable=True)

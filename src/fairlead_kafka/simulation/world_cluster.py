@@ -8,6 +8,9 @@ the topic "clicks", which is not flushed; the others flush nothing, and stand on
 
 In half of all worlds the brokers compact, often and much: the topic "states", and the internal
 ones.
+
+In two worlds of five, groups read what is sent (`groups`): consumers of both protocols, which die,
+hang, are cut off, come back, and change protocol and subscription, while brokers do what they do.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from fairlead_kafka.broker.controller import INTERNAL_TOPICS, CreateTopics, NewTopic
+from fairlead_kafka.broker.controller import INTERNAL_TOPICS, OFFSETS_TOPIC, CreateTopics, NewTopic
+from fairlead_kafka.simulation.checking import check_sometimes
 from fairlead_kafka.simulation.cluster_faults import (
     ALONE,
     APPEND_MS,
@@ -25,9 +29,15 @@ from fairlead_kafka.simulation.cluster_faults import (
     ClusterFaults,
 )
 from fairlead_kafka.simulation.committer import Committer
+from fairlead_kafka.simulation.delivery_checks import contents_of
 from fairlead_kafka.simulation.faults import Faults
 from fairlead_kafka.simulation.former_lives import FormerLives
+from fairlead_kafka.simulation.group_checks import check_group, check_log, check_output, visible_offsets
+from fairlead_kafka.simulation.group_ledger import labels_in
+from fairlead_kafka.simulation.group_story import draw_groups
+from fairlead_kafka.simulation.groups import Groups
 from fairlead_kafka.simulation.keyed_writer import CONFIGS, TOPIC, KeyedWriter
+from fairlead_kafka.simulation.member import Stage
 from fairlead_kafka.simulation.model_log import ModelLog
 from fairlead_kafka.simulation.outcome import Outcome
 from fairlead_kafka.simulation.real_cluster import RealCluster
@@ -42,7 +52,10 @@ REPLICAS = 3
 LAGS_MS = (150, 600, 3_000)
 CONVERGENCE_MS = 15_000.0
 """Milliseconds within which every replica is in sync with its leader, once all is well."""
+OFFSETS_PARTITIONS = 2
 NEVER = str(2**63 - 1)
+GROUPS_SALT = 0x6707
+"""Makes the generator of a seed's groups."""
 
 
 class ClusterWorld(World):
@@ -66,8 +79,8 @@ class ClusterWorld(World):
         self._flushed = brokers == 1 or rng.random() < 0.5
         self.host.disk.sync_ms, self.host.disk.append_ms = SYNC_MS, APPEND_MS
         replicas = min(REPLICAS, brokers)
-        config = {
-            "offsets.topic.num.partitions": 2,
+        config: dict[str, object] = {
+            "offsets.topic.num.partitions": OFFSETS_PARTITIONS,
             "transaction.state.log.num.partitions": 2,
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
@@ -81,6 +94,8 @@ class ClusterWorld(World):
             "broker.session.timeout.ms": 600,
             "broker.heartbeat.interval.ms": 150,
         }
+        self._story = draw_groups(self.outcome.seed, self._until_ms, brokers, ("orders", "clicks"))
+        config |= {} if self._story is None else self._story.config
         if self._flushed:
             config["log.flush.interval.messages"] = 1
         self._distant = brokers > 1 and rng.random() < 0.5
@@ -109,7 +124,21 @@ class ClusterWorld(World):
             own_rng = Random(self.outcome.seed)  # so that the rest of the world stays the same
             self.writer = KeyedWriter(self.host, self.script, addresses, own_rng)
             self.writer.begin()
+        self.groups = self._begin_groups(replicas)
+        if self.groups is not None and self.checks:
+            check_sometimes(self.host)
         return brokers
+
+    def _begin_groups(self, replicas: int) -> Groups | None:
+        if self._story is None:
+            return None
+        own_rng = Random(self.outcome.seed ^ GROUPS_SALT)
+        stage = Stage(self.host, self.script, self.outcome.violated)
+        groups = Groups(self._story, stage, self.cluster, self._partitions, own_rng)
+        for name, count in groups.outputs().items():
+            self.cluster.controller.decide(CreateTopics([NewTopic(name, count, replicas)]), self._created)
+        groups.begin()
+        return groups
 
     def add_producer(self, number: int) -> None:
         """Add a producer; a transactional one's fenced predecessors send requests too.
@@ -155,7 +184,18 @@ class ClusterWorld(World):
     def _run_until_quiet(self) -> None:
         if self.writer is not None:
             self.writer.finish()
+        if self.groups is not None:
+            self.groups.calm()
         super()._run_until_quiet()
+
+    def _idle(self) -> None:
+        if self.groups is not None:
+            self.groups.converge()
+        super()._idle()
+
+    def _described(self) -> str:
+        groups = () if self._story is None else self._story.groups
+        return "\n".join([super()._described(), *map(str, groups)])
 
     def log(self) -> ModelLog:
         """The log as the brokers have it on disk: they are killed and started again, so that
@@ -176,7 +216,33 @@ class ClusterWorld(World):
         for violation in [*self.watcher.forgotten(log), *self.committer.violations()]:
             self.outcome.violated(violation)
         self.outcome.note(f"{self.watcher.read} {self.committer.acknowledged}")
+        if self.groups is not None:
+            self._check_groups(self.groups, log)
         return log
+
+    def _check_groups(self, groups: Groups, log: ModelLog) -> None:
+        outputs = read_log(self.cluster, groups.outputs())
+        contents = {(topic, index): contents_of(partition) for topic, index, partition in outputs.each()}
+        seen, durable = visible_offsets(outputs, committed_only=True), self.durable_topics()
+        labels = labels_in(read_log(self.cluster, {OFFSETS_TOPIC: OFFSETS_PARTITIONS}))
+        for violation in groups.former_members.violations():
+            self.outcome.violated(violation)
+        for ledger in groups.ledgers:
+            visible = visible_offsets(log, ledger.committed_only)
+            for place in visible:
+                if place[0] in ledger.topics and place[0] in durable:
+                    ledger.final[place] = self.committer.committed(ledger.group, place)
+            found = check_group(ledger, visible, durable)
+            if not self.compacts:
+                found += check_log(ledger, labels)
+            if ledger.output is not None:
+                found += check_output(ledger, visible, contents, seen)
+            for violation in found:
+                self.outcome.violated(violation)
+            for claim in ledger.claims:
+                self.outcome.note(f"{claim} {claim.base} {claim.position}")
+            for commit in ledger.commits:
+                self.outcome.note(f"{commit} {commit.answered_ns} {commit.error}")
 
     def _converge(self, when: str) -> None:
         for apart in converge(self.host, self.cluster, CONVERGENCE_MS):

@@ -14,6 +14,7 @@ from uuid import UUID
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.broker.consumer_groups.assignors import Target
 from fairlead_kafka.broker.consumer_groups.records import (
     About,
@@ -88,7 +89,7 @@ class Soft:
     """Expressions are about to be resolved."""
 
 
-@dataclass(slots=True)
+@dataclass  # not slots=True: that would make a class which its hook does not know
 class ConsumerGroup:
     """One group; `members` in the order in which the log had them first."""
 
@@ -181,10 +182,15 @@ class ConsumerGroup:
         """When expressions were last resolved, ms; 0: never."""
         return max((one.resolved_ms for one in self.patterns.values()), default=0)
 
+    @hook("consumer groups: nobody else has a partition")
+    def free(self, topic: UUID, number: int, member_id: str) -> bool:
+        """Whether nobody but this member has a partition, or has yet to give it up."""
+        return self.owners.get((topic, number), member_id) == member_id
+
     def waits_for_others(self, member: ConsumerMember) -> bool:
         """Whether part of the member's target is still with others."""
         return member.current.state is MemberState.UNRELEASED_PARTITIONS and any(
-            self.owners.get((topic, number), member.member_id) != member.member_id
+            not self.free(topic, number, member.member_id)
             for topic, numbers in self.targets.get(member.member_id, {}).items()
             for number in numbers
         )

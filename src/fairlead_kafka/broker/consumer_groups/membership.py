@@ -269,7 +269,7 @@ def advance(
         goal_epoch,
         target,
         view.topic_ids(group.topics_of(about)),
-        lambda topic, number: group.owners.get((topic, number), member.member_id) == member.member_id,
+        lambda topic, number: group.free(topic, number, member.member_id),
     )
     current = next_current(updated.current, goal, owned, changed)
     if current != updated.current:

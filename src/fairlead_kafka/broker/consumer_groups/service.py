@@ -15,6 +15,7 @@ from typing import Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.consumer_groups.classic_members import (
     ClassicJoin,
@@ -290,6 +291,7 @@ class ConsumerGroups:
             self._home.owner_of_group(group_id),
         )
 
+    @hook("consumer groups: a session may be over")
     def _session_due(self, group_id: str, member_id: str, watch: _Watch) -> None:
         if watch.deadline_ns > self._host.now_ns:
             self._watch_session(group_id, member_id, watch)

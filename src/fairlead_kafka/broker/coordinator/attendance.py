@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.coordinator.group import Group, Member
 from fairlead_kafka.broker.guard import Owner
@@ -58,6 +59,7 @@ class Attendance:
                 member.deadline_ns, lambda: self._due(group, member), self._owner_of(group)
             )
 
+    @hook("groups: a session may be over")
     def _due(self, group: Group, member: Member) -> None:
         if group.members.get(member.member_id) is not member:
             return

@@ -10,6 +10,7 @@ from uuid import UUID
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.consumer_groups import (
     LEAVE_EPOCH,
@@ -256,6 +257,7 @@ class ConsumerSide:
 
     # --- Offsets
 
+    @hook("consumer groups: may this member commit")
     def check_commit(self, group: ConsumerGroup, who: Committer, offsets: Sequence[TopicPartition]) -> None:
         """BrokerError if a commit is not to be taken; see `consumer_groups.check_commit`. In a
         transaction a stale epoch is an ILLEGAL_GENERATION, which all its clients know."""

@@ -10,6 +10,7 @@ from typing import Protocol
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.consumer_groups import COMMITS_FROM_VERSION, Committer
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, Change, TopicDeleted
@@ -339,6 +340,7 @@ class GroupCoordinator:
 
         self._log.write(shard, entries, written, producer)
 
+    @hook("groups: may this member commit")
     def _check_committer(
         self, group: Group, generation: int, member_id: str, instance_id: str | None
     ) -> None:

@@ -247,7 +247,8 @@ class Rebalancer:
         """Begin a rebalance if none is under way, and end it if nobody is missing."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             for member in group.members.values():
-                member.assignment, member.synced = b"", False
+                # What a member was assigned last it may still have: an upgrade goes by that.
+                member.synced = False
                 self._answer_sync(member, SyncOutcome(ErrorCode.REBALANCE_IN_PROGRESS))
             was_empty = group.state is GroupState.EMPTY
             group.enter(GroupState.PREPARING_REBALANCE)

@@ -17,6 +17,7 @@ from typing import Protocol
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.consumer_groups import encode_groups_key, encode_groups_value
@@ -171,6 +172,7 @@ class ShardLog:
             if not shard.in_flight[key]:
                 del shard.in_flight[key]
 
+    @hook("groups: entries are told once they are committed")
     def _within(
         self, entries: Sequence[Entry], written: Callable[[dict[Key, int]], None]
     ) -> Callable[[dict[Key, int]], None]:

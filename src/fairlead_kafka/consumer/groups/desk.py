@@ -50,7 +50,7 @@ class GroupDesk:
             Commit: self._commit,
             FindCommitted: self._find_committed,
             TellPositions: lambda operation: host.answer(operation, host.positions()),
-            TellGroup: lambda operation: host.answer(operation, self._member().who()),
+            TellGroup: lambda operation: host.answer(operation, self._member().metadata()),
             TellSubscription: lambda operation: host.answer(
                 operation, () if membership is None else membership.topics()
             ),

@@ -65,6 +65,8 @@ class Member(ABC):
         self._watch = Watch(settings)
         self.generation = NO_GENERATION
         """Generation, or member epoch; NO_GENERATION: not in the group."""
+        self._last: GroupMetadata | None = None
+        """The member as it was when it was in the group last; None: never since it subscribed."""
         self.error: Exception | None = None
         """Error that every poll raises, until a new subscription."""
         self._attempt = 0
@@ -124,6 +126,22 @@ class Member(ABC):
     @abstractmethod
     def _refused(self, code: int) -> None:
         """React to an error in the answer to a request about offsets in this member's name."""
+
+    def metadata(self) -> GroupMetadata:
+        """Sender of offsets in transactions: this member, as it was last if it is out of the group.
+
+        A producer that takes this along is refused then (KIP-447). Without a generation it would be
+        taken for one that is no member, whose offsets an empty group takes.
+        """
+        if self.subscribed and self.generation == NO_GENERATION and self._last is not None:
+            return self._last
+        return self.who()
+
+    def _parted(self) -> None:
+        """Be out of the group from now on, until the next join."""
+        if self.generation != NO_GENERATION:
+            self._last = self.who()
+        self.generation = NO_GENERATION
 
     def topics(self) -> tuple[str, ...]:
         """Topics subscribed to, as far as they are known."""

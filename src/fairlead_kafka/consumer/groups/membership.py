@@ -80,6 +80,7 @@ class Membership(Member):
         self._gate.change = None
         self._signal(MemberSignal.LEAVE)
         self._forget()
+        self._last = None
         self._watch.subscribe((), None)
         self._assignee.adopt(())
         if not member_id or self._instance_id is not None or node_id is None:
@@ -214,7 +215,7 @@ class Membership(Member):
 
     def _forget(self) -> None:
         """Be no member any more: the next join is a new member's."""
-        self.generation = NO_GENERATION
+        self._parted()
         self._joining.forget()
 
     def _lose(self) -> None:

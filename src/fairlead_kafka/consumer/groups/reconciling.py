@@ -113,6 +113,7 @@ class ConsumerMembership(Member):
         """
         member = self._state in BEATING
         self._out(EpochSignal.LEAVE)
+        self._last = None
         self._gate.change = None
         self._current = None
         self._watch.subscribe((), None)
@@ -213,7 +214,7 @@ class ConsumerMembership(Member):
         """Be no member any more: answers that are under way are another's."""
         self._attempt += 1
         self._beating = False
-        self.generation = NO_GENERATION
+        self._parted()
         self._target = self._coming = None
         self._heartbeats.forget()
         self._beat_at_ns = 0

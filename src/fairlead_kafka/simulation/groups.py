@@ -1,0 +1,263 @@
+"""The groups of a world: their members through all their processes, what happens to them, and in
+the end whether each group is whole again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+
+from fairlead_kafka.base.errors import TimedOut
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.simulation.former_members import FormerMembers
+from fairlead_kafka.simulation.group_ledger import GroupLedger, Place
+from fairlead_kafka.simulation.group_story import CLASSIC, GroupsStory, GroupStory, Happening
+from fairlead_kafka.simulation.member import MemberProcess, Role, Stage
+from fairlead_kafka.simulation.processor import Processor
+from fairlead_kafka.simulation.real_cluster import RealCluster
+
+CONVERGE_MS = 12_000.0
+"""Milliseconds within which every partition has one owner who has read all of it, once all is well."""
+CLOSE_MS = 5_000.0
+"""Milliseconds within which members that are closed have left."""
+CALM_PAUSE_MS = 50.0
+OUTPUT = "outputs"
+OUTPUT_PARTITIONS = 2
+REQUEST_TIMEOUT_MS = 400
+MEMBER = {
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": False,
+    "fetch.max.wait.ms": 150,
+    "request.timeout.ms": REQUEST_TIMEOUT_MS,
+    "reconnect.backoff.max.ms": 100,
+    "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 100,
+    "socket.connection.setup.timeout.ms": 200,
+}
+"""Configs of every member."""
+
+
+class Member:
+    """One member of a group: a process, and after it another."""
+
+    def __init__(self, groups: Groups, story: GroupStory, number: int, ledger: GroupLedger) -> None:
+        self.story, self.ledger, self.number = story, ledger, number
+        self.process: MemberProcess | None = None
+        self.gone = False
+        """True once it has left for good."""
+        self._groups = groups
+        self._protocol = story.protocols[0]
+        self._topics: Sequence[str] = story.topics
+        self._away_ms = CALM_PAUSE_MS
+        self._calm = False
+
+    def begin(self) -> None:
+        """Start a process, unless one runs."""
+        if self.gone or self.process is not None:
+            return
+        groups = self._groups
+        kind = Processor if self.story.processes else MemberProcess
+        number, habits = groups.next_process(), self.story.seats[self.number].habits
+        role = Role(number, groups.new_rng(), self._config(), habits, self.ledger)
+        self.process = kind(groups.stage, role, self._ended)
+        self.process.begin(self._topics)
+
+    def _config(self) -> dict[str, object]:
+        story = self.story
+        config: dict[str, object] = {
+            **MEMBER,
+            "bootstrap.servers": self._groups.cluster.bootstrap_servers,
+            "group.id": story.name,
+            "group.protocol": self._protocol,
+            "isolation.level": "read_committed" if story.committed_only else "read_uncommitted",
+            "max.poll.interval.ms": story.max_poll_ms,
+        }
+        if self._protocol == CLASSIC:
+            config["session.timeout.ms"] = story.session_ms
+            config["heartbeat.interval.ms"] = story.session_ms // 5
+            config["partition.assignment.strategy"] = story.assignor
+        if story.static:
+            config["group.instance.id"] = f"{story.name}-{self.number}"
+        return config
+
+    def _ended(self, process: MemberProcess) -> None:
+        self.process = None
+        self._groups.script.after(CALM_PAUSE_MS if self._calm else self._away_ms, self.begin)
+        self._away_ms = CALM_PAUSE_MS
+
+    # What happens
+
+    def meet(self, happening: Happening) -> None:
+        """Have something happen to the member."""
+        if self._calm:
+            return
+        if happening.kind == "retire":
+            self.gone = True
+        if happening.kind == "roll":
+            self._protocol = self.story.protocols[1]
+        if happening.kind == "subscribe":
+            self._topics = happening.topics
+        process = self.process
+        if process is None:
+            return
+        self._away_ms = happening.ms
+        match happening.kind:
+            case "kill":
+                process.kill()
+            case "close" | "roll" | "retire":
+                process.close()
+            case "nap":
+                process.nap(happening.ms)
+            case "hang":
+                process.handle.busy_until_ns = self._groups.host.now_ns() + ms_to_ns(happening.ms)
+            case "subscribe":
+                process.subscribe(self._topics)
+            case "cut":
+                self._cut(process, happening)
+
+    def _cut(self, process: MemberProcess, happening: Happening) -> None:
+        groups = self._groups
+        brokers = groups.cluster.brokers
+        links = [
+            groups.host.link(process.handle, broker.handle)
+            for broker in brokers
+            if happening.broker in (-1, broker.node_id)
+        ]
+        for link in links:
+            link.cut()
+
+        def heal() -> None:
+            for link in links:
+                if happening.lost:
+                    link.reset()  # TCP has given up: what was under way never arrives
+                link.heal()
+
+        groups.script.after(happening.ms, heal)
+
+    def calm(self) -> None:
+        """Let nothing happen any more: be there, with the protocol and the topics of the end."""
+        self._calm = True
+        self._topics = self.story.topics
+        process = self.process
+        rolled = self._protocol != self.story.protocols[1]
+        self._protocol = self.story.protocols[1]
+        if process is None:
+            self.begin()
+        elif rolled:
+            process.close()
+        else:
+            process.nap(0.0)
+            process.subscribe(self._topics)
+
+    def close(self) -> None:
+        """Commit and leave, for good."""
+        self.gone = True
+        if self.process is not None:
+            self.process.close()
+
+
+class Groups:
+    """All groups of a world. `partitions`: topic → number of partitions, for topics they read."""
+
+    def __init__(
+        self,
+        story: GroupsStory,
+        stage: Stage,
+        cluster: RealCluster,
+        partitions: Mapping[str, int],
+        rng: Random,
+    ) -> None:
+        self.stage, self.cluster = stage, cluster
+        self.host, self.script, self._violated = stage
+        self.ledgers: list[GroupLedger] = []
+        self.members: list[Member] = []
+        self._partitions = partitions
+        self._rng = rng
+        self._processes = 0
+        addresses = [broker.address for broker in cluster.brokers]
+        self.former_members = FormerMembers(stage.host, stage.script, addresses, self.new_rng())
+        for group in story.groups:
+            ledger = GroupLedger(group.name, group.topics, group.committed_only, REQUEST_TIMEOUT_MS)
+            ledger.on_claimed = self.former_members.claimed
+            if group.processes:
+                ledger.output = f"{OUTPUT}-{group.name}"
+            self.ledgers.append(ledger)
+            self.members += [Member(self, group, number, ledger) for number in range(len(group.seats))]
+
+    def begin(self) -> None:
+        """Plan what happens, from now on."""
+        for member in self.members:
+            seat = member.story.seats[member.number]
+            self.script.after(seat.joins_ms, member.begin)
+            for happening in seat.happenings:
+                self.script.after(happening.at_ms, member.meet, happening)
+
+    def new_rng(self) -> Random:
+        """An rng for one process."""
+        return Random(self._rng.getrandbits(64))
+
+    def next_process(self) -> int:
+        """The number of the next process."""
+        self._processes += 1
+        return self._processes
+
+    def outputs(self) -> dict[str, int]:
+        """The topics that members write to, with the number of partitions of each."""
+        return {ledger.output: OUTPUT_PARTITIONS for ledger in self.ledgers if ledger.output is not None}
+
+    def calm(self) -> None:
+        """Let nothing happen any more."""
+        for member in self.members:
+            member.calm()
+
+    def converge(self) -> None:
+        """Wait until each group has taken in everything, then have all members leave."""
+        try:
+            self.host.run_until(lambda: not self._unfinished(), CONVERGE_MS)
+        except TimedOut:
+            for what in self._unfinished():
+                self._violated(f"{CONVERGE_MS:g} ms after all was well, {what}")
+        for member in self.members:
+            member.close()
+        try:
+            self.host.run_until(lambda: all(one.process is None for one in self.members), CLOSE_MS)
+        except TimedOut:
+            for member in self.members:
+                if member.process is not None:
+                    self._violated(f"group {member.story.name}: member {member.number} could not leave")
+                    member.process.kill()
+            self.host.advance(1.0)
+
+    def _unfinished(self) -> list[str]:
+        """Everything that is missing until every partition is read to its end by one owner."""
+        found = []
+        for ledger in self.ledgers:
+            members = [member for member in self.members if member.ledger is ledger]
+            for topic in ledger.topics:
+                for index in range(self._partitions[topic]):
+                    found += self._wanting(ledger.group, members, (topic, index))
+        return found
+
+    def _wanting(self, group: str, members: Sequence[Member], place: Place) -> list[str]:
+        owners = [
+            member.process
+            for member in members
+            if member.process is not None and place in member.process.claims
+        ]
+        name = f"{place[0]}-{place[1]}"
+        if len(owners) != 1:
+            numbers = [process.number for process in owners]
+            return [f"group {group}: {name} is with {len(owners)} members, processes {numbers}"]
+        end, position = self._end(place), owners[0].position(place)
+        if end is None or position < end:
+            claim = owners[0].claims[place]
+            return [f"group {group}: {claim}, is read up to {position} of {end}"]
+        return []
+
+    def _end(self, place: Place) -> int | None:
+        image = self.cluster.controller.image.topics[place[0]]
+        leader = image.partitions[place[1]].leader
+        if leader < 0:
+            return None
+        log = self.cluster.brokers[leader].machine.logs.known(image.topic_id, place[1])
+        return None if log is None else log.high_watermark
