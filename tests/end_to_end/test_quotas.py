@@ -21,11 +21,11 @@ from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.testing import Cluster
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import batch, produce_fields
-from tests.support.client_rig import drive_clients
 from tests.support.metrics import metric
 from tests.support.producer_rig import Rig
 from tests.support.quota_calls import Entity, alter_fields, alteration, described
 from tests.support.virtual_cluster import VirtualCluster
+from tests.support.virtual_hosting import Opening
 from tests.support.waiting import PATIENCE_S, until
 from tests.support.wire_client import Wire, addresses
 
@@ -57,11 +57,11 @@ def rate_over(seconds: float, arrived_s: list[float], since_s: float) -> float:
 
 @pytest.mark.parametrize("partitioner", ["uniform", "late"])
 def test_our_producer_gets_its_rate_from_each_broker_and_loses_nothing(
-    cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch, partitioner: str
+    cluster: VirtualCluster, partitioner: str
 ) -> None:
     grant(cluster, producer_byte_rate=LIMIT_BYTES)
-    rig = Rig(monkeypatch, brokers=0)
-    rig.host = cluster.host
+    rig = Rig(brokers=0)
+    rig.host, rig.opener = cluster.host, Opening(cluster.host)
     servers = "127.0.0.1:9092,127.0.0.1:9093"
     # Requests of a tenth of a second's worth: larger ones are paid for in longer waits.
     small = {"batch.size": 16_384, "max.request.size": 20_000, "linger.ms": 5}
@@ -87,14 +87,11 @@ def test_our_producer_gets_its_rate_from_each_broker_and_loses_nothing(
     assert sum(map(len, values)) == 6_000
 
 
-def test_our_consumer_gets_its_rate_and_reads_everything(
-    cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_our_consumer_gets_its_rate_and_reads_everything(cluster: VirtualCluster) -> None:
     for _ in range(150):
         fields = produce_fields({("t", 0): batch([VALUE] * 10)})
         assert cluster.ask(0, ApiKey.PRODUCE, 9, **fields).responses[0].partition_responses[0].error_code == 0
     grant(cluster, consumer_byte_rate=LIMIT_BYTES)
-    drive_clients(monkeypatch, cluster.host)
     config = {
         "bootstrap.servers": "127.0.0.1:9092",
         "client.id": "limited",
@@ -103,7 +100,7 @@ def test_our_consumer_gets_its_rate_and_reads_everything(
     }
     begun_ns = cluster.host.now_ns()
     arrived_s: list[float] = []
-    with Consumer(config) as consumer:
+    with Consumer(config, opener=Opening(cluster.host)) as consumer:
         consumer.assign([TopicPartition("t", 0), TopicPartition("t", 1)])
         while len(arrived_s) < 1_500:
             records = consumer.poll(10)

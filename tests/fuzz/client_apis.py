@@ -7,8 +7,6 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
-from unittest.mock import patch
-from weakref import WeakSet
 
 from fairlead_kafka.base.errors import FairleadError, TimedOut
 from fairlead_kafka.runtime import Completion, Handle, VirtualHost
@@ -19,6 +17,7 @@ from tests.fuzz.target_broker import ErrorLog
 from tests.support.broker_driver import batch, produce_fields
 from tests.support.virtual_cluster import FIRST_PORT as REAL_PORT
 from tests.support.virtual_cluster import VirtualCluster
+from tests.support.virtual_hosting import VirtualHosted
 
 BROKERS = 2
 PARTITIONS = 2
@@ -49,34 +48,18 @@ class Fault(Exception):
         self.place = place
 
 
-class _InlineThread:
-    """Runs at once what a producer has another thread do: end it."""
-
-    ident = None
-
-    def __init__(self, target: Callable[[], None], **_: Any) -> None:
-        self._target = target
-
-    def start(self) -> None:
-        self._target()
-
-
-class _Hosted:
-    """Stands in for `hosting.Hosted`."""
-
-    inside = forked = reached = False
+class _Hosted(VirtualHosted):
+    """A host whose waits are those of the world."""
 
     def __init__(self, world: World, machine: Any) -> None:
-        self.world, self.machine = world, machine
-        self.handle = world.host.add(machine)
-        self.now_ns, self.now_ms = world.host.now_ns, world.host.now_ms
+        super().__init__(world.host, machine)
+        self.world = world
         world.clients.append(self.handle)
 
-    def submit(self, operation: object) -> None:
-        self.world.host.submit(self.handle, operation)
-
-    def close(self, timeout_s: float | None = None) -> None:
-        self.world.host.remove(self.handle)
+    def wait(self, completion: Completion, timeout_s: float | None) -> Any:
+        if not completion.done() and timeout_s == 0:
+            raise TimedOut("no answer within 0 s")
+        return self.world.wait(completion, timeout_s)
 
 
 class World:
@@ -102,6 +85,10 @@ class World:
         self.host.advance(0)
         self.host._raise_errors = False
         self.host.steps_max = self.host.steps + STEPS_MAX
+
+    def opener(self, machine_factory: Callable[[Any], Any], settings: object, name: str = "") -> _Hosted:
+        """Run a client's machine in this world."""
+        return _Hosted(self, machine_factory(random.Random(1)))
 
     def now_s(self) -> float:
         """Virtual time."""
@@ -147,20 +134,6 @@ def lying_world(tape: Tape) -> Iterator[World]:
     with ExitStack() as stack:
         log = stack.enter_context(ErrorLog())
         world = World(tape)
-
-        def open_host(make: Callable[[Any], Any], _settings: object, name: str = "") -> _Hosted:
-            return _Hosted(world, make(random.Random(1)))
-
-        def result(completion: Completion, timeout_s: float | None = None) -> Any:
-            if not completion.done() and timeout_s == 0:
-                raise TimedOut("no answer within 0 s")
-            return world.wait(completion, timeout_s)
-
-        for module in ("consumer_reading", "admin_calls", "producer_core"):
-            stack.enter_context(patch(f"fairlead_kafka.client.{module}.open_host", open_host))
-        stack.enter_context(patch("fairlead_kafka.client.producer_core._cores", WeakSet()))
-        stack.enter_context(patch("fairlead_kafka.client.producer_core.Thread", _InlineThread))
-        stack.enter_context(patch.object(Completion, "result", result))
         yield world
         world.check()
         log.check()

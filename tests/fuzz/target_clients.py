@@ -70,7 +70,7 @@ def producer(tape: Tape) -> int:
                 {"acks": "1", "enable.idempotence": False},
             )
         )
-        client = Producer({**CLIENT_CONFIG, **PRODUCER, **more})
+        client = Producer({**CLIENT_CONFIG, **PRODUCER, **more}, opener=world.opener)
         handles: list[Any] = []
         for _ in range(CALLS_MAX):
             if tape.ended:
@@ -110,7 +110,8 @@ def transactions(tape: Tape) -> int:
     """Transactions, ended as it comes."""
     with lying_world(tape) as world:
         client = Producer(
-            {**CLIENT_CONFIG, **PRODUCER, "transactional.id": "tx", "transaction.timeout.ms": 2000}
+            {**CLIENT_CONFIG, **PRODUCER, "transactional.id": "tx", "transaction.timeout.ms": 2000},
+            opener=world.opener,
         )
         handles: list[Any] = []
         world.call("init_transactions", lambda: client.init_transactions(3.0), 3.0)
@@ -152,7 +153,8 @@ def consumer(tape: Tape) -> int:
                 "isolation.level": isolation,
                 "auto.offset.reset": reset,
                 "fetch.max.wait.ms": 100,
-            }
+            },
+            opener=world.opener,
         )
         reader = _Reader(world, client)
         calls: list[tuple[str, Callable[[], Any], float | None]] = [
@@ -208,7 +210,10 @@ def group(tape: Tape) -> int:
             "heartbeat.interval.ms": 300,
             "auto.offset.reset": "earliest",
         }
-        members = [Consumer({**config, **(more if nth == 0 else {})}) for nth in range(1 + tape.below(2))]
+        members = [
+            Consumer({**config, **(more if nth == 0 else {})}, opener=world.opener)
+            for nth in range(1 + tape.below(2))
+        ]
         for member in members:
             world.call("subscribe", lambda member=member: member.subscribe(["t"]), 1.0)
         for _ in range(CALLS_MAX):
@@ -310,7 +315,7 @@ def _admin_calls(client: Admin) -> list[tuple[str, Callable[[], Any]]]:
 def admin(tape: Tape) -> int:
     """Every call of the admin client."""
     with lying_world(tape) as world:
-        client = Admin(READER_CONFIG)
+        client = Admin(READER_CONFIG, opener=world.opener)
         calls = _admin_calls(client)
         for _ in range(CALLS_MAX):
             if tape.ended:

@@ -3,7 +3,6 @@ what the coordinator has reason to give to another, and in the end reads what it
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,35 +67,34 @@ class CountedMemory:
 def test_whatever_happens_a_member_reads_only_what_is_its_own(
     steps: list[tuple[str, object]], target: set[int]
 ) -> None:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        rig = Coordinated(monkeypatch)
-        rig.cluster.topic("u", 1)
-        account = CountedMemory(rig)
-        member = rig.member(max_poll_interval_ms=10_000, enable_auto_commit=False)
-        machine = member._calls._hosted.machine  # type: ignore[attr-defined]
-        for step, value in steps:
-            if step == "assign" and isinstance(value, set):
-                rig.coordinator.assign(t=sorted(value))
-            elif step == "advance" and isinstance(value, int):
-                rig.host.advance(value)
-            elif step == "poll" and isinstance(value, int):
-                for _ in range(value):
-                    member.poll(0.01)
-            elif step == "fail" and isinstance(value, int):
-                rig.coordinator.fail(HEARTBEAT, value)
-            elif step == "move" and isinstance(value, int):
-                rig.coordinator.node_id = value
-            elif step == "hang up" and isinstance(value, int):
-                rig.cluster.nodes[value].hang_up()
-            elif step == "subscribe" and isinstance(value, tuple):
-                member.subscribe(value, rig.heard)
-            assert set(machine.assigned()) <= account.held, (step, value)
-        rig.converge(member, t=sorted(target))
-        wanted = [TopicPartition("t", number) for number in sorted(target)]
-        assert sorted(member.assignment()) == sorted(machine.assigned()) == wanted
-        gained: set[TopicPartition] = set()
-        for sign, partitions in rig.heard.log:
-            assert not gained & set(partitions) if sign == "+" else set(partitions) <= gained
-            gained = gained | set(partitions) if sign == "+" else gained - set(partitions)
-        assert gained == set(wanted)
-        member.close()
+    rig = Coordinated()
+    rig.cluster.topic("u", 1)
+    account = CountedMemory(rig)
+    member = rig.member(max_poll_interval_ms=10_000, enable_auto_commit=False)
+    machine = member._calls._hosted.machine  # type: ignore[attr-defined]
+    for step, value in steps:
+        if step == "assign" and isinstance(value, set):
+            rig.coordinator.assign(t=sorted(value))
+        elif step == "advance" and isinstance(value, int):
+            rig.host.advance(value)
+        elif step == "poll" and isinstance(value, int):
+            for _ in range(value):
+                member.poll(0.01)
+        elif step == "fail" and isinstance(value, int):
+            rig.coordinator.fail(HEARTBEAT, value)
+        elif step == "move" and isinstance(value, int):
+            rig.coordinator.node_id = value
+        elif step == "hang up" and isinstance(value, int):
+            rig.cluster.nodes[value].hang_up()
+        elif step == "subscribe" and isinstance(value, tuple):
+            member.subscribe(value, rig.heard)
+        assert set(machine.assigned()) <= account.held, (step, value)
+    rig.converge(member, t=sorted(target))
+    wanted = [TopicPartition("t", number) for number in sorted(target)]
+    assert sorted(member.assignment()) == sorted(machine.assigned()) == wanted
+    gained: set[TopicPartition] = set()
+    for sign, partitions in rig.heard.log:
+        assert not gained & set(partitions) if sign == "+" else set(partitions) <= gained
+        gained = gained | set(partitions) if sign == "+" else gained - set(partitions)
+    assert gained == set(wanted)
+    member.close()

@@ -18,8 +18,8 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import batch, produce_fields
-from tests.support.client_rig import drive_clients
 from tests.support.virtual_cluster import FIRST_PORT, VirtualCluster
+from tests.support.virtual_hosting import Opening
 
 PARTITIONS, BROKERS, MEMBERS_MAX, STEPS = 4, 3, 3, 60
 ALL = [TopicPartition("t", number) for number in range(PARTITIONS)]
@@ -29,10 +29,10 @@ STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 class World:
     """A cluster, a group, and what is known of both from outside."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.cluster = VirtualCluster(BROKERS, config={"group.min.session.timeout.ms": 100}, latency_ms=1)
-        drive_clients(monkeypatch, self.cluster.host)
+        self.opener = Opening(self.cluster.host)
         replicas = {
             number: [(number + step) % BROKERS for step in range(BROKERS)] for number in range(PARTITIONS)
         }
@@ -54,7 +54,7 @@ class World:
             "heartbeat.interval.ms": 500,
             "partition.assignment.strategy": self.strategy,
         }
-        consumer = Consumer(config)
+        consumer = Consumer(config, opener=self.opener)
         consumer.subscribe(["t"])
         self.members.append(consumer)
 
@@ -129,10 +129,8 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_acknowledged_offsets_stand_and_everything_is_read(
-    monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    world = World(monkeypatch, seed)
+def test_acknowledged_offsets_stand_and_everything_is_read(seed: int) -> None:
+    world = World(seed)
     world.join()
     for _ in range(STEPS):
         choices: list[Any] = [world.write, world.write, world.kill, world.revive]

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,37 +100,36 @@ def test_every_record_is_written_once_and_in_order_per_key(
     skew_bytes: int,
     codec: str,
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        rig = Rig(patch, brokers=2)
-        rig.cluster.create("t", 3)
-        slow(rig, service_ms)
-        left = iter(faults)
-        rig.cluster.on_produce = lambda *_: next(left, None)
-        config = {
-            "linger.ms": linger_ms,
-            "max.in.flight.requests.per.connection": in_flight,
-            "partitioner.max.skew.bytes": skew_bytes,
-            "compression.type": codec,
-        }
-        producer, sent = rig.producer({**LATE, **config}), Sent()
-        for kind, size in todo:
-            act(rig, producer, sent, kind, size)
-            producer._core.check()
-        quiesce(rig, producer)
-        written = rig.cluster.values("t")
-        for ack, value in sent.singles:
-            metadata = ack.result(timeout_s=0)
-            assert metadata.offset < 0 or written[metadata.partition][metadata.offset] == value
-        for handle, values in sent.tables:
-            result = handle.result(timeout_s=0).to_pydict()
-            for partition, offset, value in zip(result["partition"], result["offset"], values, strict=True):
-                assert offset is None or written[partition][offset] == value
-        everything = [value for partition in written for value in partition]
-        assert sorted(everything) == sorted(set(everything))
-        assert len(everything) == sent.count
-        for values in sent.by_key.values():
-            (partition,) = {index for index in range(3) if values[0] in written[index]}
-            assert [value for value in written[partition] if value in set(values)] == values
+    rig = Rig(brokers=2)
+    rig.cluster.create("t", 3)
+    slow(rig, service_ms)
+    left = iter(faults)
+    rig.cluster.on_produce = lambda *_: next(left, None)
+    config = {
+        "linger.ms": linger_ms,
+        "max.in.flight.requests.per.connection": in_flight,
+        "partitioner.max.skew.bytes": skew_bytes,
+        "compression.type": codec,
+    }
+    producer, sent = rig.producer({**LATE, **config}), Sent()
+    for kind, size in todo:
+        act(rig, producer, sent, kind, size)
+        producer._core.check()
+    quiesce(rig, producer)
+    written = rig.cluster.values("t")
+    for ack, value in sent.singles:
+        metadata = ack.result(timeout_s=0)
+        assert metadata.offset < 0 or written[metadata.partition][metadata.offset] == value
+    for handle, values in sent.tables:
+        result = handle.result(timeout_s=0).to_pydict()
+        for partition, offset, value in zip(result["partition"], result["offset"], values, strict=True):
+            assert offset is None or written[partition][offset] == value
+    everything = [value for partition in written for value in partition]
+    assert sorted(everything) == sorted(set(everything))
+    assert len(everything) == sent.count
+    for values in sent.by_key.values():
+        (partition,) = {index for index in range(3) if values[0] in written[index]}
+        assert [value for value in written[partition] if value in set(values)] == values
 
 
 @settings(max_examples=50)
@@ -149,38 +147,35 @@ def test_everything_is_settled_once_whatever_happens(
     buffer_memory: int,
     moves: list[tuple[int, int, int]],
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        rig = Rig(patch, brokers=2)
-        rig.cluster.create("t", 3)
-        left = iter(faults)
-        rig.cluster.on_produce = lambda *_: next(left, None)
-        config = {
-            "enable.idempotence": idempotent,
-            "buffer.memory": buffer_memory,
-            "delivery.timeout.ms": 4000,
-            "request.timeout.ms": 1000,
-            "linger.ms": 0,
-        }
-        producer, sent = rig.producer({**LATE, **config}), Sent()
-        for number, (kind, size) in enumerate(todo):
-            for when, partition, leader in moves:
-                if when == number:
-                    rig.cluster.move("t", partition, leader)
-            act(rig, producer, sent, kind, size)
-            producer._core.check()
-        quiesce(rig, producer)
-        written = {value for partition in rig.cluster.values("t") for value in partition}
-        for ack, value in sent.singles:
-            try:
-                ack.result(timeout_s=0)
-            except Exception:
-                continue
-            assert value in written, "acknowledged and lost"
-        for handle, values in sent.tables:
-            errors = handle.result(timeout_s=0, raise_on_error=False).column("error").to_pylist()
-            assert all(
-                error is not None or value in written for error, value in zip(errors, values, strict=True)
-            )
+    rig = Rig(brokers=2)
+    rig.cluster.create("t", 3)
+    left = iter(faults)
+    rig.cluster.on_produce = lambda *_: next(left, None)
+    config = {
+        "enable.idempotence": idempotent,
+        "buffer.memory": buffer_memory,
+        "delivery.timeout.ms": 4000,
+        "request.timeout.ms": 1000,
+        "linger.ms": 0,
+    }
+    producer, sent = rig.producer({**LATE, **config}), Sent()
+    for number, (kind, size) in enumerate(todo):
+        for when, partition, leader in moves:
+            if when == number:
+                rig.cluster.move("t", partition, leader)
+        act(rig, producer, sent, kind, size)
+        producer._core.check()
+    quiesce(rig, producer)
+    written = {value for partition in rig.cluster.values("t") for value in partition}
+    for ack, value in sent.singles:
+        try:
+            ack.result(timeout_s=0)
+        except Exception:
+            continue
+        assert value in written, "acknowledged and lost"
+    for handle, values in sent.tables:
+        errors = handle.result(timeout_s=0, raise_on_error=False).column("error").to_pylist()
+        assert all(error is not None or value in written for error, value in zip(errors, values, strict=True))
 
 
 @settings(max_examples=40)
@@ -196,24 +191,23 @@ def test_brokers_are_even_to_what_each_may_be_behind_by(
 ) -> None:
     """Bytes as they are written to the log, headers of batches included; what is sent in one step
     arrives at one moment."""
-    with pytest.MonkeyPatch.context() as patch:
-        rig = Rig(patch, brokers=3)
-        rig.cluster.create("t", partitions)
-        slow(rig, service_ms)
-        seen = Arrivals(rig.cluster, partitions)
-        producer = rig.producer(
-            {**LATE, "linger.ms": 0, "batch.size": 200, "partitioner.max.skew.bytes": skew_bytes}
-        )
-        for size in sizes:
-            producer.send("t", b"." * size)
-            rig.host.advance(pause_ms)
-        producer.send_table("t", pa.table({"value": [b"." * size for size in sizes]}))
-        quiesce(rig, producer)
-        seen.compare()
-        assert sum(seen.records) == 2 * len(sizes)
-        account = rig.machine(producer)._accumulator.topics["t"].late.policy.counter.placed_bytes
-        assert account == seen.bytes
-        assert seen.most_apart <= 3 * (skew_bytes + seen.largest)
+    rig = Rig(brokers=3)
+    rig.cluster.create("t", partitions)
+    slow(rig, service_ms)
+    seen = Arrivals(rig.cluster, partitions)
+    producer = rig.producer(
+        {**LATE, "linger.ms": 0, "batch.size": 200, "partitioner.max.skew.bytes": skew_bytes}
+    )
+    for size in sizes:
+        producer.send("t", b"." * size)
+        rig.host.advance(pause_ms)
+    producer.send_table("t", pa.table({"value": [b"." * size for size in sizes]}))
+    quiesce(rig, producer)
+    seen.compare()
+    assert sum(seen.records) == 2 * len(sizes)
+    account = rig.machine(producer)._accumulator.topics["t"].late.policy.counter.placed_bytes
+    assert account == seen.bytes
+    assert seen.most_apart <= 3 * (skew_bytes + seen.largest)
 
 
 class Arrivals:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,29 +96,28 @@ def test_order_and_exactly_once_hold_under_retries(
     service_ms: float,
     chunk: int | None,
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        rig = Rig(patch, brokers=2, chunk_bytes=chunk)
-        for broker in rig.cluster.brokers:
-            broker.service_ms = service_ms
-        config = {
-            "batch.size": 200,
-            "linger.ms": linger_ms,
-            "max.in.flight.requests.per.connection": in_flight,
-        }
-        acks = run(rig, faults, records, config, 2)
-        values = rig.cluster.values("t")
-        for partition in range(3):
-            expected = [
-                b"%06d" % number + b"." * size
-                for number, (asked, size) in enumerate(records)
-                if asked == partition
-            ]
-            assert [value for value in values[partition] if not value.startswith(b"table")] == expected
-        for number, ack in enumerate(acks):
-            metadata = ack.result(timeout_s=0)
-            if metadata.offset >= 0:
-                assert values[metadata.partition][metadata.offset].startswith(b"%06d" % number)
-        assert sequences_are_contiguous(rig.cluster)
+    rig = Rig(brokers=2, chunk_bytes=chunk)
+    for broker in rig.cluster.brokers:
+        broker.service_ms = service_ms
+    config = {
+        "batch.size": 200,
+        "linger.ms": linger_ms,
+        "max.in.flight.requests.per.connection": in_flight,
+    }
+    acks = run(rig, faults, records, config, 2)
+    values = rig.cluster.values("t")
+    for partition in range(3):
+        expected = [
+            b"%06d" % number + b"." * size
+            for number, (asked, size) in enumerate(records)
+            if asked == partition
+        ]
+        assert [value for value in values[partition] if not value.startswith(b"table")] == expected
+    for number, ack in enumerate(acks):
+        metadata = ack.result(timeout_s=0)
+        if metadata.offset >= 0:
+            assert values[metadata.partition][metadata.offset].startswith(b"%06d" % number)
+    assert sequences_are_contiguous(rig.cluster)
 
 
 @settings(max_examples=40)
@@ -133,29 +131,28 @@ def test_order_and_exactly_once_hold_under_retries(
 def test_everything_is_settled_once_whatever_happens(
     faults: list[Fault], records: list[tuple[int, int]], idempotent: bool, codec: str, buffer_memory: int
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        rig = Rig(patch, brokers=2)
-        config = {
-            "batch.size": 200,
-            "enable.idempotence": idempotent,
-            "compression.type": codec,
-            "buffer.memory": buffer_memory,
-            "delivery.timeout.ms": 4000,
-            "request.timeout.ms": 1000,
-            "max.block.ms": 60_000,
-        }
-        acks = run(rig, faults, records, config, 30)
-        values = [value for partition in rig.cluster.values("t") for value in partition]
-        for number, ack in enumerate(acks):
-            try:
-                ack.result(timeout_s=0)
-            except Exception:
-                continue
-            written = [value for value in values if value.startswith(b"%06d" % number)]
-            assert written, "acknowledged and lost"
-            # A broker that denies a batch it has written (45, 59) makes the producer write it again
-            # under a new epoch.
-            assert len(written) == 1 or not idempotent or 45 in faults or 59 in faults
+    rig = Rig(brokers=2)
+    config = {
+        "batch.size": 200,
+        "enable.idempotence": idempotent,
+        "compression.type": codec,
+        "buffer.memory": buffer_memory,
+        "delivery.timeout.ms": 4000,
+        "request.timeout.ms": 1000,
+        "max.block.ms": 60_000,
+    }
+    acks = run(rig, faults, records, config, 30)
+    values = [value for partition in rig.cluster.values("t") for value in partition]
+    for number, ack in enumerate(acks):
+        try:
+            ack.result(timeout_s=0)
+        except Exception:
+            continue
+        written = [value for value in values if value.startswith(b"%06d" % number)]
+        assert written, "acknowledged and lost"
+        # A broker that denies a batch it has written (45, 59) makes the producer write it again
+        # under a new epoch.
+        assert len(written) == 1 or not idempotent or 45 in faults or 59 in faults
 
 
 @settings(max_examples=25)
@@ -164,9 +161,8 @@ def test_everything_is_settled_once_whatever_happens(
     count=st.integers(20, 200),
 )
 def test_order_holds_also_around_failed_batches_and_new_epochs(faults: list[Fault], count: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        rig = Rig(patch, brokers=1)
-        rig.cluster.brokers[0].service_ms = 1
-        run(rig, faults, [(0, 10)] * count, {"batch.size": 150}, 1)
-        singles = [value for value in rig.cluster.values("t")[0] if not value.startswith(b"table")]
-        assert singles == sorted(set(singles))
+    rig = Rig(brokers=1)
+    rig.cluster.brokers[0].service_ms = 1
+    run(rig, faults, [(0, 10)] * count, {"batch.size": 150}, 1)
+    singles = [value for value in rig.cluster.values("t")[0] if not value.startswith(b"table")]
+    assert singles == sorted(set(singles))

@@ -73,6 +73,16 @@ OTHER = st.tuples(st.sampled_from(["take", "release", "reserve", "shut", "admit"
 STEPS = st.lists(st.one_of(SENT, SENT, SENT, ODD, OTHER), max_size=40)
 
 
+class Clock:
+    """A host's clocks, which stand still."""
+
+    def now_ns(self) -> int:
+        return 7
+
+    def now_ms(self) -> int:
+        return 1_000
+
+
 class Side:
     """An intake, and what came of each step."""
 
@@ -81,9 +91,8 @@ class Side:
         self.pool = MemoryPool(TOTAL_BYTES)
         self.intake = Intake(self.pool, 100_000, Ack)
         self.intake.attach(
+            Clock(),
             self._woken,
-            lambda: 7,
-            lambda: 1_000,
             lambda: None,
             lambda what: None,
             lambda topic, within_s: iter(()),

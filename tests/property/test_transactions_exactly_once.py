@@ -36,9 +36,9 @@ class World:
     """A producer that goes through transactions while its cluster misbehaves, and the model of what
     readers must find."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.rig = Rig(monkeypatch, brokers=2, latency_ms=1)
+        self.rig = Rig(brokers=2, latency_ms=1)
         self.cluster = self.rig.cluster
         self.cluster.create("t", PARTITIONS)
         self.coordinator = FakeTransactions(self.cluster)
@@ -59,7 +59,7 @@ class World:
                 self.coordinator.coordinator = 1 - self.coordinator.coordinator
             return serve(node_id, request)
 
-        monkeypatch.setattr(self.coordinator, "serve", spoiled)
+        self.coordinator.serve = spoiled
 
     def new_producer(self) -> Producer:
         made = self.rig.producer(
@@ -125,10 +125,8 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_committed_is_there_once_and_in_order_whatever_goes_wrong(
-    monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    world = World(monkeypatch, seed)
+def test_what_is_committed_is_there_once_and_in_order_whatever_goes_wrong(seed: int) -> None:
+    world = World(seed)
     for number in range(12):
         world.trouble = 0.15 if number % 3 else 0.0
         try:

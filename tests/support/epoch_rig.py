@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.wire import ApiKey, Message
@@ -21,8 +19,8 @@ T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 class Coordinated(Rig):
     """A fake cluster of two with a scripted coordinator, and consumers in its group."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().__init__(monkeypatch, nodes=2)
+    def __init__(self) -> None:
+        super().__init__(nodes=2)
         self.cluster.topic("t", 3)
         for number in range(3):
             self.cluster.write("t", number, [b"%d" % n for n in range(10)])
@@ -31,7 +29,7 @@ class Coordinated(Rig):
 
     def member(self, topics: Any = ("t",), **configs: Any) -> Consumer:
         configs = {"auto_offset_reset": "earliest", "retry_backoff_ms": 10} | configs
-        made = Consumer(self.config(group_id=GROUP, group_protocol="consumer", **configs))
+        made = self.consumer(group_id=GROUP, group_protocol="consumer", **configs)
         made.subscribe(topics, self.heard)
         return made
 

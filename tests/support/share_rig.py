@@ -19,9 +19,9 @@ class Sharing(Rig):
     """A fake cluster with a share group that reads topic `t`, ten records in each partition."""
 
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, nodes: int = 1, partitions: int = 1, lock_ms: int = 30_000
+        self, nodes: int = 1, partitions: int = 1, lock_ms: int = 30_000
     ) -> None:
-        super().__init__(monkeypatch, nodes=nodes)
+        super().__init__(nodes=nodes)
         self.cluster.topic("t", partitions)
         for number in range(partitions):
             self.cluster.write("t", number, [b"%d" % n for n in range(10)])
@@ -29,7 +29,7 @@ class Sharing(Rig):
 
     def member(self, mode: str = "implicit", topics: Any = ("t",), **configs: Any) -> ShareConsumer:
         configs = {"retry_backoff_ms": 10, "share_acknowledgement_mode": mode} | configs
-        made = ShareConsumer(self.config(group_id=GROUP, **configs))
+        made = ShareConsumer(self.config(group_id=GROUP, **configs), opener=self.opener)
         made.subscribe(topics)
         return made
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.producer import Producer
 from fairlead_kafka.producer.transaction_states import TransactionState
@@ -28,8 +26,8 @@ SOURCE = TopicPartition("source", 0)
 class Scene:
     """A rig with coordinators, and one transactional producer."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.rig = Rig(monkeypatch, brokers=2)
+    def __init__(self) -> None:
+        self.rig = Rig(brokers=2)
         self.cluster = self.rig.cluster
         self.cluster.create("t", 2)
         self.coordinator = FakeTransactions(self.cluster)

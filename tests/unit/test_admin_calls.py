@@ -28,13 +28,13 @@ from tests.support.client_rig import Rig
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    return Rig(monkeypatch, nodes=2)
+def rig() -> Rig:
+    return Rig(nodes=2)
 
 
 @pytest.fixture
 def admin(rig: Rig) -> Iterator[Admin]:
-    with Admin(rig.config()) as made:
+    with rig.admin() as made:
         yield made
 
 
@@ -351,7 +351,7 @@ def test_calls_that_cannot_be_are_refused(rig: Rig, admin: Admin) -> None:
 
 
 def test_a_closed_client_refuses_and_ends_what_is_under_way(rig: Rig) -> None:
-    admin = Admin(rig.config())
+    admin = rig.admin()
     steps = admin._calls.list_topics(False, None)
     wait = next(steps)
     admin.close()

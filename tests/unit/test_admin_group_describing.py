@@ -9,7 +9,6 @@ import pytest
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import ItemsFailed
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.client.admin import Admin
 from fairlead_kafka.wire import ApiKey, Message, Request
 from tests.support.client_rig import Rig
 from tests.support.fake_fetch_broker import PORT
@@ -21,8 +20,8 @@ class Described(Rig):
     """A cluster that has a classic group "old", a KIP-848 group "new", and "secret", which it does
     not tell of."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().__init__(monkeypatch)
+    def __init__(self) -> None:
+        super().__init__()
         node = self.cluster.nodes[0]
         self.cluster.versions |= {
             ApiKey.FIND_COORDINATOR: (0, 4),
@@ -93,12 +92,12 @@ class Described(Rig):
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Described:
-    return Described(monkeypatch)
+def rig() -> Described:
+    return Described()
 
 
 def test_groups_of_both_protocols_are_described_in_one_call(rig: Described) -> None:
-    with Admin(rig.config()) as admin:
+    with rig.admin() as admin:
         found = admin.describe_groups(["new", "old"])
     assert list(found) == ["new", "old"]
     old, new = found["old"], found["new"]
@@ -117,7 +116,7 @@ def test_groups_of_both_protocols_are_described_in_one_call(rig: Described) -> N
 
 
 def test_groups_that_are_missing_or_secret_are_named_and_the_others_told(rig: Described) -> None:
-    with Admin(rig.config()) as admin, pytest.raises(ItemsFailed) as failed:
+    with rig.admin() as admin, pytest.raises(ItemsFailed) as failed:
         admin.describe_groups(["none", "old", "secret", "new"])
     assert {name: error.code for name, error in failed.value.errors.items()} == {
         "none": ErrorCode.GROUP_ID_NOT_FOUND,
@@ -128,7 +127,7 @@ def test_groups_that_are_missing_or_secret_are_named_and_the_others_told(rig: De
 
 def test_brokers_without_the_newer_protocol_have_no_such_groups(rig: Described) -> None:
     del rig.cluster.versions[ApiKey.CONSUMER_GROUP_DESCRIBE]
-    with Admin(rig.config()) as admin:
+    with rig.admin() as admin:
         assert admin.describe_groups(["old"])["old"].state == "Stable"
         with pytest.raises(ItemsFailed, match="GROUP_ID_NOT_FOUND"):
             admin.describe_groups(["new"])

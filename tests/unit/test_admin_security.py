@@ -255,8 +255,8 @@ def test_a_failed_description_of_quotas_has_no_entries_to_read() -> None:
 
 
 @pytest.fixture
-def admin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Admin]:
-    with Admin(Rig(monkeypatch).config()) as made:
+def admin() -> Iterator[Admin]:
+    with Rig().admin() as made:
         yield made
 
 

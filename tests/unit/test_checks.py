@@ -16,6 +16,7 @@ from tests.support.client_rig import Rig as ClientRig
 from tests.support.group_rig import GROUP, GroupRig, RigMember, quiesce
 from tests.support.producer_rig import Rig as ProducerRig
 from tests.support.virtual_cluster import VirtualCluster
+from tests.support.virtual_hosting import Opening
 
 OF = TopicPartition("t", 0)
 
@@ -47,8 +48,8 @@ PRODUCER: dict[str, Callable[[Any], None]] = {
 
 
 @pytest.mark.parametrize("name", PRODUCER)
-def test_of_a_producer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = ProducerRig(monkeypatch)
+def test_of_a_producer(name: str) -> None:
+    rig = ProducerRig()
     for topic in ("t", "u"):
         rig.cluster.create(topic, 2)
     producer = rig.producer(linger_ms=1_000, partitioner_class="late")
@@ -65,8 +66,8 @@ def test_of_a_producer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         machine.check()
 
 
-def test_of_the_memory_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = ProducerRig(monkeypatch)
+def test_of_the_memory_account() -> None:
+    rig = ProducerRig()
     rig.cluster.create("t", 1)
     producer = rig.producer(linger_ms=1_000)
     producer.send("t", b"x")
@@ -89,11 +90,11 @@ CONSUMER: dict[str, Callable[[Any], None]] = {
 
 
 @pytest.mark.parametrize("name", CONSUMER)
-def test_of_a_consumer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = ClientRig(monkeypatch)
+def test_of_a_consumer(name: str) -> None:
+    rig = ClientRig()
     rig.cluster.topic("t")
     rig.cluster.write("t", 0, [b"x"])
-    consumer = Consumer(rig.config(auto_offset_reset="earliest"))
+    consumer = rig.consumer(auto_offset_reset="earliest")
     consumer.assign([OF])
     consumer.poll(1)
     rig.cluster.write("t", 0, [b"y"])
@@ -128,13 +129,12 @@ def test_of_a_group(name: str) -> None:
         rig.coordinator.check()
 
 
-def test_of_fetch_sessions_and_purgatory(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.support.client_rig import drive_clients
-
+def test_of_fetch_sessions_and_purgatory() -> None:
     cluster = VirtualCluster(1, latency_ms=1)
-    drive_clients(monkeypatch, cluster.host)
     cluster.topic("t", partitions=3)
-    consumer = Consumer({"bootstrap.servers": "127.0.0.1:9092", "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {"bootstrap.servers": "127.0.0.1:9092", "auto.offset.reset": "earliest"}, opener=Opening(cluster.host)
+    )
     consumer.assign([TopicPartition("t", number) for number in range(3)])
     consumer.poll(1)
     broker = cluster.brokers[0]

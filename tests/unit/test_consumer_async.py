@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import fairlead_kafka.client.hosting as hosting
 from fairlead_kafka.admin import NewTopic
 from fairlead_kafka.base.errors import DecodeError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
@@ -18,24 +17,27 @@ from fairlead_kafka.client.admin import Admin
 from fairlead_kafka.client.admin_async import AsyncAdmin
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.client.consumer_async import AsyncConsumer
-from fairlead_kafka.runtime import Completion, wrap_async
+from fairlead_kafka.runtime import Completion
 from tests.support.client_rig import Rig
+from tests.support.virtual_hosting import Opening, VirtualHosted
 
 T0 = TopicPartition("t", 0)
 
 
-@pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch)
+class Pumped(VirtualHosted):
+    """Lets virtual time go on until something awaited is done, but for work that a thread does."""
 
-    def wrap(completion: Completion, loop: asyncio.AbstractEventLoop | None = None) -> Any:
-        """Let virtual time go on until something is done, but for work that a thread does."""
-        if made.host._due or made.host._to_step:
+    def future(self, completion: Completion, loop: asyncio.AbstractEventLoop) -> Any:
+        if self.host._due or self.host._to_step:
             with contextlib.suppress(TimeoutError):
-                made.host.run_until(completion.done, 60_000)
-        return wrap_async(completion, loop)
+                self.host.run_until(completion.done, 60_000)
+        return super().future(completion, loop)
 
-    monkeypatch.setattr(hosting, "wrap_async", wrap)
+
+@pytest.fixture
+def rig() -> Rig:
+    made = Rig()
+    made.opener = Opening(made.host, Pumped)
     return made
 
 
@@ -43,11 +45,11 @@ def test_topics_are_created_and_read_on_an_event_loop(rig: Rig, monkeypatch: pyt
     monkeypatch.setattr(consumer_reading, "OFFLOAD_BYTES", 1)  # decode on a thread, however little
 
     async def main() -> None:
-        async with AsyncAdmin(rig.config()) as admin:
+        async with AsyncAdmin(rig.config(), opener=rig.opener) as admin:
             await admin.create_topics([NewTopic("t", 1)])
             assert list(await admin.list_topics()) == ["t"]
         rig.cluster.write("t", 0, [b"a", b"b", b"c"])
-        async with AsyncConsumer(rig.config(auto_offset_reset="earliest")) as reader:
+        async with AsyncConsumer(rig.config(auto_offset_reset="earliest"), opener=rig.opener) as reader:
             await reader.assign([T0])
             assert [record.value for record in await reader.poll(5, max_records=1)] == [b"a"]
             assert (await reader.poll_table(5))["value"].to_pylist() == [b"b", b"c"]
@@ -73,7 +75,7 @@ def test_errors_of_work_on_a_thread_reach_the_task(rig: Rig, monkeypatch: pytest
     rig.cluster.write("t", 0, [b"bad"], corrupt=True)
 
     async def main() -> None:
-        async with AsyncConsumer(rig.config(auto_offset_reset="earliest")) as reader:
+        async with AsyncConsumer(rig.config(auto_offset_reset="earliest"), opener=rig.opener) as reader:
             await reader.assign([T0])
             for _ in range(2):
                 with pytest.raises(DecodeError, match="t-0 from offset 0"):
@@ -102,7 +104,8 @@ def test_iterating_hands_over_what_interceptors_leave(rig: Rig) -> None:
 
     async def main() -> None:
         async with AsyncConsumer(
-            {**rig.config(auto_offset_reset="earliest"), "interceptor.classes": [Last()]}
+            {**rig.config(auto_offset_reset="earliest"), "interceptor.classes": [Last()]},
+            opener=rig.opener,
         ) as reader:
             await reader.assign([T0])
             async for record in reader:

@@ -11,7 +11,6 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka.base.errors import BrokerError, DecodeError, TimedOut, UsageError
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.consumer import BATCH_SCHEMA
 from fairlead_kafka.records import (
     BatchHeader,
@@ -30,8 +29,8 @@ T0 = TopicPartition("t", 0)
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    return Rig(monkeypatch)
+def rig() -> Rig:
+    return Rig()
 
 
 def batch(
@@ -53,7 +52,7 @@ def test_each_batch_is_a_row_of_what_its_header_says(rig: Rig) -> None:
     rig.cluster.write("t", 0, [b"a", b"bb"], times_ms=[5, 9])
     rig.cluster.write("t", 0, [b"c"], transaction_of=4, times_ms=[7])
     rig.cluster.end_transaction("t", 0, 4, commit=True)
-    with Consumer(rig.config()) as reader:
+    with rig.consumer() as reader:
         tables = list(reader.read_batches(T0, 0, 4))
     assert all(table.schema == BATCH_SCHEMA for table in tables)
     rows = [row for table in tables for row in table.to_pylist()]
@@ -86,7 +85,7 @@ def test_ranges_side_by_side_give_each_batch_once(rig: Rig) -> None:
     rig.cluster.topic("t")
     for count in (3, 1, 4, 2):
         rig.cluster.write("t", 0, [b"x"] * count)
-    with Consumer(rig.config()) as reader:
+    with rig.consumer() as reader:
         for cut in range(11):
             rows = [
                 row
@@ -101,7 +100,7 @@ def test_what_read_range_raises_is_raised_here_too(rig: Rig) -> None:
     log = rig.cluster.topic("t").logs[0]
     rig.cluster.write("t", 0, [b"x"] * 3)
     log.start = 2
-    with Consumer(rig.config()) as reader:
+    with rig.consumer() as reader:
         with pytest.raises(BrokerError, match="t-0"):
             list(reader.read_batches(T0, 0, 3))
         with pytest.raises(TimedOut, match="ask end_offsets first"):
@@ -113,9 +112,9 @@ def test_what_read_range_raises_is_raised_here_too(rig: Rig) -> None:
 def test_a_damaged_batch_is_named_and_check_crcs_says_whether_it_is_looked_for(rig: Rig) -> None:
     rig.cluster.topic("t")
     rig.cluster.write("t", 0, [b"x"], corrupt=True)
-    with Consumer(rig.config()) as reader, pytest.raises(DecodeError, match="t-0 from offset 0"):
+    with rig.consumer() as reader, pytest.raises(DecodeError, match="t-0 from offset 0"):
         list(reader.read_batches(T0, 0, 1))
-    with Consumer(rig.config(check_crcs="false")) as reader:
+    with rig.consumer(check_crcs="false") as reader:
         assert [table.num_rows for table in reader.read_batches(T0, 0, 1)] == [1]
 
 

@@ -19,28 +19,28 @@ from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.runtime import Completion
 from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import batch, produce_fields
-from tests.support.client_rig import Rig, drive_clients
+from tests.support.client_rig import Rig
 from tests.support.virtual_cluster import FIRST_PORT, VirtualCluster
+from tests.support.virtual_hosting import Opening
 
 OF = TopicPartition("t", 0)
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> VirtualCluster:
+def cluster() -> VirtualCluster:
     made = VirtualCluster(2, latency_ms=1)
-    drive_clients(monkeypatch, made.host)
     made.controller.create_topic("t", assignments={0: [0, 1]})
     return made
 
 
-def reader(**more: Any) -> Consumer:
+def reader(cluster: VirtualCluster, **more: Any) -> Consumer:
     config = {
         "bootstrap.servers": f"127.0.0.1:{FIRST_PORT}",
         "group.id": "g",
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
     }
-    consumer = Consumer(config | more)
+    consumer = Consumer(config | more, opener=Opening(cluster.host))
     consumer.assign([OF])
     return consumer
 
@@ -92,7 +92,7 @@ def test_a_commit_that_is_asked_again_does_not_set_back_a_later_one(
     cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusing = Refusing(monkeypatch, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    consumer = reader()
+    consumer = reader(cluster)
     submit(consumer, 10)
     consumer.commit({OF: 20})
     assert refusing.asked == [10, 10, 20]
@@ -103,7 +103,7 @@ def test_who_waits_for_an_earlier_commit_is_told_when_its_own_time_is_up(
     cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusing = Refusing(monkeypatch, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=1000)
-    consumer = reader()
+    consumer = reader(cluster)
     first, second = submit(consumer, 10, timeout_s=3), submit(consumer, 20, timeout_s=1)
     third = submit(consumer, 30)
     cluster.host.run_until(second.done, 2_000)
@@ -117,7 +117,7 @@ def test_who_waits_for_an_earlier_commit_is_told_when_its_own_time_is_up(
 
 
 def test_a_topic_that_is_gone_holds_no_other_commit_up(cluster: VirtualCluster) -> None:
-    consumer = reader()
+    consumer = reader(cluster)
     gone = TopicPartition("gone", 0)
     with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION"):
         consumer.commit({gone: 1, OF: 2})
@@ -145,11 +145,11 @@ def test_positions_are_committed_with_the_epoch_of_the_last_record(
     write(cluster, 4)
     move_leader(cluster)
     write(cluster, 4)
-    consumer = reader()
+    consumer = reader(cluster)
     read(consumer, offset, 1)
     consumer.commit()
     assert consumer.committed([OF])[OF] == OffsetAndMetadata(offset, "", epoch)
-    later = reader()
+    later = reader(cluster)
     write(cluster, 1)
     read(later, 9, 1)
     later.commit()
@@ -158,7 +158,7 @@ def test_positions_are_committed_with_the_epoch_of_the_last_record(
 
 def test_positions_that_were_committed_in_the_background_carry_it_too(cluster: VirtualCluster) -> None:
     write(cluster, 3)
-    consumer = reader(**{"enable.auto.commit": True, "auto.commit.interval.ms": 100})
+    consumer = reader(cluster, **{"enable.auto.commit": True, "auto.commit.interval.ms": 100})
     poll_to(consumer, 3, 3)
     for _ in range(3):
         consumer.poll(0.2)
@@ -167,7 +167,7 @@ def test_positions_that_were_committed_in_the_background_carry_it_too(cluster: V
 
 def test_nothing_is_known_of_the_record_before_a_position_that_was_sought(cluster: VirtualCluster) -> None:
     write(cluster, 3)
-    consumer = reader()
+    consumer = reader(cluster)
     consumer.seek(OF, 1)
     consumer.commit()
     assert consumer.committed([OF])[OF] == OffsetAndMetadata(1, "", NO_LEADER_EPOCH)
@@ -178,14 +178,14 @@ def test_nothing_is_known_of_the_record_before_a_position_that_was_sought(cluste
     [(OffsetAndMetadata(50, "", 0), 40), (OffsetAndMetadata(50), 0), (OffsetAndMetadata(30, "", 0), 30)],
 )
 def test_a_log_that_was_cut_is_known_by_the_epoch_that_was_committed(
-    monkeypatch: pytest.MonkeyPatch, committed: OffsetAndMetadata, position: int
+    committed: OffsetAndMetadata, position: int
 ) -> None:
-    rig = Rig(monkeypatch)
+    rig = Rig()
     rig.cluster.topic("t")
     for _ in range(5):
         rig.cluster.write("t", 0, [b"x"] * 10)
     rig.cluster.cut("t", 0, 40)
-    consumer = Consumer(rig.config(group_id="g", auto_offset_reset="earliest", enable_auto_commit=False))
+    consumer = rig.consumer(group_id="g", auto_offset_reset="earliest", enable_auto_commit=False)
     machine = consumer._calls._hosted.machine
     machine._placing._committed = lambda partitions, deadline_ns, done: done(
         dict.fromkeys(partitions, committed), None
@@ -199,12 +199,12 @@ def test_a_log_that_was_cut_is_known_by_the_epoch_that_was_committed(
 
 @pytest.mark.parametrize(("epoch_later", "used"), [(3, True), (0, False)])
 def test_an_epoch_that_metadata_do_not_know_yet_is_waited_for_and_used_only_if_they_come_to_know_it(
-    monkeypatch: pytest.MonkeyPatch, epoch_later: int, used: bool
+    epoch_later: int, used: bool
 ) -> None:
-    rig = Rig(monkeypatch)
+    rig = Rig()
     rig.cluster.topic("t")
     rig.cluster.write("t", 0, [b"x"] * 10)
-    consumer = Consumer(rig.config(group_id="g", auto_offset_reset="earliest", enable_auto_commit=False))
+    consumer = rig.consumer(group_id="g", auto_offset_reset="earliest", enable_auto_commit=False)
     consumer.partitions_for("t")
     machine = consumer._calls._hosted.machine
     answers: list[Any] = []
@@ -223,7 +223,7 @@ def test_what_was_committed_of_partitions_that_are_not_assigned_any_more_is_forg
     cluster: VirtualCluster,
 ) -> None:
     cluster.controller.create_topic("many", assignments={number: [0] for number in range(40)})
-    consumer = reader()
+    consumer = reader(cluster)
     for number in range(40):
         of = TopicPartition("many", number)
         consumer.assign([of])

@@ -17,8 +17,8 @@ from tests.support.fake_coordinator import GROUP, INTERVAL_MS
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Coordinated:
-    return Coordinated(monkeypatch)
+def rig() -> Coordinated:
+    return Coordinated()
 
 
 def test_a_member_joins_says_what_it_owns_and_then_only_that_it_lives(rig: Coordinated) -> None:

@@ -20,8 +20,8 @@ from tests.support.group_clients import Heard
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Coordinated:
-    return Coordinated(monkeypatch)
+def rig() -> Coordinated:
+    return Coordinated()
 
 
 def test_a_pattern_for_brokers_goes_to_them_and_back(rig: Coordinated) -> None:
@@ -52,7 +52,7 @@ def test_brokers_too_old_for_patterns_and_groups_without_them_refuse(rig: Coordi
         pytest.raises(UnsupportedVersion, match=r"Kafka 4\.0"),
     ):
         rig.polled(member, lambda: False)
-    with Consumer(rig.config(group_id=GROUP)) as classic:
+    with rig.consumer(group_id=GROUP) as classic:
         with pytest.raises(UsageError, match=r"group\.protocol=consumer alone"):
             classic.subscribe(SubscriptionPattern("t"))
         assert classic.subscription() == []

@@ -17,8 +17,8 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, nodes=2)
+def rig() -> Rig:
+    made = Rig(nodes=2)
     made.cluster.topic("t", 2)
     for number in range(2):
         made.cluster.write("t", number, [b"%d" % n for n in range(10)])
@@ -26,7 +26,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 
 def open_consumer(rig: Rig, *partitions: TopicPartition, **configs: Any) -> Consumer:
-    made = Consumer(rig.config(**{"auto_offset_reset": "earliest", **configs}))
+    made = rig.consumer(**{"auto_offset_reset": "earliest", **configs})
     made.assign(partitions)
     return made
 
@@ -150,7 +150,7 @@ def test_a_broker_without_a_common_version_of_fetch_is_told(rig: Rig) -> None:
 
 
 def test_a_broker_that_cannot_be_reached_is_named_after_the_time_out(rig: Rig) -> None:
-    with Consumer({"bootstrap.servers": "nobody:1"}) as reader:
+    with rig.consumer(bootstrap_servers="nobody:1") as reader:
         with pytest.raises(TimedOut, match="nobody:1"):
             reader.end_offsets([T0], timeout_s=2)
         reader.assign([T0])

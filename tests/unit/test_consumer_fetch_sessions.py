@@ -19,8 +19,8 @@ from fairlead_kafka.consumer.fetch_session import Asked, FetchSession
 from fairlead_kafka.consumer.parting import CLOSE_MS
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import batch, produce_fields
-from tests.support.client_rig import drive_clients
 from tests.support.virtual_cluster import FIRST_PORT, VirtualCluster
+from tests.support.virtual_hosting import Opening
 
 RACK_AWARE = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
 PARTITIONS = [TopicPartition("events", number) for number in range(4)]
@@ -120,10 +120,8 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     return Served(monkeypatch)
 
 
-def cluster_of(monkeypatch: pytest.MonkeyPatch, brokers: int, **options: Any) -> VirtualCluster:
-    cluster = VirtualCluster(brokers, latency_ms=1, **options)
-    drive_clients(monkeypatch, cluster.host)
-    return cluster
+def cluster_of(brokers: int, **options: Any) -> VirtualCluster:
+    return VirtualCluster(brokers, latency_ms=1, **options)
 
 
 def write(cluster: VirtualCluster, of: TopicPartition, value: bytes, acks: int = -1) -> None:
@@ -140,7 +138,7 @@ def reader_of(cluster: VirtualCluster, *partitions: TopicPartition, **config: An
         "auto.offset.reset": "earliest",
         **config,
     }
-    reader = Consumer(config)
+    reader = Consumer(config, opener=Opening(cluster.host))
     reader.assign(partitions)
     return reader
 
@@ -154,10 +152,8 @@ def values(reader: Consumer, count: int) -> Iterator[bytes]:
         yield from (record.value for record in records)
 
 
-def test_a_consumer_names_all_its_partitions_once_and_then_those_that_moved(
-    monkeypatch: pytest.MonkeyPatch, served: Served
-) -> None:
-    cluster = cluster_of(monkeypatch, 1)
+def test_a_consumer_names_all_its_partitions_once_and_then_those_that_moved(served: Served) -> None:
+    cluster = cluster_of(1)
     cluster.topic("events", 4)
     with reader_of(cluster, *PARTITIONS) as reader:
         reader.poll(2)
@@ -172,10 +168,8 @@ def test_a_consumer_names_all_its_partitions_once_and_then_those_that_moved(
     cluster.close()
 
 
-def test_a_broker_that_comes_back_knows_no_session_and_nothing_is_missed(
-    monkeypatch: pytest.MonkeyPatch, served: Served
-) -> None:
-    cluster = cluster_of(monkeypatch, 1)
+def test_a_broker_that_comes_back_knows_no_session_and_nothing_is_missed(served: Served) -> None:
+    cluster = cluster_of(1)
     cluster.topic("events", 4)
     with reader_of(cluster, *PARTITIONS) as reader:
         write(cluster, T0, b"before")
@@ -190,8 +184,8 @@ def test_a_broker_that_comes_back_knows_no_session_and_nothing_is_missed(
     cluster.close()
 
 
-def test_a_session_that_was_evicted_is_restarted(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
-    cluster = cluster_of(monkeypatch, 1)
+def test_a_session_that_was_evicted_is_restarted(served: Served) -> None:
+    cluster = cluster_of(1)
     cluster.topic("events", 4)
     with reader_of(cluster, *PARTITIONS) as reader:
         reader.poll(2)
@@ -203,10 +197,8 @@ def test_a_session_that_was_evicted_is_restarted(monkeypatch: pytest.MonkeyPatch
     cluster.close()
 
 
-def test_a_consumer_that_is_closed_leaves_no_session_behind_and_does_not_wait_for_its_fetch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cluster = cluster_of(monkeypatch, 2)
+def test_a_consumer_that_is_closed_leaves_no_session_behind_and_does_not_wait_for_its_fetch() -> None:
+    cluster = cluster_of(2)
     cluster.topic("events", 4)
     reader = reader_of(cluster, *PARTITIONS, **{"fetch.max.wait.ms": 60_000})
     for partition in (T0, T1):
@@ -221,10 +213,8 @@ def test_a_consumer_that_is_closed_leaves_no_session_behind_and_does_not_wait_fo
     cluster.close()
 
 
-def test_a_consumer_that_is_closed_waits_but_a_moment_for_a_broker_that_is_silent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cluster = cluster_of(monkeypatch, 2)
+def test_a_consumer_that_is_closed_waits_but_a_moment_for_a_broker_that_is_silent() -> None:
+    cluster = cluster_of(2)
     cluster.topic("events", 4)
     reader = reader_of(cluster, *PARTITIONS)
     reader.poll(2)
@@ -236,18 +226,18 @@ def test_a_consumer_that_is_closed_waits_but_a_moment_for_a_broker_that_is_silen
     cluster.close()
 
 
-def in_racks(monkeypatch: pytest.MonkeyPatch) -> VirtualCluster:
+def in_racks() -> VirtualCluster:
     """Three brokers in racks of their own; partition 0 of events is led by broker 0 and followed by
     the others."""
-    cluster = cluster_of(monkeypatch, 3, config=RACK_AWARE, racks=("a", "b", "c"))
+    cluster = cluster_of(3, config=RACK_AWARE, racks=("a", "b", "c"))
     cluster.controller.create_topic("events", assignments={0: [0, 1, 2]})
     write(cluster, T0, b"first")
     cluster.quiesce()
     return cluster
 
 
-def test_a_consumer_reads_at_the_replica_in_its_rack(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
-    cluster = in_racks(monkeypatch)
+def test_a_consumer_reads_at_the_replica_in_its_rack(served: Served) -> None:
+    cluster = in_racks()
     with reader_of(cluster, T0, **{"client.rack": "b"}) as reader:
         assert list(values(reader, 1)) == [b"first"]
         write(cluster, T0, b"second")
@@ -257,20 +247,16 @@ def test_a_consumer_reads_at_the_replica_in_its_rack(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("rack", ["", "a", "z"])
-def test_a_consumer_elsewhere_or_nowhere_reads_at_the_leader(
-    monkeypatch: pytest.MonkeyPatch, served: Served, rack: str
-) -> None:
-    cluster = in_racks(monkeypatch)
+def test_a_consumer_elsewhere_or_nowhere_reads_at_the_leader(served: Served, rack: str) -> None:
+    cluster = in_racks()
     with reader_of(cluster, T0, **{"client.rack": rack}) as reader:
         assert list(values(reader, 1)) == [b"first"]
     assert served.nodes() == [0]
     cluster.close()
 
 
-def test_when_its_replica_dies_a_consumer_goes_on_at_the_leader(
-    monkeypatch: pytest.MonkeyPatch, served: Served
-) -> None:
-    cluster = in_racks(monkeypatch)
+def test_when_its_replica_dies_a_consumer_goes_on_at_the_leader(served: Served) -> None:
+    cluster = in_racks()
     with reader_of(cluster, T0, **{"client.rack": "c"}) as reader:
         assert list(values(reader, 1)) == [b"first"]
         assert served.nodes() == [0, 2]
@@ -281,8 +267,8 @@ def test_when_its_replica_dies_a_consumer_goes_on_at_the_leader(
     cluster.close()
 
 
-def test_a_follower_gives_nothing_above_its_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = in_racks(monkeypatch)
+def test_a_follower_gives_nothing_above_its_high_watermark() -> None:
+    cluster = in_racks()
     follower = cluster.brokers[1]
     partition = follower.partitions.find_followed(cluster.controller.image.topics["events"], 0)
     assert not isinstance(partition, int)

@@ -18,14 +18,14 @@ DONE, UNDONE = 1, 2
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch)
+def rig() -> Rig:
+    made = Rig()
     made.cluster.topic("t")
     return made
 
 
 def reader(rig: Rig, level: str = "read_committed", **configs: Any) -> Consumer:
-    made = Consumer(rig.config(isolation_level=level, auto_offset_reset="earliest", **configs))
+    made = rig.consumer(isolation_level=level, auto_offset_reset="earliest", **configs)
     made.assign([T0])
     return made
 

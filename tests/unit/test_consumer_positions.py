@@ -18,8 +18,8 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch)
+def rig() -> Rig:
+    made = Rig()
     made.cluster.topic("t", 2)
     for number in range(2):
         for batch in range(5):
@@ -28,7 +28,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 
 def open_consumer(rig: Rig, *partitions: TopicPartition, reset: str = "earliest", **configs: Any) -> Consumer:
-    made = Consumer(rig.config(auto_offset_reset=reset, **configs))
+    made = rig.consumer(auto_offset_reset=reset, **configs)
     made.assign(partitions)
     return made
 
@@ -241,7 +241,7 @@ def test_a_log_without_an_end_is_an_error_of_the_broker(rig: Rig, offset: int) -
     rig.cluster.topic("t")
     rig.cluster.log("t").start = offset
     with (
-        Consumer(rig.config()) as reader,
+        rig.consumer() as reader,
         pytest.raises(BrokerError, match="gave no offset for an end of t-0"),
     ):
         reader.beginning_offsets([T0], timeout_s=2)

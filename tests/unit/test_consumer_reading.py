@@ -21,12 +21,12 @@ T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    return Rig(monkeypatch)
+def rig() -> Rig:
+    return Rig()
 
 
 def consumer(rig: Rig, *partitions: TopicPartition, **configs: Any) -> Consumer:
-    made = Consumer(rig.config(**{"auto_offset_reset": "earliest", **configs}))
+    made = rig.consumer(**{"auto_offset_reset": "earliest", **configs})
     made.assign(partitions)
     return made
 
@@ -126,10 +126,8 @@ def test_data_written_while_a_poll_waits_is_handed_over_at_once(rig: Rig) -> Non
         assert rig.host.now_ns() - begun_ns < 60_000_000
 
 
-def test_one_fetch_is_under_way_per_node_and_names_every_partition_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rig = Rig(monkeypatch, nodes=2)
+def test_one_fetch_is_under_way_per_node_and_names_every_partition_of_it() -> None:
+    rig = Rig(nodes=2)
     rig.cluster.topic("t", 3)
     with consumer(rig, T0, T1, T2) as reader:
         reader.poll(0.1)

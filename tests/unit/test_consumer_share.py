@@ -25,13 +25,13 @@ ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Sharing:
-    return Sharing(monkeypatch)
+def rig() -> Sharing:
+    return Sharing()
 
 
 @pytest.fixture
-def wide(monkeypatch: pytest.MonkeyPatch) -> Sharing:
-    return Sharing(monkeypatch, nodes=2, partitions=2)
+def wide() -> Sharing:
+    return Sharing(nodes=2, partitions=2)
 
 
 def test_the_next_poll_accepts_what_the_last_one_gave(rig: Sharing) -> None:
@@ -171,8 +171,8 @@ def test_old_brokers_renew_no_lock(rig: Sharing) -> None:
         assert member.poll(0.1) == []
 
 
-def test_a_lock_that_ended_is_told_and_the_record_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = Sharing(monkeypatch, lock_ms=1_000)
+def test_a_lock_that_ended_is_told_and_the_record_comes_again() -> None:
+    rig = Sharing(lock_ms=1_000)
     heard: list[Any] = []
     with rig.member("explicit") as member:
         member.set_acknowledgement_commit_callback(lambda offsets, error: heard.append((offsets, error)))
@@ -189,8 +189,8 @@ def test_a_lock_that_ended_is_told_and_the_record_comes_again(monkeypatch: pytes
         assert {record.delivery_count for record in member.poll(1)} == {2}
 
 
-def test_what_waited_until_its_lock_was_over_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = Sharing(monkeypatch, nodes=2, partitions=2, lock_ms=1_000)
+def test_what_waited_until_its_lock_was_over_is_not_returned() -> None:
+    rig = Sharing(nodes=2, partitions=2, lock_ms=1_000)
     with rig.member(max_poll_records=1) as member:
         rig.polled(member, 20)
         assert None in member.commit().values()

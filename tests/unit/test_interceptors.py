@@ -69,9 +69,9 @@ class Raising(ProducerInterceptor):
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+def rig() -> Rig:
     Marking.made.clear()
-    made = Rig(monkeypatch, brokers=1)
+    made = Rig(brokers=1)
     made.cluster.create("t", 1)
     return made
 
@@ -177,7 +177,7 @@ def test_a_subclass_may_have_a_send_of_its_own(rig: Rig) -> None:
         def send(self, topic: str, value: bytes | None = None, **rest: Any) -> Any:
             return super().send(topic, (value or b"").upper(), **rest)
 
-    producer = Loud({"bootstrap.servers": rig.cluster.bootstrap})
+    producer = Loud({"bootstrap.servers": rig.cluster.bootstrap}, opener=rig.opener)
     try:
         producer.send("t", b"v", key=b"k").result()
     finally:
@@ -190,7 +190,8 @@ def test_the_awaiting_face_has_them_too(rig: Rig) -> None:
 
     async def main() -> None:
         async with AsyncProducer(
-            {"bootstrap.servers": rig.cluster.bootstrap, "interceptor.classes": [seen]}
+            {"bootstrap.servers": rig.cluster.bootstrap, "interceptor.classes": [seen]},
+            opener=rig.opener,
         ) as producer:
             await producer.send("t", b"v")
             with pytest.raises(InvalidRecord):
@@ -224,15 +225,15 @@ class Halving(ConsumerInterceptor):
         self.closed += 1
 
 
-def test_consumers_hand_over_what_interceptors_leave_and_move_on_over_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made = client_rig.Rig(monkeypatch)
+def test_consumers_hand_over_what_interceptors_leave_and_move_on_over_all() -> None:
+    made = client_rig.Rig()
     made.cluster.topic("t")
     made.cluster.write("t", 0, [b"%d" % n for n in range(20)])
     partition = TopicPartition("t", 0)
     halving = Halving()
-    consumer = Consumer({**made.config(auto_offset_reset="earliest"), "interceptor.classes": [halving]})
+    consumer = Consumer(
+        {**made.config(auto_offset_reset="earliest"), "interceptor.classes": [halving]}, opener=made.opener
+    )
     consumer.assign([partition])
     assert [record.offset for record in consumer.poll(1, max_records=4)] == [0, 2]
     assert consumer.position(partition) == 4

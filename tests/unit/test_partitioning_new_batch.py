@@ -102,14 +102,12 @@ def test_one_over_columns_is_told_of_each_batch_that_its_records_open(room: int,
     assert custom.heard == [1] * announced
 
 
-def test_a_hook_that_raises_fails_its_records_and_the_producer_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_hook_that_raises_fails_its_records_and_the_producer_goes_on() -> None:
     class Broken(Columns):
         def on_new_batch(self, topic: str, previous_partition: int, partition_count: int) -> None:
             raise KeyError("broken")
 
-    rig = Rig(monkeypatch)
+    rig = Rig()
     rig.cluster.create("t", 3)
     producer = rig.producer({"partitioner.class": Broken()})
     ack = producer.send("t", b"x")
@@ -123,10 +121,8 @@ def test_a_hook_that_raises_fails_its_records_and_the_producer_goes_on(
 
 
 @pytest.mark.parametrize("policy_made", [Sticky, Columns])
-def test_it_is_called_for_the_batches_that_the_producer_then_opens(
-    monkeypatch: pytest.MonkeyPatch, policy_made: Any
-) -> None:
-    rig = Rig(monkeypatch)
+def test_it_is_called_for_the_batches_that_the_producer_then_opens(policy_made: Any) -> None:
+    rig = Rig()
     rig.cluster.create("t", 3)
     custom = policy_made()
     producer = rig.producer(

@@ -101,8 +101,8 @@ def test_configs_that_work_together_are_not(config: dict[str, Any]) -> None:
     assert warnings(config) == ()
 
 
-def test_the_face_logs_them(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_face_logs_them(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "fairlead_kafka.producer"):
-        Rig(monkeypatch).producer(partitioner_class="uniform", partitioner_max_skew_bytes=5)
+        Rig().producer(partitioner_class="uniform", partitioner_max_skew_bytes=5)
     assert [record.name for record in caplog.records] == ["fairlead_kafka.producer"]
     assert "partitioner.max.skew.bytes has no effect" in caplog.text

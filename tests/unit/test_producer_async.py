@@ -16,8 +16,8 @@ from tests.support.transaction_broker import FakeTransactions
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, brokers=1)
+def rig() -> Rig:
+    made = Rig(brokers=1)
     made.cluster.create("t", 2)
     return made
 
@@ -40,7 +40,8 @@ def producer(rig: Rig, **more: Any) -> AsyncProducer:
         {
             "bootstrap.servers": rig.cluster.bootstrap,
             **{key.replace("_", "."): value for key, value in more.items()},
-        }
+        },
+        opener=rig.opener,
     )
 
 

@@ -21,8 +21,8 @@ NOT_ENOUGH_REPLICAS = 19
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, brokers=1)
+def rig() -> Rig:
+    made = Rig(brokers=1)
     made.cluster.create("t", 2)
     return made
 
@@ -158,7 +158,7 @@ def test_callbacks_of_a_loop_that_is_closed_are_dropped_with_one_line(
     called: list[Any] = []
 
     async def main() -> AsyncProducer:
-        producer = AsyncProducer({"bootstrap.servers": rig.cluster.bootstrap})
+        producer = AsyncProducer({"bootstrap.servers": rig.cluster.bootstrap}, opener=rig.opener)
         await producer.send("t", b"v", on_delivery=lambda *both: called.append(both))
         return producer
 
@@ -180,16 +180,15 @@ def test_partitions_for_takes_a_time_of_its_own(rig: Rig) -> None:
     assert [each.partition for each in producer.partitions_for("t", timeout_s=1)] == [0, 1]
 
 
-def test_a_wait_in_a_callback_of_the_same_producer_is_refused(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wait_in_a_callback_of_the_same_producer_is_refused(rig: Rig) -> None:
     producer = rig.producer(linger_ms=60_000)
     waiting = producer.send("t", b"w")
-    monkeypatch.setattr(producer._core._hosted, "inside", True, raising=False)
+    (hosted,) = rig.opener.hosted
+    hosted.inside = True
     for wait in (waiting.result, producer.flush, lambda: producer.partitions_for("t"), producer.close):
         with pytest.raises(UsageError, match=r"within a delivery callback would wait for itself"):
             wait()
-    monkeypatch.undo()
+    hosted.inside = False
 
 
 def test_in_a_forked_process_handles_of_before_say_so(rig: Rig) -> None:

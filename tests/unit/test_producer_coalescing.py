@@ -24,8 +24,8 @@ GATHERED_BYTES = BATCH_BYTES + GROWTH_BYTES * RECORDS_PER_BATCH
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, brokers=1)
+def rig() -> Rig:
+    made = Rig(brokers=1)
     made.cluster.create("t", 2)
     return made
 

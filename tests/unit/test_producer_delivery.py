@@ -13,8 +13,8 @@ from tests.support.producer_rig import Rig
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, brokers=3)
+def rig() -> Rig:
+    made = Rig(brokers=3)
     made.cluster.create("t", 6)
     return made
 

@@ -16,8 +16,8 @@ FORGOTTEN_MS = IDLE_MS + 2 * AGE_MS
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    return Rig(monkeypatch)
+def rig() -> Rig:
+    return Rig()
 
 
 def forgetful(rig: Rig, **more: Any) -> Any:
@@ -86,9 +86,9 @@ def test_a_topic_with_open_records_is_not_forgotten(rig: Rig) -> None:
 
 
 def test_a_leader_that_moves_is_followed_however_long_records_wait(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
+    rig: Rig,
 ) -> None:
-    two = Rig(monkeypatch, brokers=2)
+    two = Rig(brokers=2)
     two.cluster.create("t", 1)
     producer = forgetful(two, delivery_timeout_ms=600_000, request_timeout_ms=500)
     producer.send("t", b"1").result()

@@ -22,8 +22,8 @@ batches."""
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, brokers=3)
+def rig() -> Rig:
+    made = Rig(brokers=3)
     made.cluster.create("t", 3)
     return made
 

@@ -13,8 +13,8 @@ LATE = {"partitioner_class": "late", "batch_size": 200}
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
-    made = Scene(monkeypatch)
+def scene() -> Scene:
+    made = Scene()
     made.producer.close()
     made.cluster.create("t", 6)
     made.producer = made.another(**LATE)

@@ -21,8 +21,8 @@ WINDOW_S = 30
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, brokers=2)
+def rig() -> Rig:
+    made = Rig(brokers=2)
     made.cluster.create("t", 4)
     return made
 
@@ -264,8 +264,8 @@ def test_metrics_can_be_read_once_closed(rig: Rig) -> None:
     assert metric(producer, "connection-count") == 0
 
 
-def test_the_time_that_transactions_take_is_counted_by_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = Rig(monkeypatch, brokers=1, latency_ms=5)
+def test_the_time_that_transactions_take_is_counted_by_call() -> None:
+    rig = Rig(brokers=1, latency_ms=5)
     rig.cluster.create("t", 1)
     FakeTransactions(rig.cluster)
     producer = rig.producer(transactional_id="x")

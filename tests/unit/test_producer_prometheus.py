@@ -13,8 +13,8 @@ from tests.support.producer_rig import Rig
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, brokers=1)
+def rig() -> Rig:
+    made = Rig(brokers=1)
     made.cluster.create("t", 1)
     return made
 

@@ -16,8 +16,8 @@ NOT_ENOUGH_REPLICAS, INVALID_RECORD = 19, 87
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, brokers=1)
+def rig() -> Rig:
+    made = Rig(brokers=1)
     made.cluster.create("t", 1)
     return made
 

@@ -19,8 +19,8 @@ INVALID_RECORD, INVALID_TIMESTAMP = 87, 32
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, brokers=2)
+def rig() -> Rig:
+    made = Rig(brokers=2)
     made.cluster.create("t", 4)
     return made
 

@@ -15,8 +15,8 @@ MEMORY = 100_000
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, brokers=3)
+def rig() -> Rig:
+    made = Rig(brokers=3)
     made.cluster.create("t", 3)
     return made
 
@@ -117,8 +117,8 @@ def test_what_a_broker_holds_moves_with_its_partitions(rig: Rig) -> None:
     assert share.held_bytes(2) == 0
 
 
-def test_one_broker_alone_is_never_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = Rig(monkeypatch, brokers=1)
+def test_one_broker_alone_is_never_bound() -> None:
+    rig = Rig(brokers=1)
     rig.cluster.create("t", 2)
     rig.cluster.on_produce = lambda *_: IGNORE
     producer = producer_of(rig, buffer_memory_per_broker_ratio=0.1)

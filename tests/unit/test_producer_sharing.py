@@ -27,8 +27,8 @@ def test_a_batch_is_shared_and_nobody_gets_less_than_half_who_wants_it(
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, brokers=1)
+def rig() -> Rig:
+    made = Rig(brokers=1)
     made.cluster.create("t", 1)
     return made
 
@@ -75,10 +75,8 @@ def test_a_record_that_leaves_the_others_no_room_goes_by_itself(rig: Rig, sizes:
 
 
 @pytest.mark.parametrize("policy", ["adaptive", "late"])
-def test_a_request_is_never_made_too_large_by_a_large_record(
-    monkeypatch: pytest.MonkeyPatch, policy: str
-) -> None:
-    rig = Rig(monkeypatch, brokers=1)
+def test_a_request_is_never_made_too_large_by_a_large_record(policy: str) -> None:
+    rig = Rig(brokers=1)
     rig.cluster.create("t", 4)
     producer = busy(rig, {"partitioner.class": policy, "batch.size": 1_000, "max.request.size": 10_000})
     for number in range(40):

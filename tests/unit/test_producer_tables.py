@@ -22,8 +22,8 @@ SCHEMA = pa.schema([("value", pa.binary()), ("partition", pa.int32())])
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, brokers=2)
+def rig() -> Rig:
+    made = Rig(brokers=2)
     made.cluster.create("t", 4)
     return made
 

@@ -12,8 +12,8 @@ from tests.support.producer_rig import Rig
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(monkeypatch, brokers=2)
+def rig() -> Rig:
+    made = Rig(brokers=2)
     made.cluster.create("t", 2)
     return made
 

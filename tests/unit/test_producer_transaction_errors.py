@@ -23,8 +23,8 @@ IN_TRANSACTION = LIFE[2:]
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
-    return Scene(monkeypatch)
+def scene() -> Scene:
+    return Scene()
 
 
 FATAL = [

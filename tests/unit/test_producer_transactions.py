@@ -22,8 +22,8 @@ from tests.support.transaction_rig import LIFE, SOURCE, Scene
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
-    return Scene(monkeypatch)
+def scene() -> Scene:
+    return Scene()
 
 
 # The way it goes

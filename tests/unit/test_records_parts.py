@@ -10,7 +10,6 @@ import pytest
 
 from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.records import Compression, assign, decode, headers_of, keep, scan, xerial
 from fairlead_kafka.records import decoder as decoder_module
 from fairlead_kafka.records import headers as headers_module
@@ -151,10 +150,8 @@ def test_memory_follows_the_limit_and_not_the_batch(
     assert peak_bytes < 8 * limit_bytes < 30_000_000
 
 
-def test_a_consumer_gets_a_large_batch_whichever_way_it_reads(
-    monkeypatch: pytest.MonkeyPatch, small: None
-) -> None:
-    rig = Rig(monkeypatch)
+def test_a_consumer_gets_a_large_batch_whichever_way_it_reads(small: None) -> None:
+    rig = Rig()
     rig.cluster.topic("t")
     log = rig.cluster.log("t")
     data = bytearray(made(Compression.zstd, base_offset=0))
@@ -164,7 +161,7 @@ def test_a_consumer_gets_a_large_batch_whichever_way_it_reads(
     rig.cluster.write("t", 0, [b"after"])
     of, every = TopicPartition("t", 0), list(range(len(SIZES) + 1))
     for way in ("poll", "table", "range"):
-        consumer = Consumer(rig.config(auto_offset_reset="earliest"))
+        consumer = rig.consumer(auto_offset_reset="earliest")
         offsets: list[int] = []
         if way == "range":
             offsets = [

@@ -15,6 +15,11 @@ thread, `run_async` in the event loop. A method of a client class is one line ar
 interrupt, a time-out or a cancelled task ends a wait, the generator is closed and gives back what
 it had reserved.
 
+Thread, clock and waits come from outside. A client is given an `opener` (`hosting.Opener`; of
+production: `open_host`), which makes the machine and returns its `Host`: what takes operations, what
+time it is, and how a caller waits. So a test in virtual time gives an opener of its own, and nothing
+is patched.
+
 Records do not go as operations, because there are many of them.
 
     send        checks a record and appends it to the columns of its topic's open chunk, in machine

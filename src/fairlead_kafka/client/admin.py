@@ -34,7 +34,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int32, Int64, Offset, Seconds
 from fairlead_kafka.client.admin_share import ShareGroupAdmin
 from fairlead_kafka.client.admin_share_calls import ShareGroupCalls
-from fairlead_kafka.client.hosting import end_with, run_blocking
+from fairlead_kafka.client.hosting import Opener, end_with, open_host
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
 from fairlead_kafka.core.prepared import PreparedTransaction
@@ -45,7 +45,8 @@ class Admin(ShareGroupAdmin):
     """A Kafka admin client whose calls block.
 
     `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError
-    names all that is wrong with it.
+    names all that is wrong with it. `opener`: what runs the client's machine
+    (`client.hosting.Opener`), as a host in virtual time.
 
     Time-outs are in seconds; None stands for `default.api.timeout.ms`. If no broker was ever
     reached, a call without a time-out raises NoBrokerReached after
@@ -55,8 +56,8 @@ class Admin(ShareGroupAdmin):
     `org.apache.kafka.clients.admin.Admin`.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self._calls = ShareGroupCalls(config)
+    def __init__(self, config: Mapping[str, Any], *, opener: Opener = open_host) -> None:
+        self._calls = ShareGroupCalls(config, opener=opener)
         end_with(self, self._calls.abandon)
 
     def connect(self, timeout_s: Seconds | None = None) -> None:
@@ -66,7 +67,7 @@ class Admin(ShareGroupAdmin):
         `timeout_s` seconds (None: bootstrap.connection.timeout.ms); the client goes on trying. Once
         a broker was reached, later calls return at once.
         """
-        run_blocking(self._calls.connect(timeout_s))
+        self._run(self._calls.connect(timeout_s))
 
     def create_topics(
         self, topics: Iterable[NewTopic], validate_only: bool = False, timeout_s: Seconds | None = None
@@ -75,11 +76,11 @@ class Admin(ShareGroupAdmin):
 
         `validate_only`: only check whether they could be created.
         """
-        return run_blocking(self._calls.create_topics(topics, validate_only, timeout_s))
+        return self._run(self._calls.create_topics(topics, validate_only, timeout_s))
 
     def delete_topics(self, names: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, None]:
         """Delete topics with all their records. Returns once the metadata no longer has them."""
-        return run_blocking(self._calls.delete_topics(names, timeout_s))
+        return self._run(self._calls.delete_topics(names, timeout_s))
 
     def create_partitions(
         self,
@@ -91,13 +92,13 @@ class Admin(ShareGroupAdmin):
 
         `validate_only`: only check whether they could be added.
         """
-        return run_blocking(self._calls.create_partitions(changes, validate_only, timeout_s))
+        return self._run(self._calls.create_partitions(changes, validate_only, timeout_s))
 
     def list_topics(
         self, include_internal: bool = False, timeout_s: Seconds | None = None
     ) -> dict[str, TopicListing]:
         """List all topics, by name. `include_internal`: Kafka's internal topics too."""
-        return run_blocking(self._calls.list_topics(include_internal, timeout_s))
+        return self._run(self._calls.list_topics(include_internal, timeout_s))
 
     def describe_topics(
         self,
@@ -110,7 +111,7 @@ class Admin(ShareGroupAdmin):
         `include_authorized_operations`: also what this client's user may do. ItemsFailed names
         topics that are missing.
         """
-        return run_blocking(self._calls.describe_topics(names, timeout_s, include_authorized_operations))
+        return self._run(self._calls.describe_topics(names, timeout_s, include_authorized_operations))
 
     def describe_cluster(
         self,
@@ -124,7 +125,7 @@ class Admin(ShareGroupAdmin):
         takes Kafka 2.8. `include_fenced_brokers`: also brokers that are known and do not run, which
         takes Kafka 4.0.
         """
-        return run_blocking(
+        return self._run(
             self._calls.describe_cluster(timeout_s, include_authorized_operations, include_fenced_brokers)
         )
 
@@ -135,7 +136,7 @@ class Admin(ShareGroupAdmin):
 
         Resources are made by `ConfigResource.topic(name)` and `ConfigResource.broker(node_id)`.
         """
-        return run_blocking(self._calls.describe_configs(resources, timeout_s))
+        return self._run(self._calls.describe_configs(resources, timeout_s))
 
     def alter_configs(
         self,
@@ -148,7 +149,7 @@ class Admin(ShareGroupAdmin):
         `changes`: {resource: [ConfigChange.set(name, value), ...]}. `validate_only`: only check
         whether they could be changed.
         """
-        return run_blocking(self._calls.alter_configs(changes, validate_only, timeout_s))
+        return self._run(self._calls.alter_configs(changes, validate_only, timeout_s))
 
     def list_offsets(
         self, targets: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
@@ -158,13 +159,13 @@ class Admin(ShareGroupAdmin):
         A target is a time in ms since 1970 (the first offset with this timestamp or a later one),
         or EARLIEST (-2), LATEST (-1) or MAX_TIMESTAMP (-3).
         """
-        return run_blocking(self._calls.list_offsets(targets, timeout_s))
+        return self._run(self._calls.list_offsets(targets, timeout_s))
 
     def delete_records(
         self, before: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, int]:
         """Delete records before an offset (-1: all); {partition: its log start offset now}."""
-        return run_blocking(self._calls.delete_records(before, timeout_s))
+        return self._run(self._calls.delete_records(before, timeout_s))
 
     def describe_log_dirs(
         self,
@@ -177,7 +178,7 @@ class Admin(ShareGroupAdmin):
         A description has the bytes of each replica. `node_ids` empty: of all live brokers.
         `partitions` None: of all. Sources: KIP-113, KIP-827.
         """
-        return run_blocking(self._calls.describe_log_dirs(node_ids, partitions, timeout_s))
+        return self._run(self._calls.describe_log_dirs(node_ids, partitions, timeout_s))
 
     def list_groups(
         self,
@@ -191,7 +192,7 @@ class Admin(ShareGroupAdmin):
         `states` ("Stable", "Empty", ...), `types` ("classic", "consumer", ...) and `protocol_types`
         ("consumer", ...): only groups of one of them; empty: all.
         """
-        return run_blocking(self._calls.list_groups(states, types, timeout_s, protocol_types))
+        return self._run(self._calls.list_groups(states, types, timeout_s, protocol_types))
 
     def describe_groups(
         self,
@@ -205,11 +206,11 @@ class Admin(ShareGroupAdmin):
         `include_authorized_operations`: also what this client's user may do. ItemsFailed names
         groups that are missing.
         """
-        return run_blocking(self._calls.describe_groups(group_ids, timeout_s, include_authorized_operations))
+        return self._run(self._calls.describe_groups(group_ids, timeout_s, include_authorized_operations))
 
     def delete_groups(self, group_ids: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, None]:
         """Delete groups that have no members, with their committed offsets."""
-        return run_blocking(self._calls.delete_groups(group_ids, timeout_s))
+        return self._run(self._calls.delete_groups(group_ids, timeout_s))
 
     def list_group_offsets(
         self, group_ids: Iterable[str], require_stable: bool = False, timeout_s: Seconds | None = None
@@ -218,7 +219,7 @@ class Admin(ShareGroupAdmin):
 
         `require_stable`: wait for open transactions that commit offsets of the group (KIP-447).
         """
-        return run_blocking(self._calls.list_group_offsets(group_ids, require_stable, timeout_s))
+        return self._run(self._calls.list_group_offsets(group_ids, require_stable, timeout_s))
 
     def alter_group_offsets(
         self,
@@ -230,7 +231,7 @@ class Admin(ShareGroupAdmin):
 
         UNKNOWN_MEMBER_ID if it has members. ItemsFailed names the partitions that failed.
         """
-        return run_blocking(self._calls.alter_group_offsets(group_id, offsets, timeout_s))
+        return self._run(self._calls.alter_group_offsets(group_id, offsets, timeout_s))
 
     def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
@@ -240,7 +241,7 @@ class Admin(ShareGroupAdmin):
         While the group has members, only of topics that none of them reads. ItemsFailed names the
         partitions that failed.
         """
-        return run_blocking(self._calls.delete_group_offsets(group_id, partitions, timeout_s))
+        return self._run(self._calls.delete_group_offsets(group_id, partitions, timeout_s))
 
     def list_transactions(
         self,
@@ -259,9 +260,7 @@ class Admin(ShareGroupAdmin):
         in RE2's syntax (KIP-1152, Kafka 4.1). UnsupportedVersion where brokers are older than a
         filter that is used.
         """
-        return run_blocking(
-            self._calls.list_transactions(states, producer_ids, open_for_ms, pattern, timeout_s)
-        )
+        return self._run(self._calls.list_transactions(states, producer_ids, open_for_ms, pattern, timeout_s))
 
     def describe_transactions(
         self, transactional_ids: Iterable[str], timeout_s: Seconds | None = None
@@ -270,7 +269,7 @@ class Admin(ShareGroupAdmin):
 
         ItemsFailed names those that no coordinator knows (any more).
         """
-        return run_blocking(self._calls.describe_transactions(transactional_ids, timeout_s))
+        return self._run(self._calls.describe_transactions(transactional_ids, timeout_s))
 
     def end_transactions(
         self, transactions: Iterable[PreparedTransaction], commit: bool, timeout_s: Seconds | None = None
@@ -284,7 +283,7 @@ class Admin(ShareGroupAdmin):
         has its transactional id, INVALID_PRODUCER_ID_MAPPING if it is forgotten
         (transactional.id.expiration.ms). The others have ended then.
         """
-        return run_blocking(self._calls.end_transactions(transactions, commit, timeout_s))
+        return self._run(self._calls.end_transactions(transactions, commit, timeout_s))
 
     def create_acls(
         self, bindings: Iterable[AclBinding], timeout_s: Seconds | None = None
@@ -294,7 +293,7 @@ class Admin(ShareGroupAdmin):
         Brokers apply them within moments. BrokerError SECURITY_DISABLED from a cluster that has no
         authorizer. This and `delete_acls` need the right to Alter the cluster.
         """
-        return run_blocking(self._calls.create_acls(bindings, timeout_s))
+        return self._run(self._calls.create_acls(bindings, timeout_s))
 
     def describe_acls(
         self, filter: AclFilter = ALL_ENTRIES, timeout_s: Seconds | None = None
@@ -304,7 +303,7 @@ class Admin(ShareGroupAdmin):
         With AclPatternType.MATCH those that apply to a resource name, by prefix and `*` too
         (KIP-290).
         """
-        return run_blocking(self._calls.describe_acls(filter, timeout_s))
+        return self._run(self._calls.describe_acls(filter, timeout_s))
 
     def delete_acls(
         self, filters: Iterable[AclFilter], timeout_s: Seconds | None = None
@@ -313,7 +312,7 @@ class Admin(ShareGroupAdmin):
 
         Entries that an earlier request deleted, whose answer was lost, are not in it.
         """
-        return run_blocking(self._calls.delete_acls(filters, timeout_s))
+        return self._run(self._calls.delete_acls(filters, timeout_s))
 
     def describe_user_scram_credentials(
         self, users: Iterable[str] = (), timeout_s: Seconds | None = None
@@ -322,7 +321,7 @@ class Admin(ShareGroupAdmin):
 
         `users` empty: all users that have one. ItemsFailed names users without.
         """
-        return run_blocking(self._calls.describe_user_scram_credentials(users, timeout_s))
+        return self._run(self._calls.describe_user_scram_credentials(users, timeout_s))
 
     def alter_user_scram_credentials(
         self,
@@ -333,7 +332,7 @@ class Admin(ShareGroupAdmin):
 
         Passwords are hashed here, and not sent. Brokers apply the change within moments.
         """
-        return run_blocking(self._calls.alter_user_scram_credentials(alterations, timeout_s))
+        return self._run(self._calls.alter_user_scram_credentials(alterations, timeout_s))
 
     def describe_client_quotas(
         self,
@@ -345,7 +344,7 @@ class Admin(ShareGroupAdmin):
         Entities are users, client ids and IP addresses that have quotas of their own, and the
         defaults.
         """
-        return run_blocking(self._calls.describe_client_quotas(filter, timeout_s))
+        return self._run(self._calls.describe_client_quotas(filter, timeout_s))
 
     def alter_client_quotas(
         self,
@@ -360,7 +359,7 @@ class Admin(ShareGroupAdmin):
         (partitions/s), and for an ip `connection_creation_rate` (connections/s). `validate_only`:
         only check whether they could be changed.
         """
-        return run_blocking(self._calls.alter_client_quotas(changes, validate_only, timeout_s))
+        return self._run(self._calls.alter_client_quotas(changes, validate_only, timeout_s))
 
     def close(self) -> None:
         """Close all connections.
@@ -368,7 +367,7 @@ class Admin(ShareGroupAdmin):
         Calls in progress end with UsageError. Closing again does nothing.
         """
         try:
-            run_blocking(self._calls.close())
+            self._run(self._calls.close())
         finally:
             self._calls.end()
 

@@ -35,7 +35,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int32, Int64, Offset, Seconds
 from fairlead_kafka.client.admin_share_async import AsyncShareGroupAdmin
 from fairlead_kafka.client.admin_share_calls import ShareGroupCalls
-from fairlead_kafka.client.hosting import end_with, offload, run_async
+from fairlead_kafka.client.hosting import Opener, end_with, offload, open_host
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
 from fairlead_kafka.core.prepared import PreparedTransaction
@@ -46,7 +46,8 @@ class AsyncAdmin(AsyncShareGroupAdmin):
     """A Kafka admin client with the methods of `Admin`, as coroutines.
 
     `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError
-    names all that is wrong with it.
+    names all that is wrong with it. `opener`: what runs the client's machine
+    (`client.hosting.Opener`), as a host in virtual time.
 
     Time-outs are in seconds; None stands for `default.api.timeout.ms`. If no broker was ever
     reached, a call without a time-out raises NoBrokerReached after
@@ -56,8 +57,8 @@ class AsyncAdmin(AsyncShareGroupAdmin):
     `org.apache.kafka.clients.admin.Admin`.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self._calls = ShareGroupCalls(config, offload)
+    def __init__(self, config: Mapping[str, Any], *, opener: Opener = open_host) -> None:
+        self._calls = ShareGroupCalls(config, offload, opener)
         end_with(self, self._calls.abandon)
 
     async def connect(self, timeout_s: Seconds | None = None) -> None:
@@ -67,7 +68,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         `timeout_s` seconds (None: bootstrap.connection.timeout.ms); the client goes on trying. Once
         a broker was reached, later calls return at once.
         """
-        await run_async(self._calls.connect(timeout_s))
+        await self._run(self._calls.connect(timeout_s))
 
     async def create_topics(
         self, topics: Iterable[NewTopic], validate_only: bool = False, timeout_s: Seconds | None = None
@@ -76,11 +77,11 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         `validate_only`: only check whether they could be created.
         """
-        return await run_async(self._calls.create_topics(topics, validate_only, timeout_s))
+        return await self._run(self._calls.create_topics(topics, validate_only, timeout_s))
 
     async def delete_topics(self, names: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, None]:
         """Delete topics with all their records. Returns once the metadata no longer has them."""
-        return await run_async(self._calls.delete_topics(names, timeout_s))
+        return await self._run(self._calls.delete_topics(names, timeout_s))
 
     async def create_partitions(
         self,
@@ -92,13 +93,13 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         `validate_only`: only check whether they could be added.
         """
-        return await run_async(self._calls.create_partitions(changes, validate_only, timeout_s))
+        return await self._run(self._calls.create_partitions(changes, validate_only, timeout_s))
 
     async def list_topics(
         self, include_internal: bool = False, timeout_s: Seconds | None = None
     ) -> dict[str, TopicListing]:
         """List all topics, by name. `include_internal`: Kafka's internal topics too."""
-        return await run_async(self._calls.list_topics(include_internal, timeout_s))
+        return await self._run(self._calls.list_topics(include_internal, timeout_s))
 
     async def describe_topics(
         self,
@@ -111,7 +112,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         `include_authorized_operations`: also what this client's user may do. ItemsFailed names
         topics that are missing.
         """
-        return await run_async(self._calls.describe_topics(names, timeout_s, include_authorized_operations))
+        return await self._run(self._calls.describe_topics(names, timeout_s, include_authorized_operations))
 
     async def describe_cluster(
         self,
@@ -125,7 +126,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         takes Kafka 2.8. `include_fenced_brokers`: also brokers that are known and do not run, which
         takes Kafka 4.0.
         """
-        return await run_async(
+        return await self._run(
             self._calls.describe_cluster(timeout_s, include_authorized_operations, include_fenced_brokers)
         )
 
@@ -136,7 +137,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         Resources are made by `ConfigResource.topic(name)` and `ConfigResource.broker(node_id)`.
         """
-        return await run_async(self._calls.describe_configs(resources, timeout_s))
+        return await self._run(self._calls.describe_configs(resources, timeout_s))
 
     async def alter_configs(
         self,
@@ -149,7 +150,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         `changes`: {resource: [ConfigChange.set(name, value), ...]}. `validate_only`: only check
         whether they could be changed.
         """
-        return await run_async(self._calls.alter_configs(changes, validate_only, timeout_s))
+        return await self._run(self._calls.alter_configs(changes, validate_only, timeout_s))
 
     async def list_offsets(
         self, targets: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
@@ -159,13 +160,13 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         A target is a time in ms since 1970 (the first offset with this timestamp or a later one),
         or EARLIEST (-2), LATEST (-1) or MAX_TIMESTAMP (-3).
         """
-        return await run_async(self._calls.list_offsets(targets, timeout_s))
+        return await self._run(self._calls.list_offsets(targets, timeout_s))
 
     async def delete_records(
         self, before: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, int]:
         """Delete records before an offset (-1: all); {partition: its log start offset now}."""
-        return await run_async(self._calls.delete_records(before, timeout_s))
+        return await self._run(self._calls.delete_records(before, timeout_s))
 
     async def describe_log_dirs(
         self,
@@ -178,7 +179,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         A description has the bytes of each replica. `node_ids` empty: of all live brokers.
         `partitions` None: of all. Sources: KIP-113, KIP-827.
         """
-        return await run_async(self._calls.describe_log_dirs(node_ids, partitions, timeout_s))
+        return await self._run(self._calls.describe_log_dirs(node_ids, partitions, timeout_s))
 
     async def list_groups(
         self,
@@ -192,7 +193,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         `states` ("Stable", "Empty", ...), `types` ("classic", "consumer", ...) and `protocol_types`
         ("consumer", ...): only groups of one of them; empty: all.
         """
-        return await run_async(self._calls.list_groups(states, types, timeout_s, protocol_types))
+        return await self._run(self._calls.list_groups(states, types, timeout_s, protocol_types))
 
     async def describe_groups(
         self,
@@ -206,7 +207,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         `include_authorized_operations`: also what this client's user may do. ItemsFailed names
         groups that are missing.
         """
-        return await run_async(
+        return await self._run(
             self._calls.describe_groups(group_ids, timeout_s, include_authorized_operations)
         )
 
@@ -214,7 +215,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         self, group_ids: Iterable[str], timeout_s: Seconds | None = None
     ) -> dict[str, None]:
         """Delete groups that have no members, with their committed offsets."""
-        return await run_async(self._calls.delete_groups(group_ids, timeout_s))
+        return await self._run(self._calls.delete_groups(group_ids, timeout_s))
 
     async def list_group_offsets(
         self, group_ids: Iterable[str], require_stable: bool = False, timeout_s: Seconds | None = None
@@ -223,7 +224,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         `require_stable`: wait for open transactions that commit offsets of the group (KIP-447).
         """
-        return await run_async(self._calls.list_group_offsets(group_ids, require_stable, timeout_s))
+        return await self._run(self._calls.list_group_offsets(group_ids, require_stable, timeout_s))
 
     async def alter_group_offsets(
         self,
@@ -235,7 +236,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         UNKNOWN_MEMBER_ID if it has members. ItemsFailed names the partitions that failed.
         """
-        return await run_async(self._calls.alter_group_offsets(group_id, offsets, timeout_s))
+        return await self._run(self._calls.alter_group_offsets(group_id, offsets, timeout_s))
 
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
@@ -245,7 +246,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         While the group has members, only of topics that none of them reads. ItemsFailed names the
         partitions that failed.
         """
-        return await run_async(self._calls.delete_group_offsets(group_id, partitions, timeout_s))
+        return await self._run(self._calls.delete_group_offsets(group_id, partitions, timeout_s))
 
     async def list_transactions(
         self,
@@ -264,7 +265,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         in RE2's syntax (KIP-1152, Kafka 4.1). UnsupportedVersion where brokers are older than a
         filter that is used.
         """
-        return await run_async(
+        return await self._run(
             self._calls.list_transactions(states, producer_ids, open_for_ms, pattern, timeout_s)
         )
 
@@ -275,7 +276,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         ItemsFailed names those that no coordinator knows (any more).
         """
-        return await run_async(self._calls.describe_transactions(transactional_ids, timeout_s))
+        return await self._run(self._calls.describe_transactions(transactional_ids, timeout_s))
 
     async def end_transactions(
         self, transactions: Iterable[PreparedTransaction], commit: bool, timeout_s: Seconds | None = None
@@ -289,7 +290,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         has its transactional id, INVALID_PRODUCER_ID_MAPPING if it is forgotten
         (transactional.id.expiration.ms). The others have ended then.
         """
-        return await run_async(self._calls.end_transactions(transactions, commit, timeout_s))
+        return await self._run(self._calls.end_transactions(transactions, commit, timeout_s))
 
     async def create_acls(
         self, bindings: Iterable[AclBinding], timeout_s: Seconds | None = None
@@ -299,7 +300,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         Brokers apply them within moments. BrokerError SECURITY_DISABLED from a cluster that has no
         authorizer. This and `delete_acls` need the right to Alter the cluster.
         """
-        return await run_async(self._calls.create_acls(bindings, timeout_s))
+        return await self._run(self._calls.create_acls(bindings, timeout_s))
 
     async def describe_acls(
         self, filter: AclFilter = ALL_ENTRIES, timeout_s: Seconds | None = None
@@ -309,7 +310,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         With AclPatternType.MATCH those that apply to a resource name, by prefix and `*` too
         (KIP-290).
         """
-        return await run_async(self._calls.describe_acls(filter, timeout_s))
+        return await self._run(self._calls.describe_acls(filter, timeout_s))
 
     async def delete_acls(
         self, filters: Iterable[AclFilter], timeout_s: Seconds | None = None
@@ -318,7 +319,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         Entries that an earlier request deleted, whose answer was lost, are not in it.
         """
-        return await run_async(self._calls.delete_acls(filters, timeout_s))
+        return await self._run(self._calls.delete_acls(filters, timeout_s))
 
     async def describe_user_scram_credentials(
         self, users: Iterable[str] = (), timeout_s: Seconds | None = None
@@ -327,7 +328,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         `users` empty: all users that have one. ItemsFailed names users without.
         """
-        return await run_async(self._calls.describe_user_scram_credentials(users, timeout_s))
+        return await self._run(self._calls.describe_user_scram_credentials(users, timeout_s))
 
     async def alter_user_scram_credentials(
         self,
@@ -338,7 +339,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         Passwords are hashed here, and not sent. Brokers apply the change within moments.
         """
-        return await run_async(self._calls.alter_user_scram_credentials(alterations, timeout_s))
+        return await self._run(self._calls.alter_user_scram_credentials(alterations, timeout_s))
 
     async def describe_client_quotas(
         self,
@@ -350,7 +351,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         Entities are users, client ids and IP addresses that have quotas of their own, and the
         defaults.
         """
-        return await run_async(self._calls.describe_client_quotas(filter, timeout_s))
+        return await self._run(self._calls.describe_client_quotas(filter, timeout_s))
 
     async def alter_client_quotas(
         self,
@@ -365,7 +366,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         (partitions/s), and for an ip `connection_creation_rate` (connections/s). `validate_only`:
         only check whether they could be changed.
         """
-        return await run_async(self._calls.alter_client_quotas(changes, validate_only, timeout_s))
+        return await self._run(self._calls.alter_client_quotas(changes, validate_only, timeout_s))
 
     async def close(self) -> None:
         """Close all connections.
@@ -373,7 +374,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         Calls in progress end with UsageError. Closing again does nothing.
         """
         try:
-            await run_async(self._calls.close())
+            await self._run(self._calls.close())
         finally:
             await asyncio.get_running_loop().run_in_executor(None, self._calls.end)
 

@@ -45,6 +45,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import s_to_ns
 from fairlead_kafka.client.hosting import (
     LONGEST_S,
+    Opener,
     Steps,
     Wait,
     abandon,
@@ -67,12 +68,15 @@ class AdminCalls:
     """Steps of each call, for any number of threads or tasks. `offload` runs work on a thread."""
 
     def __init__(
-        self, config: Mapping[str, Any], offload: Callable[[Callable[[], Any]], Completion[Any]] | None = None
+        self,
+        config: Mapping[str, Any],
+        offload: Callable[[Callable[[], Any]], Completion[Any]] | None = None,
+        opener: Opener = open_host,
     ) -> None:
         self.settings = CLIENT_CONFIGS.parse("admin", config)
         self.closed = False
         self._offload = offload
-        self._hosted = open_host(
+        self._hosted = self.host = opener(
             lambda rng: AdminMachine(self.settings, rng), self.settings, "fairlead-admin"
         )
 

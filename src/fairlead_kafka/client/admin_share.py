@@ -10,7 +10,6 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Offset, Seconds
 from fairlead_kafka.client.admin_cluster import ClusterAdmin
 from fairlead_kafka.client.admin_share_calls import ShareGroupCalls
-from fairlead_kafka.client.hosting import run_blocking
 
 
 @checked()
@@ -30,7 +29,7 @@ class ShareGroupAdmin(ClusterAdmin):
         `include_authorized_operations`: also what this client's user may do. ItemsFailed names
         groups that are missing, or are no share groups. `delete_groups` deletes them.
         """
-        return run_blocking(
+        return self._run(
             self._calls.describe_share_groups(group_ids, timeout_s, include_authorized_operations)
         )
 
@@ -39,7 +38,7 @@ class ShareGroupAdmin(ClusterAdmin):
     ) -> dict[str, dict[TopicPartition, SharePartitionOffset]]:
         """How far share groups are: {group: {partition: start offset and lag}}, of the partitions
         that they have read."""
-        return run_blocking(self._calls.list_share_group_offsets(group_ids, timeout_s))
+        return self._run(self._calls.list_share_group_offsets(group_ids, timeout_s))
 
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, Offset], timeout_s: Seconds | None = None
@@ -48,7 +47,7 @@ class ShareGroupAdmin(ClusterAdmin):
 
         NON_EMPTY_GROUP if it has members. ItemsFailed names the partitions that failed.
         """
-        return run_blocking(self._calls.alter_share_group_offsets(group_id, offsets, timeout_s))
+        return self._run(self._calls.alter_share_group_offsets(group_id, offsets, timeout_s))
 
     def delete_share_group_offsets(
         self, group_id: str, topics: Iterable[str], timeout_s: Seconds | None = None
@@ -57,4 +56,4 @@ class ShareGroupAdmin(ClusterAdmin):
 
         NON_EMPTY_GROUP if it has members. ItemsFailed names the topics that failed.
         """
-        return run_blocking(self._calls.delete_share_group_offsets(group_id, topics, timeout_s))
+        return self._run(self._calls.delete_share_group_offsets(group_id, topics, timeout_s))

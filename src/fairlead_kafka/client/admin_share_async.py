@@ -10,7 +10,6 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Offset, Seconds
 from fairlead_kafka.client.admin_cluster_async import AsyncClusterAdmin
 from fairlead_kafka.client.admin_share_calls import ShareGroupCalls
-from fairlead_kafka.client.hosting import run_async
 
 
 @checked()
@@ -30,7 +29,7 @@ class AsyncShareGroupAdmin(AsyncClusterAdmin):
         `include_authorized_operations`: also what this client's user may do. ItemsFailed names
         groups that are missing, or are no share groups. `delete_groups` deletes them.
         """
-        return await run_async(
+        return await self._run(
             self._calls.describe_share_groups(group_ids, timeout_s, include_authorized_operations)
         )
 
@@ -39,7 +38,7 @@ class AsyncShareGroupAdmin(AsyncClusterAdmin):
     ) -> dict[str, dict[TopicPartition, SharePartitionOffset]]:
         """How far share groups are: {group: {partition: start offset and lag}}, of the partitions
         that they have read."""
-        return await run_async(self._calls.list_share_group_offsets(group_ids, timeout_s))
+        return await self._run(self._calls.list_share_group_offsets(group_ids, timeout_s))
 
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, Offset], timeout_s: Seconds | None = None
@@ -48,7 +47,7 @@ class AsyncShareGroupAdmin(AsyncClusterAdmin):
 
         NON_EMPTY_GROUP if it has members. ItemsFailed names the partitions that failed.
         """
-        return await run_async(self._calls.alter_share_group_offsets(group_id, offsets, timeout_s))
+        return await self._run(self._calls.alter_share_group_offsets(group_id, offsets, timeout_s))
 
     async def delete_share_group_offsets(
         self, group_id: str, topics: Iterable[str], timeout_s: Seconds | None = None
@@ -57,4 +56,4 @@ class AsyncShareGroupAdmin(AsyncClusterAdmin):
 
         NON_EMPTY_GROUP if it has members. ItemsFailed names the topics that failed.
         """
-        return await run_async(self._calls.delete_share_group_offsets(group_id, topics, timeout_s))
+        return await self._run(self._calls.delete_share_group_offsets(group_id, topics, timeout_s))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import UsageError
@@ -13,7 +13,13 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int64, Offset, Seconds
 from fairlead_kafka.client.consumer_calls import ConsumerCalls
 from fairlead_kafka.client.consumer_group import RebalanceListener
-from fairlead_kafka.client.hosting import end_with, run_blocking
+from fairlead_kafka.client.hosting import (
+    Opener,
+    Steps,
+    end_with,
+    open_host,
+    run_blocking,
+)
 from fairlead_kafka.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
 from fairlead_kafka.consumer.groups import SubscriptionPattern
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
@@ -22,6 +28,7 @@ from fairlead_kafka.core.metadata import PartitionMetadata
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 ITERATION_S = 1.0
 """Seconds that one wait of an iteration lasts; only then does it notice `close`."""
 
@@ -31,7 +38,8 @@ class Consumer:
     """A Kafka consumer: of partitions assigned by hand, or of topics that a group shares.
 
     `config` has Kafka's keys (`bootstrap.servers`, `auto.offset.reset`, ...; see
-    docs/configuration.md); ConfigError names all that is wrong with it. Data is fetched ahead on a
+    docs/configuration.md); ConfigError names all that is wrong with it. `opener`: what runs the
+    client's machine (`client.hosting.Opener`), as a host in virtual time. Data is fetched ahead on a
     thread of its own, at most `fetch.max.bytes` per broker, and decoded in the caller's thread.
 
     Time-outs are in seconds; where None is allowed it stands for `default.api.timeout.ms`. If no
@@ -42,16 +50,19 @@ class Consumer:
     `org.apache.kafka.clients.consumer.KafkaConsumer`.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self._calls = ConsumerCalls(config)
+    def __init__(self, config: Mapping[str, Any], *, opener: Opener = open_host) -> None:
+        self._calls = ConsumerCalls(config, opener=opener)
         end_with(self, self._calls.abandon)
+
+    def _run(self, steps: Steps[T]) -> T:
+        return run_blocking(steps, self._calls.host)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions from now on; an empty list stops reading.
 
         Partitions assigned before keep their positions. UsageError while subscribed.
         """
-        run_blocking(self._calls.assign(partitions))
+        self._run(self._calls.assign(partitions))
 
     def subscribe(
         self,
@@ -66,18 +77,18 @@ class Consumer:
         `auto.offset.reset` says. Polls raise errors of the group. Another call replaces the
         subscription. UsageError without `group.id`, or while partitions are assigned by hand.
         """
-        run_blocking(self._calls.subscribe(topics, listener))
+        self._run(self._calls.subscribe(topics, listener))
 
     def unsubscribe(self) -> None:
         """Leave the group, after the listener was called, and read nothing.
 
         No error if not subscribed.
         """
-        run_blocking(self._calls.unsubscribe())
+        self._run(self._calls.unsubscribe())
 
     def subscription(self) -> list[str]:
         """The topics subscribed to; for a pattern those found so far."""
-        return run_blocking(self._calls.subscription())
+        return self._run(self._calls.subscription())
 
     def commit(
         self,
@@ -91,17 +102,17 @@ class Consumer:
         FENCED_MEMBER_EPOCH), or is rebalancing (REBALANCE_IN_PROGRESS: poll, and commit again).
         UsageError without `group.id`.
         """
-        run_blocking(self._calls.commit(offsets, timeout_s))
+        self._run(self._calls.commit(offsets, timeout_s))
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Committed offset of each partition; None where the group has committed none."""
-        return run_blocking(self._calls.committed(partitions, timeout_s))
+        return self._run(self._calls.committed(partitions, timeout_s))
 
     def group_metadata(self) -> GroupMetadata:
         """Group, generation and member id, for `send_offsets_to_transaction` of a producer."""
-        return run_blocking(self._calls.group_metadata())
+        return self._run(self._calls.group_metadata())
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions assigned, in the order given."""
@@ -110,32 +121,32 @@ class Consumer:
     def seek(self, partition: TopicPartition, offset: Int64) -> None:
         """Read on from `offset`; what was fetched of the partition is dropped. An offset out of
         range shows at the next poll."""
-        run_blocking(self._calls.seek_offset(partition, offset))
+        self._run(self._calls.seek_offset(partition, offset))
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read on from the first offset there is, looked up at the next poll; None: of all assigned
         partitions."""
-        run_blocking(self._calls.seek_to(partitions, EARLIEST))
+        self._run(self._calls.seek_to(partitions, EARLIEST))
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read on from the end, looked up at the next poll, so that only what is written later
         comes; None: all assigned."""
-        run_blocking(self._calls.seek_to(partitions, LATEST))
+        self._run(self._calls.seek_to(partitions, LATEST))
 
     def position(self, partition: TopicPartition, timeout_s: Seconds | None = None) -> int:
         """Offset of the next record that a poll returns; looked up if there is no position yet."""
-        return run_blocking(self._calls.position(partition, timeout_s))
+        return self._run(self._calls.position(partition, timeout_s))
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return no records of these partitions until `resume`.
 
         What was fetched of them is kept, up to max.partition.fetch.bytes of each.
         """
-        run_blocking(self._calls.pause(partitions, True))
+        self._run(self._calls.pause(partitions, True))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Return records of these partitions again, after `pause`."""
-        run_blocking(self._calls.pause(partitions, False))
+        self._run(self._calls.pause(partitions, False))
 
     def paused(self) -> list[TopicPartition]:
         """The partitions paused."""
@@ -152,7 +163,7 @@ class Consumer:
         damaged batches (again at every poll, until a seek), and BrokerError for a topic that is
         still missing.
         """
-        return run_blocking(self._calls.poll(timeout_s, max_records))
+        return self._run(self._calls.poll(timeout_s, max_records))
 
     def poll_table(
         self, timeout_s: Seconds = 1.0, max_records: int | None = None, columns: Sequence[str] | None = None
@@ -168,7 +179,7 @@ class Consumer:
         Rows of one partition are in offset order. A table holds at most 8 MiB of fetched data (more
         if one piece is larger), or `max_records`. Raises as `poll`.
         """
-        return run_blocking(self._calls.poll_table(timeout_s, max_records, columns))
+        return self._run(self._calls.poll_table(timeout_s, max_records, columns))
 
     def read_range(
         self,
@@ -186,10 +197,8 @@ class Consumer:
         `auto.offset.reset` says, and TimedOut if nothing came for `timeout_s` (None:
         `default.api.timeout.ms`).
         """
-        names = run_blocking(self._calls.range_begins(partition, start, end, columns))
-        while (
-            table := run_blocking(self._calls.range_goes_on(partition, end, names, timeout_s))
-        ) is not None:
+        names = self._run(self._calls.range_begins(partition, start, end, columns))
+        while (table := self._run(self._calls.range_goes_on(partition, end, names, timeout_s))) is not None:
             yield table
 
     def read_batches(
@@ -212,9 +221,9 @@ class Consumer:
         batches up to the last stable offset, those of aborted transactions among them. Raises as
         `read_range`.
         """
-        run_blocking(self._calls.batches_begin(partition, start, end))
+        self._run(self._calls.batches_begin(partition, start, end))
         while (
-            table := run_blocking(self._calls.batches_go_on(partition, end, measure_ratio, timeout_s))
+            table := self._run(self._calls.batches_go_on(partition, end, measure_ratio, timeout_s))
         ) is not None:
             yield table
 
@@ -227,9 +236,9 @@ class Consumer:
         while not self._calls.closed:
             try:
                 if self._calls.by_polls:
-                    yield from run_blocking(self._calls.poll(ITERATION_S, None))
+                    yield from self._run(self._calls.poll(ITERATION_S, None))
                     continue
-                block = run_blocking(self._calls.block(ITERATION_S))
+                block = self._run(self._calls.block(ITERATION_S))
             except UsageError:
                 if self._calls.closed:
                     return
@@ -241,21 +250,21 @@ class Consumer:
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset of each partition; they need not be assigned."""
-        return run_blocking(self._calls.end_of_logs(partitions, EARLIEST, timeout_s))
+        return self._run(self._calls.end_of_logs(partitions, EARLIEST, timeout_s))
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, int]:
         """The offset after the last record of each partition (its high watermark); they need not be
         assigned."""
-        return run_blocking(self._calls.end_of_logs(partitions, LATEST, timeout_s))
+        return self._run(self._calls.end_of_logs(partitions, LATEST, timeout_s))
 
     def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first offset whose timestamp is the one given (ms since 1970) or later; None where
         there is none."""
-        return run_blocking(self._calls.offsets_for_times(times_ms, timeout_s))
+        return self._run(self._calls.offsets_for_times(times_ms, timeout_s))
 
     def connect(self, timeout_s: Seconds | None = None) -> None:
         """Wait until a broker is reached, to check `bootstrap.servers` at the start of a program.
@@ -264,17 +273,17 @@ class Consumer:
         `timeout_s` seconds (None: bootstrap.connection.timeout.ms); the client goes on trying. Once
         a broker was reached, later calls return at once.
         """
-        run_blocking(self._calls.connect(timeout_s))
+        self._run(self._calls.connect(timeout_s))
 
     def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
         """The topic's partitions, by number, with leader and replicas. A topic missing until the
         time is up: BrokerError."""
-        return run_blocking(self._calls.partitions_for(topic, timeout_s))
+        return self._run(self._calls.partitions_for(topic, timeout_s))
 
     def list_topics(self, timeout_s: Seconds | None = None) -> dict[str, list[PartitionMetadata]]:
         """Every topic of the cluster with its partitions (leader, replicas, in-sync replicas), by
         number."""
-        return run_blocking(self._calls.topics(None, timeout_s))
+        return self._run(self._calls.topics(None, timeout_s))
 
     def metrics(self) -> dict[str, Any]:
         """Counters of this consumer, by name.
@@ -284,7 +293,7 @@ class Consumer:
         that brokers told with their answers to fetches, ms (quotas). `machine_code`: False where
         there is none for this platform, and everything is slow.
         """
-        return run_blocking(self._calls.metrics())
+        return self._run(self._calls.metrics())
 
     def close(self) -> None:
         """Leave the group, after a last commit where `enable.auto.commit` says so, stop fetching
@@ -294,7 +303,7 @@ class Consumer:
         does nothing.
         """
         try:
-            run_blocking(self._calls.close())
+            self._run(self._calls.close())
         finally:
             self._calls.end()
 

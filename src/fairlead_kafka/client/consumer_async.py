@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +14,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int64, Offset, Seconds
 from fairlead_kafka.client.consumer_calls import ConsumerCalls
 from fairlead_kafka.client.consumer_group import RebalanceListener
-from fairlead_kafka.client.hosting import end_with, offload, run_async
+from fairlead_kafka.client.hosting import Opener, Steps, end_with, offload, open_host, run_async
 from fairlead_kafka.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
 from fairlead_kafka.consumer.groups import SubscriptionPattern
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
@@ -54,7 +54,8 @@ class AsyncConsumer:
     """A Kafka consumer with the methods of `Consumer`, as coroutines.
 
     `config` has Kafka's keys (`bootstrap.servers`, `auto.offset.reset`, ...; see
-    docs/configuration.md); ConfigError names all that is wrong with it. Data is fetched ahead on a
+    docs/configuration.md); ConfigError names all that is wrong with it. `opener`: what runs the
+    client's machine (`client.hosting.Opener`), as a host in virtual time. Data is fetched ahead on a
     thread of its own, at most `fetch.max.bytes` per broker; large pieces are decoded on the loop's
     default executor, so that the loop goes on.
 
@@ -66,16 +67,19 @@ class AsyncConsumer:
     counterpart: `org.apache.kafka.clients.consumer.KafkaConsumer`.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self._calls = ConsumerCalls(config, offload, await_user)
+    def __init__(self, config: Mapping[str, Any], *, opener: Opener = open_host) -> None:
+        self._calls = ConsumerCalls(config, offload, await_user, opener)
         end_with(self, self._calls.abandon)
+
+    def _run(self, steps: Steps[T]) -> Coroutine[object, None, T]:
+        return run_async(steps, self._calls.host)
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions from now on; an empty list stops reading.
 
         Partitions assigned before keep their positions. UsageError while subscribed.
         """
-        await run_async(self._calls.assign(partitions))
+        await self._run(self._calls.assign(partitions))
 
     async def subscribe(
         self,
@@ -90,18 +94,18 @@ class AsyncConsumer:
         `auto.offset.reset` says. Polls raise errors of the group. Another call replaces the
         subscription. UsageError without `group.id`, or while partitions are assigned by hand.
         """
-        await run_async(self._calls.subscribe(topics, listener))
+        await self._run(self._calls.subscribe(topics, listener))
 
     async def unsubscribe(self) -> None:
         """Leave the group, after the listener was called, and read nothing.
 
         No error if not subscribed.
         """
-        await run_async(self._calls.unsubscribe())
+        await self._run(self._calls.unsubscribe())
 
     async def subscription(self) -> list[str]:
         """The topics subscribed to; for a pattern those found so far."""
-        return await run_async(self._calls.subscription())
+        return await self._run(self._calls.subscription())
 
     async def commit(
         self,
@@ -115,17 +119,17 @@ class AsyncConsumer:
         FENCED_MEMBER_EPOCH), or is rebalancing (REBALANCE_IN_PROGRESS: poll, and commit again).
         UsageError without `group.id`.
         """
-        await run_async(self._calls.commit(offsets, timeout_s))
+        await self._run(self._calls.commit(offsets, timeout_s))
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Committed offset of each partition; None where the group has committed none."""
-        return await run_async(self._calls.committed(partitions, timeout_s))
+        return await self._run(self._calls.committed(partitions, timeout_s))
 
     async def group_metadata(self) -> GroupMetadata:
         """Group, generation and member id, for `send_offsets_to_transaction` of a producer."""
-        return await run_async(self._calls.group_metadata())
+        return await self._run(self._calls.group_metadata())
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions assigned, in the order given."""
@@ -134,32 +138,32 @@ class AsyncConsumer:
     async def seek(self, partition: TopicPartition, offset: Int64) -> None:
         """Read on from `offset`; what was fetched of the partition is dropped. An offset out of
         range shows at the next poll."""
-        await run_async(self._calls.seek_offset(partition, offset))
+        await self._run(self._calls.seek_offset(partition, offset))
 
     async def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read on from the first offset there is, looked up at the next poll; None: of all assigned
         partitions."""
-        await run_async(self._calls.seek_to(partitions, EARLIEST))
+        await self._run(self._calls.seek_to(partitions, EARLIEST))
 
     async def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read on from the end, looked up at the next poll, so that only what is written later
         comes; None: all assigned."""
-        await run_async(self._calls.seek_to(partitions, LATEST))
+        await self._run(self._calls.seek_to(partitions, LATEST))
 
     async def position(self, partition: TopicPartition, timeout_s: Seconds | None = None) -> int:
         """Offset of the next record that a poll returns; looked up if there is no position yet."""
-        return await run_async(self._calls.position(partition, timeout_s))
+        return await self._run(self._calls.position(partition, timeout_s))
 
     async def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return no records of these partitions until `resume`.
 
         What was fetched of them is kept, up to max.partition.fetch.bytes of each.
         """
-        await run_async(self._calls.pause(partitions, True))
+        await self._run(self._calls.pause(partitions, True))
 
     async def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Return records of these partitions again, after `pause`."""
-        await run_async(self._calls.pause(partitions, False))
+        await self._run(self._calls.pause(partitions, False))
 
     def paused(self) -> list[TopicPartition]:
         """The partitions paused."""
@@ -176,7 +180,7 @@ class AsyncConsumer:
         damaged batches (again at every poll, until a seek), and BrokerError for a topic that is
         still missing.
         """
-        return await run_async(self._calls.poll(timeout_s, max_records))
+        return await self._run(self._calls.poll(timeout_s, max_records))
 
     async def poll_table(
         self, timeout_s: Seconds = 1.0, max_records: int | None = None, columns: Sequence[str] | None = None
@@ -192,7 +196,7 @@ class AsyncConsumer:
         Rows of one partition are in offset order. A table holds at most 8 MiB of fetched data (more
         if one piece is larger), or `max_records`. Raises as `poll`.
         """
-        return await run_async(self._calls.poll_table(timeout_s, max_records, columns))
+        return await self._run(self._calls.poll_table(timeout_s, max_records, columns))
 
     async def read_range(
         self,
@@ -210,9 +214,9 @@ class AsyncConsumer:
         `auto.offset.reset` says, and TimedOut if nothing came for `timeout_s` (None:
         `default.api.timeout.ms`).
         """
-        names = await run_async(self._calls.range_begins(partition, start, end, columns))
+        names = await self._run(self._calls.range_begins(partition, start, end, columns))
         while (
-            table := await run_async(self._calls.range_goes_on(partition, end, names, timeout_s))
+            table := await self._run(self._calls.range_goes_on(partition, end, names, timeout_s))
         ) is not None:
             yield table
 
@@ -236,9 +240,9 @@ class AsyncConsumer:
         batches up to the last stable offset, those of aborted transactions among them. Raises as
         `read_range`.
         """
-        await run_async(self._calls.batches_begin(partition, start, end))
+        await self._run(self._calls.batches_begin(partition, start, end))
         while (
-            table := await run_async(self._calls.batches_go_on(partition, end, measure_ratio, timeout_s))
+            table := await self._run(self._calls.batches_go_on(partition, end, measure_ratio, timeout_s))
         ) is not None:
             yield table
 
@@ -251,10 +255,10 @@ class AsyncConsumer:
         while not self._calls.closed:
             try:
                 if self._calls.by_polls:
-                    for record in await run_async(self._calls.poll(ITERATION_S, None)):
+                    for record in await self._run(self._calls.poll(ITERATION_S, None)):
                         yield record
                     continue
-                block = await run_async(self._calls.block(ITERATION_S))
+                block = await self._run(self._calls.block(ITERATION_S))
             except UsageError:
                 if self._calls.closed:
                     return
@@ -267,21 +271,21 @@ class AsyncConsumer:
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset of each partition; they need not be assigned."""
-        return await run_async(self._calls.end_of_logs(partitions, EARLIEST, timeout_s))
+        return await self._run(self._calls.end_of_logs(partitions, EARLIEST, timeout_s))
 
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, int]:
         """The offset after the last record of each partition (its high watermark); they need not be
         assigned."""
-        return await run_async(self._calls.end_of_logs(partitions, LATEST, timeout_s))
+        return await self._run(self._calls.end_of_logs(partitions, LATEST, timeout_s))
 
     async def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first offset whose timestamp is the one given (ms since 1970) or later; None where
         there is none."""
-        return await run_async(self._calls.offsets_for_times(times_ms, timeout_s))
+        return await self._run(self._calls.offsets_for_times(times_ms, timeout_s))
 
     async def connect(self, timeout_s: Seconds | None = None) -> None:
         """Wait until a broker is reached, to check `bootstrap.servers` at the start of a program.
@@ -290,17 +294,17 @@ class AsyncConsumer:
         `timeout_s` seconds (None: bootstrap.connection.timeout.ms); the client goes on trying. Once
         a broker was reached, later calls return at once.
         """
-        await run_async(self._calls.connect(timeout_s))
+        await self._run(self._calls.connect(timeout_s))
 
     async def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
         """The topic's partitions, by number, with leader and replicas. A topic missing until the
         time is up: BrokerError."""
-        return await run_async(self._calls.partitions_for(topic, timeout_s))
+        return await self._run(self._calls.partitions_for(topic, timeout_s))
 
     async def list_topics(self, timeout_s: Seconds | None = None) -> dict[str, list[PartitionMetadata]]:
         """Every topic of the cluster with its partitions (leader, replicas, in-sync replicas), by
         number."""
-        return await run_async(self._calls.topics(None, timeout_s))
+        return await self._run(self._calls.topics(None, timeout_s))
 
     async def metrics(self) -> dict[str, Any]:
         """Counters of this consumer, by name.
@@ -310,7 +314,7 @@ class AsyncConsumer:
         that brokers told with their answers to fetches, ms (quotas). `machine_code`: False where
         there is none for this platform, and everything is slow.
         """
-        return await run_async(self._calls.metrics())
+        return await self._run(self._calls.metrics())
 
     async def close(self) -> None:
         """Leave the group, after a last commit where `enable.auto.commit` says so, stop fetching
@@ -320,7 +324,7 @@ class AsyncConsumer:
         does nothing.
         """
         try:
-            await run_async(self._calls.close())
+            await self._run(self._calls.close())
         finally:
             await asyncio.get_running_loop().run_in_executor(None, self._calls.end)
 

@@ -18,7 +18,7 @@ from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.client.hosting import Hosted, Steps, Wait
+from fairlead_kafka.client.hosting import Host, Steps, Wait
 from fairlead_kafka.client.offsets import as_offsets
 from fairlead_kafka.consumer import ConsumerMachine
 from fairlead_kafka.consumer.groups import (
@@ -72,7 +72,7 @@ class GroupSteps(ABC):
     """
 
     settings: Settings
-    _hosted: Hosted[ConsumerMachine]
+    _hosted: Host[ConsumerMachine]
     _assigned: dict[TopicPartition, int]
 
     def _begin_group(

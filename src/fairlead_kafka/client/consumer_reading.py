@@ -25,7 +25,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import MIB, NS_PER_S, s_to_ns
 from fairlead_kafka.client.consumer_group import GroupSteps
 from fairlead_kafka.client.deserializing import deserializing_of
-from fairlead_kafka.client.hosting import LONGEST_S, Steps, Wait, closed, connect_first, open_host
+from fairlead_kafka.client.hosting import LONGEST_S, Opener, Steps, Wait, closed, connect_first, open_host
 from fairlead_kafka.client.interceptors_consumer import consumer_interceptors
 from fairlead_kafka.consumer import (
     NO_END,
@@ -73,6 +73,7 @@ class ConsumerReading(GroupSteps):
         config: Mapping[str, Any],
         offload: Callable[[Callable[[], Any]], Completion[Any]] | None = None,
         await_user: Callable[[Awaitable[Any]], Completion[Any]] | None = None,
+        opener: Opener = open_host,
     ) -> None:
         self.settings = CLIENT_CONFIGS.parse("consumer", config)
         self._begin_group(self.settings, await_user)
@@ -80,7 +81,7 @@ class ConsumerReading(GroupSteps):
         self.interceptors = consumer_interceptors(self.settings["interceptor.classes"], config)
         self.deserializing = deserializing_of(self.settings)
         self._offload = offload
-        self._hosted = open_host(
+        self._hosted = self.host = opener(
             lambda rng: ConsumerMachine(self.settings, rng, self._gate), self.settings, "fairlead-consumer"
         )
         self._check_crcs: bool = self.settings["check.crcs"]

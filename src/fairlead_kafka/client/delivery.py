@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fairlead_kafka.client.hosting import Steps
+from fairlead_kafka.client.hosting import Steps, Waiting
 from fairlead_kafka.producer import CompletedRows
 from fairlead_kafka.producer.submission import Calls
 from fairlead_kafka.runtime import Completion
@@ -46,7 +46,7 @@ _make_metadata = partial(tuple.__new__, RecordMetadata)
 """Makes a RecordMetadata of a tuple of its fields, twice as fast as its constructor."""
 
 
-class Owner(Protocol):
+class Owner(Waiting, Protocol):
     """The producer that a delivery belongs to, as far as waiting for results goes
     (`client.intake.Intake`)."""
 

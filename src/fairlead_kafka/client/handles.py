@@ -80,7 +80,7 @@ class Ack(_Handle):
         if timeout_s is not None:
             check("result", "timeout_s", timeout_s, Seconds)
         metadata: RecordMetadata | None = self.delivery.metadata(self.row)
-        return run_blocking(self._steps(timeout_s)) if metadata is None else metadata
+        return run_blocking(self._steps(timeout_s), self.delivery.owner) if metadata is None else metadata
 
 
 class AsyncAck(_Handle):
@@ -92,7 +92,7 @@ class AsyncAck(_Handle):
         if timeout_s is not None:
             check("result", "timeout_s", timeout_s, Seconds)
         metadata: RecordMetadata | None = self.delivery.metadata(self.row)
-        return await run_async(self._steps(timeout_s)) if metadata is None else metadata
+        return await run_async(self._steps(timeout_s), self.delivery.owner) if metadata is None else metadata
 
     result.__doc__ = Ack.result.__doc__
 
@@ -167,7 +167,7 @@ class TableAck(_TableHandle):
         error of the first failed row is raised instead. TimedOut after `timeout_s` seconds (None:
         as long as delivery.timeout.ms allows); rows may still be delivered then.
         """
-        return run_blocking(self._steps(timeout_s, raise_on_error))
+        return run_blocking(self._steps(timeout_s, raise_on_error), self._delivery.owner)
 
 
 @checked()
@@ -177,7 +177,7 @@ class AsyncTableAck(_TableHandle):
     __slots__ = ()
 
     async def result(self, timeout_s: Seconds | None = None, raise_on_error: bool = True) -> Any:
-        return await run_async(self._steps(timeout_s, raise_on_error))
+        return await run_async(self._steps(timeout_s, raise_on_error), self._delivery.owner)
 
     result.__doc__ = TableAck.result.__doc__
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, runtime_checkable
 from weakref import finalize
 
 from fairlead_kafka.base.config import Settings
@@ -22,13 +23,94 @@ from fairlead_kafka.core.machine import Machine, Rng
 from fairlead_kafka.runtime import Completion, SelectorHost, system_rng, wrap_async
 
 if TYPE_CHECKING:
+    import asyncio
+
     from fairlead_kafka.runtime.transport import Transport
 
 FIRST_CONNECTION: Final = "bootstrap.connection.timeout.ms"
 LONGEST_S = 10.0**6
 """Longest time-out, seconds (eleven days), so that its nanoseconds stay a small number."""
 M = TypeVar("M", bound=Machine)
+M_co = TypeVar("M_co", bound=Machine, covariant=True)
 T = TypeVar("T")
+
+
+class Submitting(Protocol):
+    """What takes operations for a machine."""
+
+    def submit(self, operation: object) -> None:
+        """Deliver `events.Submitted(operation)` to the machine. UsageError once it has ended."""
+
+
+class Connecting(Submitting, Protocol):
+    """What a wait for the first connection needs."""
+
+    reached: bool
+    """True once a wait for the first connection has succeeded."""
+
+    def now_ns(self) -> int:
+        """The machine's monotonic clock, ns."""
+
+
+class Waiting(Protocol):
+    """How a caller's thread, or its event loop, waits for a completion."""
+
+    def wait(self, completion: Completion[T], timeout_s: float | None) -> T:
+        """The result, waited for; its error, or TimedOut after `timeout_s` (None: no limit)."""
+
+    def future(self, completion: Completion[T], loop: asyncio.AbstractEventLoop) -> asyncio.Future[T]:
+        """A future of `loop` that follows `completion`."""
+
+
+class Closer(Protocol):
+    """Work that ends a machine's thread, and therefore runs on another one."""
+
+    def start(self) -> None:
+        """Begin. RuntimeError if the interpreter starts no threads any more."""
+
+    def join(self) -> None:
+        """Wait for its end. RuntimeError if it was not started."""
+
+
+class Host(Connecting, Waiting, Protocol[M_co]):
+    """All that a client class needs of what runs its machine: clock, thread and waits.
+
+    `Hosted` is the one of production. One in virtual time lets its time go on in `wait`.
+    """
+
+    @property
+    def machine(self) -> M_co:
+        """The machine; only for what may be read from another thread."""
+
+    @property
+    def inside(self) -> bool:
+        """True on the machine's own thread, where a wait for the machine would never end."""
+
+    @property
+    def forked(self) -> bool:
+        """True in a forked child process: the machine runs in the parent, which closes it."""
+
+    @property
+    def unattended(self) -> bool:
+        """True if the machine works on while nobody waits, so that the interpreter's end must end
+        it."""
+
+    def now_ms(self) -> int:
+        """The machine's time of day, ms since 1970."""
+
+    def closer(self, work: Callable[[], None], name: str) -> Closer:
+        """`work`, which calls `close`, to be started from any thread, the machine's among them."""
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """End the machine."""
+
+
+@runtime_checkable
+class Opener(Protocol):
+    """Makes a machine, with an rng, and runs it on a host: `open_host`, or a test's own."""
+
+    def __call__(self, machine_factory: Callable[[Rng], M], settings: Settings, name: str) -> Host[M]:
+        """Connections are secured as `settings` say; `name` is for the thread."""
 
 
 class Hosted(Generic[M]):
@@ -56,6 +138,23 @@ class Hosted(Generic[M]):
     def forked(self) -> bool:
         """True in a forked child process: the machine runs in the parent, which closes it."""
         return self._host.is_forked()
+
+    @property
+    def unattended(self) -> bool:
+        """True: its thread goes on by itself."""
+        return True
+
+    def wait(self, completion: Completion[T], timeout_s: float | None) -> T:
+        """The result, waited for on this thread; see `Completion.result`."""
+        return completion.result(timeout_s)
+
+    def future(self, completion: Completion[T], loop: asyncio.AbstractEventLoop) -> asyncio.Future[T]:
+        """A future of `loop` that follows `completion`."""
+        return wrap_async(completion, loop)
+
+    def closer(self, work: Callable[[], None], name: str) -> Thread:
+        """A daemon thread for `work`, which calls `close`."""
+        return Thread(target=work, name=name, daemon=True)
 
     def now_ns(self) -> int:
         """The machine's monotonic clock, ns."""
@@ -86,7 +185,7 @@ def end_with(face: object, abandon: Callable[[], None]) -> None:
 
 
 def abandon(
-    hosted: Hosted[Any], end: Callable[[], None], *operations: Callable[[Completion[None]], object]
+    hosted: Submitting, end: Callable[[], None], *operations: Callable[[Completion[None]], object]
 ) -> None:
     """Submit operations one after the other, whatever each answers, then call `end`; nobody waits.
 
@@ -131,7 +230,7 @@ Steps = Generator[Wait, Any, T]
 """Steps of a call: yields what to wait for, is sent the results, returns the answer."""
 
 
-def connect(hosted: Hosted[Any], settings: Settings, timeout_s: float | None) -> Steps[None]:
+def connect(hosted: Connecting, settings: Settings, timeout_s: float | None) -> Steps[None]:
     """Wait until a broker is reached; NoBrokerReached, naming what is wrong, after `timeout_s`.
 
     None stands for `bootstrap.connection.timeout.ms`.
@@ -146,7 +245,7 @@ def connect(hosted: Hosted[Any], settings: Settings, timeout_s: float | None) ->
 
 
 def connect_first(
-    hosted: Hosted[Any], settings: Settings, timeout_s: float | None, default: str
+    hosted: Connecting, settings: Settings, timeout_s: float | None, default: str
 ) -> Steps[None]:
     """Wait for a first connection before a call that was given no time-out.
 
@@ -159,14 +258,20 @@ def connect_first(
         )
 
 
-def run_blocking(steps: Steps[T]) -> T:
-    """Drive `steps` on the calling thread. KeyboardInterrupt comes through at once, and ends the
-    steps."""
+def run_blocking(steps: Steps[T], waiting: Waiting | None = None) -> T:
+    """Drive `steps` on the calling thread; `waiting`: the host, None: the completions themselves.
+
+    KeyboardInterrupt comes through at once, and ends the steps.
+    """
     try:
         wait = next(steps)
         while True:
             try:
-                value = wait.completion.result(wait.timeout_s)
+                value = (
+                    wait.completion.result(wait.timeout_s)
+                    if waiting is None
+                    else waiting.wait(wait.completion, wait.timeout_s)
+                )
             except TimedOut as error:
                 if wait.completion.done():  # the answer itself is a time-out
                     wait = steps.throw(error)
@@ -182,15 +287,22 @@ def run_blocking(steps: Steps[T]) -> T:
         steps.close()
 
 
-async def run_async(steps: Steps[T]) -> T:
-    """Drive `steps` on the running event loop; cancelling the task ends the steps."""
+async def run_async(steps: Steps[T], waiting: Waiting | None = None) -> T:
+    """Drive `steps` on the running event loop; `waiting`: as in `run_blocking`.
+
+    Cancelling the task ends the steps.
+    """
     import asyncio
 
     loop = asyncio.get_running_loop()
     try:
         wait = next(steps)
         while True:
-            future = wrap_async(wait.completion, loop)
+            future = (
+                wrap_async(wait.completion, loop)
+                if waiting is None
+                else waiting.future(wait.completion, loop)
+            )
             try:
                 value = await asyncio.wait_for(future, wait.timeout_s)
             except TimeoutError as error:

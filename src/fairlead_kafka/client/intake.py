@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import Any, Generic, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -23,12 +23,18 @@ from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_MAX
 from fairlead_kafka.base.topic_names import wrong_topic_name
 from fairlead_kafka.client.delivery import Delivery, OnDelivery, fresh
 from fairlead_kafka.client.handles import H
-from fairlead_kafka.client.hosting import Steps
+from fairlead_kafka.client.hosting import Steps, Waiting
 from fairlead_kafka.client.memory import MemoryPool
 from fairlead_kafka.client.single_records import NO_ROOM, Column, RecordBuffer, SingleSend, padded
 from fairlead_kafka.producer import Submission
 from fairlead_kafka.producer.submission import Rows
 from fairlead_kafka.records import BinaryColumn, RecordColumns, headers_from_lists
+from fairlead_kafka.runtime import Completion, wrap_async
+
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
 
 CHUNK_MAX_BYTES = 1 << 18
 """Bytes at which a chunk of single records is closed, and the machine woken for it."""
@@ -89,6 +95,32 @@ def _column(column: Column | None) -> BinaryColumn | None:
     return BinaryColumn(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int64), nulls)
 
 
+class Clocked(Waiting, Protocol):
+    """What the intake needs of the host: its clocks, and how handles wait."""
+
+    def now_ns(self) -> int:
+        """The machine's monotonic clock, ns."""
+
+    def now_ms(self) -> int:
+        """The machine's time of day, ms since 1970."""
+
+
+class _Ended:
+    """Stands in for a host that has ended: all that handles may wait for is completed."""
+
+    def now_ns(self) -> int:
+        return 0
+
+    def now_ms(self) -> int:
+        return 0
+
+    def wait(self, completion: Completion[T], timeout_s: float | None) -> T:
+        return completion.result(timeout_s)
+
+    def future(self, completion: Completion[T], loop: asyncio.AbstractEventLoop) -> asyncio.Future[T]:
+        return wrap_async(completion, loop)
+
+
 class Intake(Generic[H]):
     """Collects records for the machine; implements `producer.submission.Intake`.
 
@@ -108,40 +140,28 @@ class Intake(Generic[H]):
         self._expected = False  # the machine comes by itself
         self._closed: Exception | None = None
         self._shut: str | None = None
-        self._now_ns: Callable[[], int] = lambda: 0
-        self._now_ms: Callable[[], int] = lambda: 0
-        self._wake: Callable[[], None] = lambda: None
-        self._refused: Callable[[], None] = lambda: None
-        self._outside: Callable[[str], None] = lambda what: None
-        self._why: Callable[[str, float], Steps[str]] = _not_known
         self._forked: UsageError | None = None
+        self.detach()
         _intakes.add(self)
 
     def attach(
         self,
+        host: Clocked,
         wake: Callable[[], None],
-        now_ns: Callable[[], int],
-        now_ms: Callable[[], int],
         refused: Callable[[], None],
         outside: Callable[[str], None],
         why: Callable[[str, float], Steps[str]],
     ) -> None:
-        """Set what the intake calls, before the first record: to wake the machine, and its clocks.
+        """Set what the intake calls, before the first record: the machine's clocks, and `wake`.
 
         `refused` counts records refused; `check_waiting` and `why` call `outside` and `why`.
         """
-        self._wake, self._now_ns, self._now_ms, self._refused, self._outside = (
-            wake,
-            now_ns,
-            now_ms,
-            refused,
-            outside,
-        )
-        self._why = why
+        self._host, self._wake, self._refused, self._outside, self._why = host, wake, refused, outside, why
+        self._now_ns, self._now_ms = host.now_ns, host.now_ms
 
     def detach(self) -> None:
         """Drop references to a machine that has ended, so that handles do not keep it alive."""
-        self.attach(lambda: None, lambda: 0, lambda: 0, lambda: None, lambda what: None, _not_known)
+        self.attach(_Ended(), lambda: None, lambda: None, lambda what: None, _not_known)
 
     def check_process(self) -> None:
         """UsageError in a forked process, where results never come."""
@@ -152,6 +172,14 @@ class Intake(Generic[H]):
         """UsageError in a forked process and on the machine's thread: a wait would not end."""
         self.check_process()
         self._outside("a wait for a result")
+
+    def wait(self, completion: Completion[T], timeout_s: float | None) -> T:
+        """Wait on this thread, as the machine's host does it; see `hosting.Waiting`."""
+        return self._host.wait(completion, timeout_s)
+
+    def future(self, completion: Completion[T], loop: asyncio.AbstractEventLoop) -> asyncio.Future[T]:
+        """A future of `loop` that follows `completion`."""
+        return self._host.future(completion, loop)
 
     def why(self, topic: str, within_s: float) -> Steps[str]:
         """Why records of a topic are not delivered yet; see `delivery.Owner`."""

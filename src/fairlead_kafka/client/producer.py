@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.within import Seconds
 from fairlead_kafka.client.delivery import OnDelivery
 from fairlead_kafka.client.handles import Ack, TableAck
-from fairlead_kafka.client.hosting import run_blocking
+from fairlead_kafka.client.hosting import Opener, Steps, open_host, run_blocking
 from fairlead_kafka.client.intake import Headers
 from fairlead_kafka.client.offsets import Offsets
 from fairlead_kafka.client.producer_core import ProducerCore
@@ -19,6 +19,8 @@ from fairlead_kafka.core.group_offsets import GroupMetadata
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.core.prepared import PreparedTransaction
 from fairlead_kafka.producer.metrics import Metrics
+
+T = TypeVar("T")
 
 
 @checked("send", "send_table")
@@ -37,21 +39,25 @@ class Producer:
     is ever reported.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any], *, opener: Opener = open_host) -> None:
         """Make a producer. `config` has Kafka's keys: `{"bootstrap.servers": "localhost:9092"}`.
 
         It begins to connect at once, on a thread of its own. ConfigError if a config is unknown,
-        does not fit or contradicts another.
+        does not fit or contradicts another. `opener`: what runs the producer's machine
+        (`client.hosting.Opener`), as a host in virtual time.
         """
-        self._core = core = ProducerCore(config, Ack)
+        self._core = core = ProducerCore(config, Ack, opener)
         self._core.belongs_to(self)
-        self._send = self._core.offering(lambda *without_room: run_blocking(core.offer_steps(*without_room)))
+        self._send = self._core.offering(lambda *without_room: self._run(core.offer_steps(*without_room)))
         if core.serializing is not None:
             self._send = core.serializing.around(self._send)
         if type(self).send is Producer.send:
             self.send = self._send  # type: ignore[method-assign]  # one call for each record instead of two
         if self._core.interceptors is not None:
             self.send = self._core.interceptors.around(self.send)  # type: ignore[method-assign]
+
+    def _run(self, steps: Steps[T]) -> T:
+        return run_blocking(steps, self._core.host)
 
     def send(
         self,
@@ -111,7 +117,7 @@ class Producer:
         stream, none of that batch and those after it), UsageError once closed, or with a
         transactional.id while no transaction is open.
         """
-        return TableAck(run_blocking(self._core.table_steps(topic, table)))
+        return TableAck(self._run(self._core.table_steps(topic, table)))
 
     def flush(self, timeout_s: Seconds | None = None) -> None:
         """Deliver everything sent so far, without lingering; wait until it is delivered or failed.
@@ -119,7 +125,7 @@ class Producer:
         TimedOut after `timeout_s` seconds (None: no limit but delivery.timeout.ms), naming how many
         records remain; UsageError once closed.
         """
-        run_blocking(self._core.flush_steps(timeout_s))
+        self._run(self._core.flush_steps(timeout_s))
 
     def close(self, timeout_s: Seconds | None = None) -> dict[str, int]:
         """Flush, then stop. Returns how many records of which topics were given up, none as a rule.
@@ -128,7 +134,7 @@ class Producer:
         with TimedOut, and is logged as a warning. A transaction that is open is aborted. Closing
         again waits until the first close is through, and cuts its time to `timeout_s`.
         """
-        return run_blocking(self._core.close_steps(timeout_s))
+        return self._run(self._core.close_steps(timeout_s))
 
     def connect(self, timeout_s: Seconds | None = None) -> None:
         """Wait until a broker is reached, to check `bootstrap.servers` at the start of a program.
@@ -137,7 +143,7 @@ class Producer:
         `timeout_s` seconds (None: bootstrap.connection.timeout.ms); the client goes on trying. Once
         a broker was reached, later calls return at once.
         """
-        run_blocking(self._core.connect_steps(timeout_s))
+        self._run(self._core.connect_steps(timeout_s))
 
     def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
         """The topic's partitions, by number, with leader and replicas.
@@ -146,7 +152,7 @@ class Producer:
         NoBrokerReached after bootstrap.connection.timeout.ms if no broker was ever reached),
         BrokerError if the topic cannot be had.
         """
-        return run_blocking(self._core.partitions_steps(topic, timeout_s))
+        return self._run(self._core.partitions_steps(topic, timeout_s))
 
     def init_transactions(self, timeout_s: Seconds | None = None) -> None:
         """Get the producer id of `transactional.id`; call it once, before the first transaction.
@@ -158,7 +164,7 @@ class Producer:
         once closed, or if it was called already. Kafka's counterpart:
         `KafkaProducer.initTransactions`.
         """
-        run_blocking(self._core.transactions.init(timeout_s))
+        self._run(self._core.transactions.init(timeout_s))
 
     def begin_transaction(self) -> None:
         """Begin a transaction: later sends belong to it. A producer has one at a time.
@@ -166,7 +172,7 @@ class Producer:
         UsageError before init_transactions or if a transaction is open; TransactionFailed if it
         failed and was not aborted yet; ProducerFenced, or another error that ended the producer.
         """
-        run_blocking(self._core.transactions.begin())
+        self._run(self._core.transactions.begin())
 
     def send_offsets_to_transaction(self, offsets: Offsets, group: str | GroupMetadata) -> None:
         """Commit a consumer group's offsets with the open transaction, or not at all.
@@ -180,7 +186,7 @@ class Producer:
         ILLEGAL_GENERATION): abort then. TimedOut after max.block.ms; they may still be taken, so
         abort or commit as you like. UsageError if no transaction is open.
         """
-        run_blocking(self._core.transactions.send_offsets(offsets, group))
+        self._run(self._core.transactions.send_offsets(offsets, group))
 
     def prepare_transaction(self, timeout_s: Seconds | None = None) -> PreparedTransaction | None:
         """Deliver everything sent in the transaction and leave it open, for another process to end.
@@ -193,7 +199,7 @@ class Producer:
         on, call it again to wait for the end. UsageError if no transaction is open. Kafka's
         counterpart: the prepareTransaction of KIP-939.
         """
-        return run_blocking(self._core.transactions.prepare(timeout_s))
+        return self._run(self._core.transactions.prepare(timeout_s))
 
     def commit_transaction(self, timeout_s: Seconds | None = None) -> None:
         """Deliver everything sent in the transaction, and commit it as a whole.
@@ -205,7 +211,7 @@ class Producer:
         id, or the coordinator aborted the transaction because it took longer than
         transaction.timeout.ms. UsageError if no transaction is open.
         """
-        run_blocking(self._core.transactions.end(True, timeout_s))
+        self._run(self._core.transactions.end(True, timeout_s))
 
     def abort_transaction(self, timeout_s: Seconds | None = None) -> None:
         """Undo everything sent in the transaction. What was not sent yet fails with
@@ -215,7 +221,7 @@ class Producer:
         for the end. ProducerFenced if a newer producer has the transactional id. UsageError if no
         transaction is open.
         """
-        run_blocking(self._core.transactions.end(False, timeout_s))
+        self._run(self._core.transactions.end(False, timeout_s))
 
     def transaction(self) -> Transaction:
         """A transaction for a `with` block: begun at its start, committed at its end.
@@ -247,4 +253,4 @@ class Producer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        run_blocking(self._core.leave_steps(kind))
+        self._run(self._core.leave_steps(kind))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -14,7 +14,7 @@ from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.within import Seconds
 from fairlead_kafka.client.delivery import LOGGER, OnDelivery, RecordMetadata
 from fairlead_kafka.client.handles import AsyncAck, AsyncTableAck
-from fairlead_kafka.client.hosting import run_async
+from fairlead_kafka.client.hosting import Opener, Steps, open_host, run_async
 from fairlead_kafka.client.intake import Headers, check_callback
 from fairlead_kafka.client.offsets import Offsets
 from fairlead_kafka.client.producer import Producer
@@ -25,6 +25,7 @@ from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.core.prepared import PreparedTransaction
 from fairlead_kafka.producer.metrics import Metrics
 
+T = TypeVar("T")
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -51,14 +52,17 @@ class AsyncProducer:
     """
 
     @_as(Producer.__init__)
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self._core = ProducerCore(config, AsyncAck)
+    def __init__(self, config: Mapping[str, Any], *, opener: Opener = open_host) -> None:
+        self._core = ProducerCore(config, AsyncAck, opener)
         self._offer = self._core.offer
         if self._core.serializing is not None:
             self._offer = self._core.serializing.around(self._offer)
         self._core.belongs_to(self)
         if self._core.interceptors is not None:
             self.send = self._core.interceptors.around_async(self.send)  # type: ignore[method-assign]
+
+    def _run(self, steps: Steps[T]) -> Coroutine[object, None, T]:
+        return run_async(steps, self._core.host)
 
     @_as(Producer.send)
     async def send(
@@ -90,53 +94,53 @@ class AsyncProducer:
                 on_delivery=on_delivery,
             )
         if type(found) is tuple:
-            return await run_async(self._core.offer_steps(*found))
+            return await self._run(self._core.offer_steps(*found))
         handle: AsyncAck = found
         return handle
 
     @_as(Producer.send_table)
     async def send_table(self, topic: str, table: Any) -> AsyncTableAck:
-        return AsyncTableAck(await run_async(self._core.table_steps(topic, table)))
+        return AsyncTableAck(await self._run(self._core.table_steps(topic, table)))
 
     @_as(Producer.flush)
     async def flush(self, timeout_s: Seconds | None = None) -> None:
-        await run_async(self._core.flush_steps(timeout_s))
+        await self._run(self._core.flush_steps(timeout_s))
 
     @_as(Producer.close)
     async def close(self, timeout_s: Seconds | None = None) -> dict[str, int]:
-        return await run_async(self._core.close_steps(timeout_s))
+        return await self._run(self._core.close_steps(timeout_s))
 
     @_as(Producer.connect)
     async def connect(self, timeout_s: Seconds | None = None) -> None:
-        await run_async(self._core.connect_steps(timeout_s))
+        await self._run(self._core.connect_steps(timeout_s))
 
     @_as(Producer.partitions_for)
     async def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
-        return await run_async(self._core.partitions_steps(topic, timeout_s))
+        return await self._run(self._core.partitions_steps(topic, timeout_s))
 
     @_as(Producer.init_transactions)
     async def init_transactions(self, timeout_s: Seconds | None = None) -> None:
-        await run_async(self._core.transactions.init(timeout_s))
+        await self._run(self._core.transactions.init(timeout_s))
 
     @_as(Producer.begin_transaction)
     async def begin_transaction(self) -> None:
-        await run_async(self._core.transactions.begin())
+        await self._run(self._core.transactions.begin())
 
     @_as(Producer.send_offsets_to_transaction)
     async def send_offsets_to_transaction(self, offsets: Offsets, group: str | GroupMetadata) -> None:
-        await run_async(self._core.transactions.send_offsets(offsets, group))
+        await self._run(self._core.transactions.send_offsets(offsets, group))
 
     @_as(Producer.prepare_transaction)
     async def prepare_transaction(self, timeout_s: Seconds | None = None) -> PreparedTransaction | None:
-        return await run_async(self._core.transactions.prepare(timeout_s))
+        return await self._run(self._core.transactions.prepare(timeout_s))
 
     @_as(Producer.commit_transaction)
     async def commit_transaction(self, timeout_s: Seconds | None = None) -> None:
-        await run_async(self._core.transactions.end(True, timeout_s))
+        await self._run(self._core.transactions.end(True, timeout_s))
 
     @_as(Producer.abort_transaction)
     async def abort_transaction(self, timeout_s: Seconds | None = None) -> None:
-        await run_async(self._core.transactions.end(False, timeout_s))
+        await self._run(self._core.transactions.end(False, timeout_s))
 
     @_as(Producer.transaction)
     def transaction(self) -> AsyncTransaction:
@@ -158,7 +162,7 @@ class AsyncProducer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await run_async(self._core.leave_steps(kind))
+        await self._run(self._core.leave_steps(kind))
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, on_delivery: OnDelivery) -> OnDelivery:

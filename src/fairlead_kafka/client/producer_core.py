@@ -7,7 +7,6 @@ import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from threading import Thread
 from typing import Any, Generic
 from weakref import WeakSet
 
@@ -21,6 +20,7 @@ from fairlead_kafka.client.delivery import LOGGER, Delivery, Int64
 from fairlead_kafka.client.handles import H
 from fairlead_kafka.client.hosting import (
     LONGEST_S,
+    Opener,
     Steps,
     Wait,
     closed,
@@ -56,32 +56,31 @@ _cores: WeakSet[ProducerCore[Any]] = WeakSet()
 class ProducerCore(Generic[H]):
     """A hosted producer machine; the client classes drive its methods named `..._steps`."""
 
-    def __init__(self, config: Mapping[str, Any], handle: type[H]) -> None:
+    def __init__(self, config: Mapping[str, Any], handle: type[H], opener: Opener = open_host) -> None:
         self._settings = settings = CLIENT_CONFIGS.parse("producer", config)
         self._memory = MemoryPool(settings["buffer.memory"])
         self._intake = Intake(self._memory, settings["max.request.size"], handle)
         self._max_block_ms: int = settings["max.block.ms"]
         self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
         self._closing = self._stopping = self._ending = False
-        self._closer = Thread(target=self._end, name="fairlead-producer-close", daemon=True)
         self._ended: Completion[None] = Completion()
         self._given_up: dict[str, int] = {}
         self.client_id: str = settings["client.id"]
         self.interceptors = producer_interceptors(settings["interceptor.classes"], config)
         self.serializing = serializing_of(settings)
-        self._hosted = open_host(
+        self._hosted = self.host = opener(
             lambda rng: ProducerMachine(settings, rng, self._intake, self._memory),
             settings,
             "fairlead-producer",
         )
+        self._closer = self._hosted.closer(self._end, "fairlead-producer-close")
         for warning in self._hosted.machine.settings.warnings:
             LOGGER.warning(warning)
         self._meter = ProducerMeter(self._hosted.machine.recorder.sampling)
         """Metrics counted on the callers' side, under the memory's lock."""
         self._intake.attach(
+            self._hosted,
             self._wake,
-            self._hosted.now_ns,
-            self._hosted.now_ms,
             self._refused,
             self._check_outside,
             partial(why_waiting, self._hosted),
@@ -92,7 +91,8 @@ class ProducerCore(Generic[H]):
         self.transactions = TransactionSteps(
             self._hosted, self._intake, settings, self._check_outside, self.timed
         )
-        _cores.add(self)
+        if self._hosted.unattended:
+            _cores.add(self)
 
     def check_open(self) -> None:
         """UsageError once closed."""
@@ -221,7 +221,7 @@ class ProducerCore(Generic[H]):
             )
             self._stop(f"the producer was closed before the records were delivered ({waited})")
         yield Wait(self._ended)
-        if self._closer.ident is not None:
+        with suppress(RuntimeError):  # no thread could be started, at the interpreter's end
             self._closer.join()  # it has nothing left to do, so that no thread is left either
         return self._given_up
 
@@ -298,8 +298,8 @@ class ProducerCore(Generic[H]):
             )
         remaining_s = max(deadline_ns - self._hosted.now_ns(), 0) / NS_PER_S
         with suppress(UsageError):
-            run_blocking(self.transactions.leave(remaining_s))
-            run_blocking(self._wait_for(self._flushed("exit"), remaining_s))
+            run_blocking(self.transactions.leave(remaining_s), self._hosted)
+            run_blocking(self._wait_for(self._flushed("exit"), remaining_s), self._hosted)
         self._stop(
             f"the interpreter ended, and nobody had closed the producer (its records had {EXIT_S:g} s)"
         )

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Offset, PartitionNumber, Seconds
-from fairlead_kafka.client.hosting import end_with, run_blocking
+from fairlead_kafka.client.hosting import Opener, Steps, end_with, open_host, run_blocking
 from fairlead_kafka.client.share_consumer_calls import AcknowledgementCommitCallback, ShareConsumerCalls
 from fairlead_kafka.consumer.share import AcknowledgeType, ShareRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+T = TypeVar("T")
 
 
 @checked()
@@ -29,24 +32,29 @@ class ShareConsumer:
     wrong with it. A group without history begins where its config `share.auto.offset.reset` says:
     at the end.
 
+    `opener`: what runs the client's machine (`client.hosting.Opener`), as a host in virtual time.
+
     Time-outs are in seconds; where None is allowed it stands for `default.api.timeout.ms`. Calls
     raise BrokerError when a broker refused, UsageError when the consumer is closed or the call
     comes in the wrong order. One thread at a time, except for `close`. Kafka's counterpart:
     `org.apache.kafka.clients.consumer.KafkaShareConsumer`.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self._calls = ShareConsumerCalls(config)
+    def __init__(self, config: Mapping[str, Any], *, opener: Opener = open_host) -> None:
+        self._calls = ShareConsumerCalls(config, opener=opener)
         end_with(self, self._calls.abandon)
+
+    def _run(self, steps: Steps[T]) -> T:
+        return run_blocking(steps, self._calls.host)
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Join the group `group.id`, and read these topics from now on; an empty list
         unsubscribes. Another call replaces the subscription."""
-        run_blocking(self._calls.subscribe(topics))
+        self._run(self._calls.subscribe(topics))
 
     def unsubscribe(self) -> None:
         """Leave the group, and read nothing. What the last poll gave may still be acknowledged."""
-        run_blocking(self._calls.unsubscribe())
+        self._run(self._calls.unsubscribe())
 
     def subscription(self) -> list[str]:
         """The topics subscribed to."""
@@ -60,7 +68,7 @@ class ShareConsumer:
         `max.poll.records` come, or more: whole batches, unless `share.acquire.mode` is
         record_limit. DecodeError for a batch that is damaged, once: it was rejected.
         """
-        return run_blocking(self._calls.poll(timeout_s))
+        return self._run(self._calls.poll(timeout_s))
 
     def poll_table(self, timeout_s: Seconds = 1.0, columns: Sequence[str] | None = None) -> pa.Table:
         """Records as a `pyarrow.Table`, as soon as there are any; else no rows.
@@ -69,7 +77,7 @@ class ShareConsumer:
         `columns`. Not bound by `max.poll.records`, unless `share.acquire.mode` is record_limit:
         brokers give as much as they let be in flight. Acknowledges and raises as `poll`.
         """
-        return run_blocking(self._calls.poll_table(timeout_s, columns))
+        return self._run(self._calls.poll_table(timeout_s, columns))
 
     def acknowledge(self, record: ShareRecord, type: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
         """Say what became of a record of the last poll; sent with the next poll or commit.
@@ -100,12 +108,12 @@ class ShareConsumer:
         Answers for each partition: None if brokers have them, else an error, which is not raised:
         TimedOut, or BrokerError such as INVALID_RECORD_STATE, for records whose lock had ended.
         """
-        return run_blocking(self._calls.commit(timeout_s))
+        return self._run(self._calls.commit(timeout_s))
 
     def commit_async(self) -> None:
         """Send acknowledgements as `commit`, without waiting; the acknowledgement commit callback
         hears of the outcome."""
-        run_blocking(self._calls.commit_async())
+        self._run(self._calls.commit_async())
 
     def set_acknowledgement_commit_callback(self, callback: AcknowledgementCommitCallback | None) -> None:
         """Have `callback({partition: offsets}, error)` called with outcomes of acknowledgements.
@@ -117,7 +125,7 @@ class ShareConsumer:
 
     def acquisition_lock_timeout_ms(self) -> int | None:
         """How long brokers lock the records that they give, ms; None before the first are here."""
-        return run_blocking(self._calls.acquisition_lock_timeout_ms())
+        return self._run(self._calls.acquisition_lock_timeout_ms())
 
     def connect(self, timeout_s: Seconds | None = None) -> None:
         """Wait until a broker is reached, to check `bootstrap.servers` at the start of a program.
@@ -126,7 +134,7 @@ class ShareConsumer:
         `timeout_s` seconds (None: bootstrap.connection.timeout.ms); the client goes on trying. Once
         a broker was reached, later calls return at once.
         """
-        run_blocking(self._calls.connect(timeout_s))
+        self._run(self._calls.connect(timeout_s))
 
     def metrics(self) -> dict[str, Any]:
         """Counters of this consumer, by name.
@@ -138,7 +146,7 @@ class ShareConsumer:
         `fetch_throttle_time_max`: throttle time that brokers told, ms (quotas). `machine_code`:
         False where there is none for this platform, and everything is slow.
         """
-        return run_blocking(self._calls.metrics())
+        return self._run(self._calls.metrics())
 
     def close(self) -> None:
         """Send what is acknowledged, release all other records, leave the group and close all
@@ -149,7 +157,7 @@ class ShareConsumer:
         UsageError. Closing again does nothing.
         """
         try:
-            run_blocking(self._calls.close())
+            self._run(self._calls.close())
         finally:
             self._calls.end()
 

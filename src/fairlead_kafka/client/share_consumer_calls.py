@@ -20,6 +20,7 @@ from fairlead_kafka.base.kernel import MACHINE_CODE
 from fairlead_kafka.base.units import NS_PER_S, s_to_ns
 from fairlead_kafka.client.hosting import (
     LONGEST_S,
+    Opener,
     Steps,
     Wait,
     abandon,
@@ -90,6 +91,7 @@ class ShareConsumerCalls:
         self,
         config: Mapping[str, Any],
         offload: Callable[[Callable[[], Any]], Completion[Any]] | None = None,
+        opener: Opener = open_host,
     ) -> None:
         self.settings = share_settings(config)
         self.closed = False
@@ -100,7 +102,7 @@ class ShareConsumerCalls:
         self._record_limit = self.settings["share.acquire.mode"] == "record_limit"
         self._default_timeout_s: float = self.settings["default.api.timeout.ms"] / 1000
         self._offload = offload
-        self._hosted = open_host(
+        self._hosted = self.host = opener(
             lambda rng: ShareConsumerMachine(self.settings, rng), self.settings, "fairlead-share-consumer"
         )
         self._topics: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from fairlead_kafka.base.units import ms_to_ns, s_to_ns
 from fairlead_kafka.client.delivery import LOGGER
 from fairlead_kafka.client.hosting import (
     LONGEST_S,
-    Hosted,
+    Host,
     Steps,
     Wait,
     connect_first,
@@ -68,13 +68,13 @@ class TransactionSteps:
 
     def __init__(
         self,
-        hosted: Hosted[ProducerMachine],
+        hosted: Host[ProducerMachine],
         intake: Intake[Any],
         settings: Settings,
         check_thread: Callable[[str], None],
         timed: Callable[[str], AbstractContextManager[None]],
     ) -> None:
-        self._hosted = hosted
+        self._hosted = self.host = hosted
         self._settings = settings
         self._timed = timed
         self._intake = intake
@@ -208,12 +208,12 @@ class Transaction:
         self._steps = steps
 
     def __enter__(self) -> None:
-        run_blocking(self._steps.begin())
+        run_blocking(self._steps.begin(), self._steps.host)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        run_blocking(self._steps.end_block(error))
+        run_blocking(self._steps.end_block(error), self._steps.host)
 
 
 class AsyncTransaction:
@@ -223,12 +223,12 @@ class AsyncTransaction:
         self._steps = steps
 
     async def __aenter__(self) -> None:
-        await run_async(self._steps.begin())
+        await run_async(self._steps.begin(), self._steps.host)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await run_async(self._steps.end_block(error))
+        await run_async(self._steps.end_block(error), self._steps.host)
 
 
 def _group(group: Any) -> GroupMetadata:

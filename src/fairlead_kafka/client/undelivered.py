@@ -6,7 +6,7 @@ from math import ceil
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.client.delivery import LOGGER
-from fairlead_kafka.client.hosting import Hosted, Steps, Wait
+from fairlead_kafka.client.hosting import Host, Steps, Wait
 from fairlead_kafka.producer import ProducerMachine, ReportUndelivered, Undelivered
 from fairlead_kafka.runtime import Completion
 
@@ -15,7 +15,7 @@ EXPLAIN_S = 0.5
 unless a callback holds its thread."""
 
 
-def why_waiting(hosted: Hosted[ProducerMachine], topic: str | None, within_s: float) -> Steps[str]:
+def why_waiting(hosted: Host[ProducerMachine], topic: str | None, within_s: float) -> Steps[str]:
     """Why records of a topic (None: of any) are not delivered yet, as the end of a sentence.
 
     Empty if that is not told within `within_s` seconds, or half a second.
@@ -24,7 +24,7 @@ def why_waiting(hosted: Hosted[ProducerMachine], topic: str | None, within_s: fl
     return f": {undelivered.why}" if undelivered is not None and undelivered.why else ""
 
 
-def tell_waiting(hosted: Hosted[ProducerMachine], level: int, remaining_s: float) -> Steps[None]:
+def tell_waiting(hosted: Host[ProducerMachine], level: int, remaining_s: float) -> Steps[None]:
     """Log what a close waits for, and for how long it may."""
     undelivered = yield from _ask(hosted, None, EXPLAIN_S)
     if undelivered is not None and undelivered.counts:
@@ -40,7 +40,7 @@ def tell_waiting(hosted: Hosted[ProducerMachine], level: int, remaining_s: float
         )
 
 
-def _ask(hosted: Hosted[ProducerMachine], topic: str | None, within_s: float) -> Steps[Undelivered | None]:
+def _ask(hosted: Host[ProducerMachine], topic: str | None, within_s: float) -> Steps[Undelivered | None]:
     """The machine's report; None if it is late, or the machine has ended."""
     completion: Completion[Undelivered] = Completion()
     try:
