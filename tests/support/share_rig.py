@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.share_consumer import ShareConsumer
 from fairlead_kafka.consumer.share import ShareRecord
@@ -18,9 +16,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 class Sharing(Rig):
     """A fake cluster with a share group that reads topic `t`, ten records in each partition."""
 
-    def __init__(
-        self, nodes: int = 1, partitions: int = 1, lock_ms: int = 30_000
-    ) -> None:
+    def __init__(self, nodes: int = 1, partitions: int = 1, lock_ms: int = 30_000) -> None:
         super().__init__(nodes=nodes)
         self.cluster.topic("t", partitions)
         for number in range(partitions):

@@ -36,14 +36,14 @@ T = TypeVar("T")
 
 
 class Submitting(Protocol):
-    """What takes operations for a machine."""
+    """Takes operations for a machine."""
 
     def submit(self, operation: object) -> None:
         """Deliver `events.Submitted(operation)` to the machine. UsageError once it has ended."""
 
 
 class Connecting(Submitting, Protocol):
-    """What a wait for the first connection needs."""
+    """Tells a wait for the first connection what time it is, and takes its question."""
 
     reached: bool
     """True once a wait for the first connection has succeeded."""

@@ -96,7 +96,7 @@ def _column(column: Column | None) -> BinaryColumn | None:
 
 
 class Clocked(Waiting, Protocol):
-    """What the intake needs of the host: its clocks, and how handles wait."""
+    """The host, as far as the intake goes: its clocks, and how handles wait."""
 
     def now_ns(self) -> int:
         """The machine's monotonic clock, ns."""
