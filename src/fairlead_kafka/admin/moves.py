@@ -136,7 +136,7 @@ def list_partition_reassignments(
 def alter_replica_log_dirs(
     assignments: Mapping[PartitionReplica, str],
 ) -> AdminScript[dict[PartitionReplica, None]]:
-    """Have replicas in these log directories of their brokers."""
+    """Move replicas to log directories of their brokers."""
 
     def message(mine: Mapping[PartitionReplica, str]) -> AlterReplicaLogDirsRequest:
         dirs: dict[str, list[TopicPartition]] = {}

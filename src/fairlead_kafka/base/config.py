@@ -404,7 +404,8 @@ class ConfigTable:
         return Settings(values, frozenset(names))
 
     def _by_name(self, given: Mapping[str, object], wrong: list[str]) -> dict[str, object]:
-        """`given` with our names for aliases; adds to `wrong` what was given by two names."""
+        """Return `given` with aliases replaced by our names. A config that was given by two names
+        adds a message to `wrong`."""
         names: dict[str, object] = {}
         said: dict[str, str] = {}
         for name, value in given.items():

@@ -24,7 +24,7 @@ class Hook(NamedTuple):
 
     @contextmanager
     def replaced(self, make: Callable[[Method], Method]) -> Iterator[None]:
-        """Within the block, `make(original method)` is the method, in this process."""
+        """Replace a hooked method by `make(original method)` within the block, in this process."""
         sound = self.owner.__dict__[self.attribute]
         setattr(self.owner, self.attribute, make(sound))
         try:

@@ -9,7 +9,7 @@ USER = "User"
 
 
 class Principal(NamedTuple):
-    """A type and a name: "User" and "alice"."""
+    """A principal of ACLs: a type ("User") and a name ("alice")."""
 
     type: str
     name: str

@@ -75,7 +75,8 @@ class Answers:
             self._await_sent()
 
     def sent(self, position: int) -> None:
-        """`position` bytes of all that was written have left."""
+        """Note that `position` bytes of all that was ever written to the connection have left the
+        host."""
         self._awaits_sent = False
         self._broker.clients.outbound_bytes -= self.unsent_bytes
         self._sent_bytes = position

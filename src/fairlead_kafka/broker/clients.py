@@ -42,7 +42,7 @@ class ClientsHost(SessionHost, Protocol):
 
     @property
     def running(self) -> bool:
-        """It serves requests."""
+        """Whether the broker serves requests."""
 
     def listener_by_number(self, number: int) -> Listener:
         """The listener with this number."""

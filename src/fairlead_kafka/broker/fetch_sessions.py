@@ -150,7 +150,7 @@ class FetchSession:
                 self.waiting.advanced(partition, want)
 
     def lost(self, partition: Partition) -> None:
-        """`partition` is gone, or led elsewhere."""
+        """Note that `partition` is gone from this broker, or led elsewhere."""
         want = self._watching.get(partition)
         if want is not None:
             self.ready[want] = None

@@ -135,8 +135,8 @@ class Links:
         return None if next_ns >= NEVER_NS else next_ns
 
     def failed(self, error: Exception) -> None:
-        """Work of these connections raised: they connect again, and requests that wait for an
-        answer fail with ConnectionFailed."""
+        """Recover when the work of these connections raised: they connect again, and requests that
+        wait for an answer fail with ConnectionFailed."""
         for lane in self._lanes.values():
             lane.restart(ConnectionFailed(f"the connections to other brokers failed: {error!r}"))
 

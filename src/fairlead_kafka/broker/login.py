@@ -249,7 +249,8 @@ class ServerLogin:
         self._end(refusal, reply, f"its log-in by {self._mechanism} failed: {said}")
 
     def _end(self, refusal: R, reply: Callable[[R], None], reason: str) -> None:
-        """Refuse it after a while, and close the connection."""
+        """Refuse the log-in after `connection.failed.authentication.delay.ms`, and close the
+        connection."""
         self.state = LoginState.FAILED
         session, broker = self._session, self._session.broker
 

@@ -256,7 +256,8 @@ class Broker:
         return self.listeners[0].port
 
     def take_ports(self, ports: Mapping[str, int]) -> None:
-        """Before the start: the ports of listeners whose config leaves them free, by name."""
+        """Set the ports of listeners whose config leaves them free, by listener name; called before
+        the start."""
         self.listeners = tuple(
             each._replace(port=each.port or ports.get(each.name, 0)) for each in self.listeners
         )
@@ -306,7 +307,7 @@ class Broker:
 
     @property
     def running(self) -> bool:
-        """It takes part, and serves requests."""
+        """Whether the broker takes part in the cluster and serves requests."""
         return self.life.state is BrokerState.RUNNING
 
     def follow(self) -> None:
@@ -367,8 +368,8 @@ class Broker:
         self.replication.changed(change)
 
     def _tick(self) -> None:
-        """On the controller's own thread its clock is its brokers'. What raised there is tried
-        again, a little later."""
+        """Advance the controller's clock, where it shares this broker's thread. What raised there
+        is tried again a little later."""
         soonest_ns = self.now_ns + NS_PER_S
         try:
             self.controller.tick(self.now_ns)

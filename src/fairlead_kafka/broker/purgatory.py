@@ -60,7 +60,7 @@ class Purgatory:
             self._guard.call(owner, waiter.lost, partition)
 
     def check(self) -> None:
-        """Only partitions that somebody waits for are kept; CheckFailed if not."""
+        """Raise CheckFailed if a partition is kept that no request waits for."""
         holds("a partition is kept that nobody waits for", all(self._waiters.values()))
 
     def waiters(self) -> dict[Partition, list[Waiter]]:

@@ -118,8 +118,8 @@ class TokenBucket:
 
 
 def throttle_ms(rate: float, limit: float, elapsed_ms: int) -> int:
-    """By how much `elapsed_ms` must grow, with nothing more coming, for `rate` to come down to
-    `limit`; 0 if it is not above it.
+    """Milliseconds that must pass with nothing more coming until `rate` is down to `limit`; 0 if it
+    is not above it.
 
     rate * elapsed / (elapsed + wait) = limit.
     """

@@ -259,7 +259,7 @@ class Session:
             self.broker.clients.finished_one(self)
 
     def sent(self, position: int) -> None:
-        """`position` bytes of the answers have left."""
+        """Note that `position` bytes of all answers to this connection have left the host."""
         self.active_ns = self.broker.now_ns
         self._answers.sent(position)
         self._work()

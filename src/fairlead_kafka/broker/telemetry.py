@@ -81,13 +81,14 @@ class _Instance:
         self.kept: Pushed | None = None
 
     def may_get(self, now_ms: int, interval_ms: int) -> bool:
-        """Whether it may ask again what is wanted: one interval after it last asked or pushed."""
+        """Whether the client may ask again what is wanted: one interval after it last asked or
+        pushed."""
         times = [each for each in (self.got_ms, self.pushed_ms) if each is not None]
         return not times or now_ms - max(times) >= interval_ms
 
     def may_push(self, now_ms: int, interval_ms: int) -> bool:
-        """Whether it may push: at once after it asked, since clients draw when to begin; then one
-        interval after the last push."""
+        """Whether the client may push: at once after it asked, since clients draw when to begin;
+        then one interval after the last push."""
         if self.pushed_ms is None or (self.got_ms is not None and self.got_ms > self.pushed_ms):
             return True
         return now_ms - self.pushed_ms >= interval_ms

@@ -182,7 +182,7 @@ def _settings_options(
     )
 
     def carrier(command_config: str | None = config, profile: str | None = profile) -> None:
-        """Only its options are of use."""
+        """A command whose options alone are of use; it does nothing."""
 
     app = typer.Typer(add_completion=False)
     app.command()(carrier)

@@ -79,8 +79,8 @@ def chosen_profile(value: str) -> str:
 def run_experiment(
     name: str, json_file: str | None, plot_file: str | None, **parameters: object
 ) -> list[Row]:
-    """Run it, print its rows unless the report goes to standard output, write the report and draw
-    the plot; the rows.
+    """Run an experiment, print its rows unless the report goes to standard output, write the report
+    and draw the plot. Returns the rows.
 
     A plot that cannot be drawn is said in a line and is no failure: the rows are what counts.
     """

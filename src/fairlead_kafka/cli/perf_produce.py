@@ -41,7 +41,8 @@ class Transactions:
         producer.init_transactions()
 
     def before_record(self, now_s: float) -> None:
-        """Before a record: commit what has lasted long enough, and begin if none is open."""
+        """Commit the transaction if it has lasted long enough, and begin one if none is open.
+        Called before each record."""
         if self._begun_s is not None:
             if now_s - self._begun_s < self._duration_s:
                 return

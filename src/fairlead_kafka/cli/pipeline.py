@@ -270,7 +270,7 @@ def _refuse_errors(findings: list[Finding]) -> None:
 
 
 def _runnable(path: Path, overrides: Overrides, unchecked: bool) -> tuple[Project, Definitions]:
-    """The project, if it has no errors; what is wrong is printed in any case."""
+    """The project, if it has no errors. Whatever is wrong with it is printed in any case."""
     project, definitions, findings = _checked(path, overrides, ask=True)
     print_findings(findings, to=errors)
     if not unchecked:

@@ -40,7 +40,8 @@ def forget() -> None:
 
 
 def take_file(path: str | None) -> None:
-    """Takes the settings of the file that `--command-config` names. ConfigError if unreadable."""
+    """Take the settings of the file that `--command-config` names. ConfigError if it cannot be
+    read."""
     if path is not None:
         _given.update(_read(Path(path), "--command-config"))
 
@@ -78,7 +79,8 @@ def checked(name: str) -> str:
 
 
 def write(name: str, settings: Mapping[str, str]) -> Path:
-    """Keep a profile. ConfigError if a setting is none, or a secret would be kept."""
+    """Write a profile to its file. ConfigError if a setting does not exist, or a secret would be
+    written."""
     from fairlead_kafka.security.references import references
 
     for key, value in settings.items():

@@ -36,8 +36,8 @@ def spark_ended() -> Iterator[None]:
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Py4J logs a traceback through the root logger when Ctrl-C meets it in a call; the caller is
-    told by KeyboardInterrupt anyway."""
+    """Whether a log record is not Py4J's. Py4J logs a traceback through the root logger when Ctrl-C
+    meets it in a call, and the caller gets KeyboardInterrupt anyway."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 

@@ -30,7 +30,7 @@ class FittingTable(Table):
         )
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """As rich asks for it."""
+        """Render the table; called by rich."""
         widths = self._widths(console, options)
         if widths is not None:
             for column, width in zip(self.columns, widths, strict=True):
@@ -89,5 +89,6 @@ def _plain(markup: str) -> str:
 
 
 def _text(markup: str) -> Text:
-    """As markup, but for emoji: a cell may be a name such as `x:key:y`."""
+    """The text of a cell, its markup parsed but not its emoji: a cell may be a name such as
+    `x:key:y`."""
     return Text.from_markup(markup, emoji=False)

@@ -133,7 +133,7 @@ def remove(
 
 
 def _remove(admin: Admin, users: list[str], chosen: list[ScramMechanism]) -> dict[str, None]:
-    """ItemsFailed names those who have no password to take back, and has who else had one in its
+    """Take passwords back. ItemsFailed names the users that have none, and has the others in its
     results."""
     missing: ItemsFailed | None = None
     wanted = [UserScramCredentialDeletion(user, each) for user in users for each in chosen]

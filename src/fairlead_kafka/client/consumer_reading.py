@@ -139,7 +139,7 @@ class ConsumerReading(GroupSteps):
         return self.interceptors is not None or self.deserializing is not None
 
     def poll(self, timeout_s: float, max_records: int | None) -> Steps[list[Record]]:
-        """Records, up to `max_records`, as soon as there are any."""
+        """Records, up to `max_records`, as soon as there are any; empty after `timeout_s` seconds."""
         limit = self._max_poll_records if max_records is None else max_records
         if limit < 1:
             raise UsageError(f"max_records is {limit}; it must be at least 1")

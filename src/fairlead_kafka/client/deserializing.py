@@ -69,7 +69,7 @@ class Deserializing:
         return tuple(dict.fromkeys([*names, *_WHERE]))
 
     def table(self, table: pa.Table, names: Sequence[str]) -> DeserializedTable:
-        """The table with these columns, keys and values typed."""
+        """A table of these columns, with keys and values deserialized."""
         import pyarrow as pa
 
         try:

@@ -37,7 +37,7 @@ class Chain(Generic[I]):
         self._closed = False
 
     def changed(self, item: T, apply: Callable[[I, T], Any], kind: type | tuple[type, ...]) -> T:
-        """`item` as the interceptors leave it, after all of them.
+        """Pass `item` through all interceptors, and return what they leave.
 
         A result that is not of type `kind` is logged and left out.
         """
@@ -56,7 +56,7 @@ class Chain(Generic[I]):
         return item
 
     def told(self, tell: Callable[[I], object]) -> None:
-        """Tell each of them something; what it raises is logged."""
+        """Call each interceptor; what one raises is logged."""
         for interceptor in self._interceptors:
             try:
                 tell(interceptor)
@@ -64,7 +64,7 @@ class Chain(Generic[I]):
                 LOGGER.exception("an interceptor (%r) raised", interceptor)
 
     def close(self) -> None:
-        """Close them all, once."""
+        """Close all interceptors, once."""
         if not self._closed:
             self._closed = True
             self.told(lambda each: each.close())

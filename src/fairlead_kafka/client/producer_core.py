@@ -412,7 +412,8 @@ class ProducerCore(Generic[H]):
             self._hosted.submit(Stop(completion, reason))
 
     def _stopped(self, completion: Completion[dict[str, int]]) -> None:
-        """On the machine's thread: log what was given up, and have another thread end it."""
+        """Log what was given up, and have another thread end the client. Runs on the machine's
+        thread."""
         self._intake.close(closed("producer"))
         if completion.error() is None and (given_up := completion.result(0)):
             self._given_up = given_up

@@ -90,7 +90,7 @@ class ShareConsumer:
     def acknowledge_offset(
         self, topic: str, partition: PartitionNumber, offset: Offset, type: AcknowledgeType
     ) -> None:
-        """As `acknowledge`, of the record at an offset."""
+        """Acknowledge the record at an offset, as `acknowledge` does."""
         self._calls.acknowledge(TopicPartition(topic, partition), offset, type)
 
     def acknowledge_table(self, table: pa.Table, column: str = "acknowledge_type") -> None:

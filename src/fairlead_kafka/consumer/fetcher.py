@@ -85,7 +85,8 @@ class Fetcher:
         self.answers = self.throttle_ms = self.throttle_max_ms = 0
 
     def set_partitions(self, partitions: dict[TopicPartition, PartitionState]) -> None:
-        """Fetch from exactly these; chunks of others, and of older generations, are dropped."""
+        """Fetch from exactly these partitions; chunks of others, and of older generations, are
+        dropped."""
         self._line = {
             partition: state for partition, state in self._line.items() if partitions.get(partition) is state
         }

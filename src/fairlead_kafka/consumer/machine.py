@@ -196,7 +196,7 @@ class ConsumerMachine:
             self.answer(operation, error=error)
 
     def answer(self, operation: Any, value: Any = None, error: Exception | None = None) -> None:
-        """Resolve an operation."""
+        """Complete an operation with its value or its error."""
         self._effects.append(Resolve(operation.completion, value, error))
 
     def _assign(self, operation: Assign) -> None:
@@ -318,7 +318,7 @@ class ConsumerMachine:
         return list(self._partitions)
 
     def adopt(self, partitions: Sequence[TopicPartition]) -> None:
-        """Read exactly these from now on; those assigned before keep their positions."""
+        """Read exactly these partitions from now on; those assigned before keep their positions."""
         kept = {partition: self._partitions.get(partition) for partition in partitions}
         self._replace({partition: state or self._new(partition) for partition, state in kept.items()})
         for state in self._partitions.values():
@@ -363,7 +363,7 @@ class ConsumerMachine:
         self._failed = []  # those that are still here are found again among the moved
 
     def _forget(self, topics: Iterable[str]) -> None:
-        """Let metadata forget those topics that nothing needs any more."""
+        """Have metadata forget the topics that nothing needs any more."""
         needed = {partition.topic for partition in self._partitions}
         for topic in topics:
             if topic not in needed and self._looked_up[topic] <= 0:

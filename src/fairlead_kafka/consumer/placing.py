@@ -168,7 +168,7 @@ class Placing:
         self._scripts.start("looking up positions", self.list_offsets(targets, on_found), NO_END, done)
 
     def _waiting(self, partition: TopicPartition, generation: int) -> PartitionState | None:
-        """The partition, if it still waits for this answer."""
+        """The partition's entry, if it still waits for this answer; None otherwise."""
         state = self._partition(partition)
         return (
             state

@@ -65,8 +65,8 @@ class Received(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """`position` bytes of all that was written to a connection have left: at least as many as
-    `effects.AwaitSent` asked for."""
+    """Event: `position` bytes of all that was written to a connection have left, at least as many
+    as `effects.AwaitSent` asked for."""
 
     connection: int
     position: int

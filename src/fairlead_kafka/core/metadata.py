@@ -197,7 +197,7 @@ class Metadata:
         return max(self._refreshed_ns + self._max_age_ns, self._not_before_ns)
 
     def begin(self, now_ns: int) -> MetadataRequest:
-        """The request to send now."""
+        """Start a metadata request. Returns the request to send now."""
         full = self._stale or not self._new
         if full:
             self._expire(now_ns)

@@ -302,7 +302,7 @@ class Network:
         self._dirty = True
 
     def _report_awaiting(self) -> None:
-        """Tell those who wait for a first connection that there is one, or that their time is up."""
+        """Complete operations that wait for a first connection: there is one, or their time is up."""
         awaiting, self._awaiting = self._awaiting, []
         for deadline_ns, done in awaiting:
             if self.reached:

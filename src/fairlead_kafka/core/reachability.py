@@ -111,7 +111,7 @@ class Reachability:
             self._over(peer, now_ns, None)
 
     def answered(self, peer: Peer, now_ns: int, connection: Connection) -> None:
-        """This peer has answered a request on `connection`."""
+        """Note that a peer has answered a request on `connection`."""
         self.reached = True
         self._over(peer, now_ns, connection)
 

@@ -173,9 +173,10 @@ class Scripts:
         return min(times, default=None)
 
     def refuse(self, error: AuthenticationFailed) -> None:
-        """This client is not accepted: fail, in the next `advance`, all scripts with a deadline.
+        """Note that brokers do not accept this client: the next `advance` fails the scripts that
+        have a deadline and await no answer.
 
-        Scripts whose requests are unanswered are told by these.
+        Scripts with unanswered requests get the error as their answer.
         """
         for run in self._runs:
             if (

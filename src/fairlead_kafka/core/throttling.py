@@ -50,10 +50,8 @@ CLIENT_WAITS_FROM_VERSION: dict[ApiKey | PrivateApi, int] = {
 
 
 def wait_ms(api_key: ApiKey | PrivateApi, version: int, response: ApiMessage) -> int:
-    """For how long nothing is to be sent to the broker that gave this answer.
-
-    0: no wait is asked for, or it is over.
-    """
+    """Milliseconds for which nothing may be sent to the broker that gave this answer. 0: no wait is
+    asked for, or it is over."""
     if version < CLIENT_WAITS_FROM_VERSION.get(api_key, 0):
         return 0
     throttle_time_ms: int = getattr(response, "throttle_time_ms", 0)

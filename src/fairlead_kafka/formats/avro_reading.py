@@ -49,8 +49,8 @@ class Slots:
     """The slots of a block of values, and which of these turned out not to fit."""
 
     def __init__(self, source: Bytes, ends: Int64, owners: Int64, bad: Bools, plan: Plan) -> None:
-        """`ends`: where the value that a row is of ends; `owners`: which value that is; `bad`: of
-        the values, and noted there."""
+        """A reader of the values in `source`. `ends`: where the value that a row is of ends;
+        `owners`: which value that is; `bad`: of the values, and noted there."""
         self.rows = len(ends)
         self.source, self.ends, self._owners, self.bad = source, ends, owners, bad
         self.values = np.zeros(plan.slots * self.rows, np.int64)

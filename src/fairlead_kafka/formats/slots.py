@@ -87,7 +87,7 @@ def encoded(encode: Callable[[Bytes, Int64], int], rows: int, limit: int, given:
 def in_blocks(
     array: pa.Array, work: Callable[[pa.Array], tuple[pa.Array, dict[int, str]]], kind: pa.DataType
 ) -> tuple[pa.Array, dict[int, str]]:
-    """`work` of blocks of rows, put together; reasons by row of the whole."""
+    """Apply `work` to blocks of rows and put the results together; reasons are by row of the whole."""
     if len(array) <= BLOCK_ROWS:
         return work(array)
     parts: list[pa.Array] = []

@@ -27,7 +27,7 @@ class NotFinished(FairleadError):
 
 
 def report_where_on_request() -> None:
-    """Let `run_bounded` ask this process where it is."""
+    """Write a stack trace when `run_bounded` asks this process for one."""
     faulthandler.register(_REQUEST, all_threads=True)
 
 

@@ -78,8 +78,8 @@ def warm_up(bootstrap_servers: str, brokers: int, rate: int) -> None:
 
 
 def measure(task: Task, brokers: int) -> JsonObject:
-    """`run_paced`, and the contents of its topic; the topic is then deleted, so that no later
-    system pays for its data.
+    """Run `run_paced`, read its topic back, and delete it, so that no later system pays for its
+    data.
 
     Adds {cpu_stolen_share, bytes_broker_0, …, batch_size_avg_bytes, records, warmup_records};
     `records` counts the warm-up too.

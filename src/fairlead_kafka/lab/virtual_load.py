@@ -232,7 +232,7 @@ class _Loaded:
                 self.journal.failed(submission.serial + row, error)
 
     def figures(self) -> JsonObject:
-        """Figures as of `peers.paced` and `paced.split_figures`; without CPU seconds."""
+        """Figures with the keys of `peers.paced` and `paced.split_figures`, without CPU seconds."""
         partitions = [
             Held(one.leader, one.end_offset, len(one.batches), one.size_bytes)
             for topic in self._topics

@@ -115,7 +115,8 @@ class ByteCounter:
         self._place(partition, self.placed_bytes[partition] + size_bytes)
 
     def lift(self, least_bytes: int) -> None:
-        """Raise partitions with less to `least_bytes`: no more is owed to them. Looks at all."""
+        """Raise the counters of partitions below `least_bytes` to it: no more is owed to them.
+        Looks at all partitions."""
         for partition, size_bytes in enumerate(self.placed_bytes):
             if size_bytes < least_bytes and partition not in self._away:
                 self._place(partition, least_bytes)

@@ -74,7 +74,7 @@ class OpenBatches:
         self._rooms[partition] = max(room - int(self._sizes_bytes[record]), 0)
 
     def opened(self, partition: int, records: SizeArray) -> int:
-        """How many batches these records (ascending) would open on the partition."""
+        """How many batches records (numbers in ascending order) would open on the partition."""
         ends = np.concatenate(([0], np.cumsum(self._sizes_bytes[records]))).tolist()
         start = max(bisect_right(ends, self._room_bytes(partition)) - 1, 0)
         count = 0
@@ -174,7 +174,7 @@ def _ask_twice(
 ) -> list[object]:
     """Ask record by record as KIP-480 has it (`KafkaProducer.doSend` of 2.4).
 
-    For a record that would open a batch, the partitioner is told so, and asked again.
+    The partitioner is told of each record that would open a batch, and asked for it again.
     """
     answers: list[object] = []
     for record in range(columns.count):
@@ -194,7 +194,7 @@ def _ask_twice(
 
 
 def _integers(answer: object, count: int, name: str, topic: str) -> npt.NDArray[np.integer]:
-    """`answer` as an array [count] of integers, or InvalidRecord."""
+    """A partitioner's `answer` as an array [count] of integers. InvalidRecord if it is none."""
     try:
         array = np.asarray(answer)
     except ValueError:  # rows of different lengths

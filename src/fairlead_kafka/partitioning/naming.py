@@ -183,7 +183,8 @@ def _full(name: str) -> str:
 
 
 def _checked(candidate: object, name: str) -> CustomPartitioner:
-    """`candidate` as a custom partitioner, or an instance of it if it is a class. ConfigError."""
+    """`candidate` as a custom partitioner, or an instance of it if it is a class. ConfigError if it
+    is neither a function nor a class that can be made."""
     made: object = candidate() if isinstance(candidate, type) else candidate
     if not callable(made):
         raise ConfigError(

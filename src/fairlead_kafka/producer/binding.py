@@ -154,7 +154,7 @@ class _Binding:
         """Most bytes of records, before compression, that a batch may be cut of."""
 
     def run(self) -> None:
-        """Bind what can be bound now."""
+        """Bind unbound records of the topic to brokers that can take a batch now."""
         late = self._late
         if not late.count or not self._due():
             return

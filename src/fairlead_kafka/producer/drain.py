@@ -35,7 +35,8 @@ class Drain:
         """When unbound records have to be looked at again, if nothing happens before."""
 
     def look(self, now_ns: int) -> None:
-        """Before the rounds of a step: see which brokers are ready, and connect to the others."""
+        """See which brokers are ready, and connect to the others. Called before the rounds of a
+        step."""
         network, nodes = self._network, self._nodes
         for node_id in tuple(nodes.unready):
             nodes.look(node_id, now_ns)
@@ -76,10 +77,8 @@ class Drain:
                 late.policy.placed(batch.queue.partition, int(len(batch.buffer) * (1 - keyed)))
 
     def plan(self, now_ns: int) -> None:
-        """After the rounds: set `next_ns`.
-
-        Unbound records have lingered then, or a broker has been silent for too long.
-        """
+        """Set `next_ns`, the time at which unbound records have lingered or a broker has been
+        silent for too long. Called after the rounds of a step."""
         dues: list[int] = []
         blocked = False
         for topic in self._accumulator.late.values():

@@ -169,7 +169,7 @@ class PartitionSequences:
         return not self.outstanding and not self.unresolved and not self.rewrite
 
     def may_forget(self, identity: Identity) -> bool:
-        """True if they may be forgotten, once `at_rest`.
+        """True if the partition's sequences may be forgotten, once `at_rest`.
 
         Not within the epoch of a transactional id, for only the coordinator gives a newer one.
         """
@@ -276,7 +276,7 @@ class PartitionSequences:
             )
 
     def resolve(self, identity: Identity, in_flight: int) -> None:
-        """If all answers are in, decide what became of a batch that was given up
+        """Decide what became of a batch that was given up, if all answers are in
         (`TransactionManager.maybeResolveSequences`)."""
         if not self.unresolved or self.outstanding or in_flight:
             return

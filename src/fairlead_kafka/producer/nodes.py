@@ -184,8 +184,8 @@ class Nodes:
         return max(at_ns - now_ns, 0)
 
     def silent(self, state: NodeState, now_ns: int) -> bool:
-        """True if it has requests and did not answer any of them for too long: it is sent no more
-        until it does."""
+        """True if a broker has requests and did not answer any of them for too long: no more is
+        sent to it until it answers."""
         return state.in_flight > 0 and now_ns - state.heard_ns > self._patience_ns
 
     def responds(self, node_id: int, now_ns: int) -> bool:

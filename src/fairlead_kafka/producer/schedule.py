@@ -77,7 +77,7 @@ class Schedule:
             self.place(queue, now_ns)
 
     def lingers(self, queue: PartitionQueue, now_ns: int) -> bool:
-        """True if those of its records never sent that fill no batch are to wait for more."""
+        """True if records of the queue that were never sent and fill no batch are to wait for more."""
         return not (self.hurry or queue.records.oldest_ns + queue.topic.linger_ns <= now_ns)
 
     def due_bytes(self, queue: PartitionQueue, now_ns: int) -> int:

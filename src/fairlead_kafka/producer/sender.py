@@ -334,8 +334,8 @@ class Sender:
         return "batches before them took too long"
 
     def _looked_at(self, queue: PartitionQueue) -> None:
-        """After anything happened to a batch of the queue: resolve its sequences if that is
-        possible now, and schedule it."""
+        """Resolve the queue's sequences if that is possible now, and schedule it. Called after
+        anything happened to one of its batches."""
         queue.sequences.resolve(self._identity, queue.in_flight)
         if queue.waits or queue in self._schedule.active:
             self._schedule.place(queue, self._now_ns)

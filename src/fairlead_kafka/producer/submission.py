@@ -219,9 +219,9 @@ class InitTransactions(NamedTuple):
     """Get id and epoch for the transactional id, which fences older producers and ends what they
     left open. Answered with None.
 
-    This and the other ones with a deadline are answered with TimedOut when it passes, and go on all
-    the same. `again`: the same was asked before and nobody waited for the answer, so it may have
-    ended meanwhile.
+    Operations with a deadline are answered with TimedOut when it passes, and go on all the same.
+    `again`: the same operation was asked for before and nobody waited for its answer, so it may
+    have ended meanwhile.
     """
 
     completion: Completion[None]
@@ -230,7 +230,7 @@ class InitTransactions(NamedTuple):
 
 
 class BeginTransaction(NamedTuple):
-    """From now on submissions belong to a new transaction. Answered with None."""
+    """Begin a transaction, to which later submissions belong. Answered with None."""
 
     completion: Completion[None]
 
@@ -270,11 +270,9 @@ class PrepareTransaction(NamedTuple):
 
 
 class LeaveTransaction(NamedTuple):
-    """Before the producer ends: let a commit or an abort that is under way end, abort a transaction
-    that is open.
-
-    Answered with True if there was one to abort, otherwise False.
-    """
+    """Leave the transaction before the producer ends: let a commit or an abort that is under way
+    end, abort a transaction that is open. Answered with True if there was one to abort, otherwise
+    False."""
 
     completion: Completion[bool]
     deadline_ns: int

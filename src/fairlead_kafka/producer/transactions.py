@@ -212,7 +212,7 @@ class Transactions:
         return self._partitions.take_released()
 
     def close(self, error: Exception) -> None:
-        """The producer ends: everything under way fails with `error`."""
+        """Fail everything under way with `error`, as the producer ends."""
         if self.state is not TransactionState.FATAL_ERROR:
             self._end_with(error)
 
@@ -400,7 +400,7 @@ class Transactions:
             self._doom(Reaction.FATAL, UnsupportedVersion(f"{text}; close this producer and make a new one"))
 
     def _forget(self) -> None:
-        """This transaction is over."""
+        """Reset the state of the transaction, which is over."""
         self._started, self.error = False, None
         self._partitions.forget()
 

@@ -43,7 +43,7 @@ class Window:
     so that a broker which begins to answer half a second late has its five requests under way some
     answers later. With two in flight all the time none would be alone ever again, and what the
     first one of a cold broker took would stay the measure: so some are sent alone at the beginning
-    (`ALONE_WAIT`). Pure: it is told of each answer.
+    (`ALONE_WAIT`). Pure: `answered` gives it each answer.
     """
 
     __slots__ = (

@@ -81,8 +81,8 @@ class Completion(Generic[T]):
         return self._error
 
     def add_done_callback(self, function: Callable[[Completion[T]], object]) -> None:
-        """Call `function(self)` once it is done: on the host's thread, or here and now if it is
-        already."""
+        """Call `function(self)` once the completion is done: on the host's thread, or here and now
+        if it is done already."""
         self._callbacks.append(function)
         if self._done:
             self._call_back()

@@ -58,7 +58,7 @@ class _OpenFile:
     """True if it is not to be kept open any more."""
 
     def drop(self) -> None:
-        """Close it, at once or after the last sync."""
+        """Close the file, at once or after its last sync."""
         self.dropped = True
         if not self.syncs:
             os.close(self.descriptor)

@@ -123,7 +123,7 @@ class _Encrypted(Link, ABC):
             self._loop.call_at(self._loop.now_ns(), lambda: self._ready(READ))
 
     def flush(self) -> None:
-        """As `Link.flush`; and goes on reading after a hold."""
+        """Write what waits, as `Link.flush` does, and go on reading after a hold."""
         held_before = not self._watched & READ
         super().flush()
         sock = self._socket

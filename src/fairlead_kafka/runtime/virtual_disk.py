@@ -127,7 +127,7 @@ class VirtualDisk:
         self.watch(handle, effect)
 
     def _done(self, effect: FileEffect) -> FileValue:
-        """Do it; the value for FileDone."""
+        """Carry out a file effect. Returns the value for its FileDone."""
         if isinstance(effect, FileAppend):
             return self._append(effect)
         if isinstance(effect, FileRead):

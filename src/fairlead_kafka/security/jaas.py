@@ -75,8 +75,8 @@ def parse_jaas(text: str, what: str = "sasl.jaas.config") -> JaasEntry:
 
 
 class _Token(NamedTuple):
-    """`kind` is "text" for words and quoted texts, "number", the character itself for others, and
-    empty at the end."""
+    """A token of a JAAS config. `kind` is "text" for words and quoted texts, "number", the
+    character itself for others, and empty at the end."""
 
     kind: str
     text: str

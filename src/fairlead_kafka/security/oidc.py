@@ -221,8 +221,8 @@ class OidcSource:
         return read_body(response, ANSWER_MAX_BYTES, self._read_timeout_s, self._monotonic_s)
 
     def _reason(self, error: Exception, cause: Exception) -> str:
-        """Why it could not be asked, in words. What happens before the answer, urllib wraps into a
-        URLError."""
+        """Why the token end point could not be asked, in words. An error before its answer is
+        wrapped by urllib into a URLError."""
         if isinstance(cause, TimeoutError) and cause.errno is None:
             return (
                 f"no answer within {self._read_timeout_s:g} s (sasl.login.read.timeout.ms)"

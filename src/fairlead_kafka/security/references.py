@@ -141,7 +141,8 @@ def _without_last_newline(text: str) -> str:
 
 
 def _logical_lines(text: str) -> list[str]:
-    """Lines with those that continue them, without comments, blank lines and leading white space."""
+    """The logical lines of a properties file: joined with their continuations, without comments,
+    blank lines and leading white space."""
     lines: list[str] = []
     begun = ""
     for line in _LINE_END.split(text):
@@ -157,8 +158,8 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Key and value, still escaped: the key ends at the first `=`, `:` or white space that no
-    backslash stands before."""
+    """Key and value of a logical line, still escaped. The key ends at the first `=`, `:` or white
+    space that no backslash stands before."""
     end = 0
     while end < len(line) and line[end] not in f"=:{_SPACE}":
         end += 2 if line[end] == "\\" else 1

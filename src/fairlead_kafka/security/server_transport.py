@@ -73,7 +73,8 @@ class ServerTransport:
         return self._tls[listener]
 
     def server_authenticator(self, listener: int, mechanism: str) -> ServerAuthenticator:
-        """This end of one log-in. AuthenticationFailed if the listener has no such mechanism."""
+        """The broker's end of one log-in. AuthenticationFailed if the listener has no such
+        mechanism."""
         made = self._logins[listener].get(mechanism)
         if made is None:
             raise AuthenticationFailed(f"Unsupported SASL mechanism {shown(mechanism)}")

@@ -225,7 +225,7 @@ class Committer:
 
 
 def _unheard(_: ApiMessage | None) -> None:
-    """Ignore the answer."""
+    """Ignore an answer that nothing depends on."""
 
 
 def _commit(offset: int) -> OffsetCommitRequest:

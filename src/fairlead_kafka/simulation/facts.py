@@ -120,7 +120,7 @@ class Facts:
 
 
 def _visibilities(sender: KeyedSender) -> dict[int, Visibility]:
-    """Serial → whether it counts, for records in transactions."""
+    """The visibility of each record in a transaction, by serial."""
     visibilities: dict[int, Visibility] = {}
     if isinstance(sender, TransactionalSender):
         for transaction in sender.transactions:

@@ -46,7 +46,7 @@ class ModelNode(Protocol):
 
     @property
     def running(self) -> bool:
-        """True unless it was killed."""
+        """True unless the broker was killed."""
 
 
 class ModelCluster(Protocol):

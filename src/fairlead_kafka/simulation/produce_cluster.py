@@ -177,7 +177,7 @@ class BrokerHandle:
 
     @property
     def running(self) -> bool:
-        """True unless it was killed."""
+        """True unless the broker was killed."""
         return self.machine.running
 
     def takes(self, request_ms: float, batch_ms: float = 0.0) -> None:

@@ -76,7 +76,7 @@ class Look:
 
     @property
     def whole(self) -> bool:
-        """True if it read up to the end that it was told."""
+        """True if the look read up to the end that ListOffsets reported."""
         return self.error is None and self.position >= self.end >= 0
 
     def __str__(self) -> str:

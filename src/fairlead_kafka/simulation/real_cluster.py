@@ -82,7 +82,7 @@ class RealBroker:
         self._host.submit(self.handle, StartBroker(Completion(self._started)))
 
     def kill(self, *, power: bool = False, pages: bool = False) -> None:
-        """End it as `kill -9` does: what was written to the disk is there.
+        """End the broker as `kill -9` does: what was written to the disk is there.
 
         With `power`, unsynced data is lost, but for a part of it.
 
@@ -174,7 +174,7 @@ class RealBroker:
 
 
 class Clockwork:
-    """Drives a controller that no machine hosts: does what is due."""
+    """Timers of a controller that no machine hosts: calls what is due."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller

@@ -119,11 +119,11 @@ class Sender:
 
     @property
     def finished(self) -> bool:
-        """True if it begins nothing more by itself."""
+        """True if the sender begins nothing more by itself."""
         return True
 
     def finish(self) -> None:
-        """Begin nothing more, once what is under way has ended."""
+        """Have the sender begin nothing more, once what is under way has ended."""
 
     def send_last(self, sending: Sending) -> None:
         """Send the last records, after all faults have ended."""

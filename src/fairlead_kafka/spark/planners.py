@@ -1,4 +1,5 @@
-"""In which of Spark's Python processes this is: some questions make sense in one of them only.
+"""Finds out in which of Spark's Python processes it runs: some questions make sense in one of them
+only.
 
 Spark calls the same method of a source in several processes, and does not say what for. Each
 process runs one module of PySpark's.

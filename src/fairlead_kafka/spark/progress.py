@@ -55,7 +55,7 @@ class SourceProgress:
 
     @property
     def offsets(self) -> int:
-        """How many offsets it went over."""
+        """The number of offsets that the micro-batch read over, gaps included."""
         return sum(one.size for one in self.read)
 
     @property

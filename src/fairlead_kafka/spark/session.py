@@ -86,8 +86,8 @@ def spark_session(
 
 
 def local_defaults(master: str | None) -> dict[str, str]:
-    """On a local master a shuffle has a partition for each of its threads: 200 tasks, Spark's
-    default, are for a cluster."""
+    """Set a shuffle partition for each thread of a local master: 200 tasks, Spark's default, are
+    for a cluster."""
     threads = re.fullmatch(r"local(?:\[(\*|\d+)(?:,.*)?\])?", master or "")
     if threads is None:
         return {}

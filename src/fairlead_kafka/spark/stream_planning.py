@@ -67,7 +67,7 @@ class StreamPlanner:
         return self._initial
 
     def until_now(self) -> None:
-        """From now on go no further than the logs reach now (Trigger.AvailableNow)."""
+        """Have later micro-batches go no further than the logs reach now (Trigger.AvailableNow)."""
         self._until_target = True
         self._target = self._survey.attempt(self._look)
 
@@ -188,7 +188,7 @@ class StreamPlanner:
         return lost
 
     def _still_there(self, end: OffsetsByPartition) -> OffsetsByPartition:
-        """`end` of a replayed micro-batch, cut to what the logs hold now.
+        """Cut `end` of a replayed micro-batch to what the logs hold now.
 
         A run before this one planned it, so what it planned may be gone.
         """

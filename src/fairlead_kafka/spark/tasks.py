@@ -1,5 +1,5 @@
-"""From ranges of offsets to tasks: as many as Spark's connector makes, or about as heavy as each
-other."""
+"""Division of ranges of offsets into tasks: as many as Spark's connector makes, or of about equal
+weight."""
 
 from __future__ import annotations
 

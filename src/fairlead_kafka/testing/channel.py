@@ -38,9 +38,10 @@ class Channel:
             raise ConnectionFailed(f"the process at the other end is gone ({error.strerror})") from None
 
     def receive(self, timeout_s: float | None = None) -> JsonObject:
-        """The next message.
+        """Wait for the next message.
 
-        ConnectionFailed when the other end is gone; TimedOut after `timeout_s`.
+        ConnectionFailed when the other end is gone; TimedOut after `timeout_s` seconds (None:
+        never).
         """
         while b"\n" not in self._held:
             if not self.ready(timeout_s):

@@ -41,7 +41,7 @@ class Begun(Protocol):
 
 
 class Runner(Protocol):
-    """One broker wherever it runs, started and stopped any number of times.
+    """One broker, in this process or another, that can be started and stopped any number of times.
 
     All but `running` is called by one thread at a time.
     """

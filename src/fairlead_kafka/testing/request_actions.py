@@ -222,7 +222,7 @@ class Observe(_Plain):
         self._into = into
 
     def act(self, _fault: Fault, passage: Passage, reply: Reply, go_on: GoOn) -> None:
-        """Note it."""
+        """Note the request, and let it go on unchanged."""
         self._into.append(passage.seen)
         go_on(passage, reply)
 

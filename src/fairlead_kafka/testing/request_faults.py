@@ -88,7 +88,7 @@ class Passage(NamedTuple):
 
     @property
     def shape(self) -> Layout:
-        """How the request and its answer are laid out."""
+        """Layout of the request and its answer: the fields by which rules find topics."""
         return layout(self.seen.api, self.request.version)
 
     @property
@@ -110,7 +110,7 @@ class Passage(NamedTuple):
 
     @property
     def topic_field(self) -> str:
-        """By what this version of Fetch names topics."""
+        """The name of the field by which this version of Fetch names topics."""
         return "topic" if self.request.version < _FETCH_BY_ID_FROM_VERSION else "topic_id"
 
     @property
@@ -158,10 +158,10 @@ class Action(Protocol):
     """Something that a rule does to the requests that it meets."""
 
     def possible(self, passage: Passage, criteria: Criteria) -> bool:
-        """Whether it can be done to this one; else the request goes on unmet."""
+        """Whether the action can be done to this request; else the request goes on unmet."""
 
     def act(self, fault: Fault, passage: Passage, reply: Reply, go_on: GoOn) -> None:
-        """Do it."""
+        """Carry out the action on a request."""
 
     def removed(self) -> None:
         """The rule is gone: let go what it holds."""
@@ -185,7 +185,7 @@ class Fault:
 
     @property
     def hits(self) -> int:
-        """How many requests it has met."""
+        """The number of requests that the rule has met."""
         return self._hits
 
     @property
@@ -194,7 +194,7 @@ class Fault:
         return self in self._rules.rules and (self._times is None or self._hits < self._times)
 
     def wait(self, timeout: float = WAIT_S, hits: int | None = None) -> None:
-        """Wait until it has met `hits` requests; None: as many as `times` said, or one.
+        """Wait until the rule has met `hits` requests; None: as many as `times` said, or one.
 
         TimedOut after `timeout` seconds; UsageError if a function that the test gave raised.
         """
@@ -207,7 +207,7 @@ class Fault:
                 raise TimedOut(f"{self}: {self._hits} of {wanted} requests came within {timeout:g} s")
 
     def remove(self) -> None:
-        """Have it meet nothing more; requests that it holds go on. Idempotent."""
+        """Have the rule meet nothing more; requests that it holds go on. Idempotent."""
         self._rules.remove(self)
         self._action.removed()
 
@@ -225,7 +225,7 @@ class Fault:
     # --- On the cluster's thread
 
     def meet(self, passage: Passage) -> bool:
-        """Whether it acts on a request, which is counted then."""
+        """Whether the rule acts on a request, which is counted then."""
         try:
             found = self._matches(passage) and self._action.possible(passage, self._criteria)
         except Exception as error:

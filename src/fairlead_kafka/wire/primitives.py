@@ -42,8 +42,8 @@ def encode_string_varint(value: int) -> bytes:
 
 
 def decode_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """(value, position after it). Raises `DecodeError` if it is longer than five bytes or above
-    2^32-1, IndexError if data ends."""
+    """Decode an unsigned varint: (value, position after it). Raises `DecodeError` if it is longer
+    than five bytes or above 2^32-1, IndexError if data ends."""
     value = shift = 0
     start = position
     while True:

@@ -64,8 +64,8 @@ def load_schema(api_key: int, version: int, direction: str) -> Schema:
 
 @cache
 def _lines() -> dict[tuple[int, str], list[tuple[int, int, int, str]]]:
-    """By API and direction, in order of versions: lowest and highest version, header version, and
-    the body as it is written."""
+    """Lines of the schema file by (API key, direction), in order of versions: lowest and highest
+    version, header version, and the body as it is written."""
     loader = cast("ResourceLoader", __spec__.loader)  # all of Python's are; it also reads out of an archive
     found: dict[tuple[int, str], list[tuple[int, int, int, str]]] = {}
     for line in loader.get_data(__file__.replace("schemas.py", "schemas.txt")).decode().splitlines():

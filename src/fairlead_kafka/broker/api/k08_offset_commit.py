@@ -107,7 +107,7 @@ def _image(
 def _refused(
     session: Requester, message: OffsetCommitRequest, images: list[TopicImage | None], by_id: bool
 ) -> list[int]:
-    """For each topic the error that all of its partitions get; 0 if there is none."""
+    """The error code that all partitions of a topic get, for each topic; 0 if there is none."""
     if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
         return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(images)
     if message.retention_time_ms != _BROKER_RETENTION:

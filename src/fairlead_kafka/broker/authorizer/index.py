@@ -59,7 +59,7 @@ class AclIndex:
                     del self._prefix_lengths[kind]
 
     def of_name(self, kind: AclResourceType, name: str) -> Iterator[Mapping[str, Hosts]]:
-        """For each pattern that has the name, its ACLs by principal."""
+        """The ACLs by principal of each pattern that matches the name."""
         by_pattern = self._by_pattern
         literal = by_pattern.get((kind, AclPatternType.LITERAL, name))
         if literal is not None:

@@ -248,7 +248,7 @@ class ConsumerGroup:
                 del self.owners[each]
 
     def check(self) -> None:
-        """Indexes are those of the members; CheckFailed if not."""
+        """Raise CheckFailed unless the indexes hold exactly what the members say."""
         what = f"consumer group {self.group_id!r} ({self.state.value})"
         same(f"{what}: ids", list(self.members), [one.member_id for one in self.members.values()])
         named = ((one.about.instance_id, one.member_id) for one in self.members.values())

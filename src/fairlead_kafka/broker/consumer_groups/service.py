@@ -99,7 +99,7 @@ class _Watch:
     sync: Timer | None = None
 
     def cancel(self) -> None:
-        """End all of them."""
+        """Cancel all timers of the watch."""
         for timer in (self.session, self.rebalance, self.join, self.sync):
             if timer is not None:
                 timer.cancel()

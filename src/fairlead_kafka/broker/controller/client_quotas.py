@@ -37,7 +37,7 @@ _FRACTION_MAX = 1e-6
 
 
 class QuotaAlterations:
-    """Decides on them."""
+    """Decides on alterations of client quotas."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

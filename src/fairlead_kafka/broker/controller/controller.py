@@ -169,8 +169,8 @@ class Controller(ClusterView):
         return self._brokers.started(node, endpoints or {})
 
     def await_brokers(self, node_ids: Iterable[int]) -> None:
-        """These are about to start: what is for all brokers waits for them, for one session at
-        most."""
+        """Expect brokers that are about to start: decisions that concern all brokers wait for them,
+        for one session time-out at most."""
         self.journal.awaited.update(node_ids)
 
     def broker_stopping(self, node_id: int) -> None:

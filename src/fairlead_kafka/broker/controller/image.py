@@ -63,7 +63,7 @@ class BrokerInfo:
 
     @property
     def eligible(self) -> bool:
-        """Whether it may begin to lead, come into sync, and be given partitions to hold."""
+        """Whether the broker may begin to lead, come into sync, and be given partitions to hold."""
         return self.alive and not self.stopping and not self.disk_failed
 
     @property

@@ -130,7 +130,7 @@ class Journal:
             self.image.cluster_id = base64.urlsafe_b64encode(self.new_id().bytes).decode().rstrip("=")
 
     def new_id(self) -> UUID:
-        """An id that nothing has."""
+        """A random id that no topic and no cluster has yet."""
         number = 0
         for _ in range(4):
             number = number << 32 | self._rng.randrange(1 << 32)

@@ -81,7 +81,8 @@ class Limits:
         return self._held + self._planned if self._planned else self._held
 
     def plan(self, placed: Iterable[Sequence[int]]) -> None:
-        """Count these too until `planned_all`: a decision may hold more than one request."""
+        """Count replicas that are planned, until `planned_all`: a decision may hold more than one
+        request."""
         self._planned.update(count_replicas(placed))
 
     def planned_all(self) -> None:

@@ -23,13 +23,13 @@ class Answers:
         self._depth = 0
 
     def give(self, reply: Callable[[Outcome], None], outcome: Outcome) -> None:
-        """Answer when this turn is over. For use within one."""
+        """Answer at the end of the present context (`changing`). Called within one only."""
         self._waiting.append(lambda: reply(outcome))
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """While this lasts groups may be changed. Turns within it, and those that answers bring
-        about, are part of it."""
+        """A context in which groups may be changed. Nested contexts, and those that answers bring
+        about, are part of the outermost one, at whose end the answers go."""
         self._depth += 1
         try:
             try:
@@ -41,7 +41,7 @@ class Answers:
             self._depth -= 1
 
     def within(self, change: Callable[[], None]) -> Callable[[], None]:
-        """`change` as a turn of its own, for timers."""
+        """`change` in a context (`changing`) of its own, for timers."""
 
         def changing() -> None:
             with self.changing():

@@ -203,7 +203,7 @@ class ConsumerSide:
         )
 
     def make_classic(self, group: ConsumerGroup) -> None:
-        """Take a consumer group back, so that its offsets are a classic group's."""
+        """Make an empty consumer group a classic one, which keeps its committed offsets."""
         self.write_group(group.group_id, list(group.tombstones()), lambda _error: None)
         self.members.forget(group.group_id)
 

@@ -370,7 +370,7 @@ class Group:
         )
 
     def generation_record(self, assignments: Mapping[str, bytes], since_ms: int) -> GroupRecord:
-        """This generation, with each member's assignment, as the log is to have it."""
+        """The record of the group's present generation, with each member's assignment, for the log."""
         protocol = self.protocol_name
         members = [
             MemberRecord(

@@ -288,8 +288,8 @@ class Rebalancer:
             self._complete_join(group)
 
     def _complete_join(self, group: Group) -> None:
-        """Go on with those who have joined; static members may be late until their session ends
-        (KIP-345)."""
+        """Complete the join with the members that have joined; static members may be late until
+        their session ends (KIP-345)."""
         late = [member for member in group.members.values() if member.join_reply is None]
         for member in late:
             if member.instance_id is None:

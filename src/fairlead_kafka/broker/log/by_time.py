@@ -70,8 +70,8 @@ class _Search(ABC):
 
     @abstractmethod
     def next_number(self) -> int | None:
-        """Which batch of those that were there at the beginning is to be looked into next; None: no
-        other."""
+        """The number of the next batch to search, of those that were there when the search began;
+        None: there is no other."""
 
     @abstractmethod
     def look(self, offsets: Int64, stamps: Int64) -> int | None:

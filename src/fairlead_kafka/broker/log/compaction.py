@@ -77,7 +77,8 @@ def due(partition: Partition, now_ms: int) -> Due | None:
 
 
 def horizon(partition: Partition, now_ms: int) -> int:
-    """Below it tombstones and markers may go: a pass had come there `delete.retention.ms` ago."""
+    """The offset below which tombstones and markers may be removed: a pass had reached it
+    `delete.retention.ms` ago."""
     latest_ms = now_ms - partition.limits.delete_retention_ms
     return max((end for end, at_ms in partition.passes if at_ms <= latest_ms), default=0)
 

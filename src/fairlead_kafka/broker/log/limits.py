@@ -42,7 +42,7 @@ class TopicLimits:
 
     @classmethod
     def of(cls, settings: Settings) -> TopicLimits:
-        """From settings of scope "topic"."""
+        """The limits that settings of scope "topic" give."""
         limits = cls()
         limits.update(settings)
         return limits

@@ -118,7 +118,7 @@ class Logs:
         return self._partitions.of_topic(topic_id)
 
     def known(self, topic_id: uuid.UUID, number: int) -> Partition | None:
-        """The partition if it was written to or asked for."""
+        """The partition, if it was written to or asked for before; None otherwise."""
         return self._partitions.get(topic_id, number)
 
     def partition(self, topic_id: uuid.UUID, number: int) -> Partition:

@@ -317,8 +317,8 @@ class Partition:
     def move(
         self, base_offset: int, last_offset: int, to: Location, max_timestamp_ms: int
     ) -> tuple[int, int] | None:
-        """The batch at these offsets lies elsewhere now, perhaps with fewer records; where it was
-        as (file, size in bytes).
+        """Note that the batch at these offsets lies elsewhere now, perhaps with fewer records.
+        Returns where it was, as (file, size in bytes).
 
         None if there is no such batch any more, which leaves the new place dead.
         """
@@ -330,8 +330,8 @@ class Partition:
         return was
 
     def remove(self, base_offset: int, last_offset: int) -> list[tuple[int, int]]:
-        """The batches within these offsets hold nothing any more; what is forgotten as (file, size
-        in bytes)."""
+        """Forget the batches within these offsets: they hold no record any more. Returns them as
+        (file, size in bytes)."""
         first, stop = self.index.below(base_offset), self.index.below(last_offset + 1)
         if first == stop:
             return []

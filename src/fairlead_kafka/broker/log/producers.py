@@ -87,7 +87,8 @@ class ProducerStates:
         return self._entries
 
     def packed(self) -> bytes:
-        """All of it as 64-bit integers in the machine's order, for a checkpoint."""
+        """The state of all producers as 64-bit integers in the machine's byte order, for a
+        checkpoint."""
         if self._packed or not self._entries:
             return self._packed
         words = array("q")

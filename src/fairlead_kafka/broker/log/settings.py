@@ -24,7 +24,7 @@ class LogSettings:
 
     @classmethod
     def of(cls, settings: Settings) -> LogSettings:
-        """From settings of scope "broker"."""
+        """The log's settings, from a broker's settings (scope "broker")."""
         return cls(
             settings["log.segment.bytes"],
             settings["log.flush.offset.checkpoint.interval.ms"],

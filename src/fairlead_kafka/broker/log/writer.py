@@ -168,7 +168,8 @@ class Writer:
                     offsets[partition] = end_offset
 
     def forget(self, partition: Partition) -> None:
-        """`partition` is gone, or restarts: nothing that is on its way to be written counts."""
+        """Forget `partition`, which is gone or restarts: nothing of it that is on its way to be
+        written counts."""
         for group in self._groups():
             group.ends.pop(partition, None)
             group.starts.pop(partition, None)
@@ -209,8 +210,8 @@ class Writer:
             self._complete_or_sync()
 
     def sync_within(self, milliseconds: float) -> None:
-        """See to it that what is appended now is synced before so much time has passed
-        (`flush.ms`); nobody waits for it."""
+        """Have what is appended now synced before that time has passed (`flush.ms`); no caller
+        waits for the sync."""
         self._unsynced_since = True
         if milliseconds not in self._sync_timers:
             self._sync_timers.add(milliseconds)

@@ -212,7 +212,7 @@ class Quotas:
         )
 
     def connection_wait_ms(self, address: str) -> int:
-        """For how long a new connection has to be kept waiting before it is closed, for there are
+        """Milliseconds that a new connection is kept waiting before it is closed, where there are
         too many; 0: it may stay."""
         address = plain_address(address)
         limit = self._tables[CONNECTION_CREATION_RATE].of_address(address)
@@ -238,7 +238,8 @@ class Quotas:
         return rate.throttle_ms(applied.limit, now_ms), rate
 
     def _time_wait_ms(self, toll: Toll) -> int:
-        """Charge a request's time so far; how long its client must be still, at most a window."""
+        """Charge a request's time so far. Returns the milliseconds that its client must be still,
+        at most one quota window."""
         if not self.timed:
             return 0
         spent_ns = 0

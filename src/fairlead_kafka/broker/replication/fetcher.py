@@ -346,7 +346,8 @@ class Fetcher:
         self._pause()
 
     def _set_aside(self, followed: Followed, error: Exception) -> None:
-        """Not all that came for a partition could be taken: tell its leader, and meet later."""
+        """Set a partition aside, of which not all that came could be taken: its leader is told, and
+        it meets the leader again later."""
         if str(error) != followed.complaint:
             followed.complaint = str(error)
             text = "broker %d cannot follow %s-%d at broker %d: %s"
@@ -365,7 +366,7 @@ class Fetcher:
         self._broker.call_later(self._broker.settings["replica.fetch.backoff.ms"], again)
 
     def _complain(self, error: Exception) -> None:
-        """Once for each reason, not at every try."""
+        """Log why brokers cannot be followed, once for each reason and not at every try."""
         if str(error) != self._complaint:
             self._complaint = str(error)
             _logger.warning(

@@ -80,7 +80,8 @@ class InSyncReplicas:
             self._propose(led, (*image.isr, node_id))
 
     def consider_leaving(self, led: Led, lag_max_ns: int) -> None:
-        """Propose that those leave who have been behind for too long."""
+        """Propose that replicas leave the in-sync set which have been behind for too long
+        (`replica.lag.time.max.ms`)."""
         if led.proposal is None:
             late = led.laggards(self._broker.now_ns, lag_max_ns)
             if late:

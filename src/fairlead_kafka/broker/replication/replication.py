@@ -150,8 +150,8 @@ class Replication:
             self._notify_followers(led)
 
     def low_watermark(self, led: Led) -> int:
-        """Below it everything is deleted on all replicas whose broker is alive (Kafka's
-        `Partition.lowWatermarkIfLeader`)."""
+        """The offset below which everything is deleted on all replicas whose broker is alive
+        (Kafka's `Partition.lowWatermarkIfLeader`)."""
         image, starts = self._broker.controller.image, [led.partition.log_start]
         others = [
             node_id
@@ -379,7 +379,7 @@ class Replication:
         self._stirred[self._fetchers[leader]] = None
 
     def _reassign(self, topic: TopicImage, number: int) -> None:
-        """Replicas, or those in sync, changed under the same leader."""
+        """React to a change of a partition's replicas, or of those in sync, under the same leader."""
         image = topic.partitions[number]
         if image.leader == self._broker.node_id:
             partition = self._broker.logs.known(topic.topic_id, number)

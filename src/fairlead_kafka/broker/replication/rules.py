@@ -28,8 +28,8 @@ class Step(IntEnum):
 
 
 class LogMatch(NamedTuple):
-    """A leader's word on a follower's log. `epoch` and `offset` belong to `TRUNCATE`; `offset` to
-    `RESTART`."""
+    """How a follower's log fits its leader's, as the leader says. `epoch` and `offset` belong to
+    `TRUNCATE`; `offset` to `RESTART`."""
 
     step: Step
     epoch: int = UNKNOWN_EPOCH

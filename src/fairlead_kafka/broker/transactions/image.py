@@ -129,7 +129,7 @@ class TransactionImage:
     def with_partitions(
         self, partitions: Iterable[TopicPartition], now_ms: int, client_version: int = 0
     ) -> TransactionImage:
-        """The image with these in the transaction, which begins if none is open."""
+        """The image with these partitions in the transaction, which begins if none is open."""
         is_open = self.state is TransactionState.ONGOING
         return self._to(
             TransactionState.ONGOING,

@@ -94,7 +94,7 @@ def is_access_line(line: bytes) -> bool:
 
 
 def _of(entry: Mapping[str, Json], names: Iterable[str], default: Json = None) -> Json:
-    """The first of these fields that is there. KeyError if none is, and there is no default."""
+    """The value of the first field that is present. KeyError if none is, and there is no default."""
     for name in names:
         if entry.get(name) not in (None, ""):
             return entry[name]

@@ -84,7 +84,7 @@ class HotKeys:
         return kept.set_column(kept.schema.get_field_index("records"), "records", left)
 
     def hottest(self, count: int) -> list[HotKey]:
-        """Those with most records; of equal ones the lesser key first."""
+        """The keys with most records; of keys with equally many the lesser one first."""
         if self._held is None:
             return []
         rows = (

@@ -28,7 +28,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, parts: Sequence[int]) -> Spread:
-        """The figures of these parts."""
+        """The spread of parts, given by their sizes."""
         mean = float(np.mean(parts)) if len(parts) else 0.0
         if not mean:
             return cls(1.0, 1.0, 0.0)

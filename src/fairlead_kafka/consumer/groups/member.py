@@ -38,7 +38,7 @@ class Assignee(Protocol):
         """The partitions assigned now."""
 
     def adopt(self, partitions: Sequence[TopicPartition]) -> None:
-        """Read exactly these from now on; those assigned before keep their positions."""
+        """Read exactly these partitions from now on; those assigned before keep their positions."""
 
 
 class Member(ABC):
@@ -253,6 +253,7 @@ class Member(ABC):
         return BrokerError(code, f"{text}; give each its own")
 
     def _next_ns(self, *times: int | None) -> int | None:
-        """The earliest of these times, and of the network's and the scripts'."""
+        """The earliest time, in ns, at which the member, the network or a script has something to
+        do."""
         known = (self._network.deadline_ns(), self._scripts.deadline_ns(), *times)
         return min((at_ns for at_ns in known if at_ns is not None), default=None)

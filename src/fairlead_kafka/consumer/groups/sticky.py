@@ -44,10 +44,8 @@ def assign_sticky(counts: Mapping[str, int], members: Mapping[str, Subscription]
 
 
 def assign_cooperatively(counts: Mapping[str, int], members: Mapping[str, Subscription]) -> _Shares:
-    """As `assign_sticky`, without partitions that another member has to give up first.
-
-    They are given in the next round, which follows.
-    """
+    """Assign as `assign_sticky` does, without partitions that another member has to give up first.
+    Those are assigned in the next rebalance, which follows."""
     had = {of: member for member, share in _kept(counts, members).items() for of in share}
     shares = assign_sticky(counts, members)
     return {member: [of for of in share if had.get(of, member) == member] for member, share in shares.items()}

@@ -124,7 +124,7 @@ def apart(ranges: Iterable[Acquired]) -> list[Acquired]:
 
 
 def within(offsets: Int64, ranges: Iterable[Acquired]) -> Bools:
-    """For each offset, True if one of the ranges holds it."""
+    """bool[n]: for each offset, whether one of the ranges holds it."""
     found = np.zeros(len(offsets), np.bool_)
     for first, last, _ in ranges:
         found |= (offsets >= first) & (offsets <= last)

@@ -233,7 +233,8 @@ class ShareConsumerMachine:
     # Answers
 
     def _tell_refusals(self) -> None:
-        """Fail polls that wait if a broker refuses this client; a later one sees a later attempt."""
+        """Fail polls that wait if a broker refuses this client. A later poll sees the outcome of a
+        later attempt."""
         for _, error in (*self._network.take_refusals(), *self._group.take_refusals()):
             for take in self._takes:
                 self._answer(take, error=error)
@@ -256,7 +257,8 @@ class ShareConsumerMachine:
                 self._answer(take, error=error)
 
     def _answer_waiting(self) -> None:
-        """Answer those who wait for acknowledgements, once all are settled or it is too late."""
+        """Answer operations that wait for acknowledgements, once all are answered or their time is
+        up."""
         waiting: list[Acknowledge] = []
         for operation in self._waiting:
             if self._fetcher.outcomes.open == 0 or self._now_ns >= operation.deadline_ns or self._closed:

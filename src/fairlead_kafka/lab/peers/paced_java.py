@@ -22,9 +22,8 @@ _REQUESTS = re.compile(r"^producer-metrics:request-total:\S+\s*:\s*([\d.]+)", re
 
 
 def paced_java(task: Task) -> JsonObject:
-    """Run it. Returns figures as `peers.paced` prints them, or {"skipped": why}. CPU includes the
-    start of the JVM. Raises Unavailable.
-    """
+    """Run Apache Kafka's Java producer at a pace. Returns figures as `peers.paced` prints them, or
+    {"skipped": why}. CPU includes the start of the JVM. Raises Unavailable."""
     load = task.load
     if load.flush or load.period_ms != 1:
         return {"skipped": "kafka-producer-perf-test neither flushes nor sends in bursts"}

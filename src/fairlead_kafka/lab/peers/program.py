@@ -25,7 +25,7 @@ def value_of(size: int) -> bytes:
 def peak_memory_mb() -> int:
     """This process's resident memory at its peak, in 2**20 bytes.
 
-    By Linux's own account: what `getrusage` calls the peak begins with that of the process this one
+    The figure is Linux's VmHWM: the peak of `getrusage` begins with that of the process this one
     was started from.
     """
     try:

@@ -198,8 +198,8 @@ def ask_ours(
 def run_transcript(
     status: Status = lambda _: None, kafka: str | None = None, steps: tuple[Step, ...] = STEPS
 ) -> Transcript:
-    """Run it on an embedded cluster of one broker and on Apache Kafka: the one at `kafka`
-    (host:port), else one that is started here.
+    """Run the transcript on an embedded cluster of one broker and on Apache Kafka: the one at
+    `kafka` (host:port), else one that is started here.
 
     Raises `lab.apache_kafka.Unavailable` where Apache Kafka cannot be had.
     """

@@ -46,7 +46,7 @@ error has to be told."""
 
 
 class Step(Enum):
-    """How far the driver is with a commit."""
+    """Steps of a commit that the driver has reached."""
 
     TAKEN_OVER = "older drivers are shut out, and the last decision is known"
     VOTED = "every transaction is known to be open, with time left"
@@ -225,8 +225,8 @@ class Committer:
             )
 
     def _left_over(self, admin: Admin, chosen: Sequence[Part]) -> tuple[PreparedTransaction, ...]:
-        """Transactions of the query that are open and not wanted: of attempts that lost, of tasks
-        and drivers that died."""
+        """Open transactions of the query that no part of `chosen` is: of attempts that lost, of
+        tasks and drivers that died."""
         wanted = {part.transaction.transactional_id for part in chosen}
         ongoing = admin.list_transactions(["Ongoing"])
         listed = [
@@ -268,8 +268,8 @@ class Committer:
     def _abort(
         self, admin: Admin, transactions: Sequence[PreparedTransaction], timeout_s: float | None = None
     ) -> list[PreparedTransaction]:
-        """Abort; those that cannot be now, which stay open until they time out. One that has ended
-        before is none of them."""
+        """Abort transactions. Returns those that cannot be aborted now, which stay open until they
+        time out; one that has ended before is not among them."""
         left: list[PreparedTransaction] = []
         for some in self._in_groups(transactions):
             try:
@@ -296,7 +296,7 @@ class Committer:
 
 
 def _described(admin: Admin, transactional_ids: Sequence[str]) -> dict[str, TransactionDescription]:
-    """Those of these transactions that their coordinators know."""
+    """The transactions, of those given, that their coordinators know."""
     try:
         return admin.describe_transactions(transactional_ids)
     except ItemsFailed as failed:

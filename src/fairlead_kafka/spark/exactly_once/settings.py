@@ -137,7 +137,7 @@ def parse_guarantee(
 
 
 def settings_for(scope: str, client: Mapping[str, str]) -> dict[str, str]:
-    """Those of a producer's settings that a client of `scope` (admin or consumer) takes too."""
+    """The producer's settings that a client of `scope` (admin or consumer) takes too."""
     taken = {key.name for key in CLIENT_CONFIGS.scope(scope)}
     return {name: text for name, text in with_shipped_files(client).items() if name in taken}
 

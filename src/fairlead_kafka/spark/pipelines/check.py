@@ -52,5 +52,5 @@ def check_project(
 
 
 def errors_of(findings: list[Finding]) -> list[Finding]:
-    """Those that keep a pipeline from running."""
+    """The findings that keep a pipeline from running."""
     return [one for one in findings if one.severity == ERROR]

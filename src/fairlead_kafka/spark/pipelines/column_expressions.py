@@ -49,8 +49,8 @@ IsFrame = Callable[[ast.expr], bool]
 
 
 def function_name(call: ast.Call) -> str:
-    """`col` of `f.col(...)` and of `col(...)`; empty for anything else, a method of a column
-    included."""
+    """Name of the function that a call names: `col` for `f.col(...)` and for `col(...)`; empty for
+    anything else, a method of a column included."""
     if isinstance(call.func, ast.Name):
         return call.func.id
     if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):

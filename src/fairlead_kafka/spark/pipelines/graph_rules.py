@@ -33,7 +33,7 @@ Note = Callable[..., Finding]
 
 
 def graph_findings(definitions: Definitions, shown: Callable[[Place], str]) -> Iterator[Finding]:
-    """Everything these rules find; `shown` gives the name of a place's file."""
+    """All findings of the rules about the graph; `shown` gives the name of a place's file."""
 
     def note(place: Place, rule: str, what: str, fix: str, severity: str = ERROR) -> Finding:
         return Finding(shown(place), place.line, rule, what, fix, severity)

@@ -86,7 +86,7 @@ class _Reader(Protocol):
 
 @contextmanager
 def _reads_observed() -> Iterator[None]:
-    """Within the block, `load` of our format returns a DataFrame that is observed."""
+    """Have `load` of our format return an observed DataFrame within the block."""
     originals = {kind: kind.load for kind in (DataStreamReader, DataFrameReader)}
 
     def observing(load: Callable[..., DataFrame]) -> Callable[..., DataFrame]:

@@ -1,4 +1,4 @@
-"""From the files of a project to its definitions: Python by its syntax tree, SQL by its words;
+"""Reading of a project's definitions from its files: Python by its syntax tree, SQL by its words;
 nothing is run."""
 
 from __future__ import annotations
