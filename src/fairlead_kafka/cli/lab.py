@@ -48,6 +48,12 @@ def kernels(profile: Profile = "quick", json_file: JsonFile = None, plot_file: P
     run_experiment("kernels", json_file, plot_file, profile=chosen_profile(profile))
 
 
+@app.command()
+def formats(profile: Profile = "quick", json_file: JsonFile = None, plot_file: PlotFile = None) -> None:
+    """Values serialized and deserialized per second, single ones and by column, beside the peers."""
+    run_experiment("formats", json_file, plot_file, profile=chosen_profile(profile))
+
+
 @app.command(name="first-second")
 def first_second(
     profile: Profile = "quick",

@@ -69,6 +69,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "fairlead_kafka.lab.kernels",
         ),
         Experiment(
+            "formats",
+            "Values serialized and deserialized per second, single ones and by column, beside the peers.",
+            "fairlead_kafka.lab.formats",
+        ),
+        Experiment(
             "throughput",
             "Records produced per second, beside the peers, on Apache Kafka and on our cluster.",
             "fairlead_kafka.lab.throughput",

@@ -60,14 +60,14 @@ def letters_of(batch: pa.RecordBatch, reasons: Mapping[str, Reasons]) -> pa.Reco
     where = [name for name in ("topic", "partition", "offset") if name in names]
     headers = []
     for row, place in zip(rows, chosen.select(where).to_pylist(), strict=True):
-        told = [(_PREFIX + name, str(place[name]).encode()) for name in where]
+        pairs = [(_PREFIX + name, str(place[name]).encode()) for name in where]
         failed = [field for field in ("key", "value") if row in reasons.get(field, {})]
         message = "; ".join(f"{field}: {reasons[field][row]}" for field in failed)
-        told += [
+        pairs += [
             (_PREFIX + "stage", _STAGES[failed[0]].encode()),
             (_PREFIX + "exception.message", message.encode()),
         ]
-        headers.append([{"key": name, "value": value} for name, value in told])
+        headers.append([{"key": name, "value": value} for name, value in pairs])
     columns = {name: chosen[name].cast(pa.binary()) for name in ("key", "value") if name in names}
     return pa.RecordBatch.from_pydict({**columns, "headers": pa.array(headers, HEADERS)})
 
