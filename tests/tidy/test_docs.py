@@ -82,6 +82,7 @@ PROGRAMS = {
     f"{name}-{number}": program
     for name in (
         "README.md",
+        "docs/formats.md",
         "docs/partitioning.md",
         "docs/producing.md",
         "docs/security.md",
