@@ -77,7 +77,7 @@ def test_a_level_is_lowered_and_raised(version: int) -> None:
         (
             ("", 1, UPGRADE),
             ErrorCode.INVALID_UPDATE_VERSION,
-            "has the features group.version, transaction.version",
+            "has the features group.version, share.version, transaction.version",
         ),
     ],
 )

@@ -63,6 +63,17 @@ PLACES: dict[ApiKey, str] = {
     ApiKey.DESCRIBE_TRANSACTIONS: "transaction_states",
     ApiKey.CONSUMER_GROUP_DESCRIBE: "groups",
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: "topics",
+    ApiKey.SHARE_GROUP_DESCRIBE: "groups",
+    ApiKey.SHARE_FETCH: "responses.partitions",
+    ApiKey.SHARE_ACKNOWLEDGE: "responses.partitions",
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: "results.partitions",
+    ApiKey.READ_SHARE_GROUP_STATE: "results.partitions",
+    ApiKey.WRITE_SHARE_GROUP_STATE: "results.partitions",
+    ApiKey.DELETE_SHARE_GROUP_STATE: "results.partitions",
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: "results.partitions",
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: "groups.topics.partitions",
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: "responses.partitions",
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: "responses",
 }
 """Where an error is found, over all versions; APIs that are not here have it in the whole answer."""
 SERVED = [(key, version) for key, api in REGISTRY.items() for version in range(api.low, api.high + 1)]

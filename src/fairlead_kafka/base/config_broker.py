@@ -28,6 +28,7 @@ from fairlead_kafka.base.config_broker_refused import UNSUPPORTED
 from fairlead_kafka.base.config_broker_replication import REPLICATION_KEYS
 from fairlead_kafka.base.config_broker_reported import REPORTED_KEYS
 from fairlead_kafka.base.config_broker_security import BROKER_SECURITY_KEYS, key_of_listener
+from fairlead_kafka.base.config_broker_share import SHARE_BROKER_KEYS, SHARE_GROUP_KEYS, SHARE_GROUP_OWN_KEYS
 from fairlead_kafka.base.config_client_metrics import CLIENT_METRICS_KEYS
 from fairlead_kafka.base.config_kept_groups import GROUPS_KEPT
 from fairlead_kafka.base.config_kept_log import LOG_KEPT
@@ -401,6 +402,9 @@ KEYS = (
     *_GROUP_KEYS,
     *CONSUMER_GROUP_KEYS,
     *GROUP_KEYS,
+    *SHARE_BROKER_KEYS,
+    *SHARE_GROUP_KEYS,
+    *SHARE_GROUP_OWN_KEYS,
     *_TRANSACTION_KEYS,
     *_TOPIC_KEYS,
     *LOG_TOPIC_KEYS,

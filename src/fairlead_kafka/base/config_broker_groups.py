@@ -15,6 +15,7 @@ from fairlead_kafka.base.config import (
     one_of_any_case,
     validates,
 )
+from fairlead_kafka.base.config_broker_share import SHARE_GROUP_KEYS
 
 _T = ConfigType
 _BROKER = ("broker",)
@@ -44,7 +45,8 @@ CONSUMER_GROUP_KEYS = (
         _T.LIST,
         ("classic", "consumer", "streams"),
         "Protocols that the coordinator speaks; without consumer, members of that protocol are refused. The "
-        "others change nothing: classic is always spoken, share and streams are not part of this release.",
+        "others change nothing: classic is always spoken, share groups are by the feature share.version, and "
+        "streams groups are not part of this release.",
         _BROKER,
         all_of("consumer", "classic", "share", "streams"),
     ),
@@ -129,11 +131,13 @@ GROUP_KEYS = (
 )
 """Keys of single groups (resource type GROUP)."""
 
-GROUP_COUNTERPARTS: Mapping[str, str] = {key.name: f"group.{key.name}" for key in GROUP_KEYS}
+GROUP_COUNTERPARTS: Mapping[str, str] = {
+    key.name: f"group.{key.name}" for key in (*GROUP_KEYS, *SHARE_GROUP_KEYS)
+}
 """Group's key → the broker's, which stands where the group has none of its own."""
 
 
 def group_bounds(key: str) -> tuple[str, str]:
     """The broker's keys that say how small and how great a group's may be."""
-    rest = key.removeprefix("consumer.")
-    return f"group.consumer.min.{rest}", f"group.consumer.max.{rest}"
+    protocol, _, rest = key.partition(".")
+    return f"group.{protocol}.min.{rest}", f"group.{protocol}.max.{rest}"

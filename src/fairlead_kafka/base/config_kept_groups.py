@@ -3,13 +3,14 @@ of no effect here."""
 
 from __future__ import annotations
 
-from fairlead_kafka.base.config import INT_MAX, ConfigType, at_least, between
+from fairlead_kafka.base.config import INT_MAX, ConfigType, at_least
 from fairlead_kafka.base.config_kept import false_only, kept, of_no_effect
 
 _T = ConfigType
 
 _COORDINATOR = "a coordinator is a part of its broker's one thread"
-_SHARE = "share groups (KIP-932) are not part of this release"
+_STATE_TOPIC = "a broker has one log for all partitions, and coordinators write what is small as it is"
+_PERSISTER = "state is with the share coordinator, and nowhere else"
 _STREAMS = "streams groups (KIP-1071) are not part of this release; Kafka Streams uses classic groups"
 _TRANSACTIONS = "partitions are added by their own requests alone (transaction.version below 2)"
 _TWO_PHASE = "two-phase commit (KIP-939) is not part of this release"
@@ -42,158 +43,7 @@ GROUPS_KEPT = (
         kept("group.coordinator.threads", _T.INT, 4, "Threads of the coordinator.", at_least(1)),
     ),
     *of_no_effect(
-        _SHARE,
-        kept(
-            "group.share.assignment.interval.ms",
-            _T.INT,
-            1_000,
-            "How long a share group keeps an assignment at least.",
-            at_least(0),
-            dynamic="cluster-wide",
-        ),
-        kept("group.share.assignors", _T.LIST, ("simple",), "Assignors of share groups."),
-        kept(
-            "group.share.delivery.count.limit",
-            _T.INT,
-            5,
-            "How often a record is delivered at most.",
-            between(2, 10),
-        ),
-        kept(
-            "group.share.heartbeat.interval.ms",
-            _T.INT,
-            5_000,
-            "How often members are told to send heartbeats.",
-            at_least(1),
-        ),
-        kept(
-            "group.share.initialize.retry.interval.ms",
-            _T.INT,
-            30_000,
-            "How often the state of new partitions is tried to be set up.",
-            at_least(1),
-            unlisted=True,
-        ),
-        kept(
-            "group.share.max.assignment.interval.ms",
-            _T.INT,
-            15_000,
-            "Greatest share.assignment.interval.ms of a group.",
-            at_least(0),
-        ),
-        kept(
-            "group.share.max.delivery.count.limit",
-            _T.INT,
-            10,
-            "Greatest share.delivery.count.limit of a group.",
-            between(5, 25),
-        ),
-        kept(
-            "group.share.max.heartbeat.interval.ms",
-            _T.INT,
-            15_000,
-            "Greatest share.heartbeat.interval.ms of a group.",
-            at_least(1),
-        ),
-        kept(
-            "group.share.max.partition.max.record.locks",
-            _T.INT,
-            4_000,
-            "Greatest share.partition.max.record.locks of a group.",
-            between(2_000, 10_000),
-        ),
-        kept(
-            "group.share.max.record.lock.duration.ms",
-            _T.INT,
-            60_000,
-            "Greatest share.record.lock.duration.ms of a group.",
-            between(30_000, 3_600_000),
-        ),
-        kept(
-            "group.share.max.session.timeout.ms",
-            _T.INT,
-            60_000,
-            "Greatest share.session.timeout.ms of a group.",
-            at_least(1),
-        ),
-        kept(
-            "group.share.max.share.sessions",
-            _T.INT,
-            2_000,
-            "Share sessions of a broker at most.",
-            at_least(1),
-        ),
-        kept("group.share.max.size", _T.INT, 200, "Most members of a share group.", between(1, 1_000)),
-        kept(
-            "group.share.min.assignment.interval.ms",
-            _T.INT,
-            0,
-            "Least share.assignment.interval.ms of a group.",
-            at_least(0),
-        ),
-        kept(
-            "group.share.min.delivery.count.limit",
-            _T.INT,
-            2,
-            "Least share.delivery.count.limit of a group.",
-            between(2, 5),
-        ),
-        kept(
-            "group.share.min.heartbeat.interval.ms",
-            _T.INT,
-            5_000,
-            "Least share.heartbeat.interval.ms of a group.",
-            at_least(1),
-        ),
-        kept(
-            "group.share.min.partition.max.record.locks",
-            _T.INT,
-            100,
-            "Least share.partition.max.record.locks of a group.",
-            between(100, 2_000),
-        ),
-        kept(
-            "group.share.min.record.lock.duration.ms",
-            _T.INT,
-            15_000,
-            "Least share.record.lock.duration.ms of a group.",
-            between(1_000, 30_000),
-        ),
-        kept(
-            "group.share.min.session.timeout.ms",
-            _T.INT,
-            45_000,
-            "Least share.session.timeout.ms of a group.",
-            at_least(1),
-        ),
-        kept(
-            "group.share.partition.max.record.locks",
-            _T.INT,
-            2_000,
-            "Records of a partition that are locked at a time at most.",
-            between(100, 10_000),
-        ),
-        kept(
-            "group.share.persister.class.name",
-            _T.STRING,
-            "org.apache.kafka.server.share.persister.DefaultStatePersister",
-            "The class that keeps the state of share groups.",
-            unlisted=True,
-        ),
-        kept(
-            "group.share.record.lock.duration.ms",
-            _T.INT,
-            30_000,
-            "How long a record is locked for who fetched it.",
-            between(1_000, 3_600_000),
-        ),
-        kept(
-            "group.share.session.timeout.ms",
-            _T.INT,
-            45_000,
-            "How long a member may be silent before it is out.",
-            at_least(1),
-        ),
+        _COORDINATOR,
         kept(
             "share.coordinator.append.linger.ms",
             _T.INT,
@@ -210,61 +60,21 @@ GROUPS_KEPT = (
             dynamic="cluster-wide",
         ),
         kept(
-            "share.coordinator.cold.partition.snapshot.interval.ms",
-            _T.INT,
-            300_000,
-            "How often a snapshot is made of a partition that nobody reads.",
-            at_least(1),
-            unlisted=True,
-        ),
-        kept(
             "share.coordinator.load.buffer.size",
             _T.INT,
             5_242_880,
             "Bytes read at a time when its state is loaded.",
             at_least(1),
         ),
-        kept(
-            "share.coordinator.snapshot.update.records.per.snapshot",
-            _T.INT,
-            500,
-            "Changes after which a snapshot is made.",
-            between(0, 500),
-        ),
+        kept("share.coordinator.threads", _T.INT, 1, "Threads of a share coordinator.", at_least(1)),
+    ),
+    *of_no_effect(
+        _STATE_TOPIC,
         kept(
             "share.coordinator.state.topic.compression.codec",
             _T.INT,
             0,
             "How its topic is compressed; 0: not.",
-        ),
-        kept(
-            "share.coordinator.state.topic.min.isr",
-            _T.SHORT,
-            2,
-            "Replicas in sync that a change of its state needs.",
-            at_least(1),
-        ),
-        kept(
-            "share.coordinator.state.topic.num.partitions",
-            _T.INT,
-            50,
-            "Partitions of its topic.",
-            at_least(1),
-        ),
-        kept(
-            "share.coordinator.state.topic.prune.interval.ms",
-            _T.INT,
-            300_000,
-            "How often what is no longer needed of its topic is deleted.",
-            at_least(1),
-            unlisted=True,
-        ),
-        kept(
-            "share.coordinator.state.topic.replication.factor",
-            _T.SHORT,
-            3,
-            "Replicas of its topic.",
-            at_least(1),
         ),
         kept(
             "share.coordinator.state.topic.segment.bytes",
@@ -273,13 +83,15 @@ GROUPS_KEPT = (
             "Segment size of its topic.",
             at_least(1),
         ),
-        kept("share.coordinator.threads", _T.INT, 1, "Threads of a share coordinator.", at_least(1)),
+    ),
+    *of_no_effect(
+        _PERSISTER,
         kept(
-            "share.coordinator.write.timeout.ms",
-            _T.INT,
-            5_000,
-            "How long it may take to write a change.",
-            at_least(1),
+            "group.share.persister.class.name",
+            _T.STRING,
+            "org.apache.kafka.server.share.persister.DefaultStatePersister",
+            "The class that keeps the state of share groups.",
+            unlisted=True,
         ),
     ),
     *of_no_effect(

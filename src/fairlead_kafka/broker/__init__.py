@@ -17,7 +17,8 @@ everything that was appended in it, by all sessions to all partitions, is writte
 decides what this broker leads; `produced` what it demands of a batch; `answers` are on their way
 out; `purgatory` holds fetches that wait; `internal` reads and writes without a client, for the
 `coordinator` of groups and that of `transactions`, both of which keep what they know in `shards` of
-internal topics. `replication` keeps the partitions that several brokers have, and says what is
+internal topics. `share_groups` has the other coordinator and the leader's part of share groups
+(KIP-932). `replication` keeps the partitions that several brokers have, and says what is
 replicated; `links` carries requests to other brokers, for replication and for transactions.
 `controller` holds the cluster's metadata, and tells what changes: one object for all brokers of a
 thread, called directly; `control` is the way to it from another process. `lifecycle` is the life of
@@ -42,7 +43,7 @@ needs of the broker, and `machine`, which builds all of them, fits every one.
     sessions                        api       one connection; the handlers
     answers, outstanding            conversion, produced, read_replica
     dispatch ─▶ services                      table of handlers; what a handler is given
-    coordinator, transactions, partitions, fetch_sessions
+    coordinator, share_groups, transactions, partitions, fetch_sessions
     internal, shards                          logs that coordinators keep
     replication
     requester                                 a connection as its handler sees it

@@ -39,6 +39,12 @@ from fairlead_kafka.broker.partitions import HostedPartitions
 from fairlead_kafka.broker.purgatory import Deadlines, Purgatory
 from fairlead_kafka.broker.quotas.quotas import Quotas, no_time
 from fairlead_kafka.broker.replication import Replication
+from fairlead_kafka.broker.share_groups import (
+    ShareCoordinator,
+    SharePartitions,
+    ShareSessions,
+    StatePersister,
+)
 from fairlead_kafka.broker.telemetry import ClientTelemetry
 from fairlead_kafka.broker.timers import Repeating, Timer, Timers
 from fairlead_kafka.broker.transactions import TransactionCoordinator, Verifier
@@ -123,6 +129,10 @@ class Broker:
         self.disk_watch: DiskWatch = DiskWatch(self)
         self.links: Links = Links(self)
         self.replication: Replication = Replication(self)
+        self.share_coordinator: ShareCoordinator = ShareCoordinator(self)
+        self.share_persister: StatePersister = StatePersister(self)
+        self.share_partitions: SharePartitions = SharePartitions(self, self.share_persister)
+        self.share_sessions: ShareSessions = ShareSessions(self)
         self.coordinator: GroupCoordinator = GroupCoordinator(self)
         self.transactions: TransactionCoordinator = TransactionCoordinator(self)
         self.verifier: Verifier = Verifier(self)
@@ -225,6 +235,9 @@ class Broker:
         for part in (
             self.coordinator,
             self.transactions,
+            self.share_coordinator,
+            self.share_partitions,
+            self.share_sessions,
             self.fetch_sessions,
             self.purgatory,
             self.deadlines,
@@ -323,6 +336,7 @@ class Broker:
         self.replication.start()
         self.coordinator.start()
         self.transactions.start()
+        self.share_coordinator.start()
         self.repeat("retention", lambda: self.settings["log.retention.check.interval.ms"], self._retain)
         self._tick()
 
@@ -331,6 +345,7 @@ class Broker:
         told to look elsewhere, and nothing more is asked of other brokers."""
         self.coordinator.stop()
         self.transactions.stop()
+        self.share_coordinator.stop()
         self.replication.stop()
         self.links.close()
 
@@ -366,6 +381,7 @@ class Broker:
             self.quotas.changed(change.entity)
         self.partitions.changed(change)
         self.replication.changed(change)
+        self.share_partitions.changed(change)
 
     def _tick(self) -> None:
         """Advance the controller's clock, where it shares this broker's thread. What raised there

@@ -19,8 +19,6 @@ _QUORUM = "the controller is one object, called directly, not a quorum of server
 _LOG_DIRS = "a broker has one log directory, which the launcher chooses"
 _TOKENS = "delegation tokens are not part of this release: clients log in with what they have themselves"
 
-_SHARE = "share groups (KIP-932) are not part of this release"
-
 REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.VOTE: _QUORUM,
     ApiKey.BEGIN_QUORUM_EPOCH: _QUORUM,
@@ -34,18 +32,6 @@ REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: _QUORUM,
     ApiKey.CONTROLLER_REGISTRATION: _QUORUM,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: _LOG_DIRS,
-    ApiKey.SHARE_GROUP_HEARTBEAT: _SHARE,
-    ApiKey.SHARE_GROUP_DESCRIBE: _SHARE,
-    ApiKey.SHARE_FETCH: _SHARE,
-    ApiKey.SHARE_ACKNOWLEDGE: _SHARE,
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _SHARE,
-    ApiKey.READ_SHARE_GROUP_STATE: _SHARE,
-    ApiKey.WRITE_SHARE_GROUP_STATE: _SHARE,
-    ApiKey.DELETE_SHARE_GROUP_STATE: _SHARE,
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _SHARE,
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _SHARE,
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: _SHARE,
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: _SHARE,
 }
 """API → why it is not served."""
 
@@ -110,6 +96,18 @@ KAFKA_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
+    ApiKey.SHARE_GROUP_HEARTBEAT: (1, 1),
+    ApiKey.SHARE_GROUP_DESCRIBE: (1, 1),
+    ApiKey.SHARE_FETCH: (1, 2),
+    ApiKey.SHARE_ACKNOWLEDGE: (1, 2),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: (0, 0),
+    ApiKey.READ_SHARE_GROUP_STATE: (0, 0),
+    ApiKey.WRITE_SHARE_GROUP_STATE: (0, 1),
+    ApiKey.DELETE_SHARE_GROUP_STATE: (0, 0),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: (0, 1),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (0, 1),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: (0, 0),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (0, 0),
 }
 """Served API → lowest and highest version that a Kafka 4.2 broker serves."""
 
@@ -159,12 +157,6 @@ REFUSED_OPTIONS: tuple[RefusedOption, ...] = (
         "retention_time_ms",
         ErrorCode.INVALID_REQUEST,
         "offsets are kept by offsets.retention.minutes",
-    ),
-    RefusedOption(
-        ApiKey.FIND_COORDINATOR,
-        "key type 2 (share group)",
-        ErrorCode.INVALID_REQUEST,
-        "share groups are not part of this release",
     ),
     RefusedOption(
         ApiKey.CREATE_TOPICS, "configs in UNSUPPORTED", ErrorCode.INVALID_CONFIG, "each with its own reason"

@@ -13,6 +13,12 @@ from fairlead_kafka.broker.links import Links
 from fairlead_kafka.broker.partitions import HostedPartitions, PartitionsHost
 from fairlead_kafka.broker.purgatory import Deadlines
 from fairlead_kafka.broker.quotas.quotas import Quotas
+from fairlead_kafka.broker.share_groups import (
+    ShareCoordinator,
+    SharePartitions,
+    ShareSessions,
+    StatePersister,
+)
 from fairlead_kafka.broker.telemetry import ClientTelemetry
 from fairlead_kafka.broker.timers import DelayHost
 from fairlead_kafka.broker.transactions import TransactionCoordinator, Verifier
@@ -48,6 +54,10 @@ class Services(PartitionsHost, FetchSessionHost, MarkerHost, DelayHost, Protocol
     deadlines: Deadlines
     telemetry: ClientTelemetry
     rng: Rng
+    share_coordinator: ShareCoordinator
+    share_persister: StatePersister
+    share_partitions: SharePartitions
+    share_sessions: ShareSessions
 
     @property
     def clients(self) -> AnswerRoom:

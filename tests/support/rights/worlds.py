@@ -28,6 +28,7 @@ from tests.support.rights import (
     binding,
     cluster,
     groups,
+    shares,
     topics,
     transactions,
 )
@@ -36,6 +37,7 @@ CASES: tuple[Case, ...] = (
     *topics.METADATA,
     *topics.RECORDS,
     *groups.GROUPS,
+    *shares.SHARES,
     *transactions.TRANSACTIONS,
     *cluster.CLUSTER,
     *acls.ACLS,
@@ -45,6 +47,9 @@ CONFIG: dict[str, Any] = {
     "super.users": "User:ANONYMOUS",
     "offsets.topic.num.partitions": 2,
     "transaction.state.log.num.partitions": 2,
+    "share.coordinator.state.topic.num.partitions": 2,
+    "share.coordinator.state.topic.replication.factor": 1,
+    "share.coordinator.state.topic.min.isr": 1,
     "group.initial.rebalance.delay.ms": 0,
 }
 _PASSWORD = "wonderland"

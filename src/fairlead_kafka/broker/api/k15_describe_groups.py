@@ -45,7 +45,7 @@ def _describe(broker: Services, session: Requester, group_id: str, version: int)
         group = broker.coordinator.describe(group_id)
     except BrokerError as error:
         return _row(group_id, error_code=error.code, error_message=reason(error), group_state="")
-    if group is None or group.consumer is not None:
+    if group is None or group.consumer is not None or group.share is not None:
         if version >= _MISSING_IS_ERROR_FROM_VERSION:
             return _row(
                 group_id,

@@ -70,7 +70,7 @@ from fairlead_kafka.broker.consumer_groups.records import (
 )
 from fairlead_kafka.broker.consumer_groups.service import ConsumerGroups, GroupsHost
 from fairlead_kafka.broker.consumer_groups.states import ConsumerGroupState, MemberState
-from fairlead_kafka.broker.consumer_groups.view import GroupSettings, Topics, TopicView, View
+from fairlead_kafka.broker.consumer_groups.view import GroupSettings, Topics, TopicView, View, metadata_hash
 
 __all__ = [
     "ASSIGNORS",
@@ -107,6 +107,7 @@ __all__ = [
     "decode_groups_value",
     "encode_groups_key",
     "encode_groups_value",
+    "metadata_hash",
     "protocol_of",
     "read_assignment",
     "read_subscription",

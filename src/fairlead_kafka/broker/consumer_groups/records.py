@@ -17,13 +17,14 @@ flexible (KIP-482). A null value takes a record back."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
 from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.broker.consumer_groups.assignors import Target
 from fairlead_kafka.broker.consumer_groups.states import MemberState, member_state
+from fairlead_kafka.broker.flexible import Reader, Writer
 
 _VALUE_VERSION = 0
 _VERSION_BYTES = 2
@@ -187,7 +188,7 @@ def decode_groups_key(data: bytes) -> GroupsKey | None:
 
 def encode_groups_value(key: GroupsKey, value: GroupsValue) -> bytes:
     """The value of a record with this key."""
-    writer = _Writer()
+    writer = Writer()
     match value:
         case EpochRecord(epoch, metadata_hash):
             writer.number(">i", epoch)
@@ -214,7 +215,7 @@ def encode_groups_value(key: GroupsKey, value: GroupsValue) -> bytes:
 def decode_groups_value(key: GroupsKey, data: bytes) -> GroupsValue:
     """The value of a record with this key. DecodeError for garbage or a version that is not
     known."""
-    reader = _Reader(data)
+    reader = Reader(data)
     if len(data) >= _VERSION_BYTES and (version := reader.number(">h")) != _VALUE_VERSION:
         raise DecodeError(
             f"a {type(key).__name__} record of version {version}; this release reads {_VALUE_VERSION}", 0
@@ -226,7 +227,7 @@ def decode_groups_value(key: GroupsKey, data: bytes) -> GroupsValue:
         raise DecodeError(f"not the value of a consumer group: {data[:64]!r}", 0) from None
 
 
-def _write_about(writer: _Writer, about: About) -> None:
+def _write_about(writer: Writer, about: About) -> None:
     writer.text(about.instance_id)
     writer.text(about.rack_id)
     writer.text(about.client_id)
@@ -238,7 +239,7 @@ def _write_about(writer: _Writer, about: About) -> None:
     if about.classic is None:
         writer.tags({})
         return
-    inner = _Writer()
+    inner = Writer()
     inner.varint(1)  # a structure that could be null begins with a byte that says it is not
     inner.number(">i", about.classic.session_timeout_ms)
     inner.varint(len(about.classic.protocols) + 1)
@@ -250,7 +251,7 @@ def _write_about(writer: _Writer, about: About) -> None:
     writer.tags({_CLASSIC_TAG: inner.joined()})
 
 
-def _read_about(reader: _Reader) -> About:
+def _read_about(reader: Reader) -> About:
     instance_id, rack_id = reader.text_or_null(), reader.text_or_null()
     client_id, client_host = reader.text(), reader.text()
     topics = frozenset(reader.text() for _ in range(reader.count()))
@@ -258,13 +259,13 @@ def _read_about(reader: _Reader) -> About:
     rebalance_ms = reader.number(">i")
     assignor = reader.text_or_null()
     tagged = reader.tags().get(_CLASSIC_TAG)
-    classic = None if tagged is None else _read_classic(_Reader(tagged))
+    classic = None if tagged is None else _read_classic(Reader(tagged))
     return About(
         instance_id, rack_id, client_id, client_host, topics, pattern, rebalance_ms, assignor, classic
     )
 
 
-def _read_classic(reader: _Reader) -> ClassicAbout | None:
+def _read_classic(reader: Reader) -> ClassicAbout | None:
     if reader.number(">b") < 0:
         return None
     session_ms = reader.number(">i")
@@ -275,39 +276,39 @@ def _read_classic(reader: _Reader) -> ClassicAbout | None:
     return ClassicAbout(session_ms, tuple(protocols))
 
 
-def _write_partitions(writer: _Writer, partitions: Partitions) -> None:
+def _write_partitions(writer: Writer, partitions: Partitions) -> None:
     writer.varint(len(partitions) + 1)
     for topic in sorted(partitions):
         epochs = partitions[topic]
         numbers = sorted(epochs)
         writer.raw(topic.bytes)
         writer.numbers(numbers)
-        tagged = _Writer()
+        tagged = Writer()
         tagged.numbers(epochs[number] for number in numbers)
         writer.tags({_EPOCHS_TAG: tagged.joined()})
 
 
-def _read_partitions(reader: _Reader, epoch: int) -> Partitions:
+def _read_partitions(reader: Reader, epoch: int) -> Partitions:
     """Partitions with their epochs; where those are not told (Kafka before 4.3), the member's
     own."""
     partitions: dict[UUID, dict[int, int]] = {}
     for _ in range(reader.count()):
         topic, numbers = UUID(bytes=reader.take(16)), reader.numbers()
         tagged = reader.tags().get(_EPOCHS_TAG)
-        epochs = [] if tagged is None else _Reader(tagged).numbers()
+        epochs = [] if tagged is None else Reader(tagged).numbers()
         if len(epochs) != len(numbers):
             epochs = [max(epoch, 0)] * len(numbers)
         partitions[topic] = dict(zip(numbers, epochs, strict=True))
     return partitions
 
 
-def _read_current(reader: _Reader) -> Current:
+def _read_current(reader: Reader) -> Current:
     epoch, previous, state = reader.number(">i"), reader.number(">i"), reader.number(">b")
     assigned, revoking = _read_partitions(reader, epoch), _read_partitions(reader, epoch)
     return Current(epoch, previous, member_state(state), assigned, revoking)
 
 
-def _write_target(writer: _Writer, target: Target) -> None:
+def _write_target(writer: Writer, target: Target) -> None:
     writer.varint(len(target) + 1)
     for topic in sorted(target):
         writer.raw(topic.bytes)
@@ -316,7 +317,7 @@ def _write_target(writer: _Writer, target: Target) -> None:
     writer.tags({})
 
 
-def _read_target(reader: _Reader) -> Target:
+def _read_target(reader: Reader) -> Target:
     target: dict[UUID, frozenset[int]] = {}
     for _ in range(reader.count()):
         topic = UUID(bytes=reader.take(16))
@@ -325,11 +326,11 @@ def _read_target(reader: _Reader) -> Target:
     return target
 
 
-def _read_epoch(reader: _Reader) -> EpochRecord:
+def _read_epoch(reader: Reader) -> EpochRecord:
     return EpochRecord(reader.number(">i"), _long(reader.tags().get(_HASH_TAG)))
 
 
-def _read_target_epoch(reader: _Reader) -> TargetEpochRecord:
+def _read_target_epoch(reader: Reader) -> TargetEpochRecord:
     return TargetEpochRecord(reader.number(">i"), _long(reader.tags().get(_ASSIGNED_TAG)))
 
 
@@ -337,122 +338,12 @@ def _long(data: bytes | None) -> int:
     return 0 if data is None else int(struct.unpack(">q", data)[0])
 
 
-def _read_resolved(reader: _Reader) -> Resolved:
+def _read_resolved(reader: Reader) -> Resolved:
     topics = frozenset(reader.text() for _ in range(reader.count()))
     return Resolved(topics, reader.number(">q"), reader.number(">q"))
 
 
-class _Writer:
-    """Puts flexible values into bytes."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def joined(self) -> bytes:
-        return b"".join(self._parts)
-
-    def raw(self, data: bytes) -> None:
-        self._parts.append(data)
-
-    def number(self, layout: str, *values: int) -> None:
-        self._parts.append(struct.pack(layout, *values))
-
-    def varint(self, value: int) -> None:
-        data = bytearray()
-        while value >= 0x80:
-            data.append(value & 0x7F | 0x80)
-            value >>= 7
-        data.append(value)
-        self._parts.append(bytes(data))
-
-    def data(self, data: bytes) -> None:
-        self.varint(len(data) + 1)
-        self._parts.append(data)
-
-    def text(self, text: str | None) -> None:
-        if text is None:
-            self.varint(0)
-        else:
-            self.data(text.encode())
-
-    def texts(self, texts: Iterable[str]) -> None:
-        listed = list(texts)
-        self.varint(len(listed) + 1)
-        for text in listed:
-            self.text(text)
-
-    def numbers(self, numbers: Iterable[int]) -> None:
-        listed = list(numbers)
-        self.varint(len(listed) + 1)
-        self._parts.append(struct.pack(f">{len(listed)}i", *listed))
-
-    def tags(self, fields: Mapping[int, bytes]) -> None:
-        self.varint(len(fields))
-        for tag, data in fields.items():
-            self.varint(tag)
-            self.varint(len(data))
-            self._parts.append(data)
-
-
-class _Reader:
-    """Takes flexible values off bytes; struct.error or IndexError where they end too early."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._position = 0
-
-    def number(self, layout: str) -> int:
-        (value,) = struct.unpack_from(layout, self._data, self._position)
-        self._position += struct.calcsize(layout)
-        return int(value)
-
-    def varint(self) -> int:
-        value = shift = 0
-        while shift < 35:
-            byte = self._data[self._position]
-            self._position += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-        raise struct.error("a number without an end")
-
-    def count(self) -> int:
-        """The length of an array, which no more than the bytes that are left can hold."""
-        count = self.varint() - 1
-        if not 0 <= count <= len(self._data) - self._position:
-            raise struct.error("cut short")
-        return count
-
-    def take(self, length: int) -> bytes:
-        end = self._position + length
-        if length < 0 or end > len(self._data):
-            raise struct.error("cut short")
-        taken, self._position = self._data[self._position : end], end
-        return taken
-
-    def data(self) -> bytes:
-        return self.take(self.varint() - 1)
-
-    def text_or_null(self) -> str | None:
-        length = self.varint() - 1
-        return None if length < 0 else self.take(length).decode()
-
-    def text(self) -> str:
-        text = self.text_or_null()
-        if text is None:
-            raise struct.error("null")
-        return text
-
-    def numbers(self) -> list[int]:
-        count = self.count()
-        return list(struct.unpack(f">{count}i", self.take(4 * count)))
-
-    def tags(self) -> dict[int, bytes]:
-        return {self.varint(): self.take(self.varint()) for _ in range(self.varint())}
-
-
-_READ: Mapping[type[GroupsKey], Callable[[_Reader], GroupsValue]] = {
+_READ: Mapping[type[GroupsKey], Callable[[Reader], GroupsValue]] = {
     EpochKey: _read_epoch,
     MemberKey: _read_about,
     TargetEpochKey: _read_target_epoch,

@@ -66,18 +66,23 @@ class View(NamedTuple):
         return frozenset(topic.topic_id for topic in found if topic is not None)
 
     def metadata_hash(self, names: Iterable[str]) -> int:
-        """A hash of the topics that are there: of ids, names, partitions and their racks
-        (KIP-1101).
+        """A hash of the topics that are there; see `metadata_hash`."""
+        return metadata_hash(self.topics, names)
 
-        0 for no topics. Kafka's own hash (XXH3) of the same has another value: a broker that took
-        over such a group would rebalance it once."""
-        hashed = hashlib.blake2b(digest_size=_HASH_BYTES)
-        nothing = True
-        for name in sorted(names):
-            topic = self.topics.find(name)
-            if topic is None:
-                continue
-            nothing = False
-            racks = [sorted(racks) for racks in topic.racks]
-            hashed.update(repr((topic.topic_id.hex, topic.name, racks)).encode())
-        return 0 if nothing else int(struct.unpack(">q", hashed.digest())[0])
+
+def metadata_hash(topics: Topics, names: Iterable[str]) -> int:
+    """A hash of the topics that are there: of ids, names, partitions and their racks (KIP-1101).
+
+    0 for no topics. Kafka's own hash (XXH3) of the same has another value: a broker that took over
+    such a group would rebalance it once.
+    """
+    hashed = hashlib.blake2b(digest_size=_HASH_BYTES)
+    nothing = True
+    for name in sorted(names):
+        topic = topics.find(name)
+        if topic is None:
+            continue
+        nothing = False
+        racks = [sorted(racks) for racks in topic.racks]
+        hashed.update(repr((topic.topic_id.hex, topic.name, racks)).encode())
+    return 0 if nothing else int(struct.unpack(">q", hashed.digest())[0])

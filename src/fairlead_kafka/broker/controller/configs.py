@@ -168,7 +168,10 @@ class Configs:
         """Settings (scope "group") of a group: its own, over the broker's."""
         own = self._image.group_configs.get(group_id, {})
         broker = self.broker_settings()
-        inherited = {name: broker.values_by_key[below] for name, below in GROUP_COUNTERPARTS.items()}
+        inherited = {
+            key.name: broker.values_by_key.get(GROUP_COUNTERPARTS.get(key.name, ""), key.default)
+            for key in BROKER_CONFIGS.scope("group")
+        }
         return Settings({**inherited, **_parsed("group", own)}, frozenset(own))
 
     def describe_group(self, group_id: str) -> list[DescribedConfig]:
@@ -176,7 +179,12 @@ class Configs:
         own = self._image.group_configs.get(group_id, {})
         described = []
         for key in BROKER_CONFIGS.scope("group"):
-            below = self._broker_synonyms(GROUP_COUNTERPARTS[key.name], CLUSTER_WIDE)
+            counterpart = GROUP_COUNTERPARTS.get(key.name)
+            below = (
+                [ConfigSynonym(key.name, config_text(key.default), ConfigSource.DEFAULT)]
+                if counterpart is None
+                else self._broker_synonyms(counterpart, CLUSTER_WIDE)
+            )
             mine = [ConfigSynonym(key.name, own[key.name], ConfigSource.GROUP)] if key.name in own else []
             described.append(_described(key, mine + below, False))
         return described
@@ -444,7 +452,7 @@ def alter_group(
     altered = alter("group", current, settings, alterations)
     broker = configs.broker_settings().values_by_key
     values = Settings({**settings.values_by_key, **_parsed("group", altered)}, frozenset(altered))
-    for key in altered:
+    for key in (key for key in altered if key in GROUP_COUNTERPARTS):
         value, *bounds = (values[key], *(broker[bound] for bound in group_bounds(key)))
         assert isinstance(value, int), key
         if not int(str(bounds[0])) <= value <= int(str(bounds[1])):
@@ -453,11 +461,10 @@ def alter_group(
                 f"{key} is {value}, and must be between {bounds[0]} and {bounds[1]} "
                 f"({' and '.join(group_bounds(key))})",
             )
-    if values["consumer.session.timeout.ms"] <= values["consumer.heartbeat.interval.ms"]:
-        raise BrokerError(
-            ErrorCode.INVALID_CONFIG,
-            "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms",
-        )
+    for protocol in ("consumer", "share"):
+        timeout, interval = f"{protocol}.session.timeout.ms", f"{protocol}.heartbeat.interval.ms"
+        if values.integer(timeout) <= values.integer(interval):
+            raise BrokerError(ErrorCode.INVALID_CONFIG, f"{timeout} must be greater than {interval}")
     return altered
 
 

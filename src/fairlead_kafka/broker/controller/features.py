@@ -19,6 +19,7 @@ from fairlead_kafka.broker.controller.journal import Journal
 
 TRANSACTION_VERSION = "transaction.version"
 GROUP_VERSION = "group.version"
+SHARE_VERSION = "share.version"
 
 
 class Feature(NamedTuple):
@@ -34,6 +35,8 @@ FEATURES: Mapping[str, Feature] = {
     TRANSACTION_VERSION: Feature(0, 2, 2),
     # 1: groups of the consumer protocol (KIP-848).
     GROUP_VERSION: Feature(0, 1, 1),
+    # 1: share groups (KIP-932).
+    SHARE_VERSION: Feature(0, 1, 1),
 }
 """Feature by Kafka's name → its levels. Level 0: the feature is off."""
 

@@ -17,11 +17,12 @@ CLUSTER_WIDE = ""
 """The broker name under which cluster-wide dynamic configs are kept, as in Kafka's protocol."""
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
+SHARE_STATE_TOPIC = "__share_group_state"
 METADATA_TOPIC = "__cluster_metadata"
 """Name of KRaft's metadata log: no topic of a cluster may have it."""
 NO_BROKER_EPOCH = -1
 """Epoch of a broker that never started."""
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC})
 """Topics that clients may read and may not create, delete or grow (Kafka's `Topic.isInternal`)."""
 
 

@@ -16,6 +16,7 @@ from fairlead_kafka.broker.controller.image import (
     INTERNAL_TOPICS,
     METADATA_TOPIC,
     OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
     Change,
     PartitionsAdded,
@@ -30,7 +31,11 @@ from fairlead_kafka.broker.controller.names import check_topic_name, collision_k
 from fairlead_kafka.broker.controller.placement import Placement, Replicas
 
 _INTERNAL_TOPIC_CONFIGS = {"cleanup.policy": "compact", "retention.ms": "-1", "retention.bytes": "-1"}
-_INTERNAL_TOPIC_KEYS = {OFFSETS_TOPIC: "offsets.topic.", TRANSACTIONS_TOPIC: "transaction.state.log."}
+_INTERNAL_TOPIC_KEYS = {
+    OFFSETS_TOPIC: "offsets.topic.",
+    TRANSACTIONS_TOPIC: "transaction.state.log.",
+    SHARE_STATE_TOPIC: "share.coordinator.state.topic.",
+}
 """The prefix of the broker configs that say what an internal topic is like."""
 
 

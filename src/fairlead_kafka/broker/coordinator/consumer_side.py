@@ -97,6 +97,8 @@ class ConsumerSide:
             self.members.leave(self.existing(request.group_id), request, reply)
         elif request.member_epoch != 0 or (group is not None and group.consumer is not None):
             self.members.heartbeat(self.existing(request.group_id), request, reply)
+        elif group is not None and group.share is not None:
+            raise not_consumer(request.group_id)
         elif group is None or group.empty:
             self._begin(shard, group, request, reply)
         else:
@@ -108,7 +110,7 @@ class ConsumerSide:
         if group is None:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         if group.consumer is None:
-            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+            raise not_consumer(group_id)
         return group.consumer
 
     def _begin(
@@ -276,6 +278,8 @@ class ConsumerSide:
         """BrokerError if offsets are not to be told to a member; see `consumer_groups.check_fetch`.
         Classic groups do not ask."""
         group = self._shards.of(group_id).groups.get(group_id)
+        if group is not None and group.share is not None:
+            raise not_consumer(group_id)
         if group is not None and group.consumer is not None:
             check_fetch(group.consumer, member_id, epoch)
 
@@ -325,3 +329,8 @@ class ConsumerSide:
             committed(ErrorCode.NONE)
         else:
             when_committed(group, committed)
+
+
+def not_consumer(group_id: str) -> BrokerError:
+    """The error for what is asked of a group of another kind, in Kafka's words."""
+    return BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")

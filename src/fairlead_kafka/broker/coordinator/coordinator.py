@@ -14,7 +14,7 @@ from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.consumer_groups import COMMITS_FROM_VERSION, Committer
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, Change, TopicDeleted
-from fairlead_kafka.broker.coordinator.consumer_side import ConsumerSide
+from fairlead_kafka.broker.coordinator.consumer_side import ConsumerSide, not_consumer
 from fairlead_kafka.broker.coordinator.group import (
     CONSUMER_PROTOCOL,
     CommittedOffset,
@@ -35,10 +35,12 @@ from fairlead_kafka.broker.coordinator.shard_log import (
     tombstones,
     when_committed,
 )
+from fairlead_kafka.broker.coordinator.share_side import ShareSide
 from fairlead_kafka.broker.coordinator.states import COMMIT_ERRORS, GroupState
 from fairlead_kafka.broker.guard import Owner, Task
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead_kafka.broker.shards import ShardHost, Shards
+from fairlead_kafka.broker.share_groups import StatePersister
 from fairlead_kafka.broker.timers import Repeating
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.records import RecordColumns
@@ -54,6 +56,10 @@ class CoordinatorHost(ShardHost, Protocol):
     wall_ms: int
     settings: Settings
     rng: Rng
+
+    @property
+    def share_persister(self) -> StatePersister:
+        """The way to share coordinators."""
 
     def append_internal(
         self,
@@ -78,6 +84,8 @@ class GroupCoordinator:
         self._rebalancer = Rebalancer(broker, self._persist, self._owner_of)
         self.consumer = ConsumerSide(broker, self._shards, self._log, self._rebalancer, self._owner_of)
         """The groups of the consumer protocol (KIP-848)."""
+        self.share = ShareSide(broker, self._shards, self._log, self.consumer.topics, self._owner_of)
+        """The share groups (KIP-932)."""
         self._retention: Repeating | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
 
@@ -106,6 +114,7 @@ class GroupCoordinator:
         if isinstance(change, TopicDeleted):
             for shard in self._shards:
                 self._forget_topics_later(shard, change.topic.name)
+            self.share.topic_deleted(change.topic.topic_id)
 
     def _forget_topics_later(self, shard: Shard, topic: str) -> None:
         self._broker.call_at(
@@ -126,10 +135,12 @@ class GroupCoordinator:
         shard.groups = {
             group.group_id: group
             for group in shard.groups.values()
-            if group.partitions() or group.record is not None or group.consumer is not None
+            if group.partitions() or group.record is not None or group.consumer or group.share
         }
         for group in shard.groups.values():
-            if group.consumer is None:
+            if group.share is not None:
+                self.share.loaded(group.share)
+            elif group.consumer is None:
                 self._rebalancer.restore(group)
             else:
                 self.consumer.members.loaded(group.consumer)
@@ -143,6 +154,7 @@ class GroupCoordinator:
         for group in shard.groups.values():
             self._rebalancer.dissolve(group, ErrorCode.NOT_COORDINATOR)
             self.consumer.members.forget(group.group_id)
+            self.share.forget(group.group_id)
 
     def _owner_of(self, group: Group) -> Owner:
         try:
@@ -200,6 +212,8 @@ class GroupCoordinator:
                 f"there is no group {group_id!r} that {request.member_id!r} could be in",
             )
         group = shard.group(group_id, self._broker.wall_ms)
+        if group.share is not None:
+            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group_id} is a share group")
         if group.consumer is not None and self.consumer.takes_join(group.consumer, request, reply):
             return
         try:
@@ -315,7 +329,10 @@ class GroupCoordinator:
             raise BrokerError(
                 ErrorCode.ILLEGAL_GENERATION, f"there is no group {group_id!r} with a generation {generation}"
             )
-        return shard, shard.group(group_id, self._broker.wall_ms)
+        group = shard.group(group_id, self._broker.wall_ms)
+        if group.share is not None:
+            raise not_consumer(group_id)
+        return shard, group
 
     def _commit(
         self,
@@ -378,6 +395,8 @@ class GroupCoordinator:
         """OffsetDelete; reply(partition → error code). While the group has members, only of topics
         that none of them reads."""
         shard, group = self._existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        if group.share is not None:
+            raise not_consumer(group_id)
         if not group.empty and group.listed_protocol_type != CONSUMER_PROTOCOL:
             raise BrokerError(
                 ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members, and does not say what they read"
@@ -408,6 +427,9 @@ class GroupCoordinator:
         shard, group = self._existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if not group.empty:
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members")
+        if group.share is not None:
+            self.share.delete_group(shard, group, lambda error: self._deleted(shard, group, error, reply))
+            return
         if group.consumer is not None:
             self.consumer.make_classic(group.consumer)
 
@@ -420,6 +442,10 @@ class GroupCoordinator:
             reply(error)
 
         self._log.write(shard, tombstones(group, group.partitions()) + group_tombstone(group), written)
+
+    def _deleted(self, shard: Shard, group: Group, error: int, reply: Callable[[int], None]) -> None:
+        self._forget(shard, group)
+        reply(error)
 
     def _forgotten(self, shard: Shard, group: Group, _error: int) -> None:
         self._forget(shard, group)

@@ -16,6 +16,7 @@ from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.broker.consumer_groups import ConsumerGroup
 from fairlead_kafka.broker.coordinator.group_records import GroupRecord, MemberRecord
 from fairlead_kafka.broker.coordinator.states import TRANSITIONS, GroupState
+from fairlead_kafka.broker.share_groups import SHARE_TYPE, ShareGroup
 from fairlead_kafka.broker.timers import Timer
 
 CONSUMER_PROTOCOL = "consumer"
@@ -178,8 +179,10 @@ class Group:
     done."""
     consumer: ConsumerGroup | None = None
     """The group of the consumer protocol; None: this is a classic group."""
+    share: ShareGroup | None = None
+    """The share group (KIP-932); None: this is another kind of group."""
     writes: deque[GroupWrite] = field(default_factory=deque)
-    """Entries of the consumer group under way to the log, in order."""
+    """Entries of the consumer or share group under way to the log, in order."""
     quiet_since_ms: int = 0
     """Time when the group lost its last member: retention of offsets counts from here, or from
     their commit if that was later."""
@@ -187,21 +190,29 @@ class Group:
     @property
     def type_name(self) -> str:
         """Type of the group, as ListGroups tells it."""
+        if self.share is not None:
+            return SHARE_TYPE
         return "classic" if self.consumer is None else "consumer"
 
     @property
     def state_name(self) -> str:
         """State of the group, as ListGroups tells it."""
+        if self.share is not None:
+            return self.share.state_name
         return self.state.value if self.consumer is None else self.consumer.state.value
 
     @property
     def listed_protocol_type(self) -> str:
         """Protocol type of the group, as ListGroups tells it."""
+        if self.share is not None:
+            return SHARE_TYPE
         return (self.protocol_type or "") if self.consumer is None else CONSUMER_PROTOCOL
 
     @property
     def empty(self) -> bool:
         """Whether the group has no members, by its state."""
+        if self.share is not None:
+            return not self.share.members
         return self.state is GroupState.EMPTY if self.consumer is None else not self.consumer.members
 
     def enter(self, state: GroupState) -> None:
@@ -310,6 +321,9 @@ class Group:
         if self.consumer is not None:
             holds(f"{what}: members of both protocols", not self.members and self.record is None)
             self.consumer.check()
+        if self.share is not None:
+            holds(f"{what}: share group, and more", not self.members and self.consumer is None)
+            self.share.check()
         same(
             f"{what}: ids of members",
             list(self.members),
@@ -364,6 +378,7 @@ class Group:
             idle
             and self.record is None
             and self.consumer is None
+            and self.share is None
             and not self.offsets
             and not self.transactional
             and not self.pending_writes

@@ -34,12 +34,23 @@ from fairlead_kafka.broker.coordinator.group_records import (
     decode_group_value,
 )
 from fairlead_kafka.broker.coordinator.offset_records import OffsetKey, decode_key, decode_value
+from fairlead_kafka.broker.share_groups import (
+    SHARE_KEYS,
+    SHARE_VALUES,
+    ShareEpochKey,
+    ShareGroup,
+    ShareGroupKey,
+    ShareGroupValue,
+    apply_share_entry,
+    decode_share_key,
+    decode_share_value,
+)
 from fairlead_kafka.records import BatchHeader, decode, end_marker, scan
 
-Key = OffsetKey | GroupKey | GroupsKey
-Value = CommittedOffset | GroupRecord | GroupsValue
+Key = OffsetKey | GroupKey | GroupsKey | ShareGroupKey
+Value = CommittedOffset | GroupRecord | GroupsValue | ShareGroupValue
 Entry = tuple[Key, Value | None]
-"""One record of an offset or a group, of either protocol; value None: a tombstone."""
+"""One record of an offset or a group, of any kind; value None: a tombstone."""
 
 
 @dataclass(slots=True, eq=False)
@@ -89,6 +100,8 @@ def apply(shard: Shard, key: Key, value: Value | None, position: int, producer_i
         assert value is None or isinstance(value, GroupRecord)
         if group.consumer is None or value is None:  # else it was under way when the group's kind changed
             group.record, group.record_position = value, position
+    elif isinstance(key, SHARE_KEYS):
+        _apply_share(group, key, value)
     elif not isinstance(key, OffsetKey):
         _apply_consumer(group, key, value)
     else:
@@ -96,10 +109,23 @@ def apply(shard: Shard, key: Key, value: Value | None, position: int, producer_i
         _apply_offset(shard, group, key, value, position, producer_id)
 
 
+def _apply_share(group: Group, key: ShareGroupKey, value: Value | None) -> None:
+    """Take a record of a share group into memory: its first makes one of the group, the tombstone of
+    its epoch takes that back."""
+    if group.share is None:
+        if value is None:
+            return
+        group.share = ShareGroup(group.group_id)
+    apply_share_entry(group.share, key, value)  # type: ignore[arg-type]
+    if isinstance(key, ShareEpochKey) and value is None and not group.share.members:
+        group.share = None
+
+
 def _apply_consumer(group: Group, key: GroupsKey, value: Value | None) -> None:
     """Take a record of a consumer group into memory: its first makes one of the group, the
     tombstone of its epoch takes that back."""
     assert not isinstance(value, CommittedOffset | GroupRecord)
+    assert not isinstance(value, SHARE_VALUES)
     if group.consumer is None:
         if value is None:
             return
@@ -195,5 +221,8 @@ def _decode(key_bytes: bytes, value: bytes | None, position: int) -> Entry | Non
     groups_key = decode_groups_key(key_bytes)
     if groups_key is not None:
         return groups_key, None if value is None else decode_groups_value(groups_key, value)
+    share_key = decode_share_key(key_bytes)
+    if share_key is not None:
+        return share_key, None if value is None else decode_share_value(share_key, value)
     key = decode_key(key_bytes)
     return None if key is None else (key, None if value is None else decode_value(value, position))

@@ -34,6 +34,7 @@ from fairlead_kafka.broker.coordinator.offset_records import OffsetKey, encode_k
 from fairlead_kafka.broker.coordinator.shard import Entry, Key, Shard, Value, apply
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead_kafka.broker.shards import APPEND_ERRORS, CHUNK_MAX_BYTES
+from fairlead_kafka.broker.share_groups import SHARE_KEYS, SHARE_VALUES, encode_share_key, encode_share_value
 from fairlead_kafka.records import RecordColumns, columns_from_lists
 
 _OFFSET_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS | {
@@ -216,6 +217,8 @@ def _columns(chunk: Sequence[Entry]) -> RecordColumns:
 def _encode_key(key: Key) -> bytes:
     if isinstance(key, GroupKey):
         return encode_group_key(key)
+    if isinstance(key, SHARE_KEYS):
+        return encode_share_key(key)
     return encode_key(key) if isinstance(key, OffsetKey) else encode_groups_key(key)
 
 
@@ -231,7 +234,10 @@ def _encode(key: Key, value: Value | None) -> bytes | None:
         return encode_group_value(value)
     if isinstance(value, CommittedOffset):
         return encode_value(value)
+    if isinstance(key, SHARE_KEYS):
+        return encode_share_value(value)  # type: ignore[arg-type]
     assert not isinstance(key, GroupKey | OffsetKey)
+    assert not isinstance(value, SHARE_VALUES)
     return encode_groups_value(key, value)
 
 

@@ -1,0 +1,83 @@
+"""AlterShareGroupOffsets (91): a share group without members goes on from other offsets (KIP-932).
+
+Version 0. Its partitions begin with a new state: what was in flight is forgotten. A group that is
+not there is made, one of another kind is GROUP_ID_NOT_FOUND, one with members NON_EMPTY_GROUP.
+UNSUPPORTED_VERSION where the feature share.version is 0. Needs READ on the group
+(GROUP_AUTHORIZATION_FAILED) and on each topic (TOPIC_AUTHORIZATION_FAILED for its partitions).
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.common import NO_ID, reason
+from fairlead_kafka.broker.api.rights import demand, permitted
+from fairlead_kafka.broker.api.share_requests import check_share_groups
+from fairlead_kafka.broker.dispatch import serves
+from fairlead_kafka.broker.requester import Reply, Requester
+from fairlead_kafka.broker.services import Services
+from fairlead_kafka.broker.share_groups import ShareKey
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
+
+_Topic = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
+_Row = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponsePartition
+
+
+@serves(ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions=(0, 0))
+def alter_share_group_offsets(
+    broker: Services, request: Request[AlterShareGroupOffsetsRequest], session: Requester, reply: Reply
+) -> None:
+    """Set offsets, and answer when they stand."""
+    message = request.message
+    answer = AlterShareGroupOffsetsResponse(
+        throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, responses=[]
+    )
+    try:
+        check_share_groups(broker)
+        demand(session, AclOperation.READ, AclResourceType.GROUP, message.group_id)
+        wanted, rows = _read(broker, session, message, answer)
+
+        def altered(errors: dict[ShareKey, int]) -> None:
+            for key, error in errors.items():
+                rows[key.topic_id, key.partition].error_code = error
+            reply(answer)
+
+        broker.coordinator.share.alter(message.group_id, wanted, altered)
+    except BrokerError as error:
+        answer.error_code, answer.error_message, answer.responses = error.code, reason(error), []
+        reply(answer)
+
+
+def _read(
+    broker: Services,
+    session: Requester,
+    message: AlterShareGroupOffsetsRequest,
+    answer: AlterShareGroupOffsetsResponse,
+) -> tuple[dict[UUID, dict[int, int]], dict[tuple[UUID, int], _Row]]:
+    """Offsets that are to be set, and the rows of the answer."""
+    seen = permitted(
+        session, AclOperation.READ, AclResourceType.TOPIC, (topic.topic_name for topic in message.topics)
+    )
+    wanted: dict[UUID, dict[int, int]] = {}
+    rows: dict[tuple[UUID, int], _Row] = {}
+    for asked in message.topics:
+        topic = broker.controller.image.topics.get(asked.topic_name)
+        told = _Topic(topic_name=asked.topic_name, topic_id=NO_ID, partitions=[])
+        answer.responses.append(told)
+        if topic is not None:
+            told.topic_id = topic.topic_id
+        for one in asked.partitions:
+            row = _Row(partition_index=one.partition_index, error_code=ErrorCode.NONE, error_message=None)
+            told.partitions.append(row)
+            if asked.topic_name not in seen:
+                row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif topic is None or not 0 <= one.partition_index < len(topic.partitions):
+                row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                wanted.setdefault(topic.topic_id, {})[one.partition_index] = one.start_offset
+                rows[topic.topic_id, one.partition_index] = row
+    return wanted, rows

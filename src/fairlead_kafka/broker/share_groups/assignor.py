@@ -1,0 +1,76 @@
+"""Who reads which partitions in a share group (Kafka's `SimpleAssignor`).
+
+Several members may have the same partition. Where there are more members than partitions, each has
+one, and each partition is with as many as any other, or one more; where there are fewer, no
+partition is with two. What a member has it keeps as far as that allows. Members that read different
+topics share each topic for itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+Target = Mapping[UUID, frozenset[int]]
+"""Topic id → partitions of one member."""
+_Place = tuple[UUID, int]
+
+
+def assign(
+    subscriptions: Mapping[str, frozenset[UUID]],
+    partitions: Mapping[UUID, frozenset[int]],
+    before: Mapping[str, Target],
+) -> dict[str, Target]:
+    """Targets of all members; `subscriptions`: member → topics that it reads, `partitions`: those that
+    may be assigned."""
+    had: dict[str, set[_Place]] = {
+        member: {(topic, number) for topic, numbers in before.get(member, {}).items() for number in numbers}
+        for member in subscriptions
+    }
+    has: dict[str, set[_Place]] = {member: set() for member in subscriptions}
+    alike = len(set(subscriptions.values())) == 1
+    pools = [frozenset(partitions)] if alike else [frozenset({topic}) for topic in sorted(partitions)]
+    for topics in pools:
+        readers = [member for member, read in subscriptions.items() if read & topics]
+        wanted = topics & subscriptions[readers[0]] if readers else frozenset()
+        places = sorted((topic, number) for topic in wanted for number in partitions[topic])
+        if places:
+            _share(places, readers, had, has)
+    return {member: _target(places) for member, places in has.items()}
+
+
+def _share(
+    places: Sequence[_Place],
+    members: Sequence[str],
+    had: Mapping[str, set[_Place]],
+    has: dict[str, set[_Place]],
+) -> None:
+    """Share the partitions of one pool among its readers, who have no other of them yet."""
+    sharing = -(-len(members) // len(places))
+    total = sharing * len(places)
+    # Each has its part of the total, rounded so that all of them together have all of it.
+    counts = {
+        member: -(-total * (index + 1) // len(members)) - -(-total * index // len(members))
+        for index, member in enumerate(members)
+    }
+    holders: Counter[_Place] = Counter()
+    mine: dict[str, set[_Place]] = {member: set() for member in members}
+    for member in members:
+        for place in places:
+            if place in had[member] and len(mine[member]) < counts[member] and holders[place] < sharing:
+                mine[member].add(place)
+                holders[place] += 1
+    for member in members:
+        free = sorted(
+            (place for place in places if place not in mine[member]), key=lambda place: holders[place]
+        )
+        for place in free[: counts[member] - len(mine[member])]:
+            mine[member].add(place)
+            holders[place] += 1
+        has[member] |= mine[member]
+
+
+def _target(places: set[_Place]) -> Target:
+    topics = {topic for topic, _number in places}
+    return {topic: frozenset(number for of, number in places if of == topic) for topic in sorted(topics)}

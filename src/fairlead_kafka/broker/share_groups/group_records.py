@@ -1,0 +1,302 @@
+"""Share groups as records of `__consumer_offsets`, in Kafka's own format (version 0 of each).
+
+| key | Kafka's name | key's fields after the version | value |
+|---|---|---|---|
+| 10 | `ShareGroupMemberMetadata` | group, member | `ShareAbout` |
+| 11 | `ShareGroupMetadata` | group | `ShareEpoch` |
+| 12 | `ShareGroupTargetAssignmentMetadata` | group | `ShareTargetEpoch` |
+| 13 | `ShareGroupTargetAssignmentMember` | group, member | target of the member |
+| 14 | `ShareGroupCurrentMemberAssignment` | group, member | `ShareCurrent` |
+| 15 | `ShareGroupStatePartitionMetadata` | group | `StatePartitions` |
+
+Strings of keys have an int16 length, values are flexible (KIP-482). A null value takes a record
+back."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.broker.flexible import Reader, Writer
+from fairlead_kafka.broker.share_groups.assignor import Target
+
+_VALUE_VERSION = 0
+_ASSIGNED_TAG = 0
+_STABLE = 0
+"""The state of a member: those of share groups have no other."""
+
+
+class ShareMemberKey(NamedTuple):
+    """Key of what a member says of itself."""
+
+    group_id: str
+    member_id: str
+
+
+class ShareEpochKey(NamedTuple):
+    """Key of a group's epoch."""
+
+    group_id: str
+
+
+class ShareTargetEpochKey(NamedTuple):
+    """Key of the epoch of a group's targets."""
+
+    group_id: str
+
+
+class ShareTargetKey(NamedTuple):
+    """Key of a member's target."""
+
+    group_id: str
+    member_id: str
+
+
+class ShareCurrentKey(NamedTuple):
+    """Key of what a member has."""
+
+    group_id: str
+    member_id: str
+
+
+class StatePartitionsKey(NamedTuple):
+    """Key of the partitions whose state the share coordinator has."""
+
+    group_id: str
+
+
+class ShareAbout(NamedTuple):
+    """Subscription of a member, and who it is."""
+
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: frozenset[str] = frozenset()
+
+
+class ShareEpoch(NamedTuple):
+    """A group's epoch, and a hash of the topics that it is of; 0: no topics."""
+
+    epoch: int
+    metadata_hash: int
+
+
+class ShareTargetEpoch(NamedTuple):
+    """The group epoch that the targets are of, and when they were computed, ms; 0: not told."""
+
+    epoch: int
+    assigned_ms: int
+
+
+class ShareCurrent(NamedTuple):
+    """Partitions of a member, and its epoch."""
+
+    epoch: int = 0
+    previous_epoch: int = -1
+    assigned: Target = {}
+
+
+class TopicState(NamedTuple):
+    """Partitions of a topic."""
+
+    name: str
+    partitions: frozenset[int]
+
+
+class StatePartitions(NamedTuple):
+    """Partitions by topic id: whose state is about to be begun, whose state there is, and topics
+    whose state is about to be forgotten, by name."""
+
+    initializing: Mapping[UUID, TopicState] = {}
+    initialized: Mapping[UUID, TopicState] = {}
+    deleting: Mapping[UUID, str] = {}
+
+
+_OfMember = ShareMemberKey | ShareTargetKey | ShareCurrentKey
+_OfGroup = ShareEpochKey | ShareTargetEpochKey | StatePartitionsKey
+ShareGroupKey = _OfMember | _OfGroup
+ShareGroupValue = ShareAbout | ShareEpoch | ShareTargetEpoch | Target | ShareCurrent | StatePartitions
+ShareGroupEntry = tuple[ShareGroupKey, ShareGroupValue | None]
+"""One record of a share group; value None: a tombstone."""
+
+_KEYS: dict[int, type[ShareGroupKey]] = {
+    10: ShareMemberKey,
+    11: ShareEpochKey,
+    12: ShareTargetEpochKey,
+    13: ShareTargetKey,
+    14: ShareCurrentKey,
+    15: StatePartitionsKey,
+}
+"""Version of a key → the key; Kafka numbers kinds of records so."""
+_NUMBERS = {kind: number for number, kind in _KEYS.items()}
+SHARE_KEYS = (
+    ShareMemberKey,
+    ShareEpochKey,
+    ShareTargetEpochKey,
+    ShareTargetKey,
+    ShareCurrentKey,
+    StatePartitionsKey,
+)
+"""The keys of share groups' records."""
+SHARE_VALUES = (ShareAbout, ShareEpoch, ShareTargetEpoch, ShareCurrent, StatePartitions)
+"""The values of share groups' records that no other group has."""
+
+
+def encode_share_key(key: ShareGroupKey) -> bytes:
+    """A key as bytes."""
+    parts = [struct.pack(">h", _NUMBERS[type(key)])]
+    for text in key:
+        data = text.encode()
+        parts += [struct.pack(">h", len(data)), data]
+    return b"".join(parts)
+
+
+def decode_share_key(data: bytes) -> ShareGroupKey | None:
+    """The key, or None for a record of another kind. DecodeError for garbage."""
+    try:
+        (number,) = struct.unpack_from(">h", data, 0)
+        kind = _KEYS.get(number)
+        if kind is None:
+            return None
+        position, texts = 2, []
+        while position < len(data):
+            (length,) = struct.unpack_from(">h", data, position)
+            position += 2
+            if length < 0 or position + length > len(data):
+                raise struct.error("cut short")
+            texts.append(data[position : position + length].decode())
+            position += length
+        return kind(*texts)
+    except (struct.error, UnicodeDecodeError, TypeError):
+        raise DecodeError(f"not the key of a share group: {data[:64]!r}", 0) from None
+
+
+# --- Values
+
+
+def encode_share_value(value: ShareGroupValue) -> bytes:
+    """The value of a record."""
+    writer = Writer()
+    writer.number(">h", _VALUE_VERSION)
+    tags: dict[int, bytes] = {}
+    match value:
+        case ShareAbout():
+            writer.text(value.rack_id)
+            writer.text(value.client_id)
+            writer.text(value.client_host)
+            writer.texts(sorted(value.topics))
+        case ShareEpoch(epoch, metadata_hash):
+            writer.number(">iq", epoch, metadata_hash)
+        case ShareTargetEpoch(epoch, assigned_ms):
+            writer.number(">i", epoch)
+            tags = {_ASSIGNED_TAG: struct.pack(">q", assigned_ms)} if assigned_ms else {}
+        case ShareCurrent(epoch, previous_epoch, assigned):
+            writer.number(">iib", epoch, previous_epoch, _STABLE)
+            _write_target(writer, assigned)
+        case StatePartitions():
+            _write_topics(writer, value.initializing)
+            _write_topics(writer, value.initialized)
+            writer.varint(len(value.deleting) + 1)
+            for topic in sorted(value.deleting):
+                writer.raw(topic.bytes)
+                writer.text(value.deleting[topic])
+                writer.tags({})
+        case _:
+            _write_target(writer, value)
+    writer.tags(tags)
+    return writer.joined()
+
+
+def decode_share_value(key: ShareGroupKey, data: bytes) -> ShareGroupValue:
+    """The value of a record with this key. DecodeError for garbage or a version that is not known."""
+    try:
+        reader = Reader(data)
+        if (version := reader.number(">h")) != _VALUE_VERSION:
+            raise DecodeError(
+                f"a {type(key).__name__} record of version {version}; this release reads {_VALUE_VERSION}", 0
+            )
+        return _READ[type(key)](reader)
+    except (struct.error, UnicodeDecodeError, IndexError, ValueError):
+        raise DecodeError(f"not the value of a share group: {data[:64]!r}", 0) from None
+
+
+def _write_target(writer: Writer, target: Target) -> None:
+    writer.varint(len(target) + 1)
+    for topic in sorted(target):
+        writer.raw(topic.bytes)
+        writer.numbers(sorted(target[topic]))
+        writer.tags({})
+
+
+def _write_topics(writer: Writer, topics: Mapping[UUID, TopicState]) -> None:
+    writer.varint(len(topics) + 1)
+    for topic in sorted(topics):
+        writer.raw(topic.bytes)
+        writer.text(topics[topic].name)
+        writer.numbers(sorted(topics[topic].partitions))
+        writer.tags({})
+
+
+def _read_about(reader: Reader) -> ShareAbout:
+    rack_id = reader.text_or_null()
+    client_id, client_host = reader.text(), reader.text()
+    topics = frozenset(reader.text() for _ in range(reader.count()))
+    return ShareAbout(rack_id, client_id, client_host, topics)
+
+
+def _read_epoch(reader: Reader) -> ShareEpoch:
+    return ShareEpoch(reader.number(">i"), reader.number(">q"))
+
+
+def _read_target_epoch(reader: Reader) -> ShareTargetEpoch:
+    epoch = reader.number(">i")
+    tagged = reader.tags().get(_ASSIGNED_TAG)
+    return ShareTargetEpoch(epoch, 0 if tagged is None else int(struct.unpack(">q", tagged)[0]))
+
+
+def _read_target(reader: Reader) -> Target:
+    target: dict[UUID, frozenset[int]] = {}
+    for _ in range(reader.count()):
+        topic = UUID(bytes=reader.take(16))
+        target[topic] = frozenset(reader.numbers())
+        reader.tags()
+    return target
+
+
+def _read_current(reader: Reader) -> ShareCurrent:
+    epoch, previous_epoch, _state = reader.number(">i"), reader.number(">i"), reader.number(">b")
+    return ShareCurrent(epoch, previous_epoch, _read_target(reader))
+
+
+def _read_topics(reader: Reader) -> dict[UUID, TopicState]:
+    topics: dict[UUID, TopicState] = {}
+    for _ in range(reader.count()):
+        topic = UUID(bytes=reader.take(16))
+        name = reader.text()
+        topics[topic] = TopicState(name, frozenset(reader.numbers()))
+        reader.tags()
+    return topics
+
+
+def _read_state_partitions(reader: Reader) -> StatePartitions:
+    initializing, initialized = _read_topics(reader), _read_topics(reader)
+    deleting: dict[UUID, str] = {}
+    for _ in range(reader.count()):
+        topic = UUID(bytes=reader.take(16))
+        deleting[topic] = reader.text()
+        reader.tags()
+    return StatePartitions(initializing, initialized, deleting)
+
+
+_READ: Mapping[type[ShareGroupKey], Callable[[Reader], ShareGroupValue]] = {
+    ShareMemberKey: _read_about,
+    ShareEpochKey: _read_epoch,
+    ShareTargetEpochKey: _read_target_epoch,
+    ShareTargetKey: _read_target,
+    ShareCurrentKey: _read_current,
+    StatePartitionsKey: _read_state_partitions,
+}
+"""Key → what reads its value."""

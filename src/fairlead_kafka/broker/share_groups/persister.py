@@ -1,0 +1,301 @@
+"""The way of leaders of share partitions, and of group coordinators, to the share coordinator: on this
+broker by a call, on another by a request. What can be better in a moment is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeVar
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.controller import SHARE_STATE_TOPIC, ClusterView, CreateInternalTopic
+from fairlead_kafka.broker.guard import Guard
+from fairlead_kafka.broker.home import home_partition
+from fairlead_kafka.broker.links import Links
+from fairlead_kafka.broker.share_groups.share_coordinator import Done, Stateful
+from fairlead_kafka.broker.share_groups.share_state import ShareKey, ShareState, StateUpdate
+from fairlead_kafka.broker.share_groups.window import StateBatch
+from fairlead_kafka.broker.timers import DelayHost
+from fairlead_kafka.wire import ApiKey, RequestMessage
+from fairlead_kafka.wire.messages import (
+    DeleteShareGroupStateRequest,
+    InitializeShareGroupStateRequest,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+    WriteShareGroupStateRequest,
+)
+
+RETRY_MS = 100
+"""Wait before the share coordinator is asked again."""
+GIVE_UP_MS = 15_000
+"""How long it is tried to reach the share coordinator: longer than a broker takes to be missed."""
+_PASSING = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""Errors that can be gone in a moment."""
+R = TypeVar("R")
+
+
+class Coordinator(Protocol):
+    """The share coordinator of this broker."""
+
+    def initialize(self, key: ShareKey, state_epoch: int, start_offset: int, done: Done) -> None:
+        """A new state."""
+
+    def read(self, key: ShareKey, leader_epoch: int, done: Stateful) -> None:
+        """The state, for a new leader."""
+
+    def write(self, key: ShareKey, state_epoch: int, update: StateUpdate, done: Done) -> None:
+        """Write changes of a state."""
+
+    def delete(self, key: ShareKey, done: Done) -> None:
+        """The state is needed no more."""
+
+    def summary(self, key: ShareKey, done: Stateful) -> None:
+        """The state, for who only looks."""
+
+
+class PersisterHost(DelayHost, Protocol):
+    """The part of the broker that the way to share coordinators needs."""
+
+    node_id: int
+    controller: ClusterView
+    links: Links
+    guard: Guard
+
+    @property
+    def share_coordinator(self) -> Coordinator:
+        """The share coordinator of this broker."""
+
+
+class _Row(Protocol):
+    """A partition in an answer."""
+
+    error_code: int
+
+
+class _Question(NamedTuple):
+    """One question: `here` asks this broker's coordinator, `there` another's; both call
+    Stateful."""
+
+    key: ShareKey
+    here: Callable[[Stateful], None]
+    there: Callable[[int, Stateful], None]
+    done: Stateful
+    until_ns: int
+
+
+class StatePersister:
+    """Questions of one broker to share coordinators. Each `done` is called once, perhaps at once,
+    with COORDINATOR_NOT_AVAILABLE if none could be reached."""
+
+    def __init__(self, host: PersisterHost) -> None:
+        self._host = host
+
+    def initialize(self, key: ShareKey, state_epoch: int, start_offset: int, done: Done) -> None:
+        """Begin the state of a share partition."""
+        partition = InitializeShareGroupStateRequest.PartitionData(
+            partition=key.partition, state_epoch=state_epoch, start_offset=start_offset
+        )
+        topic = InitializeShareGroupStateRequest.InitializeStateData(
+            topic_id=key.topic_id, partitions=[partition]
+        )
+        message = InitializeShareGroupStateRequest(group_id=key.group_id, topics=[topic])
+        here = self._host.share_coordinator
+        self._begin(
+            key,
+            lambda told: here.initialize(key, state_epoch, start_offset, lambda error: told(error, None)),
+            lambda node, told: self._ask(
+                node,
+                ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+                0,
+                message,
+                lambda answer: _told(None if answer is None else answer.results[0].partitions[0], told),
+            ),
+            lambda error, _state: done(error),
+        )
+
+    def read(self, key: ShareKey, leader_epoch: int, done: Stateful) -> None:
+        """Read a state, and lead with it from now on."""
+        partition = ReadShareGroupStateRequest.PartitionData(
+            partition=key.partition, leader_epoch=leader_epoch
+        )
+        topic = ReadShareGroupStateRequest.ReadStateData(topic_id=key.topic_id, partitions=[partition])
+        message = ReadShareGroupStateRequest(group_id=key.group_id, topics=[topic])
+        here = self._host.share_coordinator
+        self._begin(
+            key,
+            lambda told: here.read(key, leader_epoch, told),
+            lambda node, told: self._ask(
+                node,
+                ApiKey.READ_SHARE_GROUP_STATE,
+                0,
+                message,
+                lambda answer: _state_read(answer, told),
+            ),
+            done,
+        )
+
+    def write(self, key: ShareKey, state_epoch: int, update: StateUpdate, done: Done) -> None:
+        """Write what is new of a state."""
+        batches = [
+            WriteShareGroupStateRequest.StateBatch(
+                first_offset=one.first,
+                last_offset=one.last,
+                delivery_state=one.state,
+                delivery_count=one.deliveries,
+            )
+            for one in update.batches
+        ]
+        partition = WriteShareGroupStateRequest.PartitionData(
+            partition=key.partition,
+            state_epoch=state_epoch,
+            leader_epoch=update.leader_epoch,
+            start_offset=update.start_offset,
+            state_batches=batches,
+            delivery_complete_count=update.complete_count,
+        )
+        topic = WriteShareGroupStateRequest.WriteStateData(topic_id=key.topic_id, partitions=[partition])
+        message = WriteShareGroupStateRequest(group_id=key.group_id, topics=[topic])
+        here = self._host.share_coordinator
+        self._begin(
+            key,
+            lambda told: here.write(key, state_epoch, update, lambda error: told(error, None)),
+            lambda node, told: self._ask(
+                node,
+                ApiKey.WRITE_SHARE_GROUP_STATE,
+                1,
+                message,
+                lambda answer: _told(None if answer is None else answer.results[0].partitions[0], told),
+            ),
+            lambda error, _state: done(error),
+        )
+
+    def delete(self, key: ShareKey, done: Done) -> None:
+        """Forget a state."""
+        partition = DeleteShareGroupStateRequest.PartitionData(partition=key.partition)
+        topic = DeleteShareGroupStateRequest.DeleteStateData(topic_id=key.topic_id, partitions=[partition])
+        message = DeleteShareGroupStateRequest(group_id=key.group_id, topics=[topic])
+        here = self._host.share_coordinator
+        self._begin(
+            key,
+            lambda told: here.delete(key, lambda error: told(error, None)),
+            lambda node, told: self._ask(
+                node,
+                ApiKey.DELETE_SHARE_GROUP_STATE,
+                0,
+                message,
+                lambda answer: _told(None if answer is None else answer.results[0].partitions[0], told),
+            ),
+            lambda error, _state: done(error),
+        )
+
+    def summary(self, key: ShareKey, done: Stateful) -> None:
+        """Look at a state."""
+        partition = ReadShareGroupStateSummaryRequest.PartitionData(partition=key.partition, leader_epoch=-1)
+        topic = ReadShareGroupStateSummaryRequest.ReadStateSummaryData(
+            topic_id=key.topic_id, partitions=[partition]
+        )
+        message = ReadShareGroupStateSummaryRequest(group_id=key.group_id, topics=[topic])
+        here = self._host.share_coordinator
+        api_key = ApiKey.READ_SHARE_GROUP_STATE_SUMMARY
+        self._begin(
+            key,
+            lambda told: here.summary(key, told),
+            lambda node, told: self._ask(node, api_key, 1, message, lambda answer: _state_seen(answer, told)),
+            done,
+        )
+
+    # --- Asking
+
+    def _begin(
+        self,
+        key: ShareKey,
+        here: Callable[[Stateful], None],
+        there: Callable[[int, Stateful], None],
+        done: Stateful,
+    ) -> None:
+        until_ns = self._host.now_ns + ms_to_ns(GIVE_UP_MS)
+        self._try(_Question(key, here, there, self._host.guard.bind(done), until_ns))
+
+    def _try(self, question: _Question) -> None:
+        image = self._host.controller.image
+        topic = image.topics.get(SHARE_STATE_TOPIC)
+        if topic is None:
+            self._host.controller.decide(
+                CreateInternalTopic(SHARE_STATE_TOPIC),
+                self._host.guard.bind(
+                    lambda made, _error: self._again(
+                        question, ErrorCode.COORDINATOR_NOT_AVAILABLE, 0 if made is not None else RETRY_MS
+                    )
+                ),
+            )
+            return
+
+        def told(error: int, state: ShareState | None) -> None:
+            if error in _PASSING:
+                self._again(question, error)
+            else:
+                question.done(error, state)
+
+        leader = topic.partitions[home_partition(str(question.key), len(topic.partitions))].leader
+        if leader == self._host.node_id:
+            try:
+                question.here(told)
+            except BrokerError as error:
+                told(error.code, None)
+        elif image.is_alive(leader):
+            question.there(leader, told)
+        else:
+            self._again(question, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def _again(self, question: _Question, error: int, wait_ms: int = RETRY_MS) -> None:
+        if self._host.now_ns >= question.until_ns:
+            question.done(error, None)
+        else:
+            self._host.call_later(wait_ms, lambda: self._try(question))
+
+    def _ask(
+        self,
+        node: int,
+        api_key: ApiKey,
+        version: int,
+        message: RequestMessage[R],
+        told: Callable[[R | None], None],
+    ) -> None:
+        """Ask the coordinator on another broker; told(None) if it did not answer."""
+        self._host.links.ask(node, api_key, version, message, lambda response, _error: told(response))
+
+
+def _told(row: _Row | None, told: Stateful) -> None:
+    """Tell the error of an answer."""
+    told(ErrorCode.COORDINATOR_NOT_AVAILABLE if row is None else row.error_code, None)
+
+
+def _state_read(response: ReadShareGroupStateResponse | None, told: Stateful) -> None:
+    row = None if response is None else response.results[0].partitions[0]
+    if row is None or row.error_code:
+        _told(row, told)
+        return
+    batches = tuple(
+        StateBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
+        for one in row.state_batches
+    )
+    told(ErrorCode.NONE, ShareState(row.state_epoch, row.start_offset, batches=batches))
+
+
+def _state_seen(response: ReadShareGroupStateSummaryResponse | None, told: Stateful) -> None:
+    row = None if response is None else response.results[0].partitions[0]
+    if row is None or row.error_code:
+        _told(row, told)
+        return
+    count = row.delivery_complete_count
+    state = ShareState(row.state_epoch, row.start_offset, leader_epoch=row.leader_epoch, complete_count=count)
+    told(ErrorCode.NONE, state)

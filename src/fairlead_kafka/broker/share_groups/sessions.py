@@ -1,0 +1,166 @@
+"""Share sessions: what a member of a share group fetches from one broker (KIP-932).
+
+    epoch 0: a new session ──▶ epoch 1, 2, …: what changes is named ──▶ epoch -1: the end, or its connection's
+
+A session is of a group and a member, and belongs to the connection by which it came: when that ends,
+the session does, and all that its member has acquired here is given back. There are
+`group.share.max.share.sessions` of them; none is turned out for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, Protocol
+from uuid import UUID
+
+from fairlead_kafka.base.checks import same
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.share_groups.leader import SharePartitions
+from fairlead_kafka.broker.share_groups.share_state import ShareKey
+
+SESSIONS_MAX: Final = "group.share.max.share.sessions"
+INITIAL_EPOCH, FINAL_EPOCH = 0, -1
+_EPOCH_MAX = 2**31 - 1
+
+
+class SessionKey(NamedTuple):
+    """The group and the member that a share session is of."""
+
+    group_id: str
+    member_id: str
+
+
+class ShareSessionHost(Protocol):
+    """The part of the broker that share sessions need."""
+
+    settings: Settings
+
+    @property
+    def share_partitions(self) -> SharePartitions:
+        """The share partitions of this broker."""
+
+
+class Connection(Protocol):
+    """The connection that a session belongs to."""
+
+    def on_close(self, function: Callable[[], None]) -> None:
+        """Have `function` called when the connection ends."""
+
+    def forget_on_close(self, function: Callable[[], None]) -> None:
+        """Undo `on_close`."""
+
+
+class WaitingShareFetch(Protocol):
+    """A fetch that waits for its session's partitions."""
+
+    def complete(self) -> None:
+        """Answer with what is there."""
+
+
+class ShareSession:
+    """One session: its partitions, in the order in which they are looked at."""
+
+    def __init__(self, key: SessionKey, connection: Connection) -> None:
+        self.key = key
+        self.connection = connection
+        self.epoch = 1
+        """Session epoch that the next request must have."""
+        self.partitions: dict[tuple[UUID, int], None] = {}
+        self.waiting: WaitingShareFetch | None = None
+        """The fetch that waits, if one does."""
+        self.ended: Callable[[], None] = lambda: None
+
+    def share_key(self, topic_id: UUID, partition: int) -> ShareKey:
+        """The share partition of a partition."""
+        return ShareKey(self.key.group_id, topic_id, partition)
+
+    def advance(self) -> None:
+        """A request of this session was taken."""
+        self.epoch = self.epoch + 1 if self.epoch < _EPOCH_MAX else 1
+
+    def served_first(self, partition: tuple[UUID, int]) -> None:
+        """A partition had something: the others come first next time."""
+        if partition in self.partitions:
+            del self.partitions[partition]
+            self.partitions[partition] = None
+
+
+class ShareSessions:
+    """The share sessions of one broker. Methods raise BrokerError with what the member is told."""
+
+    def __init__(self, host: ShareSessionHost) -> None:
+        self._host = host
+        self._sessions: dict[SessionKey, ShareSession] = {}
+        self._by_group: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(
+        self, key: SessionKey, connection: Connection, partitions: Iterable[tuple[UUID, int]]
+    ) -> ShareSession:
+        """A new session, in place of the one that there was. SHARE_SESSION_LIMIT_REACHED."""
+        self._remove(key)
+        if len(self._sessions) >= self._host.settings[SESSIONS_MAX]:
+            raise BrokerError(
+                ErrorCode.SHARE_SESSION_LIMIT_REACHED, "The limit of share sessions has been reached."
+            )
+        session = ShareSession(key, connection)
+        session.partitions.update(dict.fromkeys(partitions))
+        self._sessions[key] = session
+        self._by_group[key.group_id] = self._by_group.get(key.group_id, 0) + 1
+        session.ended = lambda: self._connection_ended(session)
+        connection.on_close(session.ended)
+        return session
+
+    def of(self, key: SessionKey, epoch: int) -> ShareSession:
+        """The session of a request, its epoch taken. SHARE_SESSION_NOT_FOUND,
+        INVALID_SHARE_SESSION_EPOCH."""
+        session = self._sessions.get(key)
+        if session is None:
+            raise BrokerError(ErrorCode.SHARE_SESSION_NOT_FOUND, "The share session was not found.")
+        if epoch == FINAL_EPOCH:
+            return session
+        if epoch != session.epoch:
+            raise BrokerError(ErrorCode.INVALID_SHARE_SESSION_EPOCH, "The share session epoch is invalid.")
+        session.advance()
+        return session
+
+    def end(self, session: ShareSession, done: Callable[[dict[ShareKey, int]], None]) -> None:
+        """A session is over: what its member has is given back; done(error codes) once that is
+        written."""
+        if self._sessions.get(session.key) is not session:
+            done({})
+            return
+        self._remove(session.key)
+        group_id, member_id = session.key
+
+        def released(errors: dict[ShareKey, int]) -> None:
+            if group_id not in self._by_group:
+                self._host.share_partitions.drop_group(group_id)
+            done(errors)
+
+        self._host.share_partitions.release(group_id, member_id, released)
+
+    def _connection_ended(self, session: ShareSession) -> None:
+        self.end(session, lambda _errors: None)
+
+    def _remove(self, key: SessionKey) -> None:
+        session = self._sessions.pop(key, None)
+        if session is None:
+            return
+        session.connection.forget_on_close(session.ended)
+        self._by_group[key.group_id] -= 1
+        if not self._by_group[key.group_id]:
+            del self._by_group[key.group_id]
+        if session.waiting is not None:
+            session.waiting.complete()
+
+    def check(self) -> None:
+        """Sessions are counted by group; CheckFailed if not."""
+        counts: dict[str, int] = {}
+        for key in self._sessions:
+            counts[key.group_id] = counts.get(key.group_id, 0) + 1
+        same("share sessions by group", self._by_group, counts)

@@ -1,0 +1,299 @@
+"""The share coordinator of one broker (KIP-932): it keeps the states of share partitions for their
+leaders, in the partitions of `__share_group_state` that are led here.
+
+A state is written by the leader of the share partition. Of two who think they do the one with the
+lesser leader epoch is fenced, and so is one whose state epoch is of before the group's offsets were
+altered. What is written is a snapshot of all, or what is new since the last one; after
+`share.coordinator.snapshot.update.records.per.snapshot` of those a snapshot is due. What lies before
+the snapshots of all share partitions is deleted from time to time; those that nobody writes have
+theirs written again meanwhile, so that they hold nothing up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+from uuid import UUID
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.controller import SHARE_STATE_TOPIC, Change, TopicDeleted
+from fairlead_kafka.broker.guard import Task
+from fairlead_kafka.broker.log import Logs, Partition
+from fairlead_kafka.broker.purgatory import Purgatory
+from fairlead_kafka.broker.replication import Replication
+from fairlead_kafka.broker.shards import ShardHost, Shards
+from fairlead_kafka.broker.share_groups.share_state import (
+    NO_COUNT,
+    NO_OFFSET,
+    ShareKey,
+    ShareState,
+    StateEntry,
+    StateUpdate,
+    combined,
+)
+from fairlead_kafka.broker.share_groups.state_shard import StateLog, StateShard, replay
+from fairlead_kafka.broker.share_groups.window import StateBatch
+from fairlead_kafka.broker.timers import Repeating
+from fairlead_kafka.records import RecordColumns
+
+Stateful = Callable[[int, ShareState | None], None]
+"""done(error code, state): what was asked for, once the log has committed what it rests on."""
+Done = Callable[[int], None]
+_NO_STATE = ShareState(0, NO_OFFSET)
+
+
+class ShareCoordinatorHost(ShardHost, Protocol):
+    """The part of the broker that the share coordinator needs."""
+
+    wall_ms: int
+    settings: Settings
+    logs: Logs
+    purgatory: Purgatory
+    replication: Replication
+
+    def append_internal(
+        self, topic: str, partition: int, columns: RecordColumns, done: Callable[[int, int], None]
+    ) -> None:
+        """Append records; done(error_code, base_offset) once they are replicated."""
+
+    def log_of(self, topic: str, number: int) -> Partition | int:
+        """A partition led here, by topic name, or the error code to answer."""
+
+
+class ShareCoordinator:
+    """States of share partitions at home here. Methods raise BrokerError with what the asker is
+    told."""
+
+    def __init__(self, broker: ShareCoordinatorHost) -> None:
+        self._broker = broker
+        self._shards: Shards[StateShard] = Shards(broker, SHARE_STATE_TOPIC, "share partition", self)
+        self._log = StateLog(broker.append_internal, self._shards.restart)
+        self._tasks: list[Repeating] = []
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    # --- Which states are here
+
+    def start(self) -> None:
+        """Begin: read the states that are at home here."""
+        self._unsubscribe = self._broker.controller.subscribe(
+            self._broker.guard.bind(self._changed, Task("forgetting the share state of topics"))
+        )
+        self._shards.start()
+        for name, key, function in (
+            ("snapshots of share partitions", "cold.partition.snapshot.interval.ms", self._refresh),
+            ("pruning of share state", "state.topic.prune.interval.ms", self._prune),
+        ):
+            wait_ms = partial(self._setting, key)
+            self._tasks.append(self._broker.repeat(name, wait_ms, function))
+
+    def _setting(self, key: str) -> float:
+        return float(self._broker.settings.integer(f"share.coordinator.{key}"))
+
+    def stop(self) -> None:
+        """End: who asks is told to look for another coordinator."""
+        self._unsubscribe()
+        for task in self._tasks:
+            task.cancel()
+        self._shards.stop()
+
+    def new_shard(self, partition: int) -> StateShard:
+        """A new, empty shard for a partition of `__share_group_state`."""
+        return StateShard(partition)
+
+    def replay(self, shard: StateShard, batches: bytes, from_offset: int) -> None:
+        """Take batches of the log into memory."""
+        replay(shard, batches, from_offset)
+
+    def shard_loaded(self, shard: StateShard) -> None:
+        """A shard's log was read: what is left of topics that are gone is forgotten."""
+        topics = self._broker.controller.image.topics_by_id
+        self._forget(shard, {key.topic_id for key in shard.states if key.topic_id not in topics})
+
+    def shard_dropped(self, shard: StateShard) -> None:
+        """The shard leaves this broker. Requests that wait for its log hear from that."""
+
+    def _changed(self, change: Change) -> None:
+        if isinstance(change, TopicDeleted):
+            for shard in self._shards:
+                gone = {change.topic.topic_id}
+                self._broker.call_at(
+                    self._broker.now_ns, partial(self._forget, shard, gone), self._shards.owner(shard)
+                )
+
+    def _forget(self, shard: StateShard, topics: set[UUID]) -> None:
+        if self._shards.holds(shard) and shard.loaded and topics:
+            entries: list[StateEntry] = [(key, None) for key in shard.states if key.topic_id in topics]
+            self._write_by_itself(shard, entries)
+
+    # --- What leaders and group coordinators ask
+
+    def initialize(self, key: ShareKey, state_epoch: int, start_offset: int, done: Done) -> None:
+        """InitializeShareGroupState: a new state, from `start_offset` (-1: as the group's
+        share.auto.offset.reset says)."""
+        shard = self._shard(key)
+        kept = shard.states.get(key)
+        if kept is not None and 0 <= state_epoch < kept.state.state_epoch:
+            raise BrokerError(
+                ErrorCode.FENCED_STATE_EPOCH, f"{key} is at state epoch {kept.state.state_epoch}"
+            )
+        self._check_partition(key)
+        now_ms = self._broker.wall_ms
+        snapshot = 0 if kept is None else kept.state.snapshot_epoch + 1
+        leader_epoch = 0 if kept is None else kept.state.leader_epoch
+        count = NO_COUNT if start_offset == NO_OFFSET else 0
+        state = ShareState(state_epoch, start_offset, snapshot, leader_epoch, count, now_ms, now_ms)
+        self._log.write(shard, [(key, state)], self._within(done))
+
+    def read(self, key: ShareKey, leader_epoch: int, done: Stateful) -> None:
+        """ReadShareGroupState of a new leader, which fences the one before; -1: it is not one."""
+        shard = self._shard(key)
+        kept = shard.states.get(key)
+        if kept is None:
+            raise BrokerError(
+                ErrorCode.INVALID_REQUEST, "Read operation on uninitialized share partition not allowed."
+            )
+        self._check_leader(key, kept.state, leader_epoch)
+        self._check_partition(key)
+        state = kept.state
+        told = self._within(lambda error: done(error, state))
+        if leader_epoch in (-1, state.leader_epoch):
+            self._log.when_committed(shard, told)
+        else:
+            update = StateUpdate(state.snapshot_epoch, leader_epoch, state.start_offset, state.complete_count)
+            self._log.write(shard, [self._record(key, shard, update)], told)
+
+    def write(self, key: ShareKey, state_epoch: int, update: StateUpdate, done: Done) -> None:
+        """WriteShareGroupState of the leader."""
+        shard = self._shard(key)
+        kept = shard.states.get(key)
+        if kept is None:
+            raise BrokerError(
+                ErrorCode.INVALID_REQUEST, "Write operation on uninitialized share partition not allowed."
+            )
+        self._check_leader(key, kept.state, update.leader_epoch)
+        if 0 <= state_epoch < kept.state.state_epoch:
+            raise BrokerError(
+                ErrorCode.FENCED_STATE_EPOCH,
+                "The share coordinator rejected the request because the share-group state epoch did not "
+                "match.",
+            )
+        self._check_partition(key)
+        clean = update._replace(
+            snapshot_epoch=kept.state.snapshot_epoch, batches=combined(update.batches, update.start_offset)
+        )
+        self._log.write(shard, [self._record(key, shard, clean)], self._within(done))
+
+    def delete(self, key: ShareKey, done: Done) -> None:
+        """DeleteShareGroupState; one that is not there is no error."""
+        shard = self._shard(key)
+        self._check_partition(key)
+        if key in shard.states:
+            self._log.write(shard, [(key, None)], self._within(done))
+        else:
+            self._log.when_committed(shard, self._within(done))
+
+    def summary(self, key: ShareKey, done: Stateful) -> None:
+        """ReadShareGroupStateSummary: the state, or one without offsets where there is none."""
+        shard = self._shard(key)
+        self._check_partition(key)
+        kept = shard.states.get(key)
+        state = _NO_STATE if kept is None else kept.state
+        self._log.when_committed(shard, self._within(lambda error: done(error, state)))
+
+    def _shard(self, key: ShareKey) -> StateShard:
+        if key.partition < 0:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
+        return self._shards.of(str(key))
+
+    def _check_leader(self, key: ShareKey, state: ShareState, leader_epoch: int) -> None:
+        if 0 <= leader_epoch < state.leader_epoch:
+            raise BrokerError(
+                ErrorCode.FENCED_LEADER_EPOCH,
+                "The leader epoch in the request is older than the epoch on the broker.",
+            )
+
+    def _check_partition(self, key: ShareKey) -> None:
+        topic = self._broker.controller.image.topics_by_id.get(key.topic_id)
+        if topic is None or key.partition >= len(topic.partitions):
+            raise BrokerError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+            )
+
+    def _record(self, key: ShareKey, shard: StateShard, update: StateUpdate) -> StateEntry:
+        """The record of what is new of a state: that, or a snapshot if one is due."""
+        kept = shard.states[key]
+        limit = self._broker.settings["share.coordinator.snapshot.update.records.per.snapshot"]
+        if kept.updates < limit:
+            return key, update
+        state = kept.state.updated(update)
+        return key, state._replace(snapshot_epoch=state.snapshot_epoch + 1, written_ms=self._broker.wall_ms)
+
+    def _within(self, done: Done) -> Done:
+        """`done`, to be called once: with COORDINATOR_NOT_AVAILABLE if
+        `share.coordinator.write.timeout.ms` is over first. What is written may stand all the same."""
+        timeout_ms = self._broker.settings["share.coordinator.write.timeout.ms"]
+        late_ns = self._broker.now_ns + timeout_ms * 1_000_000
+        timer = self._broker.call_at(late_ns, lambda: done(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+
+        def once(error: int) -> None:
+            if timer.pending:
+                timer.cancel()
+                done(error)
+
+        return once
+
+    # --- What comes round
+
+    def _refresh(self) -> None:
+        """Write the snapshots of share partitions again that nobody wrote lately."""
+        age_ms = self._setting("cold.partition.snapshot.interval.ms")
+        for shard in self._shards.loaded():
+            if len(shard.states) < 2:  # one alone holds nobody up
+                continue
+            entries: list[StateEntry] = []
+            for key, kept in shard.states.items():
+                if self._broker.wall_ms - kept.state.written_ms >= age_ms:
+                    state = kept.state._replace(
+                        snapshot_epoch=kept.state.snapshot_epoch + 1, written_ms=self._broker.wall_ms
+                    )
+                    entries.append((key, state))
+            self._write_by_itself(shard, entries)
+
+    def _prune(self) -> None:
+        """Delete what lies before the snapshots of all share partitions."""
+        broker = self._broker
+        for shard in self._shards.loaded():
+            partition = broker.log_of(SHARE_STATE_TOPIC, shard.partition)
+            if isinstance(partition, int):
+                continue
+            start = min(shard.needed_from(), partition.high_watermark)
+            if start > partition.log_start:
+                broker.logs.move_start(partition, start)
+                broker.purgatory.advanced(partition)
+                broker.replication.start_moved(partition)
+
+    def _write_by_itself(self, shard: StateShard, entries: Sequence[StateEntry]) -> None:
+        """Write what nobody asked for; if the log does not take it, it comes round again."""
+        for first in range(0, len(entries), _BATCH_ENTRIES):
+            try:
+                self._log.write(shard, entries[first : first + _BATCH_ENTRIES], lambda _error: None)
+            except BrokerError:
+                return
+
+    def check(self) -> None:
+        """Check that what is kept twice agrees; CheckFailed if not."""
+        self._shards.check()
+        for shard in self._shards.loaded():
+            shard.check()
+
+
+_BATCH_ENTRIES = 100
+"""Entries that are written as one batch, when the coordinator writes by itself."""
+
+
+def batches_of(rows: Sequence[tuple[int, int, int, int]]) -> tuple[StateBatch, ...]:
+    """State batches of (first, last, state, count)."""
+    return tuple(StateBatch(*row) for row in rows)

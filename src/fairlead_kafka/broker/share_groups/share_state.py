@@ -1,0 +1,199 @@
+"""State of a share partition at its share coordinator, as records of `__share_group_state` in Kafka's
+own format (version 0 of each), so that Kafka's tools read them.
+
+| key | Kafka's name | key's fields after the version | value |
+|---|---|---|---|
+| 0 | `ShareSnapshot` | group, topic id, partition | `ShareState`, all of it |
+| 1 | `ShareUpdate` | group, topic id, partition | `StateUpdate`, what is new since the snapshot |
+
+Keys are not flexible, values are (KIP-482). A snapshot without a value takes the state back.
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import itertools
+import struct
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.broker.flexible import Reader, Writer
+from fairlead_kafka.broker.share_groups.window import StateBatch
+
+NO_OFFSET = -1
+"""Start offset that `share.auto.offset.reset` is still to say."""
+NO_COUNT = -1
+"""Complete count that nobody told."""
+_SNAPSHOT, _UPDATE = 0, 1
+_VALUE_VERSION = 0
+_COUNT_TAG = 0
+_KEY_TAIL = struct.Struct(">16si")
+
+
+class ShareKey(NamedTuple):
+    """A share partition: what one group has of one partition."""
+
+    group_id: str
+    topic_id: UUID
+    partition: int
+
+    def __str__(self) -> str:
+        """The name by which FindCoordinator knows it (Kafka's `SharePartitionKey`)."""
+        topic = base64.urlsafe_b64encode(self.topic_id.bytes).decode().rstrip("=")
+        return f"{self.group_id}:{topic}:{self.partition}"
+
+
+class ShareState(NamedTuple):
+    """State of a share partition. `batches` are in order and do not overlap; times are in ms."""
+
+    state_epoch: int
+    start_offset: int
+    snapshot_epoch: int = 0
+    leader_epoch: int = 0
+    complete_count: int = NO_COUNT
+    created_ms: int = 0
+    written_ms: int = 0
+    batches: tuple[StateBatch, ...] = ()
+
+    def updated(self, update: StateUpdate) -> ShareState:
+        """The state with what is new of it; -1 leaves a number as it is."""
+        start = self.start_offset if update.start_offset == NO_OFFSET else update.start_offset
+        epoch = self.leader_epoch if update.leader_epoch < 0 else update.leader_epoch
+        return self._replace(
+            leader_epoch=epoch,
+            start_offset=start,
+            complete_count=update.complete_count,
+            batches=combined([*self.batches, *update.batches], start),
+        )
+
+
+class StateUpdate(NamedTuple):
+    """Changes of a state since its snapshot of `snapshot_epoch`."""
+
+    snapshot_epoch: int
+    leader_epoch: int
+    start_offset: int
+    complete_count: int = NO_COUNT
+    batches: tuple[StateBatch, ...] = ()
+
+
+StateEntry = tuple[ShareKey, ShareState | StateUpdate | None]
+"""One record; value None: a tombstone."""
+
+
+def combined(batches: Iterable[StateBatch], start: int) -> tuple[StateBatch, ...]:
+    """Batches from `start` on that do not overlap, neighbours that are alike joined. Of those that
+    overlap the one with more deliveries counts, then the one whose state is greater (Kafka's
+    `PersisterStateBatchCombiner`)."""
+    waiting = sorted(
+        batch._replace(first=max(batch.first, start)) for batch in batches if batch.last >= start
+    )
+    borders = sorted({offset for batch in waiting for offset in (batch.first, batch.last + 1)})
+    active: list[tuple[int, int, int]] = []
+    found: list[StateBatch] = []
+    position = 0
+    for low, above in itertools.pairwise(borders):
+        while position < len(waiting) and waiting[position].first <= low:
+            batch = waiting[position]
+            heapq.heappush(active, (-batch.deliveries, -batch.state, batch.last))
+            position += 1
+        while active and active[0][2] < low:
+            heapq.heappop(active)
+        if not active:
+            continue
+        count, state = -active[0][0], -active[0][1]
+        if found and found[-1].last + 1 == low and (found[-1].state, found[-1].deliveries) == (state, count):
+            found[-1] = found[-1]._replace(last=above - 1)
+        else:
+            found.append(StateBatch(low, above - 1, state, count))
+    return tuple(found)
+
+
+# --- Records
+
+
+def encode_entry(entry: StateEntry) -> tuple[bytes, bytes | None]:
+    """Key and value of a record."""
+    key, value = entry
+    group = key.group_id.encode()
+    kind = _UPDATE if isinstance(value, StateUpdate) else _SNAPSHOT
+    head = struct.pack(">hh", kind, len(group))
+    key_bytes = head + group + _KEY_TAIL.pack(key.topic_id.bytes, key.partition)
+    return key_bytes, None if value is None else _encode(value)
+
+
+def _encode(value: ShareState | StateUpdate) -> bytes:
+    writer = Writer()
+    writer.number(">h", _VALUE_VERSION)
+    if isinstance(value, ShareState):
+        writer.number(
+            ">iiiq", value.snapshot_epoch, value.state_epoch, value.leader_epoch, value.start_offset
+        )
+        writer.number(">qq", value.created_ms, value.written_ms)
+    else:
+        writer.number(">iiq", value.snapshot_epoch, value.leader_epoch, value.start_offset)
+    _write_batches(writer, value.batches)
+    count = value.complete_count
+    writer.tags({} if count == NO_COUNT else {_COUNT_TAG: struct.pack(">i", count)})
+    return writer.joined()
+
+
+def _write_batches(writer: Writer, batches: Sequence[StateBatch]) -> None:
+    writer.varint(len(batches) + 1)
+    for batch in batches:
+        writer.number(">qqbh", *batch)
+        writer.tags({})
+
+
+def decode_entry(key_bytes: bytes, value: bytes | None) -> StateEntry | None:
+    """The entry of a record; None for a record of another kind. DecodeError for garbage."""
+    try:
+        kind, length = struct.unpack_from(">hh", key_bytes, 0)
+        if kind not in (_SNAPSHOT, _UPDATE):
+            return None
+        group_id = key_bytes[4 : 4 + length].decode()
+        topic_id, partition = _KEY_TAIL.unpack(key_bytes[4 + length :])
+        key = ShareKey(group_id, UUID(bytes=topic_id), partition)
+        if value is None:
+            return key, None
+        reader = Reader(value)
+        if (version := reader.number(">h")) != _VALUE_VERSION:
+            raise DecodeError(
+                f"a record of {key} of version {version}; this release reads {_VALUE_VERSION}", 0
+            )
+        return key, _read_snapshot(reader) if kind == _SNAPSHOT else _read_update(reader)
+    except (struct.error, UnicodeDecodeError, IndexError, ValueError):
+        raise DecodeError(f"not a record of a share partition: {key_bytes[:64]!r}", 0) from None
+
+
+def _read_snapshot(reader: Reader) -> ShareState:
+    snapshot_epoch, state_epoch, leader_epoch = (reader.number(">i") for _ in range(3))
+    start, created_ms, written_ms = (reader.number(">q") for _ in range(3))
+    batches = _read_batches(reader)
+    return ShareState(
+        state_epoch, start, snapshot_epoch, leader_epoch, _read_count(reader), created_ms, written_ms, batches
+    )
+
+
+def _read_update(reader: Reader) -> StateUpdate:
+    snapshot_epoch, leader_epoch = reader.number(">i"), reader.number(">i")
+    start = reader.number(">q")
+    batches = _read_batches(reader)
+    return StateUpdate(snapshot_epoch, leader_epoch, start, _read_count(reader), batches)
+
+
+def _read_batches(reader: Reader) -> tuple[StateBatch, ...]:
+    batches = []
+    for _ in range(reader.count()):
+        first, last = reader.number(">q"), reader.number(">q")
+        batches.append(StateBatch(first, last, reader.number(">b"), reader.number(">h")))
+        reader.tags()
+    return tuple(batches)
+
+
+def _read_count(reader: Reader) -> int:
+    tagged = reader.tags().get(_COUNT_TAG)
+    return NO_COUNT if tagged is None else int(struct.unpack(">i", tagged)[0])

@@ -1,0 +1,460 @@
+"""The records of a share partition that are in flight: from its start offset to the last offset that
+was ever acquired, each with its state, its lock and how often it was delivered.
+
+    start ──── available | acquired | acknowledged | archived | ... ──── end
+
+Neighbours that are alike are one `Run`. What is to be remembered (an acknowledgement, a release) is
+a `Change`: its records have their new state at once, and nobody may touch them until the change was
+written (`settle`), or was not and is taken back. The window begins where the first record is that
+is not final. It owns no clock: deadlines come in, and `next_deadline_ns` goes out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from fairlead_kafka.base.checks import holds, same
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.share_groups.states import (
+    FINAL,
+    TRANSITIONS,
+    RecordEvent,
+    RecordState,
+)
+
+NO_DEADLINE_NS = 2**63 - 1
+"""Deadline of a record that is not locked."""
+NOBODY = ""
+"""Member that a record is with which is not acquired."""
+
+
+class StateBatch(NamedTuple):
+    """Offsets `first` to `last` with one delivery state and number of deliveries, as the share
+    coordinator keeps them."""
+
+    first: int
+    last: int
+    state: int
+    deliveries: int
+
+
+class Acquired(NamedTuple):
+    """Offsets `first` to `last` that a member has acquired, each delivered `deliveries` times by now."""
+
+    first: int
+    last: int
+    deliveries: int
+
+
+class Holding(NamedTuple):
+    """State of the records of a run: delivered `deliveries` times, with `member` until `deadline_ns`."""
+
+    state: RecordState
+    deliveries: int = 0
+    member: str = NOBODY
+    deadline_ns: int = NO_DEADLINE_NS
+
+
+@dataclass(slots=True, eq=False)
+class Change:
+    """New states of records that wait to be written. `batches` is what is to be written."""
+
+    batches: list[StateBatch] = field(default_factory=list)
+    settled: bool = False
+
+
+@dataclass(slots=True)
+class Run:
+    """Neighbouring records that are alike. `before` is what they were before `change`, which is
+    being written."""
+
+    first: int
+    last: int
+    now: Holding
+    change: Change | None = None
+    before: Holding | None = None
+
+    @property
+    def count(self) -> int:
+        """How many offsets it has."""
+        return self.last - self.first + 1
+
+    @property
+    def available(self) -> bool:
+        """Whether its records may be acquired."""
+        return self.now.state is RecordState.AVAILABLE and self.change is None
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing more can happen to its records."""
+        return self.now.state in FINAL and self.change is None
+
+
+class Limits(NamedTuple):
+    """Bounds of a window, as its group has them now."""
+
+    deliveries: int
+    """`share.delivery.count.limit`."""
+    in_flight: int
+    """`share.partition.max.record.locks`: offsets between start and end."""
+
+
+class Wanted(NamedTuple):
+    """Wishes of a member that acquires: about `max_records`, or `strict`ly no more; acquired batches
+    have about `batch_size` records."""
+
+    member: str
+    max_records: int
+    batch_size: int
+    strict: bool
+    deadline_ns: int
+
+
+class Window:
+    """The records in flight of one share partition."""
+
+    def __init__(self, start: int, batches: Sequence[StateBatch] = ()) -> None:
+        """`batches` as the share coordinator has them, in order; what lies between them was never
+        settled, and is available."""
+        self.start = start
+        self._runs: list[Run] = []
+        for batch in batches:
+            if batch.last < start:
+                continue
+            first = max(batch.first, start)
+            if first > self.end + 1:
+                self._runs.append(Run(self.end + 1, first - 1, Holding(RecordState.AVAILABLE)))
+            self._runs.append(Run(first, batch.last, Holding(RecordState(batch.state), batch.deliveries)))
+        self._tidy()
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    def __len__(self) -> int:
+        """How many offsets are in flight."""
+        return self.end - self.start + 1
+
+    @property
+    def end(self) -> int:
+        """The last offset in flight; `start` - 1: none."""
+        return self._runs[-1].last if self._runs else self.start - 1
+
+    @property
+    def next_fetch_offset(self) -> int:
+        """The first offset that may be acquired."""
+        return next((run.first for run in self._runs if run.available), self.end + 1)
+
+    def may_acquire(self, limits: Limits) -> bool:
+        """Whether there is an available record in flight, or room for more in flight."""
+        return self.next_fetch_offset <= self.end or len(self) < limits.in_flight
+
+    def fetch_limit(self, limits: Limits) -> int:
+        """The offset before which records can be acquired: what is read from there on is read in
+        vain."""
+        return max(self.end + 1, self.start + limits.in_flight)
+
+    @property
+    def next_deadline_ns(self) -> int:
+        """When the next lock is over; NO_DEADLINE_NS: none is held."""
+        return min((run.now.deadline_ns for run in self._runs if run.change is None), default=NO_DEADLINE_NS)
+
+    def complete_count(self, start: int | None = None) -> int:
+        """How many offsets from `start` on are final, those of changes that are being written
+        included (KIP-1226)."""
+        low = self.start if start is None else start
+        return sum(
+            run.last - max(run.first, low) + 1
+            for run in self._runs
+            if run.now.state in FINAL and run.last >= low
+        )
+
+    # --- Acquiring
+
+    def acquire(
+        self, wanted: Wanted, sought: int, first: int, ends: Sequence[int], limits: Limits
+    ) -> list[Acquired]:
+        """Acquire what is available from offset `first` on, where the log's next batch at `sought` or
+        behind it begins; `ends` are the last offsets of the batches from there on, in order.
+
+        What lies between `sought` and `first` does not exist, and is archived.
+        """
+        last = ends[-1]
+        self._skip_before(sought, first)
+        acquired: list[Acquired] = []
+        count = self._acquire_again(wanted, first, ends, acquired)
+        room = min(wanted.max_records - count, limits.in_flight - len(self))
+        fresh = max(first, self.end + 1)
+        if room > 0 and fresh <= last:
+            stop = min(last, fresh + room - 1)
+            if not wanted.strict:
+                stop = min(last, _whole(stop, ends))
+            holding = Holding(RecordState.ACQUIRED, 1, wanted.member, wanted.deadline_ns)
+            self._runs.append(Run(fresh, stop, holding))
+            acquired += _cut(fresh, stop, ends, wanted.batch_size)
+        self._tidy()
+        return acquired
+
+    def _acquire_again(
+        self, wanted: Wanted, first: int, ends: Sequence[int], acquired: list[Acquired]
+    ) -> int:
+        """Acquire what was in flight before and is available; how many records those are."""
+        count = 0
+        for run in self._between(first, min(ends[-1], self.end)):
+            if count >= wanted.max_records:
+                break
+            if not run.available:
+                continue
+            stop = run.first + wanted.max_records - count - 1
+            self._split((stop if wanted.strict else _whole(stop, ends)) + 1)
+            run.now = Holding(
+                _after(run, RecordEvent.ACQUIRE), run.now.deliveries + 1, wanted.member, wanted.deadline_ns
+            )
+            acquired.append(Acquired(run.first, run.last, run.now.deliveries))
+            count += run.count
+        return count
+
+    def _skip_before(self, sought: int, offset: int) -> None:
+        """The records from `sought` to `offset` that are available, or were never in flight, do not
+        exist."""
+        for run in self._between(max(sought, self.start), min(offset - 1, self.end)):
+            if run.available:
+                run.now = Holding(_after(run, RecordEvent.SKIP), run.now.deliveries)
+        if sought <= self.end + 1 < offset:
+            self._runs.append(Run(self.end + 1, offset - 1, Holding(RecordState.ARCHIVED)))
+
+    # --- Changes that are written
+
+    def acknowledge(
+        self,
+        member: str,
+        batches: Sequence[tuple[int, int, Sequence[RecordEvent]]],
+        limits: Limits,
+        renewed_ns: int,
+    ) -> Change:
+        """Do what a member says of records: (first, last, one event or one for each offset). All of
+        it or, with a BrokerError, nothing.
+
+        Offsets before the start are passed over: their time is up. INVALID_RECORD_STATE for one that
+        is not with this member, INVALID_REQUEST for one that was never in flight. Locks that are
+        renewed end at `renewed_ns`.
+        """
+        above = -1
+        for first, last, _events in batches:
+            self._check_acknowledged(member, max(first, above), last)
+            above = last + 1
+        change = Change()
+        for first, last, events in batches:
+            for low, high, event in _spans(first, last, events):
+                for run in self._between(max(low, self.start), high):
+                    if event is RecordEvent.RENEW:
+                        run.now = run.now._replace(deadline_ns=renewed_ns)
+                    else:
+                        self._change(run, change, event, limits)
+        self._write(change)
+        return change
+
+    def release(self, member: str, limits: Limits) -> Change:
+        """Give back all that is with a member, who is gone."""
+        change = Change()
+        for run in self._runs:
+            if run.now.state is RecordState.ACQUIRED and run.now.member == member and run.change is None:
+                self._change(run, change, RecordEvent.RELEASE, limits)
+        self._write(change)
+        return change
+
+    def settle(self, change: Change, written: bool) -> None:
+        """A change was written, or (False) was not: then its records are as they were before it."""
+        for run in self._runs:
+            if run.change is change:
+                if not written:
+                    assert run.before is not None
+                    run.now = run.before
+                run.change = run.before = None
+        change.settled = True
+        self._tidy()
+
+    def _check_acknowledged(self, member: str, first: int, last: int) -> None:
+        if not self._runs or last < max(first, self.start):
+            raise BrokerError(
+                ErrorCode.INVALID_RECORD_STATE,
+                "Batch record not found. The request batch offsets are not found in the cache.",
+            )
+        if last > self.end:
+            which = "first" if first > self.end else "last"
+            raise BrokerError(
+                ErrorCode.INVALID_REQUEST,
+                f"Batch record not found. The {which} offset in request is past acquired records.",
+            )
+        for run in self._overlapping(max(first, self.start), last):
+            if run.now.state is not RecordState.ACQUIRED or run.change is not None:
+                raise BrokerError(
+                    ErrorCode.INVALID_RECORD_STATE,
+                    "The batch cannot be acknowledged. The batch is not in the acquired state.",
+                )
+            if run.now.member != member:
+                raise BrokerError(ErrorCode.INVALID_RECORD_STATE, "Member is not the owner of batch record")
+
+    def _change(self, run: Run, change: Change, event: RecordEvent, limits: Limits) -> None:
+        run.before, run.change = run.now, change
+        run.now = Holding(self._given_back(run, event, limits), run.now.deliveries)
+
+    def _given_back(self, run: Run, event: RecordEvent, limits: Limits) -> RecordState:
+        """State after an event; what was delivered as often as it may be is not given back."""
+        again = event in (RecordEvent.RELEASE, RecordEvent.LOCK_OVER)
+        if again and run.now.deliveries >= limits.deliveries:
+            event = RecordEvent.EXHAUST
+        return _after(run, event)
+
+    def _write(self, change: Change) -> None:
+        """The batches of a change."""
+        batches = change.batches
+        for run in self._runs:
+            if run.change is change:
+                _join(batches, StateBatch(run.first, run.last, run.now.state, run.now.deliveries))
+        self._tidy()
+
+    # --- Time, and the log
+
+    def expire(self, now_ns: int, limits: Limits) -> list[StateBatch]:
+        """Give back all whose lock is over; what is to be written of it. It stands whether or not
+        that is written: the member that had the lock has lost it."""
+        batches: list[StateBatch] = []
+        for run in self._runs:
+            if run.change is None and run.now.deadline_ns <= now_ns:
+                run.now = Holding(self._given_back(run, RecordEvent.LOCK_OVER, limits), run.now.deliveries)
+                _join(batches, StateBatch(run.first, run.last, run.now.state, run.now.deliveries))
+        self._tidy()
+        return batches
+
+    def skip(self, first: int, last: int) -> None:
+        """These offsets are no records for readers (of an aborted transaction): archive what is
+        acquired of them."""
+        for run in self._between(max(first, self.start), min(last, self.end)):
+            if run.change is None and run.now.state not in FINAL:
+                run.now = Holding(_after(run, RecordEvent.SKIP), run.now.deliveries)
+        self._tidy()
+
+    def move_start(self, offset: int) -> None:
+        """The log begins at `offset` now: what is before it is not in flight any more."""
+        if offset <= self.start:
+            return
+        self._split(offset)
+        self._runs = [run for run in self._runs if run.first >= offset]
+        self.start = offset
+        self._tidy()
+
+    # --- Runs
+
+    def _overlapping(self, first: int, last: int) -> Iterator[Run]:
+        number = max(0, bisect_right(self._runs, first, key=_first_of) - 1)
+        while number < len(self._runs) and self._runs[number].first <= last:
+            if self._runs[number].last >= first:
+                yield self._runs[number]
+            number += 1
+
+    def _between(self, first: int, last: int) -> Iterator[Run]:
+        """The runs of exactly these offsets, cut to measure; more may be cut meanwhile."""
+        if first > last:
+            return
+        self._split(first)
+        self._split(last + 1)
+        number = bisect_right(self._runs, first, key=_first_of) - 1
+        while number < len(self._runs) and self._runs[number].first <= last:
+            yield self._runs[number]
+            number += 1
+
+    def _split(self, offset: int) -> None:
+        """Have a run begin at `offset`, if that is in flight."""
+        number = bisect_right(self._runs, offset, key=_first_of) - 1
+        if number < 0:
+            return
+        run = self._runs[number]
+        if run.first < offset <= run.last:
+            self._runs.insert(number + 1, replace(run, first=offset))
+            run.last = offset - 1
+
+    def _tidy(self) -> None:
+        """Join neighbours that are alike, and begin at the first that is not final."""
+        runs: list[Run] = []
+        for run in self._runs:
+            if not runs and run.final:
+                self.start = run.last + 1
+            elif runs and _alike(runs[-1], run):
+                runs[-1].last = run.last
+            else:
+                runs.append(run)
+        self._runs = runs
+
+    def check(self) -> None:
+        """Runs follow each other from the start on, and are what their states call for; CheckFailed
+        if not."""
+        next_offset = self.start
+        for number, run in enumerate(self._runs):
+            what = f"offsets {run.first} to {run.last}, {run.now.state.name}"
+            same(f"{what}: where they begin", run.first, next_offset)
+            holds(f"{what}: are none", run.last >= run.first)
+            next_offset = run.last + 1
+            held = run.now.state is RecordState.ACQUIRED
+            holds(f"{what}: with {run.now.member!r}", held == (run.now.member != NOBODY))
+            holds(
+                f"{what}: locked until {run.now.deadline_ns}", held == (run.now.deadline_ns != NO_DEADLINE_NS)
+            )
+            holds(f"{what}: change and what was before", (run.change is None) == (run.before is None))
+            holds(f"{what}: a change that is settled", run.change is None or not run.change.settled)
+            holds(f"{what}: final at the start", number > 0 or not run.final)
+            holds(f"{what}: delivered {run.now.deliveries} times", run.now.deliveries > 0 or not held)
+            if number:
+                holds(f"{what}: like those before", not _alike(self._runs[number - 1], run))
+
+
+def _first_of(run: Run) -> int:
+    return run.first
+
+
+def _after(run: Run, event: RecordEvent) -> RecordState:
+    return TRANSITIONS[run.now.state, event]
+
+
+def _alike(one: Run, other: Run) -> bool:
+    return one.now == other.now and one.change is other.change and one.before == other.before
+
+
+def _whole(stop: int, ends: Sequence[int]) -> int:
+    """Last offset of the batch of the log that holds `stop`; `ends` are those of all that were read."""
+    number = bisect_left(ends, stop)
+    return ends[number] if number < len(ends) else stop
+
+
+def _spans(first: int, last: int, events: Sequence[RecordEvent]) -> Iterator[tuple[int, int, RecordEvent]]:
+    """(first, last, event) of offsets that come one after the other with the same event."""
+    if len(events) == 1:
+        yield first, last, events[0]
+        return
+    low = 0
+    for index in range(1, len(events) + 1):
+        if index == len(events) or events[index] is not events[low]:
+            yield first + low, first + index - 1, events[low]
+            low = index
+
+
+def _join(batches: list[StateBatch], batch: StateBatch) -> None:
+    """Add a batch, as one with that before if they are neighbours and alike."""
+    if batches and batches[-1].last + 1 == batch.first and batches[-1][2:] == batch[2:]:
+        batches[-1] = batches[-1]._replace(last=batch.last)
+    else:
+        batches.append(batch)
+
+
+def _cut(first: int, last: int, ends: Sequence[int], batch_size: int) -> Iterator[Acquired]:
+    """Offsets acquired for the first time, cut where a batch of the log ends into parts of
+    `batch_size` and more."""
+    low = first
+    for end in ends:
+        if low <= end < last and end - low + 1 >= batch_size:
+            yield Acquired(low, end, 1)
+            low = end + 1
+    yield Acquired(low, last, 1)

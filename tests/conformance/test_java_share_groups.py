@@ -1,0 +1,183 @@
+"""Share groups (KIP-932): Apache Kafka's own share consumer and tool against our cluster, and the same
+against Apache Kafka."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import fairlead_kafka
+from fairlead_kafka.lab.apache_kafka import java_command
+from tests.support.java_tools import formatted
+from tests.support.share_member import Got, ShareMember
+
+NewTopic = Callable[..., str]
+CONFIG = {
+    "group.share.heartbeat.interval.ms": "300",
+    "group.share.min.heartbeat.interval.ms": "300",
+    "group.share.record.lock.duration.ms": "2000",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.session.timeout.ms": "2000",
+    "group.share.min.session.timeout.ms": "2000",
+}
+EXPLICIT = {"share_acknowledgement_mode": "explicit"}
+
+pytestmark = pytest.mark.usefixtures("kafka_jars")
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    """`bootstrap.servers` of an embedded cluster of three brokers whose share groups are quick."""
+    with fairlead_kafka.Cluster(brokers=3, config=CONFIG) as cluster:
+        yield cluster.bootstrap_servers
+
+
+def tool(servers: str, *arguments: str) -> str:
+    """What `kafka-share-groups.sh` prints."""
+    ran = subprocess.run(
+        java_command(
+            "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+            "--bootstrap-server",
+            servers,
+            *arguments,
+        ),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def from_earliest(servers: str, group: str) -> None:
+    """Have a share group begin with the first record."""
+    ran = subprocess.run(
+        java_command(
+            "kafka.admin.ConfigCommand", "--bootstrap-server", servers, "--alter",
+            "--entity-type", "groups", "--entity-name", group,
+            "--add-config", "share.auto.offset.reset=earliest",
+        ),
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def produce(servers: str, topic: str, *values: str, partition: int = 0) -> None:
+    """Produce records to a partition."""
+    with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
+        for value in values:
+            producer.send(topic, value.encode(), partition=partition)
+        producer.flush()
+
+
+def offsets(records: list[Got]) -> list[tuple[int, int]]:
+    """(offset, deliveries) of records."""
+    return [(one.offset, one.deliveries) for one in records]
+
+
+def test_implicit_acknowledgement(servers: str, new_topic: NewTopic) -> None:
+    topic = new_topic(servers, partitions=1)
+    from_earliest(servers, topic)
+    produce(servers, topic, "0", "1", "2")
+    with ShareMember(servers, topic, topic) as member:
+        assert offsets(member.poll_until(3)) == [(0, 1), (1, 1), (2, 1)]
+        produce(servers, topic, "3")
+        assert offsets(member.poll_until(1)) == [(3, 1)]
+        assert member.poll() == []
+    with ShareMember(servers, topic, topic) as member:
+        produce(servers, topic, "4")
+        assert offsets(member.poll_until(1)) == [(4, 1)]
+
+
+def test_each_kind_of_acknowledgement(servers: str, new_topic: NewTopic) -> None:
+    topic = new_topic(servers, partitions=1)
+    from_earliest(servers, topic)
+    produce(servers, topic, "0", "1", "2")
+    with ShareMember(servers, topic, topic, **EXPLICIT) as member:
+        accepted, released, rejected = member.poll_until(3)
+        member.acknowledge(accepted, "ACCEPT")
+        member.acknowledge(released, "RELEASE")
+        member.acknowledge(rejected, "REJECT")
+        assert member.commit() == {f"{topic}-0": None}
+        for deliveries in (2, 3, 4, 5):
+            (again,) = member.poll_until(1)
+            assert (again.offset, again.deliveries) == (1, deliveries)
+            member.acknowledge(again, "RELEASE")
+            member.commit()
+        produce(servers, topic, "3")
+        assert offsets(member.poll_until(1)) == [(3, 1)], "what was delivered five times is archived"
+
+
+def test_a_lock_that_is_over_and_a_member_that_dies_give_back(servers: str, new_topic: NewTopic) -> None:
+    topic = new_topic(servers, partitions=1)
+    from_earliest(servers, topic)
+    produce(servers, topic, "0", "1")
+    with (
+        ShareMember(servers, topic, topic, **EXPLICIT) as slow,
+        ShareMember(servers, topic, topic, **EXPLICIT) as other,
+    ):
+        late = slow.poll_until(2)
+        other_got = other.poll_until(2)
+        assert offsets(other_got) == [(0, 2), (1, 2)]
+        slow.acknowledge(late[0], "ACCEPT")
+        slow.acknowledge(late[1], "ACCEPT")
+        assert slow.commit() == {f"{topic}-0": "InvalidRecordStateException"}
+        other.kill()
+        assert offsets(slow.poll_until(2)) == [(0, 3), (1, 3)]
+        slow.kill()
+
+
+def test_the_tool_lists_describes_resets_and_deletes(servers: str, new_topic: NewTopic) -> None:
+    topic = new_topic(servers, partitions=2)
+    from_earliest(servers, topic)
+    produce(servers, topic, "0", "1", "2")
+    produce(servers, topic, "3", partition=1)
+    with ShareMember(servers, topic, topic, **EXPLICIT) as member:
+        for record in member.poll_until(4):
+            member.acknowledge(record, "RELEASE" if record.value == "1" else "ACCEPT")
+        member.commit()
+        members = tool(servers, "--describe", "--group", topic, "--members")
+        assert f"{topic}:0,1" in members
+        assert "Stable" in tool(servers, "--describe", "--group", topic, "--state")
+    assert topic in tool(servers, "--list").split()
+    described = rows(tool(servers, "--describe", "--group", topic))
+    assert [row[-1] for row in described] == ["1", "0"]
+    tool(servers, "--reset-offsets", "--group", topic, "--topic", topic, "--to-earliest", "--execute")
+    described = rows(tool(servers, "--describe", "--group", topic))
+    assert [row[-2:] for row in described] == [["0", "3"], ["0", "1"]]
+    with ShareMember(servers, topic, topic) as member:
+        assert len(member.poll_until(4)) == 4
+    tool(servers, "--delete-offsets", "--group", topic, "--topic", topic)
+    assert "has no offset" in tool(servers, "--describe", "--group", topic)
+    tool(servers, "--delete", "--group", topic)
+    assert topic not in tool(servers, "--list").split()
+
+
+def rows(told: str) -> list[list[str]]:
+    """The rows of a table that the tool prints, by topic and partition."""
+    lines = [line.split() for line in told.splitlines()]
+    return sorted(line for line in lines if len(line) > 3 and line[0] != "GROUP")
+
+
+def test_kafkas_formatters_read_our_log_of_share_groups(servers: str, new_topic: NewTopic) -> None:
+    topic = new_topic(servers, partitions=1)
+    from_earliest(servers, topic)
+    produce(servers, topic, "0", "1")
+    with ShareMember(servers, topic, topic, **EXPLICIT) as member:
+        first, second = member.poll_until(2)
+        member.acknowledge(first, "ACCEPT")
+        member.acknowledge(second, "RELEASE")
+        member.commit()
+    states = formatted(
+        servers,
+        "__share_group_state",
+        "group.share.ShareGroupStateMessageFormatter",
+        lambda row: row["key"]["data"]["groupId"] == topic,
+    )
+    assert {row["key"]["type"] for row in states} == {0, 1}
+    batches = [batch for row in states for batch in row["value"]["data"].get("stateBatches", ())]
+    assert {"firstOffset": 0, "lastOffset": 0, "deliveryState": 2, "deliveryCount": 1} in batches
+    assert {"firstOffset": 1, "lastOffset": 1, "deliveryState": 0, "deliveryCount": 1} in batches
