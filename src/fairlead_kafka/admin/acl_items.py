@@ -53,7 +53,7 @@ def check_binding(where: str, binding: AclBinding) -> None:
 
 
 def check_filter(where: str, wanted: AclFilter) -> None:
-    """UsageError for a filter with something UNKNOWN, which brokers refuse."""
+    """Raise UsageError for a filter with something UNKNOWN, which brokers refuse."""
     for name, value in wanted._asdict().items():
         if getattr(value, "name", "") == "UNKNOWN":
             raise UsageError(f"{where}: {name} is UNKNOWN; leave it out for any")

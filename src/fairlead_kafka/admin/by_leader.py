@@ -27,7 +27,7 @@ def per_leader(
     read: Callable[[R], Mapping[TopicPartition, Settled]],
     result: Callable[[Settled], T],
 ) -> AdminScript[dict[TopicPartition, T]]:
-    """A script: {partition: result}; ItemsFailed names those that failed, once all are settled."""
+    """A script: {partition: result}; ItemsFailed names those that failed, once all are answered."""
     results: dict[TopicPartition, T] = {}
     errors: dict[TopicPartition, BrokerError] = {}
     while len(results) + len(errors) < len(partitions):

@@ -21,11 +21,11 @@ class GroupListing:
 
 @dataclass(slots=True, frozen=True)
 class GroupMember:
-    """A member; `assignment` is what it reads, empty unless the group is stable and its members are
-    consumers.
+    """A member of a group. `assignment` has the partitions that it reads; it is empty unless the
+    group is stable and its members are consumers.
 
-    The last three are known of KIP-848 groups alone: the member's epoch, what it is to read in the
-    end, and whether it speaks that protocol (False: classic, while the group changes over).
+    Only KIP-848 groups have the last three: the member's `epoch`, its `target_assignment`, and
+    whether it speaks that protocol (`upgraded`; False: classic, while the group changes over).
     """
 
     member_id: str

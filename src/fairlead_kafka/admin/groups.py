@@ -107,7 +107,8 @@ def alter_group_offsets(
 def delete_group_offsets(
     metadata: Metadata, group_id: str, partitions: Sequence[TopicPartition]
 ) -> AdminScript[dict[TopicPartition, None]]:
-    """Delete committed offsets; of topics that no member reads."""
+    """Delete committed offsets of partitions: {partition: None}. ItemsFailed names those of topics
+    that a member reads."""
     topics: dict[str, list[OffsetDeleteRequest.OffsetDeleteRequestPartition]] = {}
     for topic, number in partitions:
         row = OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=number)

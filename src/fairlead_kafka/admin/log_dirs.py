@@ -75,5 +75,6 @@ def _directory(node_id: int, row: DescribeLogDirsResponse.DescribeLogDirsResult)
 
 
 def _known(size_bytes: int) -> int | None:
-    """A size, bytes, told from version 4 on; None where the broker does not know it (-1)."""
+    """A size in bytes, which brokers report from version 4 on; None where the broker does not know
+    it (-1)."""
     return None if size_bytes < 0 else size_bytes

@@ -77,9 +77,9 @@ class Kernel(Generic[P, R]):
 
 
 def native_type(reference: type[T]) -> type[T]:
-    """The machine code's type with the name of `reference` less its `Python`.
+    """The native type that replaces `reference`: it has its name without `Python`.
 
-    It is `reference` itself if there is no machine code.
+    `reference` itself is returned if there is no machine code.
     """
     found: type[T] = getattr(_NATIVE, reference.__name__.removeprefix("Python"), reference)
     return found

@@ -52,7 +52,7 @@ served, everything written and synced; a failed start or a kill ends it at once.
 
 
 def check_transition(before: BrokerState, after: BrokerState) -> None:
-    """AssertionError for a step that the table has not."""
+    """Raise AssertionError for a transition that the table does not have."""
     if after not in TRANSITIONS[before]:
         raise AssertionError(f"a broker cannot go from {before.value} to {after.value}")
 

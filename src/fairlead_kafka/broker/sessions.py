@@ -218,7 +218,7 @@ class Session:
 
     @property
     def queued_bytes(self) -> int:
-        """Bytes of memory that requests cost which have come and are not answered."""
+        """Bytes of memory that the connection's requests hold which have come and are not answered."""
         return self._frames.held_bytes + self._waiting_bytes + self._begun_bytes
 
     def authenticated(self, principal: Principal) -> None:

@@ -158,7 +158,7 @@ class ClientTelemetry:
         return [kept for each in self._kept if (kept := self._instances[each].kept) is not None]
 
     def check(self) -> None:
-        """AssertionError if what is counted is not what is kept."""
+        """Raise AssertionError if what is counted is not what is kept."""
         assert self._kept_bytes == sum(self._kept.values()) == sum(len(each.data) for each in self.pushed)
         assert len(self._instances) <= CLIENTS_MAX
         assert self._kept.keys() <= self._instances.keys()

@@ -106,8 +106,8 @@ def _root(
 
 
 def invoke(arguments: list[str]) -> int:
-    """Runs a command; the exit code. KeyboardInterrupt and BrokenPipeError come out of it, every
-    other error is said in one line."""
+    """Run a command, and return its exit code. Raises KeyboardInterrupt and BrokenPipeError; every
+    other error is printed in one line."""
     if completion.VARIABLE in os.environ:
         command = typer.main.get_command(_application(completion.words()))
         _take_settings(command)

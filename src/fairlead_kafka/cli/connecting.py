@@ -1,5 +1,5 @@
-"""Clients for commands: an unreachable cluster is said within seconds, and Ctrl-C never waits for
-it."""
+"""Clients for commands: an unreachable cluster is reported within seconds, and Ctrl-C never waits
+for one."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def open_producer(config: Mapping[str, object]) -> Iterator[Producer]:
 
 
 def _reach(opened: Admin | Consumer | Producer | ShareConsumer, config: Mapping[str, object]) -> None:
-    """ConnectionFailed if no broker can be reached; what takes long is told once, by us and not by
-    the log."""
+    """Raise ConnectionFailed if no broker can be reached. That it takes long is printed once, and
+    not logged."""
     NETWORK_LOG.disabled = True
     try:
         try:

@@ -17,7 +17,7 @@ from fairlead_kafka.cli.exit_codes import INTERRUPTED_EXIT_CODE, TERMINATED_EXIT
 
 
 def main() -> NoReturn:
-    """Runs the command line, and ends the process with its exit code."""
+    """Run the command line, and end the process with its exit code."""
     code = run(sys.argv[1:])
     # From here on a second Ctrl-C just ends the process: nothing that still runs at exit is worth a
     # traceback.
@@ -26,8 +26,8 @@ def main() -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs one command; the exit code: 0, 1 for an error of ours, 2 for a command line that makes
-    no sense, 130 for Ctrl-C."""
+    """Run one command. Returns the exit code: 0, 1 for an error of ours, 2 for a command line that
+    makes no sense, 130 for Ctrl-C."""
     try:
         signal.signal(signal.SIGTERM, _terminated)
         from fairlead_kafka.cli.application import invoke

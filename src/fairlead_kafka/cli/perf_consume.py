@@ -56,7 +56,7 @@ class Count:
     sharing_s: float = 0.0
 
     def add(self, table: pa.Table) -> None:
-        """Counts the records of a table, and bytes of their keys and values."""
+        """Count the records of a table, and bytes of their keys and values."""
         self.records += table.num_rows
         self.size_bytes += sum(
             pc.sum(pc.binary_length(table[name])).as_py() or 0 for name in ("key", "value")
@@ -209,7 +209,7 @@ def _read(
     clock: Callable[[datetime], str],
     sharing: Sharing | None,
 ) -> Count:
-    """Reads until there are `records`, or nothing came for `timeout_s`, saying every `interval_s`
+    """Read until there are `records`, or nothing came for `timeout_s`, saying every `interval_s`
     how it goes."""
     count, last, heard_s = Count(start.at_s), start, start.at_s
     while count.records < records:

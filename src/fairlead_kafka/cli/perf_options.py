@@ -39,7 +39,7 @@ class SeveralValuesCommand(TyperCommand):
 
     # The type of a context has another home in every few releases of typer.
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse, each value with an option of its own."""
+        """Parse the arguments, after each value of an option was given that option."""
         return super().parse_args(ctx, one_value_each(args, SEVERAL_VALUES))
 
 

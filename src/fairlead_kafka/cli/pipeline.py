@@ -208,7 +208,7 @@ def watch(
 def _watch(
     runner: Runner, status: Callable[[str], None], every_s: float, runs: int | None
 ) -> RunResult | None:
-    """Runs until one fails, `runs` are done, or Ctrl-C; the sum of all."""
+    """Run the pipeline until a run fails, `runs` are done, or Ctrl-C. Returns the sum of all runs."""
     from fairlead_kafka.spark.pipelines.running import Refresh
 
     so_far: RunResult | None = None

@@ -47,7 +47,7 @@ def take_file(path: str | None) -> None:
 
 
 def take_profile(name: str | None) -> None:
-    """Takes the settings of the profile that `--profile` names. ConfigError if there is none."""
+    """Take the settings of the profile that `--profile` names. ConfigError if there is none."""
     if name is not None:
         for key, value in _read(path_of(name), "--profile").items():
             _given.setdefault(key, value)  # a file beside it counts more

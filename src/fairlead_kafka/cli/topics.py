@@ -186,7 +186,7 @@ def delete(
 
 
 def _each(done: str, call: Callable[[], Mapping[str, object] | Mapping[ConfigResource, object]]) -> None:
-    """Says for each topic that `done` was done to it, even if others failed."""
+    """Say for each topic that `done` was done to it, even if others failed."""
     failed: ItemsFailed | None = None
     try:
         results = call()

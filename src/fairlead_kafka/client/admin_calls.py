@@ -381,7 +381,7 @@ class AdminCalls:
         return connect(self._hosted, self.settings, timeout_s)
 
     def check(self) -> None:
-        """UsageError if closed."""
+        """Raise UsageError if closed."""
         if self.closed:
             raise closed("admin client")
 

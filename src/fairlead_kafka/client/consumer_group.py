@@ -96,7 +96,7 @@ class GroupSteps(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """UsageError if closed."""
+        """Raise UsageError if closed."""
 
     @abstractmethod
     def _ask(self, operation: Callable[[Completion[Any]], object]) -> Generator[Wait, Any, Any]:

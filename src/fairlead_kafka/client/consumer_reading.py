@@ -219,7 +219,7 @@ class ConsumerReading(GroupSteps):
         return check_columns(columns) if self.deserializing is None else self.deserializing.columns(columns)
 
     def check(self) -> None:
-        """UsageError if closed."""
+        """Raise UsageError if closed."""
         if self.closed:
             raise closed("consumer")
 

@@ -54,7 +54,7 @@ class Owner(Waiting, Protocol):
         """UsageError in a forked process, where results never come."""
 
     def check_waiting(self) -> None:
-        """UsageError where a wait for a result would never end."""
+        """Raise UsageError where a wait for a result would never end."""
 
     def why(self, topic: str, within_s: float) -> Steps[str]:
         """Why records of a topic are not delivered yet, as the end of a sentence; empty if that

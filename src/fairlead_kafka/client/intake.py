@@ -348,7 +348,7 @@ class Intake(Generic[H]):
         self._open.clear()
 
     def check(self) -> None:
-        """UsageError if closed."""
+        """Raise UsageError if closed."""
         if self._closed is not None:
             raise UsageError(str(self._closed))
 
@@ -388,7 +388,7 @@ if hasattr(os, "register_at_fork"):  # Windows does not fork
 
 
 def check_topic(topic: Any) -> None:
-    """InvalidRecord for a topic that is not a text, or not a valid name."""
+    """Raise InvalidRecord for a topic that is not a text, or not a valid name."""
     if type(topic) is not str:
         raise InvalidRecord(f"topic must be a text, not {topic!r}")
     if wrong := wrong_topic_name(topic):
@@ -437,7 +437,7 @@ def checked_headers(headers: Headers | None) -> tuple[list[tuple[str, bytes | No
 
 
 def check_callback(on_delivery: Any) -> None:
-    """InvalidRecord for a callback that cannot be called."""
+    """Raise InvalidRecord for a callback that cannot be called."""
     if not callable(on_delivery):
         raise InvalidRecord(
             "on_delivery must be callable with a RecordMetadata or None, and an error or None, not "
@@ -446,7 +446,7 @@ def check_callback(on_delivery: Any) -> None:
 
 
 def check_numbers(partition: int | None, timestamp_ms: int | None) -> None:
-    """InvalidRecord unless both are None or integers of 0 or more."""
+    """Raise InvalidRecord unless partition and timestamp are None or integers of 0 or more."""
     if partition is not None and (type(partition) is not int or not 0 <= partition <= INT_MAX):
         raise InvalidRecord(f"partition must be an int of 0 or more, or None for none, not {partition!r}")
     if timestamp_ms is not None and (type(timestamp_ms) is not int or not 0 <= timestamp_ms <= LONG_MAX):

@@ -65,7 +65,8 @@ class MemoryPool(ByteCounter):
         return bool(self.waiters)
 
     def check(self, held_bytes: int) -> None:
-        """CheckFailed unless `held_bytes` are taken and the first in line has to wait for bytes.
+        """Raise CheckFailed unless `held_bytes` are taken and the first in line has to wait for
+        bytes.
 
         Called between two calls.
         """

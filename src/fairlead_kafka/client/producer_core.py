@@ -99,7 +99,7 @@ class ProducerCore(Generic[H]):
         self._intake.check()
 
     def check(self) -> None:
-        """CheckFailed unless records hold all bytes taken of buffer.memory.
+        """Raise CheckFailed unless records hold all bytes taken of buffer.memory.
 
         For tests in one thread, between two calls.
         """

@@ -259,7 +259,7 @@ class ShareConsumerCalls:
         self._hosted.close(CLOSE_S)
 
     def check(self) -> None:
-        """UsageError if closed."""
+        """Raise UsageError if closed."""
         if self.closed:
             raise closed("share consumer")
 
@@ -367,7 +367,7 @@ class ShareConsumerCalls:
             self._hosted.submit(Acknowledge(Completion(), deadline_ns, acks, waits=False))
 
     def _acknowledge(self, acks: Sequence[Acks], deadline_ns: int) -> Steps[list[AckResult]]:
-        """Send acknowledgements, and wait until they, and earlier ones, are settled.
+        """Send acknowledgements, and wait until they, and earlier ones, are answered.
 
         A call that is cancelled leaves its question behind, and the next call takes the answer.
         """

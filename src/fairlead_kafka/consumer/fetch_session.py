@@ -113,7 +113,7 @@ class FetchSession:
             self._epoch = self._epoch + 1 if self._epoch < _EPOCH_MAX else 1
 
     def check(self) -> None:
-        """CheckFailed if a session that goes on has no id."""
+        """Raise CheckFailed if a session that goes on has no id."""
         holds(
             f"fetch session {self._id} is at epoch {self._epoch}",
             self._epoch == FULL_EPOCH or (self._epoch > 0 and self._id > 0),

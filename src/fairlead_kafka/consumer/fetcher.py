@@ -142,7 +142,7 @@ class Fetcher:
         self._resting[state.partition] = state
 
     def check(self, partitions: dict[TopicPartition, PartitionState]) -> None:
-        """CheckFailed unless chunks and nodes are as the `partitions` assigned call for.
+        """Raise CheckFailed unless chunks and nodes are as the `partitions` assigned call for.
 
         Between two steps.
         """

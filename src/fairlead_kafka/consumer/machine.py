@@ -175,7 +175,8 @@ class ConsumerMachine:
         return counters(self._fetcher, self._partitions, self.positions())
 
     def check(self) -> None:
-        """CheckFailed if copies of state differ. Between two steps, for tests and the simulator."""
+        """Raise CheckFailed if copies of state differ. Called between two steps, by tests and the
+        simulator."""
         if not self._closed:
             self._fetcher.check(self._partitions)
             self._network.metadata.check()

@@ -105,7 +105,7 @@ class Waiting:
         return sum(len(chunk.data) for chunk in self._chunks)
 
     def check(self, partitions: Mapping[TopicPartition, PartitionState]) -> None:
-        """CheckFailed unless bytes are those of the chunks, and these fit the `partitions`.
+        """Raise CheckFailed unless bytes are those of the chunks, and these fit the `partitions`.
 
         Every chunk is of the partition's present generation.
         """

@@ -318,7 +318,7 @@ class Metadata:
             self.version += 1
 
     def check(self) -> None:
-        """CheckFailed if a topic's id or epochs are kept without the topic."""
+        """Raise CheckFailed if a topic's id or epochs are kept without the topic."""
         ids = {topic_id for topic_id, _ in self._epochs.values()}
         holds("ids are those of topics that are known", self._names.keys() <= ids)
         holds("epochs are those of topics that are known", self._epochs.keys() <= self._topics.keys())

@@ -97,7 +97,8 @@ class Reachability:
             self._warn(trouble, now_ns, f"no connection to {peer}", "; trying again")
 
     def late_ns(self, peer: Peer, connection: Connection) -> int:
-        """When `late` has something to say; NEVER_NS if nothing is awaited."""
+        """Monotonic time, ns, at which `late` has to be called for the peer; NEVER_NS if nothing is
+        awaited of it."""
         if self._quiet or (connection.state is State.READY and not connection.in_flight):
             return NEVER_NS
         since_ns, _ = _awaited(connection)

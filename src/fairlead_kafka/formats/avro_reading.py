@@ -300,7 +300,7 @@ class _Planning:
 
 
 def _required(make: Make, valid: int) -> Make:
-    """A column that is never null, of one that may be: values that are null are bad."""
+    """Wrap `make` for a column that may not be null: values that are null are marked bad."""
 
     def made(slots: Slots) -> pa.Array:
         present = slots.valid(valid)

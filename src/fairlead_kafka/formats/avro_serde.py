@@ -79,8 +79,8 @@ class AvroSerializer:
             self._name = _own_name(self._text)
 
     def __call__(self, value: Any, context: SerializationContext) -> bytes | None:
-        """The message. InvalidRecord or what fastavro raises for a value that is not the schema's,
-        RegistryFailed if the registry does not answer; None stays null."""
+        """Serialize a value. Raises InvalidRecord, or what fastavro raises, for a value that is not
+        the schema's, RegistryFailed if the registry does not answer; None stays null."""
         if value is None:
             return None
         if self._to_dict is not None:

@@ -46,7 +46,7 @@ class JsonDeserializer:
                 raise ConfigError(f"JsonDeserializer: {error}") from None
 
     def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> Any:
-        """ValueError for what is not JSON. Any JSON is read, whatever `type` says."""
+        """Raise ValueError for what is not JSON. Any JSON is read, whatever `type` says."""
         return None if data is None else json.loads(data)
 
     def decode_column(

@@ -145,7 +145,7 @@ class SchemaRegistry:
         *,
         normalize: bool = False,
     ) -> StoredSchema:
-        """Register a schema under a subject, or find it there, and give it with its id.
+        """Register a schema under a subject, or find it there. Returns the schema with its id.
 
         RegistryFailed also for a schema that is not compatible with those of the subject.
         """

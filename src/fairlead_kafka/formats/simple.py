@@ -18,7 +18,7 @@ class StringSerializer:
     """Texts as UTF-8; Kafka's and confluent-kafka's StringSerializer."""
 
     def __call__(self, value: str | None, context: SerializationContext | None = None) -> bytes | None:
-        """ValueError for what cannot be UTF-8, TypeError for what is not a text."""
+        """Raise ValueError for what cannot be UTF-8, TypeError for what is not a text."""
         if value is None:
             return None
         if not isinstance(value, str):
@@ -38,7 +38,7 @@ class StringDeserializer:
     """UTF-8 as texts; Kafka's and confluent-kafka's StringDeserializer."""
 
     def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> str | None:
-        """ValueError for what is not UTF-8."""
+        """Raise ValueError for what is not UTF-8."""
         return None if data is None else data.decode()
 
     def decode_column(
@@ -71,7 +71,7 @@ class _Float64(_Number):
 
 class _NumberSerializer(_Number):
     def __call__(self, value: Any, context: SerializationContext | None = None) -> bytes | None:
-        """ValueError for a number that does not fit, TypeError for what is none."""
+        """Raise ValueError for a number that does not fit, TypeError for what is none."""
         if value is None:
             return None
         try:
@@ -112,7 +112,7 @@ class _NumberSerializer(_Number):
 
 class _NumberDeserializer(_Number):
     def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> Any:
-        """ValueError for bytes of another number."""
+        """Raise ValueError for bytes of another number."""
         if data is None:
             return None
         if len(data) != self.packing.size:

@@ -69,7 +69,7 @@ class OpenBatches:
         return int(self._sizes_bytes[record]) > room
 
     def append(self, partition: int, record: int) -> None:
-        """The record goes to the partition; its open batch has less room."""
+        """Note that the record goes to the partition, whose open batch has less room then."""
         room = self._limit_bytes if self.opens(partition, record) else self._rooms[partition]
         self._rooms[partition] = max(room - int(self._sizes_bytes[record]), 0)
 
@@ -109,7 +109,7 @@ def call_custom(
 
 
 def _failed(count: int, topic: str, error: Exception) -> InvalidRecord:
-    """InvalidRecord for an exception of a partitioner, with its place as text.
+    """Raise InvalidRecord for an exception of a partitioner, with its place as text.
 
     Handles keep the error, so the error must not keep the frames that it came through.
     """

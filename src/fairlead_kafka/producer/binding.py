@@ -213,7 +213,7 @@ class _Binding:
     def _lingers(self, size_bytes: float) -> bool:
         """True if an open batch waits for more records.
 
-        Older records were kept for others, so linger.ms counts from when all others were taken.
+        linger.ms counts from when the last records were taken that are not kept for busy brokers.
         """
         if size_bytes >= self._full_bytes or self._binder.schedule.hurry:
             return False

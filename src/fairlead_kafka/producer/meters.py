@@ -132,7 +132,7 @@ class Reading(NamedTuple):
         return self.maxima[name] if self.maxima[name] >= 0 else nan
 
     def gauge(self, name: str) -> float:
-        """The present value; NaN if it is not known."""
+        """The present value of a gauge; NaN if it is not known."""
         return nan if self.gauges is None else self.gauges.get(name, nan)
 
 

@@ -112,7 +112,8 @@ def _binary(name: str, array: pa.Array) -> BinaryColumn | None:
 
 
 def _plain(name: str, array: pa.Array) -> pa.Array:
-    """A binary or string array, with offsets, of any binary-like one; InvalidRecord for any other."""
+    """Convert a binary-like array to a binary or string array with offsets. InvalidRecord for any
+    other array."""
     types, kind = pa.types, array.type
     if types.is_fixed_size_binary(kind) or types.is_binary_view(kind):
         array = array.cast(pa.large_binary())

@@ -77,7 +77,7 @@ class _Reader:
         raise _Fault(faults.VARINT, begin)
 
     def field(self, least: int = -1, fault: int = faults.FIELD_LENGTH) -> tuple[int, int]:
-        """A length and that many bytes."""
+        """Read a length and so many bytes."""
         begin = self.position
         size = self.varint()
         start = self.position

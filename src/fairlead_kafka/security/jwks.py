@@ -253,7 +253,7 @@ class Jwks:
         return found
 
     def read(self) -> None:
-        """Reads the keys now. ConfigError if that fails."""
+        """Read the keys now. ConfigError if that fails."""
         with self._reading:
             self._read()
         if self._keys is None:
@@ -271,10 +271,8 @@ class Jwks:
         return self._asked_s is None or self._now_s() - self._asked_s >= ASK_AGAIN_S
 
     def _renew(self, wanted: Callable[[], bool], wait: bool) -> None:
-        """Reads the keys if that is `wanted`.
-
-        If another thread does, and `wait`: once it is done, if it is wanted still.
-        """
+        """Read the keys if that is `wanted`. If another thread does, and `wait`: once it is done,
+        if it is wanted still."""
         if not wanted() or not self._reading.acquire(blocking=wait):
             return
         try:

@@ -216,7 +216,7 @@ def _check_issuer(claims: Mapping[str, Json], wanted: str | None) -> None:
 
 
 def _check_audience(claims: Mapping[str, Json], wanted: tuple[str, ...]) -> None:
-    """ValueError unless the token's audience is one of `wanted`.
+    """Raise ValueError unless the token's audience is one of `wanted`.
 
     If none is wanted, it must have none (RFC 7519, 4.1.3; so does jose4j).
     """

@@ -81,8 +81,8 @@ class Scram:
 
 
 def _check_iterations(server_first: str) -> None:
-    """ValueError if a server asks for so many hashes that it would hold this client up rather than
-    protect anybody."""
+    """Raise ValueError if a server asks for so many hashes that it would hold this client up rather
+    than protect anybody."""
     given = next((part[2:] for part in server_first.split(",") if part.startswith("i=")), "")
     number = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
     if not 0 < number <= SCRAM_ITERATIONS_MAX:

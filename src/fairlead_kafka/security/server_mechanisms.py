@@ -86,7 +86,7 @@ class PlainUsers:
     each log-in."""
 
     def __init__(self, jaas: Secret) -> None:
-        """ConfigError if there are no users in it."""
+        """Raise Read the users of a JAAS config. ConfigError if there are none."""
         self._jaas = jaas
         self.resolved_late = references(jaas.reveal())
         self._text: Secret | None = None

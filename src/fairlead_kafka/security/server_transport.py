@@ -103,7 +103,7 @@ def _named(where: str) -> Iterator[None]:
 
 
 def _check_names(settings: Settings, names: list[str]) -> None:
-    """ConfigError for a value of a listener that there is not, which would be ignored."""
+    """Raise ConfigError for a value of a listener that there is not, which would be ignored."""
     prefixes = tuple(f"{_PREFIX}{name.lower()}." for name in names)
     stray = next((key for key in settings if key.startswith(_PREFIX) and not key.startswith(prefixes)), None)
     if stray is not None:

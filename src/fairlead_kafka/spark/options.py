@@ -161,7 +161,8 @@ def parse_write_options(options: Mapping[str, str], streaming: bool = False) -> 
 
 
 def _check_producer(client: Mapping[str, str], *, transactional: bool) -> None:
-    """ConfigError for settings that contradict each other, as the tasks' producers would have it."""
+    """Raise ConfigError for settings that contradict each other, as the tasks' producers would have
+    it."""
     from fairlead_kafka.producer.settings import producer_settings  # reads need none of it
 
     # A partitioner of the user's may be where the tasks run, and nowhere else.

@@ -56,7 +56,7 @@ class FilteringReader(FairleadReader):
         self._wanted = Wanted()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Takes filters that ranges of offsets can meet; returns those that Spark has to apply."""
+        """Take filters that ranges of offsets can meet; returns those that Spark has to apply."""
         return self._wanted.take(filters)
 
     def _ranges(self, survey: Survey) -> list[OffsetRange]:

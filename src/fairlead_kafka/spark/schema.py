@@ -56,7 +56,7 @@ def source_schema(layout: Layout = DEFAULT_LAYOUT) -> StructType:
 
 
 def check_read_schema(schema: StructType, layout: Layout) -> None:
-    """ConfigError if a job gave a schema of its own that is not the source's, or a Schema
+    """Raise ConfigError if a job gave a schema of its own that is not the source's, or a Schema
     Registry's changed while the read was planned."""
     ours = source_schema(layout)
     if [(field.name, field.dataType) for field in schema] != [(field.name, field.dataType) for field in ours]:

@@ -47,7 +47,7 @@ def ensure_installed(packages: tuple[str, ...] = SESSION_PACKAGES) -> None:
 
 
 def check_master(master: str | None) -> None:
-    """ConfigError if Spark has no such kind of master; None leaves the choice to Spark."""
+    """Raise ConfigError if Spark has no such kind of master; None leaves the choice to Spark."""
     if master is None or _MASTER.fullmatch(master.strip()):
         return
     if master.startswith("sc://"):

@@ -104,7 +104,7 @@ class _Share:
         return self._tasks <= 0 or size_bytes <= self.room + SLACK * self._size
 
     def is_had(self, size_bytes: float) -> bool:
-        """Gives the task so many bytes; True if it has its share then."""
+        """Give the task so many bytes; True if it has its share then."""
         self._left -= size_bytes
         self.room -= size_bytes
         return self._tasks > 0 and self.room <= SLACK * self._size

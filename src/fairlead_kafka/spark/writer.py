@@ -30,7 +30,7 @@ class FairleadWriter(DataSourceArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
-        """Sends every batch and waits until all is acknowledged; raises the first delivery error,
+        """Send every batch and wait until all is acknowledged; raises the first delivery error,
         which fails the task."""
         return write_at_least_once(self._options, iterator)
 
@@ -44,7 +44,7 @@ class FairleadStreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
-        """Sends every batch and waits until all is acknowledged; raises the first delivery error,
+        """Send every batch and waits until all is acknowledged; raises the first delivery error,
         which fails the task."""
         return write_at_least_once(self._options, iterator)
 
@@ -56,7 +56,7 @@ class FairleadStreamWriter(DataSourceStreamArrowWriter):
 
 
 def write_at_least_once(options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> TaskWritten:
-    """Sends every batch with a producer of its own and waits until all is acknowledged; raises the
+    """Send every batch with a producer of its own and wait until all is acknowledged; raises the
     first delivery error."""
     with task_producer(options.client) as producer:
         return TaskWritten(send_all(producer, *encoded_rows(options.formats, options.topic, batches)))

@@ -47,7 +47,7 @@ _PORTS_NAME = "cluster.json"
 
 @checked()
 class Cluster:
-    """A cluster of `brokers` brokers, any Kafka client can use it at `bootstrap_servers`.
+    """A cluster of `brokers` brokers, which any Kafka client can use at `bootstrap_servers`.
 
     `data_dir`: where the data is kept; None: in a temporary folder that is removed by `close`. A
     cluster opened again over the same folder has its topics, records, committed offsets and id, and

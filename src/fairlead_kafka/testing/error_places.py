@@ -78,7 +78,7 @@ class Answer(NamedTuple):
 
 
 class Level(NamedTuple):
-    """One array of a request."""
+    """One array of a request, the names of its elements, and where the answer has their errors."""
 
     array: str
     names: tuple[tuple[str | None, Kind], ...]
@@ -234,7 +234,7 @@ def _element_names(field: Field) -> Iterator[tuple[str | None, Kind]]:
 
 
 class Reader(NamedTuple):
-    """Reads what parts of one request are named by."""
+    """Reader of the names (topics, groups and others) in one request."""
 
     topic_name: TopicName
     hidden: tuple[Kind, ...] = ()

@@ -93,7 +93,7 @@ class Passage(NamedTuple):
 
     @property
     def reader(self) -> Reader:
-        """Reads what parts of the request are named by."""
+        """A reader of the names in the request: topics, groups and other resources."""
         return reader(self.request.message, self.topic_name)
 
     def topic_name(self, topic_id: UUID) -> str | None:

@@ -102,7 +102,7 @@ def append_records(frame: list[Buffer], records: Records) -> None:
 
 
 def unpackers(letter: str) -> list[Callable[[Buffer, int], tuple[int, ...]]]:
-    """Readers of lists of numbers by their length, for the short ones, which nearly all are
+    """Readers of short lists of numbers, by the list's length; nearly all lists are short
     (replicas, in-sync replicas)."""
     return [struct.Struct(f">{count}{letter}").unpack_from for count in range(SHORT_LIST)]
 

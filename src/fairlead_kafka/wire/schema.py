@@ -77,7 +77,7 @@ class Schema(NamedTuple):
 
 
 def minimum_size_bytes(structure: Structure) -> int:
-    """The fewest bytes a structure can take; a list's claimed length is judged by it before
+    """The fewest bytes a structure can take; a list's claimed length is checked against it before
     anything is allocated."""
     size_bytes = 1 if structure.flexible else 0
     for field in structure.sequence():

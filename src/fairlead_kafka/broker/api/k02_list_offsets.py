@@ -69,7 +69,7 @@ def list_offsets(
 def _answer_of(
     row: _Row, parts_pending: PendingParts, absent: int
 ) -> Callable[[int, TimedRecord | None], None]:
-    """Takes what a search found into `row`; `absent` is the error code if that is nothing."""
+    """Take what a search found into `row`; `absent` is the error code if that is nothing."""
     parts_pending.begin()
 
     def found(error: int, record: TimedRecord | None) -> None:

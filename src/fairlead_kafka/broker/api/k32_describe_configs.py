@@ -69,7 +69,8 @@ def refuse_resource(resource_type: int) -> BrokerError:
 
 
 def demand_configs(session: Requester, operation: AclOperation, resource: Resource) -> None:
-    """Raises BrokerError unless the session may do this with a resource's configs."""
+    """Raise BrokerError unless the session's user has the right to the operation on a resource's
+    configs."""
     if resource.resource_type == RESOURCE_TOPIC:
         demand(session, operation, AclResourceType.TOPIC, resource.resource_name)
     elif resource.resource_type == RESOURCE_GROUP:

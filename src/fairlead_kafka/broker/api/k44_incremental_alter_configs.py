@@ -128,7 +128,7 @@ def _decision(resource: _Asked, validate_only: bool) -> Alteration:
 
 
 def check_topic_resource(name: str) -> None:
-    """BrokerError for a name that no topic has: INVALID_REQUEST for an empty one, else
+    """Raise BrokerError for a name that no topic has: INVALID_REQUEST for an empty one, else
     INVALID_TOPIC_EXCEPTION."""
     if not name:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")

@@ -75,7 +75,7 @@ def _wrong(components: Sequence[_Component]) -> BrokerError | None:
 
 
 def _check(components: Sequence[_Component]) -> None:
-    """BrokerError for a filter that makes no sense."""
+    """Raise BrokerError for a filter that makes no sense."""
     types = [one.entity_type for one in components]
     if "" in types or repeated(types):
         raise BrokerError(

@@ -95,7 +95,7 @@ def refusal(session: Requester, operation: AclOperation, kind: AclResourceType, 
 
 
 def demand(session: Requester, operation: AclOperation, kind: AclResourceType, name: str) -> None:
-    """Raises `refusal` unless the session may do this."""
+    """Raise `refusal` unless the session's user has the right to the operation on the resource."""
     if not session.may(operation, kind, name):
         raise refusal(session, operation, kind, name)
 

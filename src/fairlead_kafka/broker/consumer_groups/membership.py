@@ -412,8 +412,9 @@ def resolve_patterns(
 
 
 def leave(group: ConsumerGroup, request: Heartbeat, view: View) -> tuple[list[GroupsEntry], bool]:
-    """A heartbeat that leaves, for good or (a static member, epoch -2) for a while: entries, and
-    whether the member is gone. BrokerError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    """Answer a heartbeat that leaves, for good or (a static member, epoch -2) for a while. Returns
+    the log's entries, and whether the member is gone. BrokerError: UNKNOWN_MEMBER_ID,
+    FENCED_INSTANCE_ID."""
     member = group.speaker(request.member_id, request.instance_id)
     if request.instance_id is None or request.member_epoch == LEAVE_EPOCH:
         return fence(group, [member], view), True

@@ -81,7 +81,7 @@ def credential_of(mechanism: str, salted_password: bytes, salt: bytes, iteration
 
 
 def digest_of(mechanism: str) -> str:
-    """The hash of a mechanism by Python's name: sha256 of SCRAM-SHA-256."""
+    """The name in `hashlib` of a mechanism's hash: sha256 for SCRAM-SHA-256."""
     return mechanism.removeprefix("SCRAM-").replace("-", "").lower()
 
 

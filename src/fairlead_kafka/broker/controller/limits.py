@@ -115,7 +115,8 @@ class Limits:
         }
 
     def check_all(self, more: int, request: str) -> None:
-        """BrokerError(POLICY_VIOLATION) if all brokers together may not hold `more` replicas more."""
+        """Raise BrokerError(POLICY_VIOLATION) if all brokers together may not hold `more` replicas
+        more."""
         limit = self.in_all()
         if more <= 0 or limit == LONG_MAX:
             return
@@ -129,7 +130,7 @@ class Limits:
             )
 
     def check_brokers(self, more: Mapping[int, int], request: str) -> None:
-        """BrokerError(POLICY_VIOLATION) if a broker may not hold what `more` says it is to."""
+        """Raise BrokerError(POLICY_VIOLATION) if a broker may not hold what `more` says it is to."""
         room = self.room(more)
         full = sorted(node_id for node_id, free in room.items() if more[node_id] > free)
         if full:
@@ -150,8 +151,8 @@ class Limits:
         )
 
     def check_growth(self, before: Sequence[int], replicas: Sequence[int], request: str) -> None:
-        """BrokerError(POLICY_VIOLATION) if the brokers of a partition may not take the replicas
-        that it had not `before`."""
+        """Raise BrokerError(POLICY_VIOLATION) if the brokers of a partition may not take the
+        replicas that it had not `before`."""
         new = [node_id for node_id in replicas if node_id not in before]
         if new:
             self.check_all(len(new), request)

@@ -287,7 +287,7 @@ def fitted(
 
 
 def check_partition_count(count: int) -> None:
-    """BrokerError(INVALID_PARTITIONS) unless a topic can have `count` partitions."""
+    """Raise BrokerError(INVALID_PARTITIONS) unless a topic can have `count` partitions."""
     if count < 1:
         raise BrokerError(
             ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."

@@ -187,7 +187,7 @@ class ClusterView(ABC):
         return self.configs.describe_group(group_id)
 
     def check_broker_name(self, name: str) -> None:
-        """BrokerError(INVALID_REQUEST) unless `name` is a broker's id or CLUSTER_WIDE."""
+        """Raise BrokerError(INVALID_REQUEST) unless `name` is a broker's id or CLUSTER_WIDE."""
         known = [
             str(node_id) for node_id in sorted(self.image.brokers)
         ]  # compared as texts: thousands of digits make no int in Python

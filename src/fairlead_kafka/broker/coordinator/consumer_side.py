@@ -261,8 +261,8 @@ class ConsumerSide:
 
     @hook("consumer groups: may this member commit")
     def check_commit(self, group: ConsumerGroup, who: Committer, offsets: Sequence[TopicPartition]) -> None:
-        """BrokerError if a commit is not to be taken; see `consumer_groups.check_commit`. In a
-        transaction a stale epoch is an ILLEGAL_GENERATION, which all its clients know."""
+        """Raise BrokerError if a commit is not to be taken; see `consumer_groups.check_commit`. In
+        a transaction a stale epoch is an ILLEGAL_GENERATION, which all its clients know."""
         try:
             check_commit(group, who, [self._place(of) for of in offsets])
         except BrokerError as error:
@@ -275,8 +275,8 @@ class ConsumerSide:
         return UUID(int=0) if topic is None else topic.topic_id, of.partition
 
     def check_reader(self, group_id: str, member_id: str | None, epoch: int) -> None:
-        """BrokerError if offsets are not to be told to a member; see `consumer_groups.check_fetch`.
-        Classic groups do not ask."""
+        """Raise BrokerError if offsets are not to be told to a member; see
+        `consumer_groups.check_fetch`. Classic groups do not ask."""
         group = self._shards.of(group_id).groups.get(group_id)
         if group is not None and group.share is not None:
             raise not_consumer(group_id)

@@ -193,8 +193,8 @@ class ShardLog:
 
 
 def when_committed(group: Group, committed: Callable[[int], None]) -> None:
-    """Call settled(error code) once all that was written of a consumer group is committed: at once
-    if it is."""
+    """Call committed(error code) once all that was written of a consumer group is committed: at
+    once if it is."""
     if not group.writes:
         committed(ErrorCode.NONE)
     elif group.writes[-1].late:

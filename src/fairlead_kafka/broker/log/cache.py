@@ -140,8 +140,8 @@ class TailCache:
         return block.view[start:stop]
 
     def check(self) -> None:
-        """CheckFailed unless the bytes are counted right, within the limit, and blocks lie in order
-        without an overlap."""
+        """Raise CheckFailed unless the bytes are counted right, within the limit, and blocks lie in
+        order without an overlap."""
         same("bytes in the tail cache", self._size_bytes, sum(len(block.pages) for block in self._blocks))
         holds("the tail cache keeps to its limit", self._size_bytes <= self._limit_bytes)
         same("where blocks begin", self._begins, [(block.file, block.begin) for block in self._blocks])

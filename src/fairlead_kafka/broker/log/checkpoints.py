@@ -203,7 +203,7 @@ class Checkpoints:
             _logger.warning("%s: a dead log file could not be deleted: %s", self._segments.folder, error)
 
     def check(self) -> None:
-        """CheckFailed if anything is left of a checkpoint while none is being written."""
+        """Raise CheckFailed if anything is left of a checkpoint while none is being written."""
         holds(
             "no checkpoint is written, so none waits for a partition",
             self._busy or not (self.taking or self._more or self._closing),

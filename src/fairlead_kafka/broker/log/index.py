@@ -188,7 +188,7 @@ class BatchIndex:
         return was
 
     def check(self) -> None:
-        """CheckFailed unless the rows are whole, in order, and do not overlap."""
+        """Raise CheckFailed unless the rows are whole, in order, and do not overlap."""
         same("numbers in the index beyond whole rows", len(self.rows) % WIDTH, 0)
         bases, lasts = self.column(BASE), self.column(LAST)
         holds("each batch ends where it begins or later", bool((bases <= lasts).all()))
@@ -254,7 +254,7 @@ class LeaderEpochs:
         return self._epochs[number - 1], self._starts[number]
 
     def check(self, log_end: int) -> None:
-        """CheckFailed unless epochs and starts rise, and none begins at the end of the log or
+        """Raise CheckFailed unless epochs and starts rise, and none begins at the end of the log or
         behind it."""
         same("the latest leader epoch", self.latest, self._epochs[-1] if self._epochs else -1)
         for what, numbers in (("leader epochs", self._epochs), ("starts of leader epochs", self._starts)):

@@ -370,8 +370,8 @@ class Logs:
         self._host.call_later(self._settings.cleaner_interval_ms, self._clean_now_and_then)
 
     def check(self) -> None:
-        """CheckFailed unless all that the log keeps twice is the same: see the `check` of each of
-        its parts."""
+        """Raise CheckFailed unless all that the log keeps twice is the same: see the `check` of
+        each of its parts."""
         live_bytes: dict[int, int] = {}
         for partition in self._partitions:
             partition.check()
@@ -389,7 +389,7 @@ class Logs:
         self.checkpoints.check()
 
     def _check_cached(self, partition: Partition) -> None:
-        """CheckFailed if the cache has something else where a batch of the partition lies."""
+        """Raise CheckFailed if the cache has something else where a batch of the partition lies."""
         index = partition.index
         for number in range(len(index)):
             location = index.location(number)

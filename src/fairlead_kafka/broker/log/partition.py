@@ -373,8 +373,8 @@ class Partition:
         return max(self.log_start, index.last_offset(number - 1) + 1)
 
     def check(self) -> None:
-        """CheckFailed unless offsets are in order and all that is kept beside the index is what the
-        index says."""
+        """Raise CheckFailed unless offsets are in order and all that is kept beside the index
+        agrees with it."""
         index, offsets = self.index, (self.log_start, self.high_watermark, self.written_end, self.log_end)
         holds(
             f"{self}: start, high watermark, written end and end {offsets} are in order",

@@ -131,7 +131,7 @@ class ProducerStates:
         return entry
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
-        """BrokerError for a marker of the past: INVALID_PRODUCER_EPOCH, or
+        """Raise BrokerError for a marker of the past: INVALID_PRODUCER_EPOCH, or
         TRANSACTION_COORDINATOR_FENCED for an old coordinator's."""
         entry = self.check_epoch(producer_id, epoch)
         if entry is not None and coordinator_epoch < entry.coordinator_epoch:
@@ -234,8 +234,8 @@ class ProducerStates:
             del self._all()[producer_id]
 
     def check(self, index: BatchIndex, log_end: int) -> None:
-        """CheckFailed unless what is remembered of each producer is what `index` has of it, as far
-        as that goes back."""
+        """Raise CheckFailed unless the state of each producer is what `index` has of it, as far as
+        the index goes back."""
         if self._packed:  # a copy is looked at: this one stays packed until somebody asks
             other = ProducerStates()
             other.restore(self._packed)

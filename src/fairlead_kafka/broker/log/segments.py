@@ -103,8 +103,8 @@ class SegmentFiles:
         self._live_bytes.pop(number, None)
 
     def check(self, live_bytes: Mapping[int, int]) -> None:
-        """CheckFailed unless `live_bytes` (file → bytes that the partitions have there, or are
-        about to) is what is counted here."""
+        """Raise CheckFailed unless `live_bytes` (file → bytes that the partitions have there, or
+        are about to) is what is counted here."""
         same(
             "live bytes by file",
             {file: size for file, size in self._live_bytes.items() if size},

@@ -51,7 +51,7 @@ class PartitionTable:
         return list(self._topics.pop(topic_id, _NOTHING).values())
 
     def check(self) -> None:
-        """CheckFailed unless each partition is entered as what it is."""
+        """Raise CheckFailed unless each partition is entered under its own topic id and number."""
         for topic_id, partitions in self._topics.items():
             for number, partition in partitions.items():
                 same(

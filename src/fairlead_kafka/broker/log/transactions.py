@@ -125,7 +125,7 @@ class PartitionTransactions:
         return sorted(found, key=lambda aborted: aborted.first_offset)
 
     def check(self, index: BatchIndex, high_watermark: int) -> None:
-        """CheckFailed unless this is what `index` says."""
+        """Raise CheckFailed unless the open and aborted transactions are those that `index` has."""
         computed = PartitionTransactions.of(index, high_watermark)
         same("what is open, by producer", list(self.open.items()), list(computed.open.items()))
         same("what was aborted", self._aborted, computed._aborted)

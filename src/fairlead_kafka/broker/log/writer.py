@@ -411,8 +411,8 @@ class Writer:
             synced(None, None)
 
     def check(self, partitions: Iterable[Partition]) -> None:
-        """CheckFailed unless what is on its way lies in the files without a gap, and a partition of
-        which nothing is has all written."""
+        """Raise CheckFailed unless what is on its way lies in the files without a gap, and a
+        partition of which nothing is has all written."""
         groups, on_its_way = self._groups(), set[Partition]()
         end: tuple[int, int] | None = None
         for group in groups:

@@ -460,8 +460,8 @@ class Feed:
             self.grown(led)
 
     def check(self, led_by_key: Mapping[Key, Led]) -> None:
-        """CheckFailed unless each partition that is followed here is led, and in line if there is
-        more of it than was sent."""
+        """Raise CheckFailed unless each partition that is followed here is led, and queued for
+        sending if there is more of it than was sent."""
         for key, follower in self.met.items():
             if follower is None:
                 continue

@@ -393,7 +393,8 @@ class Fetcher:
         )
 
     def check(self, following: Sequence[Key]) -> None:
-        """CheckFailed unless what is followed is `following`, and what is to be met is among it."""
+        """Raise CheckFailed unless the partitions followed are `following`, and those yet to be
+        compared with the leader are among them."""
         same(
             f"what broker {self._broker.node_id} follows at broker {self._leader}",
             set(self._followed),

@@ -207,8 +207,8 @@ class Led:
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self.below_min_isr else ErrorCode.NONE
 
     def check(self, now_ns: int) -> None:
-        """CheckFailed unless the high watermark is where the replicas' ends allow it to be, and all
-        whom it passed were told."""
+        """Raise CheckFailed unless the high watermark is where the replicas' ends allow it to be,
+        and all whom it passed were told."""
         partition, offsets = self.partition, [offset for offset, _done in self.waiting]
         same(f"{partition}: who waits for the high watermark", offsets, sorted(offsets))
         holds(

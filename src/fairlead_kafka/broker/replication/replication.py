@@ -418,8 +418,8 @@ class Replication:
                 feed.forget(key)
 
     def check(self) -> None:
-        """CheckFailed unless what is kept of leading and following is the same on both sides: see
-        the `check` of each part."""
+        """Raise CheckFailed unless what is kept of leading and following is the same on both sides:
+        see the `check` of each part."""
         for led in self._led.values():
             led.check(self._broker.now_ns)
         led_by_key = {led.key: led for led in self._led.values()}

@@ -105,7 +105,7 @@ Status = Callable[[str], None]
 
 
 def run_demo(input_path: Path | None, rows: int, status: Status) -> DemoResult:
-    """Runs every step on an embedded cluster of three brokers.
+    """Run every step on an embedded cluster of three brokers.
 
     Raises InputOfNoUse for an input that cannot be read, is empty or has other lines,
     PipelineFailed if Spark fails.
@@ -201,7 +201,7 @@ def _run_pipeline(project: Path, servers: str, result: DemoResult, status: Statu
 
 
 def _read_table(folder: Path, result: DemoResult) -> None:
-    """Counts the pipeline's table, and sums it up by status."""
+    """Count the rows of the pipeline's table, and sum them up by status."""
     table = ds.dataset(folder, format="parquet", exclude_invalid_files=True).to_table(
         ["host", "status", "bytes"]
     )
@@ -240,7 +240,7 @@ def _read_back(servers: str, result: DemoResult) -> None:
 
 
 def _add_hours(table: pa.Table, hosts: dict[str, HostRow]) -> None:
-    """Adds the hours of each host up."""
+    """Add the hours of each host up."""
     for value in table["value"].to_pylist():
         hour = json_object(value)
         name = text_at(hour, "host")

@@ -63,7 +63,7 @@ class Questions:
 
 
 def make_report(consumer: Consumer, topic: str, questions: Questions, said: Said) -> Report:
-    """Reads the topic and replays it. Raises what the consumer raises."""
+    """Read a topic and replay it with other settings. Raises what the consumer raises."""
     described = consumer.partitions_for(topic)
     partitions = [TopicPartition(topic, one.partition) for one in described]
     starts, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)

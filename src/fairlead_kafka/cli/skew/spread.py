@@ -1,4 +1,4 @@
-"""How evenly something is spread over partitions, in three figures."""
+"""Three figures for how evenly records or bytes are spread over partitions."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class BatchTally:
         )
 
     def add(self, of: TopicPartition, table: pa.Table, batch_size: int) -> None:
-        """Adds batches of one partition, as `Consumer.read_batches` gives them with their ratio."""
+        """Add batches of one partition, as `Consumer.read_batches` gives them with their ratio."""
         partition = self.partitions[of]
         partition.markers += pc.sum(table["is_control"]).as_py() or 0
         table = table.filter(pc.invert(table["is_control"]))

@@ -42,9 +42,10 @@ class Assignee(Protocol):
 
 
 class Member(ABC):
-    """A member, or none yet, of the group `group.id`.
+    """Membership of the group `group.id`, which may not have been joined yet.
 
-    `gate` is shared with the client class; `network` is the consumer's other one.
+    `gate` is shared with the client class; `network` is the consumer's own, beside which the member
+    has one for its coordinator.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Member(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """CheckFailed unless what is kept of the membership fits its state."""
+        """Raise CheckFailed unless what is kept of the membership fits its state."""
 
     @abstractmethod
     def _taken(self, change: GroupChange) -> None:

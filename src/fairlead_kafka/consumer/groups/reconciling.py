@@ -182,7 +182,7 @@ class ConsumerMembership(Member):
         return self._next_ns(self._watch.next_ns, self._absent_at_ns(), beat_at_ns)
 
     def check(self) -> None:
-        """CheckFailed unless what is kept of the membership fits its state."""
+        """Raise CheckFailed unless what is kept of the membership fits its state."""
         state, change = self._state, self._gate.change
         member = state in BEATING and state is not EpochState.JOINING
         holds(

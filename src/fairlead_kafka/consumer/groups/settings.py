@@ -20,8 +20,8 @@ say it instead."""
 
 
 def check_group_settings(settings: Settings) -> None:
-    """ConfigError for configs of a group that contradict each other, or name an assignor that is
-    not there."""
+    """Raise ConfigError for configs of a group that contradict each other, or name an assignor that
+    is not there."""
     if settings["group.id"] is None:
         if settings["enable.auto.commit"] and "enable.auto.commit" in settings.given:
             raise ConfigError(

@@ -41,7 +41,7 @@ class ShareRecord(NamedTuple):
 
 
 class ShareChunk(NamedTuple):
-    """One partition's part of an answer to ShareFetch; `acquired` ascend."""
+    """One partition's part of an answer to ShareFetch; `acquired` is in ascending order of offsets."""
 
     partition: TopicPartition
     topic_id: UUID

@@ -162,7 +162,7 @@ class ShareFetcher:
         return all(session.over and not session.busy for session in self._sessions.values())
 
     def close(self, error: Exception) -> None:
-        """Settle what is unsettled with `error`; the network is closed by its owner."""
+        """Complete all open acknowledgements with `error`; the network is closed by its owner."""
         for session in self._sessions.values():
             for each in session.restart(self._number()):
                 self.outcomes.settle(each.acks, error)
@@ -178,7 +178,8 @@ class ShareFetcher:
         return min(times, default=None)
 
     def check(self) -> None:
-        """CheckFailed unless what waits fits the sessions."""
+        """Raise CheckFailed unless the acknowledgements and chunks that wait fit the share
+        sessions."""
         kept = [each for session in self._sessions.values() for each in (*session.waiting, *session.sent)]
         self.outcomes.check(sum(len(each.acks.offsets) for each in kept))
         for session in self._sessions.values():

@@ -184,7 +184,7 @@ class InFlight:
         return [self._keep(each.chunk, each.offsets, each.types) for each in renewed]
 
     def check(self) -> None:
-        """CheckFailed if a count differs from what it counts."""
+        """Raise CheckFailed if the count of undecided records of a delivery is wrong."""
         for delivery in self._deliveries:
             same("undecided records", delivery.left, int((delivery.types == UNDECIDED).sum()))
 

@@ -142,7 +142,7 @@ class ShareConsumerMachine:
         }
 
     def check(self) -> None:
-        """CheckFailed if copies of state differ. Between two steps, for tests."""
+        """Raise CheckFailed if copies of state differ. Called between two steps, by tests."""
         if not self._closed:
             self._fetcher.check()
             self._group.check()

@@ -163,7 +163,7 @@ class ShareMembership:
         self._network.close()
 
     def check(self) -> None:
-        """CheckFailed unless what is kept of the membership fits its state."""
+        """Raise CheckFailed unless what is kept of the membership fits its state."""
         state = self.state
         holds(f"epoch {self.epoch} in state {state.name}", (self.epoch > 0) == (state is ShareState.STABLE))
         holds(f"an error in state {state.name}", (self.error is not None) == (state is ShareState.FATAL))

@@ -39,5 +39,5 @@ class Outcomes:
         return results
 
     def check(self, kept: int) -> None:
-        """CheckFailed unless `kept` offsets wait, or are under way."""
+        """Raise CheckFailed unless `kept` offsets wait, or are under way."""
         same("offsets without an outcome", self.open, kept)

@@ -102,7 +102,7 @@ class ShareSession:
         return taken
 
     def check(self) -> None:
-        """CheckFailed if there is something to tell a session that is not open."""
+        """Raise CheckFailed if there is something to tell a session that is not open."""
         holds(f"acknowledgements under way to idle node {self.node_id}", self.busy or not self.sent)
         holds(f"node {self.node_id} fetches and is idle", self.busy or not self.fetching)
         for each in (*self.waiting, *self.sent):

@@ -181,7 +181,7 @@ def _answer(ledger: Ledger, stopping: threading.Event) -> None:
 
 
 def main(text: str) -> None:
-    """Runs the client."""
+    """Run the client."""
     errand, ledger, stopping = Errand(**json.loads(text)), Ledger(), threading.Event()
     answering = threading.Thread(target=_answer, args=(ledger, stopping), daemon=True)
     answering.start()

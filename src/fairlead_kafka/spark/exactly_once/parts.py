@@ -36,8 +36,8 @@ class Writing(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A task's share: its rows, all of them in one transaction that is prepared. `digest` does not
-    depend on their order."""
+    """A task's part of a batch: its rows, all of them in one prepared transaction. `digest` does
+    not depend on their order."""
 
     transaction: PreparedTransaction
     rows: int

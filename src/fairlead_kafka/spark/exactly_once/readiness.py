@@ -52,8 +52,8 @@ def _check_transactions(admin: Admin, guarantee: Guarantee) -> None:
 
 
 def _check_timeout(admin: Admin, client: Mapping[str, str]) -> None:
-    """ConfigError if brokers do not allow transactions of that length. One of them is asked, for
-    all are set alike."""
+    """Raise ConfigError if brokers do not allow transactions of that length. One of them is asked,
+    for all are set alike."""
     resource = ConfigResource.broker(admin.describe_cluster().nodes[0].node_id)
     try:
         entry = admin.describe_configs([resource])[resource].get(ALLOWED)

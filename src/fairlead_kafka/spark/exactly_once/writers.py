@@ -59,7 +59,7 @@ class ExactlyOnceStreamWriter(_Writer, DataSourceStreamArrowWriter):
     together."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskPrepared:
-        """Writes a task's rows; they are visible once the batch is committed."""
+        """Write a task's rows; they are visible once the batch is committed."""
         return self._prepare(_micro_batch(), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
@@ -88,7 +88,7 @@ class ExactlyOnceWriter(_Writer, DataSourceArrowWriter):
         )
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskPrepared:
-        """Writes a task's rows; they are visible once all tasks have ended."""
+        """Write a task's rows; they are visible once all tasks have ended."""
         return self._prepare(self._writing, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:

@@ -55,7 +55,7 @@ class FlowCounters:
     """Offset of each partition at which the flow's last batch ended."""
 
     def add_earlier(self, earlier: FlowCounters) -> None:
-        """Adds what the flow did in runs before this one."""
+        """Add what the flow did in runs before this one."""
         if not self.batches:  # nothing new: what waited waits still
             self.waiting, self.watermark = earlier.waiting, earlier.watermark
         for name in ("batches", "rows_in", "quarantined", "late", "lost", "seconds"):
@@ -130,11 +130,11 @@ class Progress:
                 self._all_ended.set()
 
     def await_ended(self, timeout_s: float) -> bool:
-        """Waits until all queries that began have ended, as reported; False after `timeout_s`."""
+        """Wait until all queries that began have ended, as reported; False after `timeout_s`."""
         return self._all_ended.wait(timeout_s)
 
     def add(self, progress: ProgressJson) -> None:
-        """Counts one micro-batch, given as the JSON of Spark's `StreamingQueryProgress`."""
+        """Count one micro-batch, given as the JSON of Spark's `StreamingQueryProgress`."""
         counters = self.named(progress.get("name"))
         if counters is None:
             return
@@ -159,7 +159,7 @@ class Progress:
 
 
 def _add_windows(counters: FlowCounters, progress: ProgressJson) -> None:
-    """Takes open windows and the watermark from a micro-batch; the last one tells how it stands."""
+    """Take open windows and the watermark from a micro-batch; the last one tells how it stands."""
     kept = [
         state for state in progress.get("stateOperators") or () if state.get("operatorName") == AGGREGATION
     ]
@@ -234,7 +234,7 @@ def add_lag_and_loss(
     earliest: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, int],
 ) -> None:
-    """Adds to `lost` and sets `lag` of each flow.
+    """Add to `lost` and set `lag` of each flow.
 
     `earliest`: where the topics' logs began before the run; `latest`: where they ended after it.
     """

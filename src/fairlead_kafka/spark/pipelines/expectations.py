@@ -50,8 +50,8 @@ class Expectations:
         )
 
     def bad(self, frame: DataFrame) -> DataFrame:
-        """The other rows, with a column `failed`: the names of the expectations that they do not
-        meet."""
+        """The rows that fail an expectation, with a column `failed`: the names of those that they
+        do not meet."""
         from pyspark.sql import functions as f
 
         names = [f.when(~self._holds(name), f.lit(name)) for name in self.conditions]

@@ -60,7 +60,7 @@ class Project:
         return str(file.relative_to(self.root)) if file.is_relative_to(self.root) else str(file)
 
     def wrong(self, line: int, rule: str, what: str, fix: str) -> None:
-        """Notes a mistake in the specification itself."""
+        """Note a mistake in the specification itself."""
         self.findings.append(Finding(self.shown(self.file), line, rule, what, fix))
 
 
@@ -94,7 +94,7 @@ def find_spec(start: Path) -> Path:
 
 
 def load_project(file: Path) -> Project:
-    """Reads a specification; what is wrong with it is in `findings`. Raises OSError if it cannot be
+    """Read a specification; what is wrong with it is in `findings`. Raises OSError if it cannot be
     read."""
     project = Project(file)
     text = file.read_text(encoding="utf-8")

@@ -42,7 +42,7 @@ class CountingRegistry(SparkConnectGraphElementRegistry):
         self.views: list[TemporaryView] = []
 
     def register_output(self, output: Output) -> None:
-        """Registers an output as Spark does, and remembers sinks and views."""
+        """Register an output as Spark does, and remember sinks and views."""
         if isinstance(output, Sink):
             self.sinks[output.name] = output
         elif isinstance(output, TemporaryView):
@@ -50,7 +50,7 @@ class CountingRegistry(SparkConnectGraphElementRegistry):
         super().register_output(output)
 
     def register_flow(self, flow: Flow) -> None:
-        """Registers a flow as Spark does, with the observations added.
+        """Register a flow as Spark does, with the observations added.
 
         A view's flow is counted by those that read it.
         """

@@ -104,7 +104,7 @@ class Runner:
         self.progress = Progress({})
 
     def run(self, refresh: Refresh, status: Status) -> RunResult:
-        """Runs the pipeline once, until all that is there now has been read. Errors of the pipeline
+        """Run the pipeline once, until all that is there now has been read. Errors of the pipeline
         are in the result."""
         started_s = time.monotonic()
         events: list[str] = []
