@@ -41,6 +41,12 @@ def test_a_follower_that_has_what_its_new_leader_is_writing_is_not_behind() -> N
     assert not outcome.violations, str(outcome)
 
 
+def test_a_replica_that_was_away_for_longer_than_tombstones_are_kept_may_miss_one() -> None:
+    """Found by seed 659: the tombstone was gone when the replica came back, as in Kafka."""
+    outcome = run_seed(659)
+    assert not outcome.violations, str(outcome)
+
+
 def test_a_fresh_seed() -> None:
     seed = random.SystemRandom().randrange(10**6, 10**9)
     print(f"fresh seed of world cluster: {seed}")

@@ -24,10 +24,13 @@ from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import ProduceRequest, ProduceResponse
 
 TOPIC = "states"
+DELETE_RETENTION_MS = 500
+LOOK_MS = 50.0
+"""Milliseconds between two looks at who is in sync."""
 CONFIGS = {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.01",
-    "delete.retention.ms": "500",
+    "delete.retention.ms": str(DELETE_RETENTION_MS),
     "segment.bytes": str(READ_MAX_BYTES),
 }
 PRODUCE_VERSION = 9
@@ -61,6 +64,21 @@ class KeyedWriter:
         """Key → the value that was acknowledged last; None: a tombstone."""
         self._uncertain: dict[bytes, set[bytes | None]] = {key: set() for key in KEYS}
         """Values that may have been written, then or later."""
+        self._out_since_ns: dict[int, int] = {}
+        self._long_out: set[int] = set()
+        """Replicas that were out of sync for longer than tombstones are kept."""
+
+    def watch(self, cluster: RealCluster) -> None:
+        """Note which replicas are out of sync, now and every `LOOK_MS` from now on."""
+        partition = cluster.controller.image.topics[TOPIC].partitions[0]
+        now_ns = self._host.now_ns()
+        for node_id in partition.replicas:
+            since_ns = self._out_since_ns.setdefault(node_id, now_ns)
+            if node_id in partition.isr:
+                del self._out_since_ns[node_id]
+            elif now_ns - since_ns >= (DELETE_RETENTION_MS - LOOK_MS) * 1e6:
+                self._long_out.add(node_id)
+        self._script.after(LOOK_MS, self.watch, cluster)
 
     def begin(self) -> None:
         """Write one record, and the next a little later."""
@@ -114,28 +132,40 @@ class KeyedWriter:
         return ProduceRequest(transactional_id=None, acks=-1, timeout_ms=TIMEOUT_MS, topic_data=topics)
 
     def violations(self, cluster: RealCluster) -> list[str]:
-        """Errors in the replicas at the end, after compaction, as texts."""
+        """Errors in the replicas at the end, after compaction, as texts.
+
+        A replica that was out of sync for longer than `delete.retention.ms` may have missed a
+        tombstone, as in Kafka: it keeps a value that the others deleted, and shows it if it leads.
+        """
         image = cluster.controller.image.topics[TOPIC]
         states: dict[int, State] = {}
         for node_id in image.partitions[0].replicas:
             broker = cluster.brokers[node_id]
             log = broker.machine.logs.known(image.topic_id, 0)
             states[node_id] = state_of([held(cluster, broker, log)])
+        leader = image.partitions[0].leader
+        for node_id, own in states.items():
+            if node_id in self._long_out:
+                states[node_id] = {key: value for key, value in own.items() if self._may_stand(key, value)}
+        first = _present(next(iter(states.values())))
         found = [
-            f"{TOPIC}-0: on broker {node_id} the records come to {_shown(own)}, on others to "
-            f"{_shown(next(iter(states.values())))}"
+            f"{TOPIC}-0: on broker {node_id} the records come to {_shown(own)}, on others to {_shown(first)}"
             for node_id, own in states.items()
-            if _present(own) != _present(next(iter(states.values())))
+            if _present(own) != first
         ]
-        state = states[image.partitions[0].leader]
+        state = states[leader]
         for key in KEYS:
             value = state.get(key)
-            if value != self.acknowledged.get(key) and value not in self._uncertain[key]:
+            if not self._may_stand(key, value):
                 found.append(
                     f"{TOPIC}-0: {key!r} is {value!r} in the end, though {self.acknowledged.get(key)!r} was "
                     "acknowledged last"
                 )
         return found
+
+    def _may_stand(self, key: bytes, value: bytes | None) -> bool:
+        """True if this may be the newest value of a key."""
+        return value == self.acknowledged.get(key) or value in self._uncertain[key]
 
 
 def state_of(batches: Iterable[Buffer]) -> State:

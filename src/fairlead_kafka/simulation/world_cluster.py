@@ -124,6 +124,7 @@ class ClusterWorld(World):
             own_rng = Random(self.outcome.seed)  # so that the rest of the world stays the same
             self.writer = KeyedWriter(self.host, self.script, addresses, own_rng)
             self.writer.begin()
+            self.writer.watch(self.cluster)
         self.groups = self._begin_groups(replicas)
         if self.groups is not None and self.checks:
             check_sometimes(self.host)
