@@ -47,6 +47,18 @@ def test_a_replica_that_was_away_for_longer_than_tombstones_are_kept_may_miss_on
     assert not outcome.violations, str(outcome)
 
 
+def test_targets_are_computed_by_a_clock_that_was_far_ahead() -> None:
+    """Found by seed 267: a consumer group got no targets for ten minutes."""
+    outcome = run_seed(267)
+    assert not outcome.violations, str(outcome)
+
+
+def test_a_classic_member_of_a_group_of_both_protocols_comes_back_under_its_id() -> None:
+    """Found by seed 211; as in Kafka."""
+    outcome = run_seed(211)
+    assert not outcome.violations, str(outcome)
+
+
 def test_a_fresh_seed() -> None:
     seed = random.SystemRandom().randrange(10**6, 10**9)
     print(f"fresh seed of world cluster: {seed}")

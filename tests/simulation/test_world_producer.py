@@ -22,6 +22,13 @@ def test_nothing_is_lost_repeated_reordered_or_left_open(first: int) -> None:
     )
 
 
+def test_a_partition_that_is_not_known_is_looked_for_in_metadata_that_were_asked_for_since() -> None:
+    """Found by seed 684: what was known changed, for a topic was forgotten, and that was taken for
+    an answer."""
+    outcome = run_seed(684)
+    assert not outcome.violations, str(outcome)
+
+
 def test_a_fresh_seed() -> None:
     seed = random.SystemRandom().randrange(10**6, 10**9)
     print(f"fresh seed of world producer: {seed}")

@@ -154,6 +154,19 @@ def test_targets_are_computed_once_in_an_interval() -> None:
     assert shares(first, second) == [2, 2]
 
 
+def test_targets_are_not_waited_for_that_a_wrong_clock_dated_ahead() -> None:
+    rig = GroupRig()
+    rig.controller.alter_broker_configs(
+        "", [ConfigAlteration("group.consumer.assignment.interval.ms", AlterOperation.SET, "1000")]
+    )
+    rig.broker.wall_ms += 3_600_000
+    first, second = KipMember(rig, "first"), KipMember(rig, "second")
+    first.beat()
+    rig.broker.wall_ms -= 3_600_000
+    quiesce(first, second)
+    assert shares(first, second) == [2, 2]
+
+
 def test_no_more_members_than_may_be() -> None:
     rig = GroupRig({"group.consumer.max.size": 1})
     first = KipMember(rig, "first")
@@ -358,6 +371,22 @@ def test_an_upgrade_within_a_rebalance_leaves_members_what_they_may_still_have()
     assert new.told == {}, "all of it is with the member that has not joined again yet"
     held = group_of(rig).members[old.member_id].current.assigned
     assert [sorted(numbers) for numbers in held.values()] == [[0, 1, 2, 3]]
+    rig.coordinator.check()
+
+
+def test_an_upgrade_before_the_first_generation_gives_no_member_epoch_0() -> None:
+    """The static member that waits for the first rebalance is replaced by one of the consumer
+    protocol."""
+    rig = GroupRig({"group.initial.rebalance.delay.ms": 3_000})
+    old = RigMember(rig, instance_id="one")
+    assert old.join_once() is None
+    new = KipMember(rig, "new", instance_id="one")
+    assert new.beat() == 0
+    assert (new.epoch, group_of(rig).epoch >= 1) == (group_of(rig).target_epoch, True)
+    new.reconcile()
+    assert new.beat() == 0
+    quiesce(new)
+    assert shares(new) == [4]
     rig.coordinator.check()
 
 

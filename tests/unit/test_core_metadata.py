@@ -305,6 +305,26 @@ def test_partition_numbers_beyond_the_count_are_garbage() -> None:
     assert [partition.leader for partition in found.partitions] == [1, NO_LEADER]
 
 
+def test_an_answer_counts_for_those_who_asked_before_it_was_asked_for() -> None:
+    metadata = make(metadata_max_idle_ms=5000)
+    for topic in ("a", "idle"):
+        metadata.want(topic, 0)
+    learn(metadata, topic_message("a", [partition_message(0, 0, 0)]), topic_message("idle", [], OTHER_ID))
+    assert (metadata.asked, metadata.answered("a"), metadata.answered("missing")) == (1, 1, 0)
+    asked, version = metadata.asked, metadata.version
+    metadata.forget("idle")
+    assert metadata.version > version
+    assert metadata.answered("a") <= asked, "what was forgotten is no answer"
+    assert metadata.answered("idle") == 0
+    metadata.begin(1)
+    asked = metadata.asked  # asked for while a request is under way
+    metadata.apply(metadata_message(NODES, [topic_message("a", [partition_message(0, 0, 0)])]), 2)
+    assert metadata.answered("a") <= asked
+    learn(metadata, topic_message("a", [partition_message(0, 0, 0)]), now_ns=3)
+    assert metadata.answered("a") > asked
+    metadata.check()
+
+
 def test_nothing_is_kept_of_topics_that_were_deleted() -> None:
     metadata = make()
     counts = []

@@ -68,6 +68,8 @@ class Metadata:
         self.nodes: dict[int, Node] = {}
         self.version = 0
         """Grows with each change."""
+        self.asked = 0
+        """Requests for metadata so far."""
         self.last_error: Exception | None = None
         """Why the last request for metadata failed; None once one succeeded."""
         self._rng = rng
@@ -83,6 +85,7 @@ class Metadata:
         self._topics: dict[str, TopicMetadata] = {}
         self._names: dict[uuid.UUID, str] = {}
         self._epochs: dict[str, tuple[uuid.UUID, dict[int, int]]] = {}
+        self._answered: dict[str, int] = {}  # topic → number of the last request whose answer had it
         self._wanted: dict[str, int] = {}  # topic → when it was last used
         self._all = False
         self._new: dict[str, None] = {}  # topics wanted and not yet asked for
@@ -148,6 +151,13 @@ class Metadata:
         if not self._all:
             self._drop(topic)
 
+    def answered(self, topic: str) -> int:
+        """The number of the last request that this topic was answered to; 0: none.
+
+        Greater than `asked` was at some time: what is known is not older than that.
+        """
+        return self._answered.get(topic, 0)
+
     def want_all(self) -> None:
         """Keep every topic of the cluster up to date, from a new answer on."""
         if not self._all:
@@ -198,6 +208,7 @@ class Metadata:
 
     def begin(self, now_ns: int) -> MetadataRequest:
         """Start a metadata request. Returns the request to send now."""
+        self.asked += 1
         full = self._stale or not self._new
         if full:
             self._expire(now_ns)
@@ -253,6 +264,7 @@ class Metadata:
             seen.add(topic.name)
             before = self._topics.get(topic.name)
             complete = self._merge(topic.name, topic) and complete
+            self._answered[topic.name] = self.asked
             helped = helped or self._topics[topic.name] != before
         if self._asking_full:
             self._refreshed_ns = now_ns
@@ -311,6 +323,7 @@ class Metadata:
 
     def _drop(self, name: str) -> None:
         known = self._topics.pop(name, None)
+        self._answered.pop(name, None)
         # An error, as of a topic that was deleted, has no id: the last one is kept with the epochs.
         topic_id, _ = self._epochs.pop(name, (NO_TOPIC_ID, {}))
         self._names.pop(topic_id, None)
@@ -318,7 +331,8 @@ class Metadata:
             self.version += 1
 
     def check(self) -> None:
-        """Raise CheckFailed if a topic's id or epochs are kept without the topic."""
+        """Raise CheckFailed if a topic's id, epochs or request are kept without the topic."""
+        holds("requests are of topics that are known", self._answered.keys() <= self._topics.keys())
         ids = {topic_id for topic_id, _ in self._epochs.values()}
         holds("ids are those of topics that are known", self._names.keys() <= ids)
         holds("epochs are those of topics that are known", self._epochs.keys() <= self._topics.keys())

@@ -255,9 +255,9 @@ class Accumulator:
             or int(explicit.max()) < len(known.partitions)
         ):
             return False
-        if submission.metadata_version < 0:
-            submission.metadata_version = self._metadata.version
-        return self._metadata.version == submission.metadata_version
+        if submission.metadata_asked < 0:
+            submission.metadata_asked = self._metadata.asked
+        return self._metadata.answered(submission.topic) <= submission.metadata_asked
 
     def _place(self, topic: TopicBuffer, submission: Submission, now_ns: int) -> None:
         """Put each record into its partition's queue, have it wait for a broker, or fail it."""

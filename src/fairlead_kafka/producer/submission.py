@@ -72,7 +72,7 @@ class Submission:
     """
 
     __slots__ = (
-        "base", "columns", "created_ns", "delivery", "first_row", "metadata_version", "moved", "partitions",
+        "base", "columns", "created_ns", "delivery", "first_row", "metadata_asked", "moved", "partitions",
         "reserved_bytes", "rows",
         "serial", "source", "source_bytes", "topic",
     )  # fmt: skip
@@ -107,9 +107,9 @@ class Submission:
         """After `move`: the row of the first source that each row was."""
         self.serial = 0
         """Number by order of arrival, set by the machine; 0: not arrived."""
-        self.metadata_version = -1
-        """The metadata that lacked an explicit partition of these records; they wait for a newer
-        one."""
+        self.metadata_asked = -1
+        """Requests for metadata when an explicit partition of these records was missing: they wait
+        for the answer to a later one."""
 
     def sizes_bytes(self) -> Int64:
         """int64[count]: the encoded size of each record, as `RecordColumns.sizes_bytes` has it."""

@@ -116,6 +116,8 @@ def _floor(ledger: GroupLedger, commits: Sequence[CommitResult], before_ns: int)
         and commit.asked_ns < last.asked_ns
         and commit.answered_ns - commit.asked_ns >= late_ns
     ]
+    if ledger.mixed:
+        again += [one for one in done if one.claim is not last.claim and one.answered_ns > last.asked_ns]
     return min([last, *again], key=lambda commit: commit.offset)
 
 
@@ -158,21 +160,28 @@ def _shared(ledger: GroupLedger) -> Iterable[str]:
             for next_one in claims:
                 overlap = claim.begun_ns < next_one.begun_ns < claim.ended_ns
                 if overlap and ledger.is_proven(next_one):
-                    yield from _proven(claim, next_one, ledger.commits, proofs[claim.session])
+                    yield from _proven(ledger, claim, next_one, proofs[claim.session])
 
 
 def _proven(
-    claim: Claim, after: Claim, commits: Sequence[CommitResult], proofs: Sequence[CommitResult]
+    ledger: GroupLedger, claim: Claim, after: Claim, commits: Sequence[CommitResult]
 ) -> Iterable[str]:
-    own = [
-        one for one in commits if one.claim is claim and one.acknowledged and one.asked_ns > after.begun_ns
+    """Proofs that the group took the owner before, too, for a member after another had a partition.
+
+    A member of the classic protocol in a group of both that was removed may join again under its
+    id, as in Kafka. Until it takes its new assignment it commits for what it held: at an epoch
+    behind the other's.
+    """
+    proofs = [
+        one
+        for one in commits
+        if one.asked_ns > after.begun_ns and not (ledger.mixed and one.epoch > after.epoch)
     ]
-    if own:
-        yield f"{after}: yet the {own[0]} was taken, which had it before"
-        return
-    proof = next((one for one in proofs if one.asked_ns > after.begun_ns), None)
-    if proof is not None:
-        yield f"{claim}, and at the same time {after}: both are in the group, for the {proof} was taken"
+    own = next((one for one in proofs if one.claim is claim), None)
+    if own is not None:
+        yield f"{after}: yet the {own} was taken, which had it before"
+    elif proofs:
+        yield f"{claim}, and at the same time {after}: both are in the group, for the {proofs[0]} was taken"
 
 
 def check_log(ledger: GroupLedger, labels: Collection[str]) -> list[str]:

@@ -134,6 +134,8 @@ class GroupLedger:
     """True if its members read with isolation.level=read_committed."""
     request_timeout_ms: float
     """Milliseconds after which a member asks again, so that the first request may still arrive."""
+    mixed: bool = False
+    """True if its members change from one protocol to the other."""
     claims: list[Claim] = field(default_factory=list)
     commits: list[CommitResult] = field(default_factory=list)
     final: dict[Place, int | None] = field(default_factory=dict)

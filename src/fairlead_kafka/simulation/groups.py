@@ -181,6 +181,7 @@ class Groups:
             ledger.on_claimed = self.former_members.claimed
             if group.processes:
                 ledger.output = f"{OUTPUT}-{group.name}"
+            ledger.mixed = len(set(group.protocols)) > 1
             self.ledgers.append(ledger)
             self.members += [Member(self, group, number, ledger) for number in range(len(group.seats))]
 

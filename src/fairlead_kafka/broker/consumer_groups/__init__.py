@@ -40,6 +40,7 @@ from fairlead_kafka.broker.consumer_groups.classic_members import (
 )
 from fairlead_kafka.broker.consumer_groups.consumer_protocol import read_assignment, read_subscription
 from fairlead_kafka.broker.consumer_groups.group import (
+    FIRST_EPOCH,
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
     ConsumerGroup,
@@ -85,6 +86,7 @@ __all__ = [
     "ConsumerGroups",
     "ConsumerMember",
     "Current",
+    "FIRST_EPOCH",
     "EpochKey",
     "GroupSettings",
     "GroupsEntry",

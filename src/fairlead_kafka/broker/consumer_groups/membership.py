@@ -310,8 +310,7 @@ def _targets(
     time."""
     old = group.static_member(updated.about.instance_id)
     old_id = updated.member_id if old is None else old.member_id
-    interval_ms = view.settings.assignment_interval_ms
-    due = not group.assigned_ms or not interval_ms or view.wall_ms >= group.assigned_ms + interval_ms
+    due = _is_past(group.assigned_ms, view.settings.assignment_interval_ms, view.wall_ms)
     if group.target_epoch >= epoch or not due:
         return group.target_epoch, group.targets.get(old_id, {})
     members = _after(group, updated)
@@ -330,6 +329,14 @@ def _targets(
             entries.append((TargetKey(group.group_id, member_id), target))
     entries.append((TargetEpochKey(group.group_id), TargetEpochRecord(epoch, view.wall_ms)))
     return epoch, targets[updated.member_id]
+
+
+def _is_past(since_ms: int, interval_ms: int, now_ms: int) -> bool:
+    """True unless now is within an interval that began at `since_ms` (0: never).
+
+    A time that is yet to come says only that a clock was wrong: nobody waits for it.
+    """
+    return not since_ms or not 0 <= now_ms - since_ms < interval_ms
 
 
 # --- Expressions
@@ -355,7 +362,7 @@ def _patterns_due(group: ConsumerGroup, old: str, new: str, first: bool, view: V
     if not first and not group.pattern_names():
         return False
     resolved_ms = group.resolved_ms()
-    if group.soft.resolving or view.wall_ms <= resolved_ms + PATTERNS_AGAIN_MS:
+    if group.soft.resolving or not _is_past(resolved_ms, PATTERNS_AGAIN_MS + 1, view.wall_ms):
         return False
     patterns = group.pattern_names()
     if old and group.readers_of(old) == 1:

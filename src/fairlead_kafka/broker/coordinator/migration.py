@@ -12,6 +12,7 @@ from uuid import UUID
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.broker.consumer_groups import (
+    FIRST_EPOCH,
     About,
     ClassicAbout,
     ConsumerGroup,
@@ -23,6 +24,7 @@ from fairlead_kafka.broker.consumer_groups import (
     written_assignment,
 )
 from fairlead_kafka.broker.coordinator.group import CONSUMER_PROTOCOL, Group, Member
+from fairlead_kafka.broker.coordinator.states import GroupState
 
 UPGRADES = ("upgrade", "bidirectional")
 """Values of `group.consumer.migration.policy` with which a classic group becomes one of the
@@ -47,15 +49,21 @@ def check_upgrade(group: Group, policy: str, max_size: int) -> None:
 
 def upgraded(group: Group, view: View) -> ConsumerGroup:
     """The classic group as one of the consumer protocol: epochs are its generation, each member has
-    what it was assigned. BrokerError GROUP_ID_NOT_FOUND if a member's words cannot be read."""
-    new = ConsumerGroup(group.group_id, epoch=group.generation, target_epoch=group.generation)
+    what it was assigned. BrokerError GROUP_ID_NOT_FOUND if a member's words cannot be read.
+
+    A group that waits for its first rebalance is at generation 0, and no member has epoch 0: it
+    stands for a join.
+    """
+    epoch = max(group.generation, FIRST_EPOCH)
+    new = ConsumerGroup(group.group_id, epoch=epoch, target_epoch=epoch)
     try:
         for member in group.members.values():
             _upgrade(new, group, member, view)
     except DecodeError:
         raise _refused(group, "the embedded consumer protocol is malformed.") from None
-    names = {name for one in new.members.values() for name in one.about.topics}
-    new.metadata_hash = view.metadata_hash(names)
+    if group.state is GroupState.STABLE:  # else what members have is nobody's plan: others are due
+        names = {name for one in new.members.values() for name in one.about.topics}
+        new.metadata_hash = view.metadata_hash(names)
     return new
 
 
@@ -90,8 +98,8 @@ def _upgrade(new: ConsumerGroup, group: Group, member: Member, view: View) -> No
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         classic=ClassicAbout(member.session_timeout_ms, tuple(member.protocols)),
     )
-    since = {topic: dict.fromkeys(numbers, group.generation) for topic, numbers in target.items()}
-    current = Current(group.generation, group.generation, assigned=since)
+    since = {topic: dict.fromkeys(numbers, new.epoch) for topic, numbers in target.items()}
+    current = Current(new.epoch, new.epoch, assigned=since)
     new.targets[member.member_id] = target
     new.put(ConsumerMember(member.member_id, about, current))
 
