@@ -163,8 +163,7 @@ def test_confluent_s_serializers_write_and_read_the_same() -> None:
     from confluent_kafka.schema_registry.protobuf import ProtobufSerializer as TheirSerializer
 
     Importing, Inner = message_class("Importing"), message_class("Visit.Inner")  # noqa: N806
-    with schema_registry() as running:
-        client = SchemaRegistryClient({"url": running.url})
+    with schema_registry() as running, SchemaRegistryClient({"url": running.url}) as client:
         for kind, message in (
             (Visit, Visit(id=7)),
             (Importing, Importing(other=Other(x=5))),

@@ -236,6 +236,7 @@ def test_confluent_s_serializers_are_taken_and_read_what_ours_write(
     for deserializer in (TheirDeserializer(client, VISIT), AvroDeserializer(client)):
         with consuming(cluster, topic, value_deserializer=deserializer) as consumer:
             assert [record.value for record in polled(consumer, 4)] == [visit] * 4
+    client.close()
 
 
 def test_what_is_no_serializer_is_refused() -> None:

@@ -9,6 +9,7 @@ references to secrets (`${env:NAME}`, `security.references`).
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -74,7 +75,10 @@ class StoredSchema(NamedTuple):
 
 
 class SchemaRegistry:
-    """Schemas by subject, id and GUID. Safe for several threads. `with` closes its connections."""
+    """Schemas by subject, id and GUID. Safe for several threads.
+
+    `with` closes its connections, as does dropping it; a client that it was given stays open then.
+    """
 
     def __init__(self, config: Mapping[str, Any] | SchemaRegistryClient) -> None:
         """`config`: settings of confluent-kafka's `SchemaRegistryClient`, or such a client.
@@ -104,6 +108,8 @@ class SchemaRegistry:
             }
             numbers = {name: float(given[name]) for name in _NUMBERS if name in given}
             self._client = SchemaRegistryClient({"timeout": _TIMEOUT_S, **given, **numbers})
+            # A serializer made of settings has nobody who closes it.
+            weakref.finalize(self, self._client.close)
         except ConfigError:
             raise
         except (ValueError, TypeError, OSError) as error:

@@ -22,6 +22,9 @@ class Unavailable(FairleadError):
     """A peer cannot be used here; the message says what is missing."""
 
 
+_TAGS = ("groupId", "artifactId", "version", "type", "classifier")
+
+
 def share_folder(name: str) -> Path:
     """Folder for a peer's files, beside the interpreter, so that it is removed with the
     environment.
@@ -30,8 +33,8 @@ def share_folder(name: str) -> Path:
 
 
 def fetch_jars(name: str, artifacts: Sequence[str], without: Sequence[str] = ()) -> Path:
-    """The folder with the jars of `artifacts` ("group:artifact:version") and all their
-    dependencies, fetched if it is not there yet.
+    """The folder with the jars of `artifacts` ("group:artifact:version", or with ":type:classifier"
+    after it) and all their dependencies, fetched if it is not there yet.
 
     `without`: "group:artifact" of dependencies to leave out, `*` for any. Raises Unavailable.
     """
@@ -94,7 +97,4 @@ def _project(name: str, artifacts: Sequence[str], without: Sequence[str]) -> str
 
 
 def _coordinates(artifact: str) -> str:
-    return "".join(
-        f"<{tag}>{text}</{tag}>"
-        for tag, text in zip(("groupId", "artifactId", "version"), artifact.split(":"), strict=False)
-    )
+    return "".join(f"<{tag}>{text}</{tag}>" for tag, text in zip(_TAGS, artifact.split(":"), strict=False))
