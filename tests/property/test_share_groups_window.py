@@ -69,7 +69,7 @@ EVENTS = st.sampled_from([RecordEvent.ACCEPT, RecordEvent.RELEASE, RecordEvent.R
 STEPS = st.one_of(
     st.tuples(st.just("acquire"), st.sampled_from("ab"), st.integers(1, 9), st.booleans()),
     st.tuples(st.just("acknowledge"), st.sampled_from("ab"), st.integers(0, 20), st.integers(0, 6), EVENTS),
-    st.tuples(st.just("settle"), st.booleans()),
+    st.tuples(st.just("complete"), st.booleans()),
     st.tuples(st.just("time"), st.integers(1, 8)),
     st.tuples(st.just("leave"), st.sampled_from("ab")),
 )
@@ -115,9 +115,9 @@ def test_a_window_is_its_records_one_by_one(steps: list[tuple[object, ...]]) -> 
                 assert allowed
                 begin(model, change, range(first, first + more + 1), event)
                 changes.append(change)
-            case "settle", bool(written) if changes:
+            case "complete", bool(written) if changes:
                 change = changes.pop(0)
-                window.settle(change, written)
+                window.complete(change, written)
                 for offset in [offset for offset, (of, _) in model.pending.items() if of is change]:
                     before = model.pending.pop(offset)[1]
                     if not written:

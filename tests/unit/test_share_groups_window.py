@@ -42,7 +42,7 @@ def say(
     """Acknowledge, and have it written or not; the batches that were to be written."""
     change = window.acknowledge(member, [(first, last, events)], LIMITS, renewed_ns=99)
     window.check()
-    window.settle(change, written)
+    window.complete(change, written)
     window.check()
     return change.batches
 
@@ -131,7 +131,7 @@ def test_nobody_touches_what_is_being_written() -> None:
     assert window.expire(100, LIMITS) == []
     with pytest.raises(BrokerError):
         window.acknowledge("a", [(0, 4, [ACCEPT])], LIMITS, 0)
-    window.settle(change, True)
+    window.complete(change, True)
     assert window.next_fetch_offset == 0
 
 
@@ -211,7 +211,7 @@ def test_a_member_that_leaves_gives_back_what_it_has() -> None:
     acquire(window, [4])
     acquire(window, [9], wanted("b"))
     change = window.release("a", LIMITS)
-    window.settle(change, True)
+    window.complete(change, True)
     assert states(window) == [(0, 4, "available", 1), (5, 9, "acquired", 1)]
 
 

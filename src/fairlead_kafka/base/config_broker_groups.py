@@ -138,6 +138,6 @@ GROUP_COUNTERPARTS: Mapping[str, str] = {
 
 
 def group_bounds(key: str) -> tuple[str, str]:
-    """The broker's keys that say how small and how great a group's may be."""
+    """The broker's keys whose values bound a group's value of `key` from below and above."""
     protocol, _, rest = key.partition(".")
     return f"group.{protocol}.min.{rest}", f"group.{protocol}.max.{rest}"

@@ -83,7 +83,7 @@ class Answers:
         self._await_sent()
 
     def ended(self) -> None:
-        """The connection is gone."""
+        """Called when the connection is gone."""
         self._departing.clear()
         if self._awaits_sent:
             self._broker.clients.outbound_bytes -= self.unsent_bytes

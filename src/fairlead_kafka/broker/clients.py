@@ -132,13 +132,14 @@ class Clients:
             self._broker.guard.call(session, session.received, event.data)
 
     def secured(self, event: Secured) -> None:
-        """A client's TLS handshake is over, and its certificate names it, if it showed one."""
+        """Called when a client's TLS handshake is over, and its certificate names it, if it showed
+        one."""
         session = self.sessions.get(event.connection)
         if session is not None and event.subject is not None:
             session.principal = Principal(USER, event.subject)
 
     def authenticated(self, event: Authenticated) -> None:
-        """The host has looked at a client's token."""
+        """Called when the host has looked at a client's token."""
         session = self.sessions.get(event.connection)
         if session is not None and session.login is not None:
             self._broker.guard.call(session, session.login.token_checked, event)
@@ -150,7 +151,7 @@ class Clients:
             self._broker.guard.call(session, session.sent, event.position)
 
     def disconnected(self, event: Disconnected) -> None:
-        """A client has gone."""
+        """Called when a client has gone."""
         session = self.sessions.get(event.connection)
         if session is not None:
             self._broker.guard.call(session, session.ended)
@@ -158,7 +159,7 @@ class Clients:
         self._closing.discard(event.connection)
 
     def forget(self, session: Session) -> None:
-        """A session ends: another may take its place."""
+        """Called when a session ends: another may take its place."""
         del self.sessions[session.connection]
         address = address_of(session.peer)
         self._by_address[address] -= 1
@@ -172,8 +173,8 @@ class Clients:
         self._hold_listener()
 
     def configured(self) -> None:
-        """The configs have changed. Kafka closes those that were used longest ago if there are too
-        many now."""
+        """Called when the configs have changed. Kafka closes those that were used longest ago if
+        there are too many now."""
         self._unblock()
         served = sorted(
             (each for each in self.sessions.values() if not each.blocked), key=lambda each: each.active_ns
@@ -244,7 +245,7 @@ class Clients:
 
     @hook("clients: a broker with too much to answer reads no more")
     def count(self, session: Session, difference_bytes: int) -> None:
-        """A session has so much more, or less, that was read and is not answered."""
+        """Called when a session has so much more, or less, that was read and is not answered."""
         self.queued_bytes += difference_bytes
         bound_bytes = self._broker.settings["queued.max.request.bytes"]
         if bound_bytes < 0:
@@ -273,7 +274,7 @@ class Clients:
             self.hold(session)
 
     def finished_one(self, session: Session) -> None:
-        """A whole request has come while `full`."""
+        """Called when a whole request has come while `full`."""
         self._unfinished.pop(session, None)
         if session.unfinished:
             self._unfinished[session] = None
@@ -296,7 +297,7 @@ class Clients:
         session.hold(session.blocked or session.muting.on or full)
 
     def muting_changed(self, session: Session) -> None:
-        """A session is to be still from now on, or no longer."""
+        """Called when a session is to be still from now on, or no longer."""
         if session is self._going_on or (self.full and self._going_on is None):
             self._go_on_with_next()
         self.hold(session)

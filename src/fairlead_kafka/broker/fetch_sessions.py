@@ -291,7 +291,7 @@ class FetchSessions:
                 return session_id
 
     def end(self, session_id: int) -> None:
-        """A session is over, if there is one of this id."""
+        """Called when a session is over, if there is one of this id."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.end()

@@ -92,7 +92,7 @@ class Owner(Protocol):
     """One that has work done, and is told when that raises."""
 
     def failed(self, error: Exception) -> None:
-        """Work for this owner raised `error`."""
+        """Called when work for this owner raised `error`."""
 
 
 class Task:

@@ -55,14 +55,15 @@ class ProducersAsked(Protocol):
     """Producers whose transaction's coordinator is being asked (`transactions.verifier`)."""
 
     def ended(self, of: TopicPartition, producer_id: int) -> None:
-        """A marker was appended: those that wait asked about a transaction that is over."""
+        """Called when a marker was appended: those that wait asked about a transaction that is
+        over."""
 
 
 class TransactionalOffsets(Protocol):
     """Offsets that are committed in transactions (`coordinator`)."""
 
     def transaction_ended(self, partition: int, producer_id: int, committed: bool) -> None:
-        """A marker is replicated in a partition of committed offsets."""
+        """Called when a marker is replicated in a partition of committed offsets."""
 
 
 class MarkerHost(InternalHost, Protocol):

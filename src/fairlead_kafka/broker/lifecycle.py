@@ -190,8 +190,8 @@ class Life:
         self._broker.controller.attach(self._broker, self._attached)
 
     def _attached(self, error: FairleadError | None) -> None:
-        """The image is up to date: now the log can be read. Or it is so again, after the link was
-        lost: then this is another life."""
+        """Called when the image is up to date: now the log can be read. Or it is so again, after
+        the link was lost: then this is another life."""
         if self.state is BrokerState.RUNNING:
             self._register(self._registered_again)
         if self.state is not BrokerState.ATTACHING:
@@ -207,7 +207,7 @@ class Life:
         return "the start of the broker"
 
     def failed(self, error: Exception) -> None:
-        """Work to start the broker raised: the start fails with `error`."""
+        """Called when work to start the broker raised: the start fails with `error`."""
         if self._starting is not None and self.state is not BrokerState.STOPPED:
             self._failed(error)
 
@@ -224,7 +224,7 @@ class Life:
             broker.emit(Listen(listener.number, listener.host, listener.port))
 
     def listening(self, event: Listening) -> None:
-        """A port is open, or cannot be opened."""
+        """Called when a port is open, or cannot be opened."""
         if self.state is not BrokerState.OPENING:
             return
         broker = self._broker

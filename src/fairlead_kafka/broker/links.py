@@ -119,8 +119,8 @@ class Links:
             lane.handle(event)
 
     def brokers_changed(self) -> None:
-        """A broker came or went: what was asked of one that is gone is answered with an error in
-        the next `advance`."""
+        """Called when a broker came or went: what was asked of one that is gone is answered with an
+        error in the next `advance`."""
         for lane in self._lanes.values():
             lane.connections.changed = True
 

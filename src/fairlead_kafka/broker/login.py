@@ -92,7 +92,7 @@ class LoginSession(Owner, Protocol):
         """The broker of the session."""
 
     def authenticated(self, principal: Principal) -> None:
-        """The log-in is complete: `principal` is at the other end."""
+        """Called when the log-in is complete: `principal` is at the other end."""
 
     def write_raw(self, buffers: list[Buffer]) -> None:
         """Write what is no answer to a request of the protocol, and go on."""
@@ -215,7 +215,7 @@ class ServerLogin:
     # --- What the host says
 
     def token_checked(self, event: Authenticated) -> None:
-        """The host has looked at a token."""
+        """Called when the host has looked at a token."""
         reply, self._reply = self._reply, None
         if reply is None:
             return

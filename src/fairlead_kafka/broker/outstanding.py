@@ -52,5 +52,5 @@ class Outstanding:
         return f"{self.header.name} version {self.header.version} from {self.session.peer}"
 
     def failed(self, _error: Exception) -> None:
-        """Work for the request raised: its connection is closed."""
+        """Called when work for the request raised: its connection is closed."""
         self.session.close("the request could not be served")

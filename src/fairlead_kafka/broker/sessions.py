@@ -68,19 +68,19 @@ class Together(Outbound, AnswerRoom, Protocol):
     """True once requests take more than `queued.max.request.bytes`, until they take half of it."""
 
     def count(self, session: Session, difference_bytes: int) -> None:
-        """A session has so much more, or less, that was read and is not answered."""
+        """Called when a session has so much more, or less, that was read and is not answered."""
 
     def finished_one(self, session: Session) -> None:
-        """A whole request has come while `full`."""
+        """Called when a whole request has come while `full`."""
 
     def hold(self, session: Session) -> None:
         """Read from a session, or not."""
 
     def muting_changed(self, session: Session) -> None:
-        """A session is to be still from now on, or no longer."""
+        """Called when a session is to be still from now on, or no longer."""
 
     def forget(self, session: Session) -> None:
-        """A session ends: another may take its place."""
+        """Called when a session ends: another may take its place."""
 
 
 class SessionHost(Services, AnswersHost, LoginHost, Protocol):
@@ -145,7 +145,7 @@ class Session:
         return f"the connection from {self.peer}"
 
     def failed(self, _error: Exception) -> None:
-        """Work for the connection, and for no request of it, raised: it is closed."""
+        """Called when work for the connection, and for no request of it, raised: it is closed."""
         self.close("it could not be served")
 
     def may(self, operation: AclOperation, kind: AclResourceType, name: str, quiet: bool = False) -> bool:
@@ -193,7 +193,7 @@ class Session:
         return None if self.serving is None else self.serving.toll
 
     def muting_changed(self) -> None:
-        """The session is to be still from now on, or no longer."""
+        """Called when the session is to be still from now on, or no longer."""
         self.broker.clients.muting_changed(self)
 
     @property
@@ -222,7 +222,7 @@ class Session:
         return self._frames.held_bytes + self._waiting_bytes + self._begun_bytes
 
     def authenticated(self, principal: Principal) -> None:
-        """The log-in is complete: `principal` is at the other end."""
+        """Called when the log-in is complete: `principal` is at the other end."""
         self.principal = principal
         self._frames.limit_bytes = self.broker.settings["socket.request.max.bytes"]
 
@@ -294,7 +294,7 @@ class Session:
         self.broker.clients.forget(self)
 
     def ended(self) -> None:
-        """The connection is gone: nothing more is served or sent."""
+        """Called when the connection is gone: nothing more is served or sent."""
         self.closed = True
         self._waiting.clear()
         self._outstanding.clear()

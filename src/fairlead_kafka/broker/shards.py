@@ -87,10 +87,11 @@ class ShardKeeper(Protocol[AnyShard]):
         """Take batches of the partition's log into the shard, in order."""
 
     def shard_loaded(self, shard: AnyShard) -> None:
-        """The log was read to its end."""
+        """Called when the log was read to its end."""
 
     def shard_dropped(self, shard: AnyShard) -> None:
-        """The partition is led elsewhere, or by none: clients that wait are to look elsewhere."""
+        """Called when the partition is led elsewhere, or by none: clients that wait are to look
+        elsewhere."""
 
 
 class _ShardOwner(Generic[AnyShard]):

@@ -105,7 +105,8 @@ class FetchSession:
         return named, forgotten
 
     def answered(self, session_id: int) -> None:
-        """The request was answered without an error; `session_id` is what the answer says."""
+        """Called when the request was answered without an error; `session_id` is what the answer
+        says."""
         if self._epoch == FULL_EPOCH:
             self._id = session_id
             self._epoch = 1 if session_id != NO_SESSION else FULL_EPOCH

@@ -292,11 +292,11 @@ class Connections:
         self.next_ns = min(self.next_ns, request.deadline_ns)
 
     def refused(self, connection: Connection, refusal: Exception) -> None:
-        """A log-in failed."""
+        """Called when a log-in failed."""
         self.lose(self._by_number[connection.number], Trigger.REFUSED, str(refusal), refusal=refusal)
 
     def authenticated(self, connection: Connection, renew_ns: int | None) -> None:
-        """A log-in is complete, until `renew_ns`."""
+        """Called when a log-in is complete, until `renew_ns`."""
         if renew_ns is not None:
             self.next_ns = min(self.next_ns, renew_ns)
         self._usable(self._by_number[connection.number])
@@ -338,8 +338,8 @@ class Connections:
         blame: Exception | None = None,
         refusal: Exception | None = None,
     ) -> None:
-        """A connection failed: back off, and fail what was in flight (the oldest request with
-        `blame`, if given).
+        """Called when a connection failed: back off, and fail what was in flight (the oldest
+        request with `blame`, if given).
 
         `refusal`: what the log-in or the TLS handshake failed with; final for callers if it is
         AuthenticationFailed.

@@ -28,10 +28,10 @@ class Asker(Protocol):
         """Send a request of the connection's own, whatever its state."""
 
     def refused(self, connection: Connection, refusal: Exception) -> None:
-        """A log-in failed."""
+        """Called when a log-in failed."""
 
     def authenticated(self, connection: Connection, renew_ns: int | None) -> None:
-        """A log-in is complete, until `renew_ns`."""
+        """Called when a log-in is complete, until `renew_ns`."""
 
 
 class Logins:

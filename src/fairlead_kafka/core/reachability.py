@@ -73,8 +73,8 @@ class Reachability:
     # What happened
 
     def failed(self, peer: Peer, reason: str, now_ns: int, *, worked: bool) -> None:
-        """An attempt to connect failed, or (`worked`) a connection was lost. A loss alone is no
-        warning: the next attempt will tell."""
+        """Called when an attempt to connect failed, or (`worked`) a connection was lost. A loss
+        alone is no warning: the next attempt will tell."""
         known = self._in_trouble(peer.address)
         trouble = self._begin(peer, reason, now_ns, now_ns)
         trouble.connection = None

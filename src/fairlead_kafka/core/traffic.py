@@ -18,4 +18,4 @@ class Traffic(Protocol):
         """Count a connection that was made to a broker."""
 
     def disconnected(self, node_id: int) -> None:
-        """A connection that had been made ended."""
+        """Called when a connection that had been made ended."""

@@ -97,7 +97,7 @@ class Identity:
         self.state = following
 
     def grant(self, producer_id: int, epoch: int) -> None:
-        """A broker answered InitProducerId."""
+        """Called when a broker answered InitProducerId."""
         self.fire(IdentityTrigger.GRANTED)
         self.producer_id, self.epoch, self.failures, self.bump_wanted = producer_id, epoch, 0, False
 

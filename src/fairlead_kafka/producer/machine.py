@@ -311,8 +311,8 @@ class ProducerMachine:
                 self._give_up(batch, error)
 
     def _refused(self, node_id: int | None, error: AuthenticationFailed) -> None:
-        """A broker, or (None) every one that was asked, does not accept this client: waiting longer
-        delivers nothing."""
+        """Called when a broker, or (None) every one that was asked, does not accept this client:
+        waiting longer delivers nothing."""
         for batch in list(self._ledger.batches):
             if node_id is None or batch.queue.node_id == node_id:
                 self._sender.refuse(batch, error)

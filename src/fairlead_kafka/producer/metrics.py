@@ -171,12 +171,12 @@ class Recorder:
                 whole.queue_max_ns = wait_ns
 
     def delivered(self, name: str, records: int) -> None:
-        """Records of a topic were delivered."""
+        """Called when records of a topic were delivered."""
         self.topic(name).records_delivered += records
         self.whole.records_delivered += records
 
     def failed(self, name: str, records: int) -> None:
-        """Records of a topic failed."""
+        """Called when records of a topic failed."""
         self.topic(name).records_failed += records
         self.whole.records_failed += records
 
@@ -220,11 +220,11 @@ class Recorder:
         self.whole.connections_made += 1
 
     def disconnected(self, node_id: int) -> None:
-        """A connection that had been made ended."""
+        """Called when a connection that had been made ended."""
         self.whole.connections_ended += 1
 
     def answered(self, node_id: int, latency_ns: int, throttle_ms: int) -> None:
-        """A Produce request was answered."""
+        """Called when a Produce request was answered."""
         whole = self.whole
         for meter in (self._node(node_id), whole):
             meter.answers += 1

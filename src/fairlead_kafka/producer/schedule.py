@@ -70,8 +70,8 @@ class Schedule:
             self._remind(queue, queue.records.oldest_ns + queue.topic.linger_ns)
 
     def grew(self, queue: PartitionQueue, now_ns: int) -> None:
-        """Records were appended: only a queue that was idle, or lingering, can change its place by
-        that."""
+        """Called when records were appended: only a queue that was idle, or lingering, can change
+        its place by that."""
         state = queue.state
         if state is QueueState.IDLE or (state is QueueState.WAITING and queue.full):
             self.place(queue, now_ns)
@@ -113,8 +113,8 @@ class Schedule:
                     self.place(queue, now_ns)
 
     def leaders_changed(self, now_ns: int) -> None:
-        """The metadata changed: move the queues whose partition has another leader, and send at
-        once what waited to be retried there."""
+        """Called when the metadata changed: move the queues whose partition has another leader, and
+        send at once what waited to be retried there."""
         for queue in list(self.active):
             if queue.state is QueueState.PARKED:
                 continue

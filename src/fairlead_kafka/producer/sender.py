@@ -194,7 +194,7 @@ class Sender:
 
     @hook("producer: a broker refused a batch")
     def _refused(self, batch: Batch, entry: ProduceResponse.PartitionProduceResponse) -> None:
-        """A broker answered for the batch with an error."""
+        """Called when a broker answered for the batch with an error."""
         code, queue = entry.error_code, batch.queue
         classification = classify(code, entry.log_start_offset, batch, queue.sequences, self._identity)
         if (

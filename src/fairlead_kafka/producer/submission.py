@@ -167,7 +167,7 @@ class Intake(Protocol):
         """
 
     def close(self, error: Exception) -> None:
-        """The machine has ended: refuse what comes from now on."""
+        """Called when the machine has ended: refuse what comes from now on."""
 
 
 class Wake(NamedTuple):

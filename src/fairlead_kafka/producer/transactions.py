@@ -126,8 +126,8 @@ class Transactions:
         return self.transactional_id is not None
 
     def partition_used(self, topic: str, partition: int) -> None:
-        """A batch was begun for this partition: it has to be added to the transaction, unless its
-        first batch does that (KIP-890)."""
+        """Called when a batch was begun for this partition: it has to be added to the transaction,
+        unless its first batch does that (KIP-890)."""
         if self.transactional_id is not None and not self._by_epoch:
             self._partitions.use(TopicPartition(topic, partition))
 
@@ -162,7 +162,7 @@ class Transactions:
         return self.error if self.state in _LOST else None
 
     def failed(self, error: Exception) -> None:
-        """Records failed with `error`: the transaction cannot be committed any more."""
+        """Called when records failed with `error`: the transaction cannot be committed any more."""
         if self.state not in (*_COMMITTABLE, _S.ABORTABLE_ERROR, _S.ABORTING):
             return
         if isinstance(error, UnsupportedVersion) or code_of(error) in FATAL_CODES:

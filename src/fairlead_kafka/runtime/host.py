@@ -422,7 +422,7 @@ class SelectorHost:
             self._touched[link] = None
 
     def parted(self, link: Link) -> None:
-        """A link's socket was closed."""
+        """Called when a link's socket was closed."""
         self._parting.pop(link, None)
 
     def _listen(self, handle: Handle, effect: Listen) -> None:

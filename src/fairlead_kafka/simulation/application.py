@@ -71,7 +71,7 @@ class Inbox:
         return items
 
     def close(self, error: Exception) -> None:
-        """The machine has ended, with this error."""
+        """Called when the machine has ended, with this error."""
         self.closed = error
 
 

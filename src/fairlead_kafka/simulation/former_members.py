@@ -46,7 +46,8 @@ class FormerMembers:
         self._taken: list[tuple[GroupLedger, Claim, Claim]] = []
 
     def claimed(self, ledger: GroupLedger, claim: Claim) -> None:
-        """A member was assigned a partition: have its former owner commit, some time later."""
+        """Called when a member was assigned a partition: have its former owner commit, some time
+        later."""
         former = next(
             (
                 one

@@ -71,11 +71,11 @@ class Completion(Generic[T]):
     then: Callable[[T | None, Exception | None], None]
 
     def set_result(self, value: T) -> None:
-        """The operation succeeded."""
+        """Called when the operation succeeded."""
         self.then(value, None)
 
     def set_error(self, error: Exception) -> None:
-        """The operation failed."""
+        """Called when the operation failed."""
         self.then(None, error)
 
 

@@ -156,10 +156,10 @@ class ProgressListener(StreamingQueryListener):
         self._volume = None if self._survey is None else Volume(self._survey.look)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """A query has started; its figures come with its progress."""
+        """Called when a query has started; its figures come with its progress."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """A micro-batch is done."""
+        """Called when a micro-batch is done."""
         for figures in source_progress(event.progress):
             self.take(figures)
 
@@ -167,7 +167,7 @@ class ProgressListener(StreamingQueryListener):
         """A query waits for data; nothing has changed."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """A query has ended; its totals stay."""
+        """Called when a query has ended; its totals stay."""
 
     def take(self, figures: SourceProgress) -> None:
         """Add a micro-batch to the totals, and tell of it."""

@@ -38,7 +38,8 @@ class _Plain:
 
 
 class AnswerError(_Plain):
-    """Answers an error for what a rule is about; the rest of the request is served."""
+    """Action that answers an error for the parts that a rule is about; the rest of the request is
+    served."""
 
     def __init__(self, code: int, message: str | None, whole: bool | None) -> None:
         self._code, self._message = code, message
@@ -144,7 +145,8 @@ class Delay(_Plain):
 
 
 class Lose(_Plain):
-    """Never answers; hangs up, if it is to; serves the request before, if it is to."""
+    """Action that never answers a request. It can serve the request first, and close the connection
+    after."""
 
     def __init__(self, served: bool, hangs_up: bool) -> None:
         self._served, self._hangs_up = served, hangs_up

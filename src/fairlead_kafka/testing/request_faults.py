@@ -164,7 +164,7 @@ class Action(Protocol):
         """Carry out the action on a request."""
 
     def removed(self) -> None:
-        """The rule is gone: let go what it holds."""
+        """Called when the rule is gone: let go what it holds."""
 
 
 class Fault:
@@ -250,7 +250,7 @@ class Fault:
             raise
 
     def failed(self, error: Exception) -> None:
-        """A function of the test raised: `wait` tells, and the connection ends."""
+        """Called when a function of the test raised: `wait` tells, and the connection ends."""
         with self._changed:
             self._error = error
             self._changed.notify_all()

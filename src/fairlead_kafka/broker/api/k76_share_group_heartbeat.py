@@ -34,7 +34,7 @@ def share_group_heartbeat(
     message = request.message
 
     def answer(error: int, beaten: ShareBeaten) -> None:
-        reply(_refused(error, None) if error else _told(broker, message.group_id, beaten))
+        reply(_refused(error, None) if error else _answer(broker, message.group_id, beaten))
 
     try:
         check_share_groups(broker)
@@ -71,7 +71,7 @@ def _heartbeat(request: Request[ShareGroupHeartbeatRequest], session: Requester)
     )
 
 
-def _told(broker: Services, group_id: str, beaten: ShareBeaten) -> ShareGroupHeartbeatResponse:
+def _answer(broker: Services, group_id: str, beaten: ShareBeaten) -> ShareGroupHeartbeatResponse:
     assignment = None
     if beaten.assignment is not None:
         rows = [

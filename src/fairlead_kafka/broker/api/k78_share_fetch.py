@@ -30,9 +30,9 @@ from fairlead_kafka.broker.api.share_requests import (
     Outcome,
     Place,
     check_member,
+    code_and_message,
     find_led,
     leader_hint,
-    told,
 )
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.log import Partition, ReadBatch, readable
@@ -296,7 +296,7 @@ class _ShareFetch:
             self._hint(place, error, row, leaders)
         for place, outcome in self._acknowledged.items():
             row = rows.setdefault(place, _row(place[1]))
-            row.acknowledge_error_code, row.acknowledge_error_message = told(outcome)
+            row.acknowledge_error_code, row.acknowledge_error_message = code_and_message(outcome)
             if outcome is not None:
                 self._hint(place, outcome, row, leaders)
         if self._message.share_session_epoch == INITIAL_EPOCH:
@@ -345,7 +345,7 @@ class _ShareFetch:
         self.available()
 
     def lost(self, partition: Partition) -> None:
-        """A partition is not led here any more."""
+        """Called when a partition is not led here any more."""
         self.complete()
 
     def available(self) -> None:

@@ -19,8 +19,8 @@ from fairlead_kafka.broker.api.share_requests import (
     Outcome,
     Place,
     check_member,
+    code_and_message,
     leader_hint,
-    told,
 )
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
@@ -87,7 +87,7 @@ def _answer(
     topics: dict[object, _Topic] = {}
     leaders: list[int] = []
     for place, outcome in outcomes.items():
-        code, words = told(outcome)
+        code, words = code_and_message(outcome)
         hint = None if outcome is None else leader_hint(broker, place, outcome)
         if hint is not None:
             leaders.append(hint[0])

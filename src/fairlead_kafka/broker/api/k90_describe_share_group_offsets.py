@@ -79,14 +79,16 @@ def _describe(
         seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, wanted)
     for name, numbers in wanted.items():
         topic = topics.get(name)
-        told = _Topic(topic_name=name, topic_id=NO_ID if topic is None else topic.topic_id, partitions=[])
-        group.topics.append(told)
+        row_of_topic = _Topic(
+            topic_name=name, topic_id=NO_ID if topic is None else topic.topic_id, partitions=[]
+        )
+        group.topics.append(row_of_topic)
         for number in numbers:
             row = _row(number)
-            told.partitions.append(row)
+            row_of_topic.partitions.append(row)
             if name not in seen:
                 row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                told.topic_id = NO_ID
+                row_of_topic.topic_id = NO_ID
             elif topic is None or not 0 <= number < len(topic.partitions):
                 row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:

@@ -66,13 +66,13 @@ def _read(
     rows: dict[tuple[UUID, int], _Row] = {}
     for asked in message.topics:
         topic = broker.controller.image.topics.get(asked.topic_name)
-        told = _Topic(topic_name=asked.topic_name, topic_id=NO_ID, partitions=[])
-        answer.responses.append(told)
+        row_of_topic = _Topic(topic_name=asked.topic_name, topic_id=NO_ID, partitions=[])
+        answer.responses.append(row_of_topic)
         if topic is not None:
-            told.topic_id = topic.topic_id
+            row_of_topic.topic_id = topic.topic_id
         for one in asked.partitions:
             row = _Row(partition_index=one.partition_index, error_code=ErrorCode.NONE, error_message=None)
-            told.partitions.append(row)
+            row_of_topic.partitions.append(row)
             if asked.topic_name not in seen:
                 row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif topic is None or not 0 <= one.partition_index < len(topic.partitions):

@@ -146,6 +146,6 @@ class Acknowledging:
             self.done(self.outcomes)
 
 
-def told(outcome: Outcome) -> tuple[int, str | None]:
+def code_and_message(outcome: Outcome) -> tuple[int, str | None]:
     """Code and words of an outcome."""
     return (ErrorCode.NONE, None) if outcome is None else (outcome.code, reason(outcome))

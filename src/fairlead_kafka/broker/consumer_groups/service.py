@@ -263,14 +263,15 @@ class ConsumerGroups:
     # --- Time
 
     def loaded(self, group: ConsumerGroup) -> None:
-        """A group was read from the log: each member has a session's time to be heard of."""
+        """Called when a group was read from the log: each member has a session's time to be heard
+        of."""
         for member in group.members.values():
             self.touch(group.group_id, member)
             if member.current.state is MemberState.UNREVOKED_PARTITIONS and not member.classic:
                 self._limit_rebalance(group.group_id, member)
 
     def touch(self, group_id: str, member: ConsumerMember) -> None:
-        """The member was heard of: restart its session timeout."""
+        """Called when the member was heard of: restart its session timeout."""
         about = member.about
         timeout_ms = (
             self._home.view(group_id).settings.session_timeout_ms
@@ -346,7 +347,7 @@ class ConsumerGroups:
             setattr(watch, name, None)
 
     def forget(self, group_id: str, member_id: str | None = None) -> None:
-        """A member is gone, or (None) the whole group: its timers end."""
+        """Called when a member is gone, or (None) the whole group: its timers end."""
         watches = self._watches.get(group_id, {})
         for one in [*watches] if member_id is None else [member_id]:
             watch = watches.pop(one, None)

@@ -299,7 +299,7 @@ class RemoteController(ClusterView):
         return "the link to the controller"
 
     def failed(self, error: Exception) -> None:
-        """A timer of this link raised: connect again."""
+        """Called when a timer of this link raised: connect again."""
         if self.state in (LinkState.CONNECTING, LinkState.JOINING, LinkState.FOLLOWING):
             self._lose(f"it failed: {error!r}")
         elif self.state is LinkState.AWAY:

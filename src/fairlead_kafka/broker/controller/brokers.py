@@ -121,8 +121,8 @@ class Brokers:
         self._leave(node_id, electorate, broker_record(broker), unclean=False)
 
     def stopped(self, node_id: int) -> None:
-        """The broker is gone: what it led goes to the next replica in sync that is alive, or has no
-        leader until it is back."""
+        """Called when the broker is gone: what it led goes to the next replica in sync that is
+        alive, or has no leader until it is back."""
         broker = self._image.brokers.get(node_id)
         if broker is None or not broker.alive:
             return

@@ -107,7 +107,7 @@ class Configs:
         self._topics: dict[str, dict[str, Settings]] = {}
 
     def forget(self, topic: str | None = None) -> None:
-        """The configs of `topic`, or of brokers and thereby of everything, changed."""
+        """Called when the configs of `topic`, or of brokers and thereby of everything, changed."""
         if topic is not None:
             self._topics.pop(topic, None)
             return

@@ -141,7 +141,7 @@ class Controller(ClusterView):
     # --- For brokers of this thread
 
     def detach(self, node_id: int) -> None:
-        """A broker of this thread is gone: as if it was seen to be."""
+        """Called when a broker of this thread is gone: as if it was seen to be."""
         self.broker_stopped(node_id)
 
     def note(self, change: Change | None) -> None:
@@ -178,17 +178,17 @@ class Controller(ClusterView):
         self._brokers.stopping(node_id)
 
     def broker_stopped(self, node_id: int) -> None:
-        """The broker is gone. Nothing if that is known."""
+        """Called when the broker is gone. Nothing if that is known."""
         self._brokers.stopped(node_id)
 
     def disk_reported(self, node_id: int, broker_epoch: int, works: bool) -> None:
-        """The broker's disk fails, and others are to lead; or it works again.
+        """Called when the broker's disk fails, and others are to lead; or it works again.
         BrokerError(STALE_BROKER_EPOCH)."""
         self._brokers.disk_reported(node_id, broker_epoch, works)
 
     def cluster_stopping(self) -> None:
-        """All brokers are about to stop: one that leaves from now on leaves its partitions as they
-        are, to find them so when it is back."""
+        """Called when all brokers are about to stop: one that leaves from now on leaves its
+        partitions as they are, to find them so when it is back."""
         self._brokers.all_stopping = True
 
     def alter_partitions(

@@ -69,7 +69,7 @@ class Limits:
                 self._held.update(counted)
 
     def forget(self) -> None:
-        """Replicas moved: count them again when it matters next."""
+        """Called when replicas moved: count them again when it matters next."""
         self._held = None
 
     def held(self) -> Counter[int]:
@@ -86,7 +86,7 @@ class Limits:
         self._planned.update(count_replicas(placed))
 
     def planned_all(self) -> None:
-        """The decision is made, or given up."""
+        """Called when the decision is made, or given up."""
         self._planned.clear()
 
     # --- What may be held

@@ -43,7 +43,7 @@ class Attendance:
         self._gone = gone
 
     def touch(self, group: Group, member: Member) -> None:
-        """The member was heard of: restart its session timeout."""
+        """Called when the member was heard of: restart its session timeout."""
         self.expect(group, member, member.session_timeout_ms)
 
     def expect(self, group: Group, member: Member, timeout_ms: int) -> None:

@@ -294,7 +294,7 @@ class ConsumerSide:
         return None if group is None else group.consumer
 
     def view(self, group_id: str) -> View:
-        """The cluster, and the settings of a group."""
+        """The view on the cluster's topics, and the settings of a group."""
         settings = self._broker.settings
         own = self._broker.controller.group_settings(group_id)
         return View(

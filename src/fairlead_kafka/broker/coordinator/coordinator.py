@@ -130,8 +130,8 @@ class GroupCoordinator:
         replay(shard, batches, from_offset)
 
     def shard_loaded(self, shard: Shard) -> None:
-        """A shard's log was read: groups go on with the members that it has, and those of which
-        nothing is left are forgotten."""
+        """Called when a shard's log was read: groups go on with the members that it has, and those
+        of which nothing is left are forgotten."""
         shard.groups = {
             group.group_id: group
             for group in shard.groups.values()
@@ -317,7 +317,8 @@ class GroupCoordinator:
         self._commit(shard, group, offsets, reply, producer)
 
     def transaction_ended(self, partition: int, producer_id: int, committed: bool) -> None:
-        """The marker of a producer's transaction was written to a partition of offsets led here."""
+        """Called when the marker of a producer's transaction was written to a partition of offsets
+        led here."""
         shard = self._shards.led(partition)
         if shard is None or not shard.loaded:
             return  # reading the log comes by the marker

@@ -205,8 +205,8 @@ class Rebalancer:
         reply: Callable[[JoinOutcome], None],
         outcome: JoinOutcome,
     ) -> None:
-        """A static member's new process is in the log, or could not be: then the old one is in its
-        place again, as in Kafka."""
+        """Called when a static member's new process is in the log, or could not be: then the old
+        one is in its place again, as in Kafka."""
         if error and group.members.get(member.member_id) is member:
             if member.timer is not None:
                 member.timer.cancel()
@@ -381,7 +381,8 @@ class Rebalancer:
     def _assigned_written(
         self, group: Group, generation: int, assigned: Mapping[str, bytes], error: int
     ) -> None:
-        """The assignment is written, or on error all rebalance. Nothing if the group moved on."""
+        """Called when the assignment is written, or on error all rebalance. Nothing if the group
+        moved on."""
         if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
             return
         if error:
@@ -412,14 +413,15 @@ class Rebalancer:
             self._gone(group, group.check_member(member_id, instance_id))
 
     def restore(self, group: Group) -> None:
-        """A group that was just read goes on where the log has it; each member has a session's time
-        to be heard of."""
+        """Called when a group that was just read goes on where the log has it; each member has a
+        session's time to be heard of."""
         group.restore()
         for member in group.members.values():
             self.touch(group, member)
 
     def dissolve(self, group: Group, error_code: int) -> None:
-        """The group is no longer here: members that wait are told so, and all timers end."""
+        """Called when the group is no longer here: members that wait are told so, and all timers
+        end."""
         with self._answers.changing():
             for timer in group.pending.values():
                 timer.cancel()
@@ -440,8 +442,8 @@ class Rebalancer:
             group.generation = 0
 
     def adopt(self, group: Group, new: Group) -> None:
-        """The group was one of the consumer protocol, and is now what `new` says: its members
-        rebalance."""
+        """Called when the group was one of the consumer protocol, and is now what `new` says: its
+        members rebalance."""
         with self._answers.changing():
             group.protocol_type, group.protocol_name = new.protocol_type, new.protocol_name
             group.generation, group.state = new.generation, GroupState.STABLE
@@ -451,7 +453,7 @@ class Rebalancer:
             self._prepare(group)
 
     def _gone(self, group: Group, member: Member) -> None:
-        """A member has left, or is not heard of any more."""
+        """Called when a member has left, or is not heard of any more."""
         with self._answers.changing():
             self._answer_waiting(member, ErrorCode.UNKNOWN_MEMBER_ID)
             group.remove(member.member_id)
@@ -481,7 +483,7 @@ class Rebalancer:
     # --- Time
 
     def touch(self, group: Group, member: Member) -> None:
-        """The member was heard of: restart its session timeout."""
+        """Called when the member was heard of: restart its session timeout."""
         self._attendance.touch(group, member)
 
     def _pending_expired(self, group: Group, member_id: str) -> None:

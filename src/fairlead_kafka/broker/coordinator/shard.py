@@ -155,7 +155,7 @@ def _apply_offset(
 
 
 def apply_end(shard: Shard, producer_id: int, committed: bool) -> None:
-    """A marker came: what the producer's transaction commits counts now, or is dropped."""
+    """Called when a marker came: what the producer's transaction commits counts now, or is dropped."""
     for group_id in shard.in_transaction.pop(producer_id, ()):
         group = shard.groups.get(group_id)
         offsets = group.transactional.pop(producer_id, {}) if group is not None else {}

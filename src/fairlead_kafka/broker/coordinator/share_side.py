@@ -190,7 +190,8 @@ class ShareSide:
     # --- Sessions
 
     def loaded(self, group: ShareGroup) -> None:
-        """A group was read from the log: each member has a session's time to be heard of."""
+        """Called when a group was read from the log: each member has a session's time to be heard
+        of."""
         for member_id in group.members:
             self._touch(group.group_id, member_id)
         gone = {
@@ -202,7 +203,7 @@ class ShareSide:
         self._write_by_itself(group.group_id, forgotten(group, gone))
 
     def forget(self, group_id: str, member_id: str | None = None) -> None:
-        """A member is gone, or (None) the whole group: sessions end."""
+        """Called when a member is gone, or (None) the whole group: sessions end."""
         watches = self._watches.get(group_id, {})
         for one in [*watches] if member_id is None else [member_id]:
             watch = watches.pop(one, None)
@@ -295,7 +296,8 @@ class ShareSide:
             ask(key, partial(answered, key))
 
     def topic_deleted(self, topic_id: UUID) -> None:
-        """A topic is gone. The share coordinator hears of it by itself; here the groups forget it."""
+        """Called when a topic is gone. The share coordinator hears of it by itself; here the groups
+        forget it."""
         for shard in self._shards.loaded():
             for group in shard.groups.values():
                 if group.share is not None and forgotten(group.share, [topic_id]):

@@ -106,7 +106,8 @@ class TailCache:
 
     @hook("log: a rewound write leaves the cache")
     def rewind(self, file: int, position: int) -> None:
-        """A failed write is taken back: nothing is there any more from `position` of `file` on."""
+        """Called when a failed write is taken back: nothing is there any more from `position` of
+        `file` on."""
         while self._begins and self._begins[-1] >= (file, position):
             self._begins.pop()
             self._size_bytes -= len(self._blocks.pop().pages)

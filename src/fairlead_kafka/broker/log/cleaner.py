@@ -100,7 +100,7 @@ class Cleaner:
             _Rewriting(self, sparse[0]).collect_piece()
 
     def ended(self, again: bool) -> None:
-        """The work at hand is over; look for more if it went well."""
+        """Called when the work at hand is over; look for more if it went well."""
         self._busy = False
         if again and self._settings is not None:
             settings = self._settings

@@ -221,7 +221,8 @@ class LeaderEpochs:
             self._starts += (start_offset,)
 
     def truncate(self, end_offset: int) -> None:
-        """The log ends at `end_offset` now: epochs that began there or later are unknown."""
+        """Called when the log ends at `end_offset` now: epochs that began there or later are
+        unknown."""
         kept = bisect_left(self._starts, end_offset)
         self._epochs, self._starts = self._epochs[:kept], self._starts[:kept]
         self.latest = self._epochs[-1] if kept else -1

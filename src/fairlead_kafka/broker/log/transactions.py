@@ -86,11 +86,11 @@ class PartitionTransactions:
         return made
 
     def begin(self, producer_id: int, first_offset: int) -> None:
-        """A transactional batch was appended; only the first of a transaction counts."""
+        """Called when a transactional batch was appended; only the first of a transaction counts."""
         self.open.setdefault(producer_id, first_offset)
 
     def end(self, producer_id: int, marker_offset: int, committed: bool, high_watermark: int) -> None:
-        """A marker was appended. One without a batch before it ends nothing."""
+        """Called when a marker was appended. One without a batch before it ends nothing."""
         # Here too, for of a replica that follows nobody asks what is stable.
         self._forget_ended(high_watermark)
         first_offset = self.open.pop(producer_id, None)

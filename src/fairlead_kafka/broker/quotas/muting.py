@@ -31,7 +31,7 @@ class Muted(Protocol):
         """The broker of the session."""
 
     def muting_changed(self) -> None:
-        """The session is to be still from now on, or no longer."""
+        """Called when the session is to be still from now on, or no longer."""
 
     def serve(self) -> None:
         """Begin what may begin."""
@@ -81,6 +81,6 @@ class Muting:
         session.serve()
 
     def _end(self) -> None:
-        """The connection has gone, perhaps long before the time is over."""
+        """Called when the connection has gone, perhaps long before the time is over."""
         if self._deadline is not None:
             self._session.broker.deadlines.cancel(self._deadline)

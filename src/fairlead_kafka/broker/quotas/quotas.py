@@ -120,7 +120,7 @@ class Quotas:
             self.changed(entity)
 
     def changed(self, entity: QuotaEntity) -> None:
-        """The quotas of an entity changed: the image has them."""
+        """Called when the quotas of an entity changed: the image has them."""
         values = self._broker.controller.image.client_quotas.get(entity, {})
         for name, table in self._tables.items():
             table.set(entity, values.get(name))
@@ -138,8 +138,8 @@ class Quotas:
     # --- What is used
 
     def begun(self, session: Payer, header: RequestHeader, size_bytes: int) -> Toll | None:
-        """A request is about to be served: charge it for its bytes if it is a Produce. None: it is
-        exempt.
+        """Called when a request is about to be served: charge it for its bytes if it is a Produce.
+        None: it is exempt.
 
         That early, because requests that follow it on the connection may be begun before it is
         answered: from now on none is, if this one was too much.
@@ -177,8 +177,8 @@ class Quotas:
             toll.session.muting.begin(wait_ms)
 
     def spent(self, toll: Toll) -> None:
-        """The handler has returned: what it took and was not charged yet counts when its client's
-        next request is."""
+        """Called when the handler has returned: what it took and was not charged yet counts when
+        its client's next request is."""
         began_ns, toll.began_ns = toll.began_ns, 0
         if began_ns:
             applied = self._tables[REQUEST_PERCENTAGE].of_client(toll.session.principal.name, toll.client_id)

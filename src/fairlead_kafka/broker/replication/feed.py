@@ -78,16 +78,16 @@ class Feeding(Protocol):
         """The `Led` of a partition that the image says is led here."""
 
     def follower_moved(self, led: Led, follower: Follower) -> None:
-        """A follower has written more, or was met."""
+        """Called when a follower has written more, or was met."""
 
     def starts_moved(self, led: Led) -> None:
-        """A follower has deleted what it was told to."""
+        """Called when a follower has deleted what it was told to."""
 
     def may_join(self, node_id: int) -> None:
         """More is known of a broker than when its replicas were looked at last."""
 
     def end_feed(self, feed: Feed) -> None:
-        """A follower's stream is over; it may begin another."""
+        """Called when a follower's stream is over; it may begin another."""
 
 
 class _Sent(NamedTuple):
@@ -158,7 +158,8 @@ class Feed:
         return self.met.get(key, self) is None
 
     def forget(self, key: Key) -> None:
-        """The partition is not led here any more, or in another epoch: it must be met again."""
+        """Called when the partition is not led here any more, or in another epoch: it must be met
+        again."""
         self.met.pop(key, None)
 
     def wake(self) -> None:
@@ -167,8 +168,8 @@ class Feed:
             self._replication.awake[self] = None
 
     def end(self) -> None:
-        """The connection or its broker is gone. What was written there counts on, as Kafka's leader
-        keeps what it knows of a replica.
+        """Called when the connection or its broker is gone. What was written there counts on, as
+        Kafka's leader keeps what it knows of a replica.
 
         A broker that lives, and was only thought to be gone, is told to begin another stream.
         """
@@ -185,7 +186,7 @@ class Feed:
         return f"the replication stream to broker {self.node_id}"
 
     def failed(self, _error: Exception) -> None:
-        """Work for this stream raised: end it, and tell its follower to begin another."""
+        """Called when work for this stream raised: end it, and tell its follower to begin another."""
         self._replication.end_feed(self)
 
     # --- Being asked
@@ -215,8 +216,8 @@ class Feed:
             self._wait()
 
     def _renewed(self, broker_epoch: int) -> None:
-        """The follower was counted as gone for a while, and is the same all the same: it speaks on
-        the same stream."""
+        """Called when the follower was counted as gone for a while, and is the same all the same:
+        it speaks on the same stream."""
         self.broker_epoch = broker_epoch
         for follower in self.met.values():
             if follower is not None:
@@ -224,7 +225,7 @@ class Feed:
         self._replication.may_join(self.node_id)
 
     def nudged(self) -> None:
-        """The follower has something to say, and waits for an answer first."""
+        """Called when the follower has something to say, and waits for an answer first."""
         self.wake()
 
     def _take_written(self, renewed: Container[Key]) -> None:

@@ -286,8 +286,8 @@ class Fetcher:
     # --- Meetings
 
     def _on_outcome(self, followed: Followed, outcome: PartitionOutcome) -> None:
-        """A partition cannot be followed as it is: cut it and meet again, or meet again a little
-        later."""
+        """Called when a partition cannot be followed as it is: cut it and meet again, or meet again
+        a little later."""
         if outcome.error:
             self._meet_later(followed)
             return
@@ -341,7 +341,7 @@ class Fetcher:
         return f"following broker {self._leader}"
 
     def failed(self, error: Exception) -> None:
-        """Work for this stream raised: begin again, a little later."""
+        """Called when work for this stream raised: begin again, a little later."""
         self._complain(error)
         self._pause()
 

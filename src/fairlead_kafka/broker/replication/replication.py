@@ -167,7 +167,7 @@ class Replication:
         self.starts_moved(led)
 
     def starts_moved(self, led: Led) -> None:
-        """A follower has deleted what it was told to, or is not waited for any more."""
+        """Called when a follower has deleted what it was told to, or is not waited for any more."""
         if not led.deleting:
             return
         low_watermark = self.low_watermark(led)
@@ -179,7 +179,7 @@ class Replication:
                 led.deleting.append((offset, done))
 
     def follower_moved(self, led: Led, follower: Follower) -> None:
-        """A follower has written more, or was met."""
+        """Called when a follower has written more, or was met."""
         self.advance_mark(led)
         self._in_sync.consider_joining(led, follower.node_id)
 
@@ -220,7 +220,7 @@ class Replication:
             done(code)
 
     def gone(self, partition: Partition) -> None:
-        """The partition's topic was deleted."""
+        """Called when the partition's topic was deleted."""
         led = self._led.get(partition)
         if led is not None:
             self._depose(led, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -295,7 +295,7 @@ class Replication:
         self.end_feed(feed)
 
     def end_feed(self, feed: Feed) -> None:
-        """A follower's stream is over; it may begin another."""
+        """Called when a follower's stream is over; it may begin another."""
         if self._feeds.get(feed.node_id) is feed:
             self._end_feed(feed.node_id)
 

@@ -134,8 +134,8 @@ class SharePartitions:
             share.release(member, partial(released, share.key))
 
     def drop_group(self, group_id: str) -> None:
-        """A group has no sessions here any more: what is known of its share partitions is read again
-        when it has."""
+        """Called when a group has no sessions here any more: what is known of its share partitions
+        is read again when it has."""
         for share in self:
             if share.key.group_id == group_id:
                 share.fence(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -120,8 +120,10 @@ def share_heartbeat(
         if current != had:
             step.entries.append((ShareCurrentKey(group.group_id, member.member_id), current))
         member = ShareMember(member.member_id, member.about, current)
-    told = request.member_epoch == 0 or request.topics is not None or member.current.assigned != had.assigned
-    answer = ShareBeaten(member.member_id, member.current.epoch, member.current.assigned if told else None)
+    changed = (
+        request.member_epoch == 0 or request.topics is not None or member.current.assigned != had.assigned
+    )
+    answer = ShareBeaten(member.member_id, member.current.epoch, member.current.assigned if changed else None)
     step.begin = to_begin(group, names, view)
     if step.begin:
         states = group.states._replace(initializing=merged(group.states.initializing, step.begin))

@@ -190,13 +190,13 @@ class SharePartition:
         self._enter(SharePartitionState.FENCED)
         if self._timer is not None:
             self._timer.cancel()
-        self.fenced(_told(error))
+        self.fenced(_client_error(error))
         initialized, self._initialized = self._initialized, []
         queue, self._queue = self._queue, []
         for done in initialized:
-            done(_told(error))
+            done(_client_error(error))
         for one in queue:
-            one.done(_told(error))
+            one.done(_client_error(error))
 
     # --- Records
 
@@ -261,10 +261,10 @@ class SharePartition:
         writing, self._writing = self._writing, []
         if self.state is SharePartitionState.FENCED:
             for one in writing:
-                one.done(_told(error))
+                one.done(_client_error(error))
             return
         for one in writing:
-            self.window.settle(one.change, not error)
+            self.window.complete(one.change, not error)
         if error:
             _logger.warning("%s: its state was not written (error %d)", self, error)
         self._watch_locks()
@@ -279,7 +279,7 @@ class SharePartition:
         else:
             self._write()
         for one in writing:
-            one.done(_told(error))
+            one.done(_client_error(error))
         if not fencing:
             self.became_available()
 
@@ -311,11 +311,11 @@ class SharePartition:
             self.window.check()
 
 
-def _told(error: int) -> int:
-    return _TOLD.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
+def _client_error(error: int) -> int:
+    return _CLIENT_ERRORS.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-_TOLD: dict[int, int] = {
+_CLIENT_ERRORS: dict[int, int] = {
     ErrorCode.NONE: ErrorCode.NONE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,

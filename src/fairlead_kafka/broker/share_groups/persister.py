@@ -56,7 +56,7 @@ class Coordinator(Protocol):
         """Write changes of a state."""
 
     def delete(self, key: ShareKey, done: Done) -> None:
-        """The state is needed no more."""
+        """Called when the state is needed no more."""
 
     def summary(self, key: ShareKey, done: Stateful) -> None:
         """The state, for who only looks."""
@@ -111,13 +111,17 @@ class StatePersister:
         here = self._host.share_coordinator
         self._begin(
             key,
-            lambda told: here.initialize(key, state_epoch, start_offset, lambda error: told(error, None)),
-            lambda node, told: self._ask(
+            lambda answered: here.initialize(
+                key, state_epoch, start_offset, lambda error: answered(error, None)
+            ),
+            lambda node, answered: self._ask(
                 node,
                 ApiKey.INITIALIZE_SHARE_GROUP_STATE,
                 0,
                 message,
-                lambda answer: _told(None if answer is None else answer.results[0].partitions[0], told),
+                lambda answer: _state_kept(
+                    None if answer is None else answer.results[0].partitions[0], answered
+                ),
             ),
             lambda error, _state: done(error),
         )
@@ -132,13 +136,13 @@ class StatePersister:
         here = self._host.share_coordinator
         self._begin(
             key,
-            lambda told: here.read(key, leader_epoch, told),
-            lambda node, told: self._ask(
+            lambda answered: here.read(key, leader_epoch, answered),
+            lambda node, answered: self._ask(
                 node,
                 ApiKey.READ_SHARE_GROUP_STATE,
                 0,
                 message,
-                lambda answer: _state_read(answer, told),
+                lambda answer: _state_read(answer, answered),
             ),
             done,
         )
@@ -167,13 +171,15 @@ class StatePersister:
         here = self._host.share_coordinator
         self._begin(
             key,
-            lambda told: here.write(key, state_epoch, update, lambda error: told(error, None)),
-            lambda node, told: self._ask(
+            lambda answered: here.write(key, state_epoch, update, lambda error: answered(error, None)),
+            lambda node, answered: self._ask(
                 node,
                 ApiKey.WRITE_SHARE_GROUP_STATE,
                 1,
                 message,
-                lambda answer: _told(None if answer is None else answer.results[0].partitions[0], told),
+                lambda answer: _state_kept(
+                    None if answer is None else answer.results[0].partitions[0], answered
+                ),
             ),
             lambda error, _state: done(error),
         )
@@ -186,13 +192,15 @@ class StatePersister:
         here = self._host.share_coordinator
         self._begin(
             key,
-            lambda told: here.delete(key, lambda error: told(error, None)),
-            lambda node, told: self._ask(
+            lambda answered: here.delete(key, lambda error: answered(error, None)),
+            lambda node, answered: self._ask(
                 node,
                 ApiKey.DELETE_SHARE_GROUP_STATE,
                 0,
                 message,
-                lambda answer: _told(None if answer is None else answer.results[0].partitions[0], told),
+                lambda answer: _state_kept(
+                    None if answer is None else answer.results[0].partitions[0], answered
+                ),
             ),
             lambda error, _state: done(error),
         )
@@ -208,8 +216,10 @@ class StatePersister:
         api_key = ApiKey.READ_SHARE_GROUP_STATE_SUMMARY
         self._begin(
             key,
-            lambda told: here.summary(key, told),
-            lambda node, told: self._ask(node, api_key, 1, message, lambda answer: _state_seen(answer, told)),
+            lambda answered: here.summary(key, answered),
+            lambda node, answered: self._ask(
+                node, api_key, 1, message, lambda answer: _state_seen(answer, answered)
+            ),
             done,
         )
 
@@ -239,7 +249,7 @@ class StatePersister:
             )
             return
 
-        def told(error: int, state: ShareState | None) -> None:
+        def answered(error: int, state: ShareState | None) -> None:
             if error in _PASSING:
                 self._again(question, error)
             else:
@@ -248,11 +258,11 @@ class StatePersister:
         leader = topic.partitions[home_partition(str(question.key), len(topic.partitions))].leader
         if leader == self._host.node_id:
             try:
-                question.here(told)
+                question.here(answered)
             except BrokerError as error:
-                told(error.code, None)
+                answered(error.code, None)
         elif image.is_alive(leader):
-            question.there(leader, told)
+            question.there(leader, answered)
         else:
             self._again(question, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
@@ -268,34 +278,34 @@ class StatePersister:
         api_key: ApiKey,
         version: int,
         message: RequestMessage[R],
-        told: Callable[[R | None], None],
+        answered: Callable[[R | None], None],
     ) -> None:
-        """Ask the coordinator on another broker; told(None) if it did not answer."""
-        self._host.links.ask(node, api_key, version, message, lambda response, _error: told(response))
+        """Ask the coordinator on another broker; answered(None) if it did not answer."""
+        self._host.links.ask(node, api_key, version, message, lambda response, _error: answered(response))
 
 
-def _told(row: _Row | None, told: Stateful) -> None:
+def _state_kept(row: _Row | None, answered: Stateful) -> None:
     """Tell the error of an answer."""
-    told(ErrorCode.COORDINATOR_NOT_AVAILABLE if row is None else row.error_code, None)
+    answered(ErrorCode.COORDINATOR_NOT_AVAILABLE if row is None else row.error_code, None)
 
 
-def _state_read(response: ReadShareGroupStateResponse | None, told: Stateful) -> None:
+def _state_read(response: ReadShareGroupStateResponse | None, answered: Stateful) -> None:
     row = None if response is None else response.results[0].partitions[0]
     if row is None or row.error_code:
-        _told(row, told)
+        _state_kept(row, answered)
         return
     batches = tuple(
         StateBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
         for one in row.state_batches
     )
-    told(ErrorCode.NONE, ShareState(row.state_epoch, row.start_offset, batches=batches))
+    answered(ErrorCode.NONE, ShareState(row.state_epoch, row.start_offset, batches=batches))
 
 
-def _state_seen(response: ReadShareGroupStateSummaryResponse | None, told: Stateful) -> None:
+def _state_seen(response: ReadShareGroupStateSummaryResponse | None, answered: Stateful) -> None:
     row = None if response is None else response.results[0].partitions[0]
     if row is None or row.error_code:
-        _told(row, told)
+        _state_kept(row, answered)
         return
     count = row.delivery_complete_count
     state = ShareState(row.state_epoch, row.start_offset, leader_epoch=row.leader_epoch, complete_count=count)
-    told(ErrorCode.NONE, state)
+    answered(ErrorCode.NONE, state)

@@ -77,7 +77,7 @@ class ShareSession:
         return ShareKey(self.key.group_id, topic_id, partition)
 
     def advance(self) -> None:
-        """A request of this session was taken."""
+        """Called when a request of this session was taken."""
         self.epoch = self.epoch + 1 if self.epoch < _EPOCH_MAX else 1
 
     def served_first(self, partition: tuple[UUID, int]) -> None:
@@ -129,8 +129,8 @@ class ShareSessions:
         return session
 
     def end(self, session: ShareSession, done: Callable[[dict[ShareKey, int]], None]) -> None:
-        """A session is over: what its member has is given back; done(error codes) once that is
-        written."""
+        """Called when a session is over: what its member has is given back; done(error codes) once
+        that is written."""
         if self._sessions.get(session.key) is not session:
             done({})
             return

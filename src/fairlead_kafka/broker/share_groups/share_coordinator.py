@@ -108,7 +108,7 @@ class ShareCoordinator:
         replay(shard, batches, from_offset)
 
     def shard_loaded(self, shard: StateShard) -> None:
-        """A shard's log was read: what is left of topics that are gone is forgotten."""
+        """Called when a shard's log was read: what is left of topics that are gone is forgotten."""
         topics = self._broker.controller.image.topics_by_id
         self._forget(shard, {key.topic_id for key in shard.states if key.topic_id not in topics})
 
@@ -158,12 +158,12 @@ class ShareCoordinator:
         self._check_leader(key, kept.state, leader_epoch)
         self._check_partition(key)
         state = kept.state
-        told = self._within(lambda error: done(error, state))
+        in_time = self._within(lambda error: done(error, state))
         if leader_epoch in (-1, state.leader_epoch):
-            self._log.when_committed(shard, told)
+            self._log.when_committed(shard, in_time)
         else:
             update = StateUpdate(state.snapshot_epoch, leader_epoch, state.start_offset, state.complete_count)
-            self._log.write(shard, [self._record(key, shard, update)], told)
+            self._log.write(shard, [self._record(key, shard, update)], in_time)
 
     def write(self, key: ShareKey, state_epoch: int, update: StateUpdate, done: Done) -> None:
         """WriteShareGroupState of the leader."""

@@ -5,7 +5,7 @@ was ever acquired, each with its state, its lock and how often it was delivered.
 
 Neighbours that are alike are one `Run`. What is to be remembered (an acknowledgement, a release) is
 a `Change`: its records have their new state at once, and nobody may touch them until the change was
-written (`settle`), or was not and is taken back. The window begins where the first record is that
+written (`complete`), or was not and is taken back. The window begins where the first record is that
 is not final. It owns no clock: deadlines come in, and `next_deadline_ns` goes out.
 """
 
@@ -64,7 +64,7 @@ class Change:
     """New states of records that wait to be written. `batches` is what is to be written."""
 
     batches: list[StateBatch] = field(default_factory=list)
-    settled: bool = False
+    completed: bool = False
 
 
 @dataclass(slots=True)
@@ -266,15 +266,16 @@ class Window:
         self._write(change)
         return change
 
-    def settle(self, change: Change, written: bool) -> None:
-        """A change was written, or (False) was not: then its records are as they were before it."""
+    def complete(self, change: Change, written: bool) -> None:
+        """Called when a change was written, or (False) was not: then its records are as they were
+        before it."""
         for run in self._runs:
             if run.change is change:
                 if not written:
                     assert run.before is not None
                     run.now = run.before
                 run.change = run.before = None
-        change.settled = True
+        change.completed = True
         self._tidy()
 
     def _check_acknowledged(self, member: str, first: int, last: int) -> None:
@@ -339,7 +340,7 @@ class Window:
         self._tidy()
 
     def move_start(self, offset: int) -> None:
-        """The log begins at `offset` now: what is before it is not in flight any more."""
+        """Called when the log begins at `offset` now: what is before it is not in flight any more."""
         if offset <= self.start:
             return
         self._split(offset)
@@ -404,7 +405,7 @@ class Window:
                 f"{what}: locked until {run.now.deadline_ns}", held == (run.now.deadline_ns != NO_DEADLINE_NS)
             )
             holds(f"{what}: change and what was before", (run.change is None) == (run.before is None))
-            holds(f"{what}: a change that is settled", run.change is None or not run.change.settled)
+            holds(f"{what}: a change that is settled", run.change is None or not run.change.completed)
             holds(f"{what}: final at the start", number > 0 or not run.final)
             holds(f"{what}: delivered {run.now.deliveries} times", run.now.deliveries > 0 or not held)
             if number:

@@ -95,7 +95,8 @@ class Verifier:
             self._ask(transactional_id, producer, asked, add)
 
     def ended(self, of: TopicPartition, producer_id: int) -> None:
-        """A marker was appended: those that wait asked about a transaction that is over."""
+        """Called when a marker was appended: those that wait asked about a transaction that is
+        over."""
         for key in [key for key in self._waiting if key[0] == of and key[1].producer_id == producer_id]:
             for verified in self._waiting.pop(key):
                 verified(ErrorCode.CONCURRENT_TRANSACTIONS)

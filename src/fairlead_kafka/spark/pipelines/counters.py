@@ -116,14 +116,14 @@ class Progress:
         return self.flows.get(name or "") or self.flows.get((name or "").rpartition(".")[2])
 
     def started(self, run_id: str, name: str | None) -> None:
-        """A query has begun."""
+        """Called when a query has begun."""
         if self.named(name) is not None:
             with self._lock:
                 self._running.add(run_id)
                 self._all_ended.clear()
 
     def ended(self, run_id: str) -> None:
-        """A query has ended, and all its progress was reported."""
+        """Called when a query has ended, and all its progress was reported."""
         with self._lock:
             self._running.discard(run_id)
             if not self._running:
