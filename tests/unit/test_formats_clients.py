@@ -105,8 +105,14 @@ def test_tables_go_in_and_come_out(cluster: fk.Cluster, topic: str, registry: Fa
         assert table.schema.field("value").type == AvroDeserializer(None, VISIT)._fixed.arrow_type()  # type: ignore[union-attr]
         assert table.column("value").to_pylist() == [*VISITS, VISITS[0]]
         assert table.column("rescued").null_count == 6
+        empty = consumer.poll_table(0)
+        assert (empty.num_rows, empty.column_names) == (0, table.column_names)
         consumer.seek_to_beginning()
         assert consumer.poll_table(5, columns=["value"]).column_names == ["value"]
+        consumer.seek_to_beginning()
+        partition = fk.TopicPartition(topic, 0)
+        (read,) = consumer.read_range(partition, 0, 6, columns=["offset", "rescued"])
+        assert read.column_names == ["offset", "rescued"]
 
 
 def test_rows_that_do_not_parse_are_kept_beside(cluster: fk.Cluster, topic: str) -> None:

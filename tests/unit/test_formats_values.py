@@ -234,3 +234,22 @@ def test_avro_columns_tell_rows_that_do_not_fit() -> None:
     assert made.to_pylist() == [b"\2a", None, None]
     assert list(reasons) == [1]
     assert json.dumps(NAMED)
+
+
+def test_columns_ask_once_for_an_id_that_is_not_known_and_again_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from fairlead_kafka.formats import framing
+
+    with schema_registry() as running:
+        read = AvroDeserializer({"url": running.url, "max.retries": 0}, NAMED)
+        rows = pa.array([b"\0\0\0\0\1\2a", b"\0\0\0\0\1\2b", b"\2a", None], pa.binary())
+        for _ in range(2):
+            column, reasons = read.decode_column(rows, VALUE)
+            assert column.to_pylist() == [None] * 4
+            assert list(reasons) == [0, 1, 2]
+        assert running.asked.count("/schemas/ids/1") == 1
+        running.register("visits-value", NAMED)
+        monkeypatch.setattr(framing.time, "monotonic", lambda: 1e12)
+        column, reasons = read.decode_column(rows, VALUE)
+        assert (column.to_pylist(), list(reasons)) == ([{"host": "a"}, {"host": "b"}, None, None], [2])

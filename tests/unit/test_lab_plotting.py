@@ -188,7 +188,7 @@ def test_every_experiment_is_a_command_with_the_same_options(capsys: pytest.Capt
         options = {option for parameter in group.commands[name].params for option in parameter.opts}
         # A soak is as long as one says, of our own cluster.
         assert {"--minutes" if name == "soak" else "--profile", "--json", "--plot"} <= options, name
-        assert name in ("kernels", "scenarios", "soak") or "--target" in options, name
+        assert name in ("formats", "kernels", "scenarios", "soak") or "--target" in options, name
     assert set(group.commands) == {*EXPERIMENTS, *TRIALS, "list"}
 
 

@@ -75,7 +75,7 @@ class Deserializing:
         try:
             batches = [self._batch(batch, names) for batch in table.to_batches() if batch.num_rows]
             if not batches:
-                return DeserializedTable(table.select([name for name in names if name != RESCUED]))
+                return DeserializedTable(_empty(table, names))
             return DeserializedTable(pa.Table.from_batches(batches))
         except Exception as error:
             left: dict[TopicPartition, int] = {}
@@ -132,6 +132,17 @@ class Deserializing:
         if RESCUED in names:
             columns[RESCUED] = rescued(batch, reasons)
         return pa.RecordBatch.from_arrays([columns[name] for name in names], names=list(names))
+
+
+def _empty(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """A table without rows: what types its columns would have, no record says."""
+    import pyarrow as pa
+
+    from fairlead_kafka.formats.rescuing import RESCUED as RESCUED_TYPE
+
+    if RESCUED in names:
+        table = table.append_column(RESCUED, pa.chunked_array([], RESCUED_TYPE))
+    return table.select(list(names))
 
 
 def deserializing_of(settings: Mapping[str, Any]) -> Deserializing | None:

@@ -80,10 +80,9 @@ def _framed(reader: AvroSchema, look_up: LookUp) -> Callable[[bytes], object]:
     known: dict[int | str, Way | str] = {}
 
     def found(schema_id: int | str) -> Way | str:
+        writer = look_up(schema_id)  # which remembers what is not known, for as long as it sees fit
         try:
-            return _way(look_up(schema_id), reader)
-        except UnknownSchema as error:
-            return str(error)
+            return _way(writer, reader)
         except ValueError as error:
             return f"schema id {schema_id}: {error}"
 

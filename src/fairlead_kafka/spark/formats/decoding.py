@@ -17,6 +17,7 @@ from fairlead_kafka.spark.formats.layout import RESCUED, FieldFormat, Layout
 
 if TYPE_CHECKING:
     from fairlead_kafka.formats.avro_rows import LookUp
+    from fairlead_kafka.formats.avro_schema import AvroSchema
 
 
 def decoder(
@@ -63,10 +64,22 @@ def _look_up(one: FieldFormat) -> LookUp | None:
     if one.registry is None:
         return None
     from fairlead_kafka.formats.avro_schema import stored_avro
-    from fairlead_kafka.formats.registry import schema_by_id
+    from fairlead_kafka.formats.registry import SCHEMAS_KEPT_MAX, UnknownSchema, schema_by_id
 
     settings = tuple(sorted(one.registry.items()))
-    return lambda schema_id: stored_avro(schema_by_id(settings, int(schema_id)), f"schema id {schema_id}")
+    refused: dict[int | str, str] = {}
+
+    def look_up(schema_id: int | str) -> AvroSchema:
+        if schema_id in refused:
+            raise UnknownSchema(refused[schema_id])
+        try:
+            return stored_avro(schema_by_id(settings, int(schema_id)), f"schema id {schema_id}")
+        except UnknownSchema as error:
+            if len(refused) < SCHEMAS_KEPT_MAX:
+                refused[schema_id] = str(error)
+            raise
+
+    return look_up
 
 
 def _decoded(
