@@ -163,7 +163,7 @@ def test_a_setting_is_judged_by_the_client_that_it_is_for() -> None:
     with pytest.raises(ConfigError, match=r"kafka\.isolation\.level: belongs to consumer, not to producer"):
         parse_write_options({**SERVERS, "kafka.isolation.level": "read_committed"})
     parse_read_options({**SERVERS, "view": "topics", "kafka.default.api.timeout.ms": "5000"})
-    with pytest.raises(ConfigError, match=r"kafka\.fetch\.min\.bytes: belongs to consumer, not to admin"):
+    with pytest.raises(ConfigError, match=r"kafka\.fetch\.min\.bytes: belongs to consumer .*not to admin"):
         parse_read_options({**SERVERS, "view": "topics", "kafka.fetch.min.bytes": "1"})
 
 
