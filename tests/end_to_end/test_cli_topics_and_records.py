@@ -216,7 +216,7 @@ def test_ctrl_c_lets_produce_deliver_what_it_read(cluster: Cluster, run: Run) ->
 
 
 def test_ctrl_c_does_not_wait_for_a_cluster_that_went_away(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead_kafka.cli.records.FLUSH_S", 0.1)
+    monkeypatch.setattr("fairlead_kafka.cli.producing.FLUSH_S", 0.1)
     doomed = Cluster(brokers=1)
 
     class Typist:

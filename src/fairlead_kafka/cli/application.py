@@ -35,7 +35,7 @@ class Command(NamedTuple):
 
 COMMANDS: Mapping[str, Command] = {
     "up": Command("cluster:up", "Start an embedded cluster and serve it until Ctrl-C."),
-    "produce": Command("records:produce", "Send each line of standard input as a record."),
+    "produce": Command("producing:produce", "Send each line of standard input as a record."),
     "consume": Command("records:consume", "Print the value of each record, one a line, until Ctrl-C."),
     "topics": Command("topics:app", "Create, list, describe, alter and delete topics."),
     "groups": Command("groups:app", "List, describe, reset and delete consumer groups."),
@@ -114,7 +114,8 @@ def invoke(arguments: list[str]) -> int:
         completion.complete(command)
     command = typer.main.get_command(_application(arguments))
     _take_settings(command)
-    arguments = with_json_target(arguments)
+    if _takes_json_file(command):
+        arguments = with_json_target(arguments)
     try:
         with command.make_context("fairlead", arguments) as context:
             command.invoke(context)
@@ -148,6 +149,12 @@ def with_json_target(arguments: list[str]) -> list[str]:
         if argument == "--json" and behind.startswith("-") and behind != "-":
             found.append("-")
     return found
+
+
+def _takes_json_file(command: object) -> bool:
+    """True if some command of it has `--json [FILE]`; that of `consume` is a flag."""
+    every = (each for own in _inner(command) for each in (own, *_inner(own)))
+    return any(parameter.name == "json_file" for each in every for parameter in each.params)
 
 
 def _take_settings(command: object) -> None:

@@ -1,18 +1,38 @@
-"""`fairlead produce` and `fairlead consume`: lines to records and back."""
+"""`fairlead consume`: records to lines.
+
+What the options mean is read in `record_options`, `record_offsets` and `record_values`; what is
+printed is made in `record_output`. Here is which records are read.
+"""
 
 from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairlead_kafka.base.errors import ConfigError, FairleadError, InvalidRecord, TimedOut
+from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.cli.connecting import TOPIC_S, open_consumer, open_producer
+from fairlead_kafka.cli.connecting import TOPIC_S, open_consumer
+from fairlead_kafka.cli.record_offsets import BEGINNING, END, SYNTAX, OffsetSpec, parse_offset, resolve
+from fairlead_kafka.cli.record_options import (
+    KeyFormat,
+    KeySchema,
+    KeySeparator,
+    Registry,
+    RegistryProperties,
+    Topic,
+    ValueFormat,
+    ValueSchema,
+    schemas_of,
+    separator_of,
+)
+from fairlead_kafka.cli.record_output import Decoders, Print, formatted, json_lines, lines
+from fairlead_kafka.cli.record_values import Format, decoder
 from fairlead_kafka.cli.share import consume_share
 from fairlead_kafka.cli.terminal import (
     DEFAULT_BOOTSTRAP_SERVERS,
@@ -22,91 +42,21 @@ from fairlead_kafka.cli.terminal import (
     counted,
     errors,
 )
+from fairlead_kafka.formats.context import MessageField
 
 if TYPE_CHECKING:
-    from fairlead_kafka.client import Consumer, Producer, Record, ShareRecord
-
-Topic = Annotated[str, typer.Argument(help="The topic.")]
-KeySeparator = Annotated[
-    str | None,
-    typer.Option("--key-separator", "-k", help="What stands between key and value; \\t for a tab."),
-]
+    from fairlead_kafka.cli.record_output import AnyRecord
+    from fairlead_kafka.client import Consumer, Record
 
 POLL_S = 0.2
 """How long one poll waits; Ctrl-C is heard in between."""
-FLUSH_S = 5.0
-"""How long the records read before Ctrl-C or a bad line may take to be delivered."""
 
 
-def _separator(text: str | None) -> bytes | None:
-    if text == "":
-        raise ConfigError("--key-separator: must not be empty")
-    return text.replace("\\t", "\t").encode() if text else None
+class Isolation(StrEnum):
+    """Values of `isolation.level`."""
 
-
-def produce(
-    topic: Topic,
-    key_separator: KeySeparator = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
-) -> None:
-    """Send each line of standard input as a record.
-
-    Until its end or Ctrl-C.
-    """
-    separator = _separator(key_separator)
-    failed: list[Exception] = []
-
-    def done(_: object, error: Exception | None) -> None:
-        if error is not None:
-            failed.append(error)
-
-    sent = 0
-    with open_producer(client_settings(bootstrap_servers, properties)) as producer:
-        try:
-            for number, line in enumerate(_lines(sys.stdin.buffer), start=1):
-                key, value = _key_and_value(line, separator, number)
-                try:
-                    producer.send(topic, value, key=key, on_delivery=done)
-                except InvalidRecord as error:
-                    raise InvalidRecord(f"line {number} of standard input: {error}") from None
-                sent += 1
-            producer.flush()
-        except KeyboardInterrupt:
-            errors.print("interrupted; sending what was read")
-            _end_soon(producer)
-        except FairleadError:
-            _end_soon(producer)
-            raise
-        finally:
-            still_open = producer.metrics()["producer-metrics"]["records-open"]
-            errors.print(f"{counted(max(0, sent - len(failed) - int(still_open)))} acknowledged")
-    if failed:
-        raise failed[0]
-
-
-def _key_and_value(line: bytes, separator: bytes | None, number: int) -> tuple[bytes | None, bytes]:
-    if separator is None:
-        return None, line
-    key, found, value = line.partition(separator)
-    if not found:
-        shown = line[:60].decode(errors="replace")
-        raise ConfigError(
-            f"line {number} of standard input has no key separator {separator.decode()!r}: {shown!r}"
-        )
-    return key, value
-
-
-def _end_soon(producer: Producer) -> None:
-    """Delivers what was sent before, if that takes but a moment: this is the way out."""
-    with suppress(TimedOut):
-        producer.flush(FLUSH_S)
-    producer.close(timeout_s=0)
-
-
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    for line in stream:
-        yield line.rstrip(b"\r\n")
+    READ_UNCOMMITTED = "read_uncommitted"
+    READ_COMMITTED = "read_committed"
 
 
 def consume(
@@ -114,12 +64,19 @@ def consume(
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Start at the first record; otherwise only new ones.")
     ] = False,
+    offset: Annotated[
+        str | None, typer.Option("--offset", "-o", help=f"Start here in each partition: {SYNTAX}.")
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", help="Stop before this offset of each partition, written like --offset."),
+    ] = None,
     max_records: Annotated[
         int | None, typer.Option("--max-records", "-n", min=1, help="Stop after so many.")
     ] = None,
     until_end: Annotated[bool, typer.Option("--until-end", help="Stop at what is the end now.")] = False,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", help="Only this partition; may be repeated.")
+        list[int] | None, typer.Option("--partition", "-p", help="Only this partition; may be repeated.")
     ] = None,
     group: Annotated[
         str | None,
@@ -137,6 +94,31 @@ def consume(
             "accepted.",
         ),
     ] = None,
+    isolation_level: Annotated[
+        Isolation | None,
+        typer.Option("--isolation-level", help="read_committed: nothing of open or aborted transactions."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each record as a JSON object in a line.")
+    ] = False,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="Print records like this: %s value, %S its size, %k key, %K its size, %o offset, "
+            "%p partition, %t topic, %T timestamp, %h headers, \\n (as kcat's -f).",
+        ),
+    ] = None,
+    null: Annotated[
+        str, typer.Option("--null", metavar="TEXT", help="What is printed for a null key or value.")
+    ] = "",
+    key_format: KeyFormat = Format.BYTES,
+    value_format: ValueFormat = Format.BYTES,
+    schema_registry: Registry = None,
+    registry_property: RegistryProperties = None,
+    key_schema: KeySchema = None,
+    value_schema: ValueSchema = None,
     key_separator: KeySeparator = None,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
@@ -145,48 +127,96 @@ def consume(
 
     With --key-separator the key before it.
     """
-    separator = _separator(key_separator)
+    show = _print(as_json, form, key_separator)
+    schemas = schemas_of(schema_registry, registry_property, key_schema, value_schema)
+    decoders = Decoders(
+        decoder(key_format, MessageField.KEY, schemas),
+        decoder(value_format, MessageField.VALUE, schemas),
+        null.encode(),
+    )
+    start, stop = _start(from_beginning, offset, group), _stop(until, until_end, group)
     settings = client_settings(bootstrap_servers, properties)
+    if isolation_level is not None:
+        settings = {**settings, "isolation.level": isolation_level.value}
     if share is not None:
-        if from_beginning or until_end or partition or group is not None:
+        if from_beginning or offset or stop or partition or group is not None or isolation_level:
             raise ConfigError(
-                "--share goes alone: brokers choose the partitions, and the group's config "
-                "share.auto.offset.reset says where it begins"
+                "--share goes alone: brokers choose the partitions, and the group's configs "
+                "share.auto.offset.reset and share.isolation.level say where it begins and what it reads"
             )
-        settings = {**settings, "group.id": share}
-        consume_share(settings, topic, max_records, lambda record: _print(record, separator))
+        consume_share({**settings, "group.id": share}, topic, max_records, partial(_write, show, decoders))
         return
     if group is not None:
         if partition:
             raise ConfigError("--group shares out the partitions by itself: leave --partition away")
-        settings = {
-            "auto.offset.reset": "earliest" if from_beginning else "latest",
-            **settings,
-            "group.id": group,
-        }
+        reset = "earliest" if start == BEGINNING else "latest"
+        settings = {"auto.offset.reset": reset, **settings, "group.id": group}
     with open_consumer(settings) as consumer:
         partitions = _chosen(consumer, topic, partition)
         if group is not None:
             consumer.subscribe([topic])
-            records = _polled(
-                consumer, max_records, _group_at_end(consumer, partitions) if until_end else _never
-            )
+            over = _never if stop is None else _group_at_end(consumer, partitions)
+            records = _polled(consumer, max_records, over)
         else:
+            ends = None if stop is None else resolve(consumer, stop, partitions, "--until", bounded=False)
             consumer.assign(partitions)
-            (consumer.seek_to_beginning if from_beginning else consumer.seek_to_end)(partitions)
-            records = (
-                _until_end(consumer, partitions) if until_end else _polled(consumer, max_records, _never)
-            )
-        shown = 0
-        try:
-            for record in itertools.islice(records, max_records):
-                _print(record, separator)
-                shown += 1
-        except KeyboardInterrupt:
-            pass  # The usual way to end it.
-        finally:
-            sys.stdout.buffer.flush()
-            errors.print(counted(shown))
+            for of, at in resolve(consumer, start, partitions, "--offset", bounded=True).items():
+                consumer.seek(of, at)
+            records = _polled(consumer, max_records, _never) if ends is None else _until(consumer, ends)
+        _print_all(itertools.islice(records, max_records), show, decoders)
+
+
+def _write(show: Print, decoders: Decoders, record: AnyRecord) -> None:
+    sys.stdout.buffer.write(show(record, decoders))
+
+
+def _print_all(records: Iterator[Record], show: Print, decoders: Decoders) -> None:
+    shown = 0
+    try:
+        for record in records:
+            _write(show, decoders, record)
+            shown += 1
+    except KeyboardInterrupt:
+        pass  # The usual way to end it.
+    finally:
+        sys.stdout.buffer.flush()
+        errors.print(counted(shown))
+
+
+def _print(as_json: bool, form: str | None, key_separator: str | None) -> Print:
+    """How records are printed. ConfigError for more than one way."""
+    given = {"--json": as_json, "--format": form is not None, "--key-separator": key_separator is not None}
+    chosen = [name for name, one in given.items() if one]
+    if len(chosen) > 1:
+        raise ConfigError(f"{' and '.join(chosen)}: each says how records are printed; give one of them")
+    if as_json:
+        return json_lines
+    return lines(separator_of(key_separator)) if form is None else formatted(form)
+
+
+def _start(from_beginning: bool, offset: str | None, group: str | None) -> OffsetSpec:
+    if offset is None:
+        return BEGINNING if from_beginning else END
+    if from_beginning:
+        raise ConfigError("--from-beginning and --offset: both say where to start; give one of them")
+    start = parse_offset(offset, "--offset")
+    if group is not None and start not in (BEGINNING, END):
+        raise ConfigError(
+            f"--offset {offset}: a group goes on where it committed; `fairlead groups reset-offsets` "
+            "moves it. Here only beginning or end can be given, for partitions where it has not"
+        )
+    return start
+
+
+def _stop(until: str | None, until_end: bool, group: str | None) -> OffsetSpec | None:
+    if until is None:
+        return END if until_end else None
+    if until_end:
+        raise ConfigError("--until and --until-end: both say where to stop; give one of them")
+    stop = parse_offset(until, "--until")
+    if group is not None and stop != END:
+        raise ConfigError(f"--until {until}: with --group only the end can be given (--until-end)")
+    return stop
 
 
 def _chosen(consumer: Consumer, topic: str, numbers: list[int] | None) -> list[TopicPartition]:
@@ -216,12 +246,15 @@ def _never() -> bool:
     return False
 
 
-def _until_end(consumer: Consumer, partitions: list[TopicPartition]) -> Iterator[Record]:
-    ends = consumer.end_offsets(partitions)
-    while any(consumer.position(one) < ends[one] for one in partitions):
-        for record in consumer.poll(POLL_S):
+def _until(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> Iterator[Record]:
+    """Records before `ends`, until all partitions are there."""
+    while any(consumer.position(one) < end for one, end in ends.items()):
+        records = consumer.poll(POLL_S)
+        for record in records:
             if record.offset < ends[TopicPartition(record.topic, record.partition)]:
                 yield record
+        if not records:
+            sys.stdout.buffer.flush()
 
 
 def _group_at_end(consumer: Consumer, partitions: list[TopicPartition]) -> Callable[[], bool]:
@@ -239,9 +272,3 @@ def _group_at_end(consumer: Consumer, partitions: list[TopicPartition]) -> Calla
         return all((at := committed[one]) is not None and at.offset >= ends[one] for one in others)
 
     return over
-
-
-def _print(record: Record | ShareRecord, separator: bytes | None) -> None:
-    if separator:
-        sys.stdout.buffer.write((record.key or b"") + separator)
-    sys.stdout.buffer.write((record.value or b"") + b"\n")
