@@ -14,7 +14,7 @@ def test_a_small_group_goes_through_the_events(tmp_path: Path, monkeypatch: pyte
     # Members hear of a rebalance by a heartbeat, every three seconds unless they are told otherwise.
     quick = {**rebalance.PROTOCOLS["cooperative"], "heartbeat.interval.ms": "200"}
     monkeypatch.setitem(rebalance.PROTOCOLS, "cooperative", quick)  # type: ignore[arg-type]
-    monkeypatch.setattr(rebalance, "_CALM_MS", 1_200)
+    monkeypatch.setattr(rebalance, "CALM_MS", 1_200)
     rows = rebalance.run(
         lambda _text: None,
         targets=["fairlead"],

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fairlead_kafka.lab import rebalance
 from fairlead_kafka.lab.peers.group_member import report
-from fairlead_kafka.lab.rebalance_figures import Reading, figures, readers, twice
+from fairlead_kafka.lab.rebalance_figures import Reading, figures, is_calm, readers, twice
 
 
 def reading(member: int, read_ms: int, partition: int, first: int, last: int, wait_ms: int = 10) -> Reading:
@@ -49,3 +50,33 @@ def test_records_are_read_again_only_where_they_lie_below_what_was_read() -> Non
     assert twice(readings, 150, 400) == 5
     assert twice(readings, 250, 400) == 0
     assert readers(readings) == {0: 2, 1: 2}
+
+
+def test_a_group_is_calm_once_each_partition_has_one_reader_and_nothing_is_late() -> None:
+    def read(member: int, at_ms: int, partition: int, waited_ms: int = 0) -> Reading:
+        return Reading(member, at_ms, partition, 0, 0, at_ms - waited_ms)
+
+    calm = [read(1, 1_000, 0), read(2, 1_010, 1)]
+    assert is_calm(calm, 1_500, 2, calm_ms=600)
+    assert not is_calm(calm, 1_500, 3, calm_ms=600), "nobody reads the third"
+    assert not is_calm(calm, 2_000, 2, calm_ms=600), "nothing was read for so long"
+    assert not is_calm([*calm, read(1, 1_020, 1)], 1_500, 2, calm_ms=600), "one moved"
+    assert not is_calm([*calm, read(2, 1_020, 1, waited_ms=1_001)], 1_500, 2, calm_ms=600), "one was late"
+
+
+@pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
+def test_in_virtual_time_only_the_share_of_the_member_that_comes_moves(protocol: str) -> None:
+    rows = rebalance.run(
+        lambda _text: None,
+        targets=[],
+        systems=[],
+        protocols=[protocol],
+        events=["join", "leave"],
+        members=[3],
+        partitions=12,
+        clock="virtual",
+    )
+    assert [(row["event"], row["moved"], row["kept"], row["twice"]) for row in rows] == [
+        ("join", 3, 9, 0),
+        ("leave", 3, 9, 0),
+    ]

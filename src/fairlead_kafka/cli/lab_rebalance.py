@@ -7,11 +7,14 @@ from typing import Annotated
 import typer
 
 from fairlead_kafka.cli.lab_options import (
+    CLOCKS,
+    Clock,
     JsonFile,
     Peers,
     PlotFile,
     Profile,
     Target,
+    chosen,
     chosen_all,
     chosen_profile,
     run_experiment,
@@ -36,6 +39,8 @@ def rebalance(
         int | None,
         typer.Option(min=4, help="Partitions of the topic; default: 200; full: 1,000."),
     ] = None,
+    clock: Clock = "real",
+    seed: Annotated[int, typer.Option(help="Of what is left to chance in virtual time.")] = 1,
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
@@ -48,6 +53,7 @@ def rebalance(
     from fairlead_kafka.lab.targets import TARGETS
 
     size = PROFILES[chosen_profile(profile)]
+    clock = chosen("--clock", clock, CLOCKS)
     run_experiment(
         "rebalance",
         json_file,
@@ -57,5 +63,7 @@ def rebalance(
         protocols=chosen_all("--protocol", protocol, tuple(PROTOCOLS)),
         events=chosen_all("--event", event, EVENTS),
         members=members or list(size.members),
+        clock=clock,
+        seed=seed,
         partitions=partitions or size.partitions,
     )

@@ -25,7 +25,8 @@ from fairlead_kafka.base.json_types import number_or_none, text_at
 from fairlead_kafka.lab.apache_kafka import Unavailable, jars, java
 from fairlead_kafka.lab.experiment import Row, Status, not_installed
 from fairlead_kafka.lab.plotting import Bars, figure
-from fairlead_kafka.lab.rebalance_figures import LATE_MS, Reading, figures
+from fairlead_kafka.lab.rebalance_figures import CALM_MS, ROLLED_MAX, Reading, figures, is_calm
+from fairlead_kafka.lab.rebalance_virtual import run_virtual
 from fairlead_kafka.lab.targets import target
 
 SYSTEMS = ("fairlead", "confluent-kafka", "java")
@@ -48,11 +49,7 @@ EVENTS = ("join", "leave", "die", "roll")
 _JAVA_ASSIGNORS = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
 _JAVA_MEMBER = Path(__file__).parent / "peers" / "GroupMember.java"
 _WRITE_EVERY_S = 0.5
-_CALM_MS = 3_000
-"""An event is over when all partitions were read without a wait for so long."""
 _PATIENCE_S = 180.0
-_ROLLED_MAX = 30
-"""Members that are rolled at most: more show the same."""
 
 
 class _Ended(FairleadError):
@@ -130,28 +127,17 @@ class _Group:
         return [java(), *options, "-cp", f"{jars()}/*", str(_JAVA_MEMBER), self._topic, *words]
 
     def calm(self, since_ms: int) -> None:
-        """Wait until all partitions have been read without a wait for a while. _Ended if a member
-        ended, or that never comes."""
+        """Wait until the group is calm. _Ended if a member ended, or that never comes."""
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             for member in self.members:
                 member.check()
             now_ms = time.time_ns() // 1_000_000
-            if now_ms - since_ms > _CALM_MS and self._read_lately(now_ms):
+            if now_ms - since_ms > CALM_MS and is_calm(self.readings, now_ms, self._partitions, CALM_MS):
                 return
             if time.monotonic() > deadline:
                 raise _Ended(f"not all partitions were read within {_PATIENCE_S:g} s")
             time.sleep(0.2)
-
-    def _read_lately(self, now_ms: int) -> bool:
-        fresh: set[int] = set()
-        for one in reversed(self.readings):
-            if one.read_ms < now_ms - _CALM_MS:
-                break
-            if one.read_ms - one.written_ms > LATE_MS:
-                return False
-            fresh.add(one.partition)
-        return len(fresh) == self._partitions
 
     def event(self, name: str) -> None:
         """Make one event happen."""
@@ -162,7 +148,7 @@ class _Group:
         elif name == "die":
             self.members.pop(0).end(signal.SIGKILL)
         else:
-            for _ in range(min(len(self.members), _ROLLED_MAX)):
+            for _ in range(min(len(self.members), ROLLED_MAX)):
                 self.members.pop(0).end(signal.SIGTERM)
                 self._reading(self.start())
 
@@ -213,8 +199,17 @@ def run(
     events: Sequence[str],
     members: Sequence[int],
     partitions: int,
+    clock: str = "real",
+    seed: int = 1,
 ) -> list[Row]:
-    """A row for each event, of each group. See `rebalance_figures.figures`."""
+    """A row for each event, of each group. See `rebalance_figures.figures`.
+
+    `clock` "virtual": members of ours on a cluster of ours, in virtual time (`rebalance_virtual`);
+    `targets` and `systems` do not matter then.
+    """
+    if clock == "virtual":
+        chosen = {name: PROTOCOLS[name] for name in protocols}
+        return run_virtual(status, chosen, events, members, partitions, seed)
     rows: list[Row] = []
     for name in targets:
         try:

@@ -12,6 +12,15 @@ LATE_MS = 1_000
 on get it within two polls."""
 
 
+CALM_MS = 6_000
+"""A group is calm when for so long each partition was read by one member and without a wait: longer
+than the five seconds between two heartbeats of a member (KIP-848), by which partitions move."""
+
+
+ROLLED_MAX = 30
+"""Members that are rolled at most: more show the same."""
+
+
 class Reading(NamedTuple):
     """Records of one partition that one poll gave to one member."""
 
@@ -56,6 +65,23 @@ def figures(readings: Sequence[Reading], since_ms: int, until_ms: int) -> JsonOb
         "kept_wait_ms": max(waits, default=0),
         "readers": len(there),
     }
+
+
+def is_calm(readings: Sequence[Reading], now_ms: int, partitions: int, calm_ms: int = CALM_MS) -> bool:
+    """True if for `calm_ms` every partition was read by one member alone, and nothing was read late.
+
+    `readings` in the order of their times.
+    """
+    owners: dict[int, int] = {}
+    for one in reversed(readings):
+        if one.read_ms < now_ms - calm_ms:
+            break
+        if (
+            one.read_ms - one.written_ms > LATE_MS
+            or owners.setdefault(one.partition, one.member) != one.member
+        ):
+            return False
+    return len(owners) == partitions
 
 
 def readers(readings: Iterable[Reading]) -> Mapping[int, int]:
