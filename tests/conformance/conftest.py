@@ -27,12 +27,22 @@ QUICK_GROUPS = {
 """Groups of KIP-848 are told of a change in moments, and a death is noticed in seconds; Kafka's
 defaults are 5 and 45 seconds."""
 
+QUICK_SHARES = {
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.heartbeat.interval.ms": "200",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+"""Share groups of one broker, told of a change in moments; a group may have locks of a second
+(share.record.lock.duration.ms), where Kafka's least is fifteen."""
+
 
 @pytest.fixture(scope="session")
 def apache_kafka(kafka_jars: str) -> Iterator[str]:
     """`bootstrap.servers` of an Apache Kafka; skips with the reason where Java or Maven is missing.
     One that does not start is an error."""
-    with ApacheKafka(heap="512m", properties={**CONFIG, **QUICK_GROUPS}) as kafka:
+    with ApacheKafka(heap="512m", properties={**CONFIG, **QUICK_GROUPS, **QUICK_SHARES}) as kafka:
         yield kafka.bootstrap_servers
 
 

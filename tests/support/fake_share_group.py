@@ -85,6 +85,15 @@ class FakeShareGroup:
             self._end(node, member)
         self.cluster.nodes[node_id - 1].hang_up()
 
+    def move(self, partition: TopicPartition, leader: int) -> None:
+        """Give a partition another leader, which knows who is done, and frees all locks."""
+        if self.cluster.log(*partition).leader == leader:
+            return
+        for offset, lock in self._locks(partition).items():
+            if lock.state == ACQUIRED:
+                self._free(partition, offset, lock, "freed")
+        self.cluster.move(partition.topic, partition.partition, leader)
+
     # The coordinator
 
     def _find(self, request: Request) -> Message:

@@ -325,6 +325,13 @@ def test_who_does_not_poll_leaves_and_comes_back(rig: Sharing) -> None:
         assert [record.value for record in rig.polled(member, 1)] == [b"new"]
 
 
+def test_a_member_joins_before_it_polls_however_late_it_is(rig: Sharing) -> None:
+    rig.host.advance(1_000_000)
+    with rig.member() as member:
+        rig.host.advance(100)
+        assert member.metrics()["assigned_partitions"] == 1
+
+
 def test_errors_of_the_group_are_raised_by_every_poll(rig: Sharing) -> None:
     rig.cluster.errors[ApiKey.SHARE_GROUP_HEARTBEAT, GROUP] += [ErrorCode.GROUP_AUTHORIZATION_FAILED]
     with rig.member() as member:

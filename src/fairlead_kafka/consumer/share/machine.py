@@ -77,7 +77,7 @@ class ShareConsumerMachine:
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """Work on what arrived: answers first, then operations, then what follows from both."""
-        self._now_ns = self._fetcher.now_ns = now_ns
+        self._now_ns = self._fetcher.now_ns = self._group.now_ns = now_ns
         self._stepping, self._events = self._events, []
         for event in self._stepping:
             if isinstance(event, ConnectionEvent):
@@ -188,7 +188,7 @@ class ShareConsumerMachine:
         self._fetcher.acknowledge(operation.acks, operation.acks_deadline_ns)
         if not self._group.subscribed:
             raise UsageError("no topic is subscribed to; call subscribe first")
-        self._group.polled(self._now_ns)
+        self._group.polled()
         self._takes.append(operation)
 
     def _acknowledge(self, operation: Acknowledge) -> None:
@@ -250,7 +250,7 @@ class ShareConsumerMachine:
             if error is None and not chunks and self._now_ns < take.deadline_ns:
                 return
             self._takes.popleft()
-            self._group.polled(self._now_ns)
+            self._group.polled()
             if error is None:
                 self._answer(take, Taken(chunks, self._fetcher.outcomes.take()))
             else:

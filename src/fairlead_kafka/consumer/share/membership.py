@@ -38,9 +38,7 @@ from fairlead_kafka.wire.messages import (
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 _IN_FLIGHT_MAX = 8
-_FENCED = frozenset(
-    {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND}
-)
+_FENCED = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID})
 NO_SHARE_GROUPS = (
     "this cluster serves no share groups: Apache Kafka has them since 4.1, where the feature share.version "
     "is 1"
@@ -92,7 +90,8 @@ class ShareMembership:
         self._beating = False
         self._beat_at_ns = 0
         self._polled_ns = 0
-        self._now_ns = 0
+        self.now_ns = 0
+        """The time of this step; its owner sets it first."""
 
     @property
     def subscribed(self) -> bool:
@@ -105,7 +104,7 @@ class ShareMembership:
         self._start("looking for topics", find_topics(self._absent, self.topics), self._found)
         if self.state in (ShareState.UNSUBSCRIBED, ShareState.FATAL):
             self.error = None
-            self._polled_ns = self._now_ns
+            self._polled_ns = self.now_ns
             self._signal(ShareSignal.SUBSCRIBE)
 
     def leave(self, done: Callable[[], None]) -> None:
@@ -119,9 +118,9 @@ class ShareMembership:
         else:
             done()
 
-    def polled(self, now_ns: int) -> None:
+    def polled(self) -> None:
         """Note that the application polls."""
-        self._polled_ns = now_ns
+        self._polled_ns = self.now_ns
         if self.state is ShareState.STALE:
             self._signal(ShareSignal.POLL)
 
@@ -133,7 +132,6 @@ class ShareMembership:
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
         """Work on answers, and send a heartbeat if one is due."""
-        self._now_ns = now_ns
         self._network.advance(now_ns, wall_ms)
         self._scripts.advance(now_ns)
         if self.state in BEATING and now_ns >= self._silent_at_ns():
@@ -244,12 +242,12 @@ class ShareMembership:
     def _beat_is_due(self) -> bool:
         if self._beating or self.state not in BEATING:
             return False
-        return self._now_ns >= self._beat_at_ns or self._told != self.topics
+        return self.now_ns >= self._beat_at_ns or self._told != self.topics
 
     def _beat(self) -> None:
         self._beating = True
         attempt, topics, whole = self._attempt, self.topics, self._told is None
-        sent_ns = self._now_ns
+        sent_ns = self.now_ns
         changed = self._told != topics
 
         def script() -> Steps[ShareGroupHeartbeatResponse]:
@@ -299,7 +297,8 @@ class ShareMembership:
 
     def _fences(self, code: int) -> bool:
         """True if `code` says that the group went on without this member."""
-        return code in _FENCED and self.epoch != JOIN_EPOCH
+        gone = code == ErrorCode.GROUP_ID_NOT_FOUND and self.epoch != JOIN_EPOCH
+        return code in _FENCED or gone
 
     def _problem(self, code: int, said: str | None) -> FairleadError:
         """The error for `code`, with the coordinator's own words."""
@@ -321,7 +320,7 @@ class ShareMembership:
             self._message(LEAVE_EPOCH, None),
             lambda _answer, _error: done(),
             node_id=node_id,
-            deadline_ns=self._now_ns + self._request_timeout_ns,
+            deadline_ns=self.now_ns + self._request_timeout_ns,
             fails_fast=True,
         )
 

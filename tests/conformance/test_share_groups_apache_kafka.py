@@ -1,0 +1,270 @@
+"""Our share consumer and admin client against Apache Kafka, with Java's share consumer in the same
+group."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pytest
+
+import fairlead_kafka
+from fairlead_kafka import AcknowledgeType, ConfigChange, ConfigResource, ShareConsumer, ShareRecord
+from fairlead_kafka.admin import SharePartitionOffset
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.client import ResourceType
+from tests.support.java_share_member import Delivered, JavaShareMember
+from tests.support.waiting import until
+
+_numbers = itertools.count()
+
+
+class Share:
+    """A share group of its own that reads a topic of its own from the beginning."""
+
+    def __init__(self, servers: str, topic: str, **configs: str) -> None:
+        self.servers, self.topic, self.group = servers, topic, f"share-{next(_numbers)}-{topic}"
+        self.place = fairlead_kafka.TopicPartition(topic, 0)
+        changes = {"share.auto.offset.reset": "earliest"} | {
+            key.replace("_", "."): value for key, value in configs.items()
+        }
+        with self.admin() as admin:
+            resource = ConfigResource(ResourceType.GROUP, self.group)
+            admin.alter_configs({resource: [ConfigChange.set(*each) for each in changes.items()]})
+
+    def admin(self) -> fairlead_kafka.Admin:
+        return fairlead_kafka.Admin({"bootstrap.servers": self.servers})
+
+    def write(self, *values: bytes, partition: int = 0) -> None:
+        with fairlead_kafka.Producer({"bootstrap.servers": self.servers}) as producer:
+            for value in values:
+                producer.send(self.topic, value, partition=partition)
+
+    def member(self, mode: str = "explicit", **configs: str) -> ShareConsumer:
+        settings = {"bootstrap.servers": self.servers, "group.id": self.group}
+        settings |= {"share.acknowledgement.mode": mode}
+        made = ShareConsumer(settings | {key.replace("_", "."): value for key, value in configs.items()})
+        made.subscribe([self.topic])
+        return made
+
+    def java(self, mode: str = "explicit", **configs: str) -> JavaShareMember:
+        return JavaShareMember(
+            self.servers, self.group, self.topic, share_acknowledgement_mode=mode, **configs
+        )
+
+    def offset(self) -> SharePartitionOffset | None:
+        """How far the group is with partition 0, by the admin client."""
+        with self.admin() as admin:
+            return admin.list_share_group_offsets([self.group])[self.group].get(self.place)
+
+    def lag(self) -> int | None:
+        """How many records are not done with. (The start offset moves later than that.)"""
+        found = self.offset()
+        return None if found is None else found.lag
+
+
+@pytest.fixture
+def share(apache_kafka: str, new_topic: Callable[..., str]) -> Share:
+    return Share(apache_kafka, new_topic(apache_kafka, partitions=1))
+
+
+def got(member: ShareConsumer, count: int) -> list[ShareRecord]:
+    """The records of one poll, as soon as one gives any; there are `count`."""
+    found: list[ShareRecord] = []
+
+    def polled() -> bool:
+        found.extend(member.poll(0.5))
+        return bool(found)
+
+    until(polled)
+    assert len(found) == count, found
+    return found
+
+
+def offsets(records: Sequence[ShareRecord | Delivered]) -> list[tuple[int, int]]:
+    """Offset and delivery count of each."""
+    return [
+        (each.offset, each.count if isinstance(each, Delivered) else each.delivery_count) for each in records
+    ]
+
+
+def test_types_of_acknowledgements_and_delivery_counts(share: Share) -> None:
+    share.write(b"a", b"b", b"c", b"d")
+    with share.member() as member:
+        records = got(member, 4)
+        assert [record.value for record in records] == [b"a", b"b", b"c", b"d"]
+        assert member.acquisition_lock_timeout_ms() == 30_000
+        kinds = ("ACCEPT", "RELEASE", "REJECT", "RENEW")
+        for record, kind in zip(records, kinds, strict=True):
+            member.acknowledge(record, AcknowledgeType[kind])
+        (renewed,) = got(member, 1)
+        assert (renewed.value, renewed.delivery_count) == (b"d", 1)
+        member.acknowledge(renewed)
+        (again,) = got(member, 1)
+        assert (again.value, again.delivery_count) == (b"b", 2)
+        member.acknowledge(again)
+        assert member.commit() == {share.place: None}
+        assert member.poll(0.2) == []
+    until(lambda: share.lag() == 0)
+
+
+def test_tables_are_acknowledged_by_a_column(share: Share) -> None:
+    share.write(*(b"%d" % n for n in range(100)))
+    with share.member() as member:
+        tables: list[pa.Table] = []
+
+        def polled() -> bool:
+            tables.append(member.poll_table(0.5))
+            return tables[-1].num_rows > 0
+
+        until(polled)
+        table = tables[-1]
+        assert table.num_rows == 100
+        kinds = ["release" if n % 10 == 0 else "accept" for n in table.column("offset").to_pylist()]
+        member.acknowledge_table(table.append_column("acknowledge_type", pa.array(kinds)))
+        again = member.poll_table(5)
+        assert again.column("offset").to_pylist() == list(range(0, 100, 10))
+        assert set(again.column("delivery_count").to_pylist()) == {2}
+        numbers = pa.array([AcknowledgeType.REJECT] * 10, pa.int8())
+        member.acknowledge_table(again.append_column("acknowledge_type", numbers))
+        assert member.commit() == {share.place: None}
+    until(lambda: share.lag() == 0)
+
+
+def test_closing_releases_for_javas_member_and_javas_closing_for_ours(share: Share) -> None:
+    share.write(b"a", b"b")
+    with share.java() as java:
+        with share.member() as member:
+            assert offsets(got(member, 2)) == [(0, 1), (1, 1)]
+        seen: list[Delivered] = []
+        until(lambda: seen.extend(java.poll()) or bool(seen))
+        assert offsets(seen) == [(0, 2), (1, 2)]
+        java.acknowledge(seen[0], "ACCEPT")
+    with share.member() as member:
+        assert offsets(got(member, 1)) == [(1, 3)]
+        member.acknowledge_offset(share.topic, 0, 1, AcknowledgeType.ACCEPT)
+        assert member.commit() == {share.place: None}
+
+
+def test_a_lock_that_ends_passes_the_record_on(apache_kafka: str, new_topic: Callable[..., str]) -> None:
+    share = Share(apache_kafka, new_topic(apache_kafka, partitions=1), share_record_lock_duration_ms="1000")
+    share.write(b"a")
+    with share.member() as member, share.java() as java:
+        (record,) = got(member, 1)
+        seen: list[Delivered] = []
+        until(lambda: seen.extend(java.poll()) or bool(seen))
+        assert offsets(seen) == [(0, 2)]
+        member.acknowledge(record)
+        error = member.commit()[share.place]
+        assert isinstance(error, fairlead_kafka.BrokerError)
+        assert error.code == ErrorCode.INVALID_RECORD_STATE
+        java.acknowledge(seen[0], "ACCEPT")
+        java.commit()
+    until(lambda: share.lag() == 0)
+
+
+def test_a_renewed_lock_lasts(apache_kafka: str, new_topic: Callable[..., str]) -> None:
+    share = Share(apache_kafka, new_topic(apache_kafka, partitions=1), share_record_lock_duration_ms="8000")
+    with share.member() as member, share.java() as java:
+        java.poll(1)  # it is a member from here on
+        share.write(b"a")
+        (record,) = got(member, 1)
+        for _ in range(3):
+            member.acknowledge(record, AcknowledgeType.RENEW)
+            (record,) = got(member, 1)
+            assert record.delivery_count == 1
+            assert java.poll(3) == []
+        member.acknowledge(record)
+        assert member.commit() == {share.place: None}
+
+
+def test_two_members_share_one_partition_with_javas(share: Share) -> None:
+    rounds, size = 20, 25
+    seen: dict[str, list[int]] = {"ours": [], "other": [], "java": []}
+    with (
+        share.member("implicit", max_poll_records="10") as ours,
+        share.member("implicit", max_poll_records="10") as other,
+        share.java("implicit", max_poll_records="10") as java,
+    ):
+        until(lambda: ours.metrics()["assigned_partitions"] == other.metrics()["assigned_partitions"] == 1)
+        java.poll(1)
+        for number in range(rounds):
+            share.write(*(b"%d" % n for n in range(size * number, size * (number + 1))))
+            seen["ours"] += [record.offset for record in ours.poll(0.1)]
+            seen["java"] += [record.offset for record in java.poll(0.1)]
+            seen["other"] += [record.offset for record in other.poll(0.1)]
+
+        def all_read() -> bool:
+            seen["ours"] += [record.offset for record in ours.poll(0.1)]
+            seen["java"] += [record.offset for record in java.poll(0.1)]
+            seen["other"] += [record.offset for record in other.poll(0.1)]
+            return sum(map(len, seen.values())) >= rounds * size
+
+        until(all_read)
+        ours.commit()
+        other.commit()
+        java.commit()
+    every = [offset for offsets in seen.values() for offset in offsets]
+    assert sorted(every) == list(range(rounds * size)), "each record once, at one of them"
+    assert all(seen.values()), "all of them had some"
+    until(lambda: share.lag() == 0)
+
+
+def test_record_limit(share: Share) -> None:
+    share.write(*(b"%d" % n for n in range(50)))
+    with share.member("implicit", share_acquire_mode="record_limit", max_poll_records="7") as member:
+        sizes: list[int] = []
+
+        def polled() -> bool:
+            sizes.append(len(member.poll(0.5)))
+            return sum(sizes) == 50
+
+        until(polled)
+        assert max(sizes) == 7
+
+
+def test_the_admin_client_describes_moves_and_deletes(share: Share, apache_kafka: str) -> None:
+    share.write(*(b"%d" % n for n in range(10)))
+    with share.admin() as admin:
+        with share.member("implicit", client_id="ours") as member:
+            got(member, 10)
+            member.commit()
+            described = admin.describe_share_groups([share.group], include_authorized_operations=True)
+            group = described[share.group]
+            assert (group.state, group.assignor) == ("Stable", "simple")
+            (one,) = group.members
+            assert (one.client_id, one.topics, one.assignment) == ("ours", (share.topic,), (share.place,))
+            assert group.authorized_operations is not None
+            assert admin.list_groups(types=["share"])[share.group].state == "Stable"
+            with pytest.raises(fairlead_kafka.ItemsFailed, match="NON_EMPTY_GROUP"):
+                admin.alter_share_group_offsets(share.group, {share.place: 3})
+        until(lambda: share.lag() == 0)
+        assert admin.alter_share_group_offsets(share.group, {share.place: 3}) == {share.place: None}
+        assert share.offset() == (3, 7, 0)
+        with share.member("implicit") as member:
+            assert [record.offset for record in got(member, 7)] == list(range(3, 10))
+        assert admin.delete_share_group_offsets(share.group, [share.topic]) == {share.topic: None}
+        assert share.offset() is None
+        assert admin.delete_groups([share.group]) == {share.group: None}
+        with pytest.raises(fairlead_kafka.ItemsFailed):
+            admin.describe_share_groups([share.group])
+
+
+async def _read_all(share: Share) -> list[tuple[int, int]]:
+    settings = {"bootstrap.servers": share.servers, "group.id": share.group}
+    async with fairlead_kafka.AsyncShareConsumer(settings) as member:
+        await member.subscribe([share.topic])
+        while not (records := await member.poll(0.5)):
+            pass
+        assert await member.commit() == {share.place: None}
+        table = await member.poll_table(0.2)
+        assert table.num_rows == 0
+        return offsets(records)
+
+
+def test_on_an_event_loop(share: Share) -> None:
+    import asyncio
+
+    share.write(b"a", b"b")
+    assert asyncio.run(asyncio.wait_for(_read_all(share), 60)) == [(0, 1), (1, 1)]
