@@ -3,7 +3,6 @@ it accepts is what its application was given, and in the end nothing is left."""
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -135,19 +134,18 @@ def check(application: Application) -> None:
 def test_nothing_is_accepted_that_was_not_given_and_in_the_end_all_is(
     steps: list[tuple[str, object]],
 ) -> None:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        rig = Sharing(monkeypatch, nodes=2, partitions=2, lock_ms=LOCK_MS)
-        application = Application(rig)
-        for step in steps:
-            application.do(step)
-        rig.cluster.errors.clear()
-        quiet = 0
-        for _ in range(400):
-            quiet = 0 if application.poll([AcknowledgeType.ACCEPT], 0.3) else quiet + 1
-            if quiet > 3 and set(rig.group.state(T0) + rig.group.state(T1)) == {"d"}:
-                break
-        check(application)
-        assert set(rig.group.state(T0) + rig.group.state(T1)) == {"d"}, "everything is done with in the end"
-        application.member.close()
-        assert rig.group.sessions == {}
-        assert rig.group.members == {}
+    rig = Sharing(nodes=2, partitions=2, lock_ms=LOCK_MS)
+    application = Application(rig)
+    for step in steps:
+        application.do(step)
+    rig.cluster.errors.clear()
+    quiet = 0
+    for _ in range(400):
+        quiet = 0 if application.poll([AcknowledgeType.ACCEPT], 0.3) else quiet + 1
+        if quiet > 3 and set(rig.group.state(T0) + rig.group.state(T1)) == {"d"}:
+            break
+    check(application)
+    assert set(rig.group.state(T0) + rig.group.state(T1)) == {"d"}, "everything is done with in the end"
+    application.member.close()
+    assert rig.group.sessions == {}
+    assert rig.group.members == {}

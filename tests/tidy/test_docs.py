@@ -83,6 +83,7 @@ PROGRAMS = {
     for name in (
         "README.md",
         "docs/formats.md",
+        "docs/groups.md",
         "docs/partitioning.md",
         "docs/producing.md",
         "docs/security.md",

@@ -199,7 +199,7 @@ class ShareConsumerCalls:
             if not acks and not self._flight.unsettled():
                 return {}
             yield from connect_first(self._hosted, self.settings, timeout_s, "default.api.timeout.ms")
-            results = yield from self._acknowledge(acks, deadline_ns)
+            results = yield from self._acknowledge(acks, deadline_ns, deadline_ns)
             outcome: Outcome = {}
             for each, error in results:
                 told = error if error is None or isinstance(error, FairleadError) else FairleadError(error)
@@ -277,7 +277,7 @@ class ShareConsumerCalls:
             )
         acks = self._decided()
         if self._flight.renewing:
-            yield from self._acknowledge(acks, deadline_ns)
+            yield from self._acknowledge(acks, deadline_ns, self._deadline_ns(None))
             renewed = self._flight.take_renewed()
             if renewed or self._flight.renewing:
                 return [
@@ -364,16 +364,16 @@ class ShareConsumerCalls:
     def _send(self, acks: Sequence[Acks], deadline_ns: int) -> None:
         """Send acknowledgements; a later answer has their outcome."""
         if acks:
-            self._hosted.submit(Acknowledge(Completion(), deadline_ns, acks, waits=False))
+            self._hosted.submit(Acknowledge(Completion(), None, acks, deadline_ns))
 
-    def _acknowledge(self, acks: Sequence[Acks], deadline_ns: int) -> Steps[list[AckResult]]:
+    def _acknowledge(self, acks: Sequence[Acks], deadline_ns: int, acks_by_ns: int) -> Steps[list[AckResult]]:
         """Send acknowledgements, and wait until they, and earlier ones, are answered.
 
         A call that is cancelled leaves its question behind, and the next call takes the answer.
         """
         completion: Completion[list[AckResult]] = Completion()
         self._acking.append(completion)
-        self._hosted.submit(Acknowledge(completion, deadline_ns, acks, waits=True))
+        self._hosted.submit(Acknowledge(completion, deadline_ns, acks, acks_by_ns))
         results: list[AckResult] = yield Wait(completion)
         self._acking.remove(completion)
         self._settle(results)

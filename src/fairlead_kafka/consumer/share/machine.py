@@ -53,7 +53,7 @@ class ShareConsumerMachine:
         self._stepping: list[Event] = []
         self._effects: list[Effect] = []
         self._takes: deque[Take] = deque()
-        self._waiting: list[Acknowledge] = []
+        self._waiting: list[tuple[int, Acknowledge]] = []
         self._shutting: Shut | None = None
         self._shut_by_ns = 0
         self._leaving = False
@@ -104,7 +104,7 @@ class ShareConsumerMachine:
         """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         times = [self._fetcher.deadline_ns(), *(talker.deadline_ns() for talker in self._talkers)]
         times += [take.deadline_ns for take in self._takes]
-        times += [waiting.deadline_ns for waiting in self._waiting]
+        times += [deadline_ns for deadline_ns, _ in self._waiting]
         if self._shutting is not None:
             times.append(self._shut_by_ns)
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
@@ -115,8 +115,9 @@ class ShareConsumerMachine:
         submitted = [
             event.operation for event in (*self._stepping, *self._events) if isinstance(event, Submitted)
         ]
+        waiting = [operation for _, operation in self._waiting]
         shutting = [] if self._shutting is None else [self._shutting]
-        for operation in [*submitted, *self._takes, *self._waiting, *shutting]:
+        for operation in [*submitted, *self._takes, *waiting, *shutting]:
             self._answer(operation, error=error)
         self._network.close(error)
         self._group.close(error)
@@ -192,11 +193,11 @@ class ShareConsumerMachine:
         self._takes.append(operation)
 
     def _acknowledge(self, operation: Acknowledge) -> None:
-        self._fetcher.acknowledge(operation.acks, operation.deadline_ns)
-        if operation.waits:
-            self._waiting.append(operation)
-        else:
+        self._fetcher.acknowledge(operation.acks, operation.acks_deadline_ns)
+        if operation.deadline_ns is None:
             self._answer(operation, [])
+        else:
+            self._waiting.append((operation.deadline_ns, operation))
 
     def _shut(self, operation: Shut) -> None:
         self._closed = True
@@ -259,10 +260,10 @@ class ShareConsumerMachine:
     def _answer_waiting(self) -> None:
         """Answer operations that wait for acknowledgements, once all are answered or their time is
         up."""
-        waiting: list[Acknowledge] = []
-        for operation in self._waiting:
-            if self._fetcher.outcomes.open == 0 or self._now_ns >= operation.deadline_ns or self._closed:
+        waiting: list[tuple[int, Acknowledge]] = []
+        for deadline_ns, operation in self._waiting:
+            if self._fetcher.outcomes.open == 0 or self._now_ns >= deadline_ns or self._closed:
                 self._answer(operation, self._fetcher.outcomes.take())
             else:
-                waiting.append(operation)
+                waiting.append((deadline_ns, operation))
         self._waiting = waiting

@@ -49,12 +49,15 @@ class Take(NamedTuple):
 
 class Acknowledge(NamedTuple):
     """Acknowledge. Answer: list[AckResult], of these and of earlier ones, once all are settled or
-    `deadline_ns` has passed; without `waits` none, at once, and a later answer has them."""
+    `deadline_ns` has passed; None: at once, without any, and a later answer has them.
+
+    Acknowledgements are tried until `acks_deadline_ns`.
+    """
 
     completion: Any
-    deadline_ns: int
+    deadline_ns: int | None
     acks: Sequence[Acks]
-    waits: bool
+    acks_deadline_ns: int
 
 
 class TellMetrics(NamedTuple):

@@ -1,10 +1,10 @@
-"""Our share consumer and admin client against Apache Kafka, with Java's share consumer in the same
-group."""
+"""Our share consumer and admin client, with Java's share consumer in the same group, on Apache Kafka and
+on the embedded cluster."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 import pytest
@@ -14,7 +14,8 @@ from fairlead_kafka import AcknowledgeType, ConfigChange, ConfigResource, ShareC
 from fairlead_kafka.admin import SharePartitionOffset
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.client import ResourceType
-from tests.support.java_share_member import Delivered, JavaShareMember
+from tests.conformance.conftest import QUICK_SHARES
+from tests.support.share_member import Got, ShareMember
 from tests.support.waiting import until
 
 _numbers = itertools.count()
@@ -48,10 +49,8 @@ class Share:
         made.subscribe([self.topic])
         return made
 
-    def java(self, mode: str = "explicit", **configs: str) -> JavaShareMember:
-        return JavaShareMember(
-            self.servers, self.group, self.topic, share_acknowledgement_mode=mode, **configs
-        )
+    def java(self, mode: str = "explicit", **configs: str) -> ShareMember:
+        return ShareMember(self.servers, self.group, self.topic, share_acknowledgement_mode=mode, **configs)
 
     def offset(self) -> SharePartitionOffset | None:
         """How far the group is with partition 0, by the admin client."""
@@ -64,9 +63,26 @@ class Share:
         return None if found is None else found.lag
 
 
+@pytest.fixture(scope="module")
+def own_cluster(kafka_jars: str) -> Iterator[str]:
+    with fairlead_kafka.Cluster(config=QUICK_SHARES) as cluster:
+        yield cluster.bootstrap_servers
+
+
+@pytest.fixture(params=["apache_kafka", "own_cluster"])
+def made(request: pytest.FixtureRequest, new_topic: Callable[..., str]) -> Callable[..., Share]:
+    """Makes a share group, with configs of its own, that reads a topic of its own."""
+    servers = request.getfixturevalue(request.param)
+
+    def make(**configs: str) -> Share:
+        return Share(servers, new_topic(servers, partitions=1), **configs)
+
+    return make
+
+
 @pytest.fixture
-def share(apache_kafka: str, new_topic: Callable[..., str]) -> Share:
-    return Share(apache_kafka, new_topic(apache_kafka, partitions=1))
+def share(made: Callable[..., Share]) -> Share:
+    return made()
 
 
 def got(member: ShareConsumer, count: int) -> list[ShareRecord]:
@@ -82,10 +98,10 @@ def got(member: ShareConsumer, count: int) -> list[ShareRecord]:
     return found
 
 
-def offsets(records: Sequence[ShareRecord | Delivered]) -> list[tuple[int, int]]:
+def offsets(records: Sequence[ShareRecord | Got]) -> list[tuple[int, int]]:
     """Offset and delivery count of each."""
     return [
-        (each.offset, each.count if isinstance(each, Delivered) else each.delivery_count) for each in records
+        (each.offset, each.deliveries if isinstance(each, Got) else each.delivery_count) for each in records
     ]
 
 
@@ -137,7 +153,7 @@ def test_closing_releases_for_javas_member_and_javas_closing_for_ours(share: Sha
     with share.java() as java:
         with share.member() as member:
             assert offsets(got(member, 2)) == [(0, 1), (1, 1)]
-        seen: list[Delivered] = []
+        seen: list[Got] = []
         until(lambda: seen.extend(java.poll()) or bool(seen))
         assert offsets(seen) == [(0, 2), (1, 2)]
         java.acknowledge(seen[0], "ACCEPT")
@@ -147,12 +163,12 @@ def test_closing_releases_for_javas_member_and_javas_closing_for_ours(share: Sha
         assert member.commit() == {share.place: None}
 
 
-def test_a_lock_that_ends_passes_the_record_on(apache_kafka: str, new_topic: Callable[..., str]) -> None:
-    share = Share(apache_kafka, new_topic(apache_kafka, partitions=1), share_record_lock_duration_ms="1000")
+def test_a_lock_that_ends_passes_the_record_on(made: Callable[..., Share]) -> None:
+    share = made(share_record_lock_duration_ms="1000")
     share.write(b"a")
     with share.member() as member, share.java() as java:
         (record,) = got(member, 1)
-        seen: list[Delivered] = []
+        seen: list[Got] = []
         until(lambda: seen.extend(java.poll()) or bool(seen))
         assert offsets(seen) == [(0, 2)]
         member.acknowledge(record)
@@ -164,17 +180,17 @@ def test_a_lock_that_ends_passes_the_record_on(apache_kafka: str, new_topic: Cal
     until(lambda: share.lag() == 0)
 
 
-def test_a_renewed_lock_lasts(apache_kafka: str, new_topic: Callable[..., str]) -> None:
-    share = Share(apache_kafka, new_topic(apache_kafka, partitions=1), share_record_lock_duration_ms="8000")
+def test_a_renewed_lock_lasts(made: Callable[..., Share]) -> None:
+    share = made(share_record_lock_duration_ms="6000")
     with share.member() as member, share.java() as java:
-        java.poll(1)  # it is a member from here on
+        java.commit()  # its JVM is up from here on, and it has asked for nothing
         share.write(b"a")
         (record,) = got(member, 1)
-        for _ in range(3):
+        for _ in range(9):
             member.acknowledge(record, AcknowledgeType.RENEW)
             (record,) = got(member, 1)
             assert record.delivery_count == 1
-            assert java.poll(3) == []
+            assert java.poll(1_000) == []
         member.acknowledge(record)
         assert member.commit() == {share.place: None}
 
@@ -188,16 +204,16 @@ def test_two_members_share_one_partition_with_javas(share: Share) -> None:
         share.java("implicit", max_poll_records="10") as java,
     ):
         until(lambda: ours.metrics()["assigned_partitions"] == other.metrics()["assigned_partitions"] == 1)
-        java.poll(1)
+        java.poll(1_000)
         for number in range(rounds):
             share.write(*(b"%d" % n for n in range(size * number, size * (number + 1))))
             seen["ours"] += [record.offset for record in ours.poll(0.1)]
-            seen["java"] += [record.offset for record in java.poll(0.1)]
+            seen["java"] += [record.offset for record in java.poll(100)]
             seen["other"] += [record.offset for record in other.poll(0.1)]
 
         def all_read() -> bool:
             seen["ours"] += [record.offset for record in ours.poll(0.1)]
-            seen["java"] += [record.offset for record in java.poll(0.1)]
+            seen["java"] += [record.offset for record in java.poll(100)]
             seen["other"] += [record.offset for record in other.poll(0.1)]
             return sum(map(len, seen.values())) >= rounds * size
 
@@ -224,7 +240,7 @@ def test_record_limit(share: Share) -> None:
         assert max(sizes) == 7
 
 
-def test_the_admin_client_describes_moves_and_deletes(share: Share, apache_kafka: str) -> None:
+def test_the_admin_client_describes_moves_and_deletes(share: Share) -> None:
     share.write(*(b"%d" % n for n in range(10)))
     with share.admin() as admin:
         with share.member("implicit", client_id="ours") as member:
