@@ -261,4 +261,4 @@ class Groups:
         if leader < 0:
             return None
         log = self.cluster.brokers[leader].machine.logs.known(image.topic_id, place[1])
-        return None if log is None else log.high_watermark
+        return None if log is None else log.log_end
