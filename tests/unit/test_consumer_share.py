@@ -395,6 +395,8 @@ def test_settings_that_a_share_consumer_does_not_take() -> None:
     assert "auto.offset.reset: cannot be set for a share consumer: it is the group's" in said
     assert "enable.auto.commit: cannot be set" in said
     assert "group.id: required, and not given" in said
+    with pytest.raises(ConfigError, match=r"value.deserializer: cannot be set .* deserialize after polling"):
+        ShareConsumer({"bootstrap.servers": "a:1", "group.id": "g", "value.deserializer": "json"})
     assert "x.y: unknown" in said
     with pytest.raises(ConfigError, match=r"share.acknowledgement.mode: must be one of implicit, explicit"):
         ShareConsumer({"bootstrap.servers": "a:1", "group.id": "g", "share.acknowledgement.mode": "auto"})

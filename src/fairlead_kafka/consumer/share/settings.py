@@ -12,6 +12,7 @@ from fairlead_kafka.base.errors import ConfigError
 
 _OF_THE_GROUP = "it is the group's: set its config {} by Admin.alter_configs"
 _NO_ASSIGNMENT = "brokers assign partitions, and several members may read one"
+_BYTES = "its keys and values are bytes; deserialize after polling, and release or reject what does not parse"
 REFUSED: dict[str, str] = {
     "auto.offset.reset": _OF_THE_GROUP.format("share.auto.offset.reset"),
     "isolation.level": _OF_THE_GROUP.format("share.isolation.level"),
@@ -23,9 +24,11 @@ REFUSED: dict[str, str] = {
     "group.protocol": "a share group has its own",
     "group.remote.assignor": _NO_ASSIGNMENT,
     "partition.assignment.strategy": _NO_ASSIGNMENT,
+    "key.deserializer": _BYTES,
+    "value.deserializer": _BYTES,
     "interceptor.classes": "an interceptor might leave out records that have to be acknowledged",
 }
-"""Keys of consumers that Kafka's `ShareConsumerConfig` refuses, and two that mean nothing there."""
+"""Keys of consumers that Kafka's `ShareConsumerConfig` refuses, and some that mean nothing here."""
 
 
 def share_settings(config: Mapping[str, Any]) -> Settings:
