@@ -79,7 +79,7 @@ def test_a_member_that_dies_with_the_coordinator_is_missed_by_the_next_one(three
     wait_assigned(members, PARTITIONS)
     gone, left = members
     three.broker(coordinator(three, "g")).kill()
-    gone.consumer._calls.end()  # its thread ends, and it tells nobody
+    gone.kill()
     poll_until([left], lambda: left.partitions == list(range(PARTITIONS)))
     left.close()
 

@@ -71,7 +71,7 @@ def test_whatever_happens_a_member_reads_only_what_is_its_own(
     rig.cluster.topic("u", 1)
     account = CountedMemory(rig)
     member = rig.member(max_poll_interval_ms=10_000, enable_auto_commit=False)
-    machine = member._calls._hosted.machine  # type: ignore[attr-defined]
+    machine = rig.opener.machine
     for step, value in steps:
         if step == "assign" and isinstance(value, set):
             rig.coordinator.assign(t=sorted(value))

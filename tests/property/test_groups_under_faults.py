@@ -19,7 +19,7 @@ from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import batch, produce_fields
 from tests.support.virtual_cluster import FIRST_PORT, VirtualCluster
-from tests.support.virtual_hosting import Opening
+from tests.support.virtual_hosting import Opening, VirtualHosted
 
 PARTITIONS, BROKERS, MEMBERS_MAX, STEPS = 4, 3, 3, 60
 ALL = [TopicPartition("t", number) for number in range(PARTITIONS)]
@@ -39,6 +39,8 @@ class World:
         self.cluster.controller.create_topic("t", assignments=replicas)
         self.strategy = STRATEGIES[seed % len(STRATEGIES)]
         self.members: list[Consumer] = []
+        self.hosts: list[VirtualHosted] = []
+        """Of each member."""
         self.dead: set[int] = set()
         self.written = dict.fromkeys(ALL, 0)
         self.read: dict[TopicPartition, set[int]] = {of: set() for of in ALL}
@@ -55,15 +57,20 @@ class World:
             "partition.assignment.strategy": self.strategy,
         }
         consumer = Consumer(config, opener=self.opener)
+        self.hosts.append(self.opener.hosted[-1])
         consumer.subscribe(["t"])
         self.members.append(consumer)
 
     def leave(self) -> None:
-        self.members.pop(self.rng.randrange(len(self.members))).close()
+        parting = self.rng.randrange(len(self.members))
+        self.members.pop(parting).close()
+        self.hosts.pop(parting)
 
     def die(self) -> None:
         """A member's process is gone, and its heartbeats with it."""
-        self.members.pop(self.rng.randrange(len(self.members)))._calls._hosted.close()
+        dead = self.rng.randrange(len(self.members))
+        self.members.pop(dead)
+        self.hosts.pop(dead).close()
 
     def kill(self) -> None:
         """One broker at most is down at a time: with two of three in sync nothing acknowledged can

@@ -13,7 +13,7 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka.lab.apache_kafka import java_command
-from tests.support.group_clients import Heard, poll_until
+from tests.support.group_clients import Heard, Recording, poll_until
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -44,9 +44,10 @@ class Ours:
             "auto.offset.reset": "earliest",
         }
         settings |= {key.replace("_", "."): value for key, value in config.items()}
+        self._opener = Recording()
         self.heard = Heard()
         self.seen: list[Place] = []
-        self.consumer = fairlead_kafka.Consumer(settings)
+        self.consumer = fairlead_kafka.Consumer(settings, opener=self._opener)
         self.consumer.subscribe([topics] if isinstance(topics, str) else topics, self.heard)
 
     def poll(self) -> None:
@@ -60,8 +61,7 @@ class Ours:
         self.consumer.close()
 
     def kill(self) -> None:
-        self.consumer._calls._hosted.close(5)
-        self.consumer._calls.closed = True
+        self._opener.host.close(5)
 
     def __str__(self) -> str:
         return f"ours: partitions {self.partitions}, heard {self.heard.signs()}, {len(self.seen)} records"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fairlead_kafka import Consumer, RebalanceListener, Record, TopicPartition
+from fairlead_kafka.client.hosting import Host, open_host
 from tests.support.waiting import PATIENCE_S
 
 
@@ -30,6 +31,16 @@ class Heard(RebalanceListener):
         return " ".join(f"{sign}{len(partitions)}" for sign, partitions in self.log)
 
 
+class Recording:
+    """An opener of production that keeps the host it opened: to end its thread, as a crash does."""
+
+    host: Host[Any]
+
+    def __call__(self, machine_factory: Callable[[Any], Any], settings: Any, name: str = "") -> Host[Any]:
+        self.host = open_host(machine_factory, settings, name)
+        return self.host
+
+
 class Member:
     """A subscribed consumer, what it has read and what it has heard."""
 
@@ -42,9 +53,10 @@ class Member:
             "session.timeout.ms": 30_000,
         }
         settings |= {key.replace("_", "."): value for key, value in config.items()}
+        self._opener = Recording()
         self.heard = Heard()
         self.records: list[Record] = []
-        self.consumer = Consumer(settings)
+        self.consumer = Consumer(settings, opener=self._opener)
         self.consumer.subscribe(topics, self.heard)
 
     def poll(self, timeout_s: float = 0.05) -> None:
@@ -56,6 +68,10 @@ class Member:
 
     def close(self) -> None:
         self.consumer.close()
+
+    def kill(self) -> None:
+        """Its thread ends, and it tells nobody."""
+        self._opener.host.close(5)
 
     def __str__(self) -> str:
         return f"partitions {self.partitions}, heard {self.heard.signs()}, {len(self.records)} records"

@@ -70,6 +70,11 @@ class Opening:
         self.host, self.kind, self.seed = host, kind, 1
         self.hosted: list[VirtualHosted] = []
 
+    @property
+    def machine(self) -> Any:
+        """The machine of the newest client."""
+        return self.hosted[-1].machine
+
     def __call__(
         self, machine_factory: Callable[[Any], Any], settings: object, name: str = ""
     ) -> VirtualHosted:

@@ -99,7 +99,7 @@ def test_of_a_consumer(name: str) -> None:
     consumer.poll(1)
     rig.cluster.write("t", 0, [b"y"])
     rig.host.advance(100)
-    machine = consumer._calls._hosted.machine
+    machine = rig.opener.machine
     machine.check()
     assert machine._fetcher.waiting.size_bytes() > 0
     CONSUMER[name](machine)

@@ -12,7 +12,7 @@ import pytest
 from fairlead_kafka.admin import NewTopic
 from fairlead_kafka.base.errors import DecodeError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.client import consumer_reading
+from fairlead_kafka.client import consumer_taking
 from fairlead_kafka.client.admin import Admin
 from fairlead_kafka.client.admin_async import AsyncAdmin
 from fairlead_kafka.client.consumer import Consumer
@@ -42,7 +42,7 @@ def rig() -> Rig:
 
 
 def test_topics_are_created_and_read_on_an_event_loop(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumer_reading, "OFFLOAD_BYTES", 1)  # decode on a thread, however little
+    monkeypatch.setattr(consumer_taking, "OFFLOAD_BYTES", 1)  # decode on a thread, however little
 
     async def main() -> None:
         async with AsyncAdmin(rig.config(), opener=rig.opener) as admin:
@@ -70,7 +70,7 @@ def test_topics_are_created_and_read_on_an_event_loop(rig: Rig, monkeypatch: pyt
 
 
 def test_errors_of_work_on_a_thread_reach_the_task(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumer_reading, "OFFLOAD_BYTES", 1)
+    monkeypatch.setattr(consumer_taking, "OFFLOAD_BYTES", 1)
     rig.cluster.topic("t")
     rig.cluster.write("t", 0, [b"bad"], corrupt=True)
 

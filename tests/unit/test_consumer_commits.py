@@ -29,6 +29,7 @@ OF = TopicPartition("t", 0)
 @pytest.fixture
 def cluster() -> VirtualCluster:
     made = VirtualCluster(2, latency_ms=1)
+    made.opener = Opening(made.host)
     made.controller.create_topic("t", assignments={0: [0, 1]})
     return made
 
@@ -40,7 +41,7 @@ def reader(cluster: VirtualCluster, **more: Any) -> Consumer:
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
     }
-    consumer = Consumer(config | more, opener=Opening(cluster.host))
+    consumer = Consumer(config | more, opener=cluster.opener)
     consumer.assign([OF])
     return consumer
 
@@ -61,9 +62,9 @@ def move_leader(cluster: VirtualCluster) -> None:
     cluster.host.run_until(lambda: len(cluster.controller.image.topics["t"].partitions[0].isr) == 2, 60_000)
 
 
-def submit(consumer: Consumer, offset: int, timeout_s: float = 60) -> Completion:
-    """A commit that nobody waits for."""
-    hosted = consumer._calls._hosted
+def submit(cluster: VirtualCluster, offset: int, timeout_s: float = 60) -> Completion:
+    """A commit of the newest client, that nobody waits for."""
+    hosted = cluster.opener.hosted[-1]
     completion = Completion()
     hosted.submit(Commit(completion, hosted.now_ns() + s_to_ns(timeout_s), {OF: OffsetAndMetadata(offset)}))
     return completion
@@ -93,7 +94,7 @@ def test_a_commit_that_is_asked_again_does_not_set_back_a_later_one(
 ) -> None:
     refusing = Refusing(monkeypatch, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     consumer = reader(cluster)
-    submit(consumer, 10)
+    submit(cluster, 10)
     consumer.commit({OF: 20})
     assert refusing.asked == [10, 10, 20]
     assert consumer.committed([OF])[OF] == OffsetAndMetadata(20)
@@ -104,8 +105,8 @@ def test_who_waits_for_an_earlier_commit_is_told_when_its_own_time_is_up(
 ) -> None:
     refusing = Refusing(monkeypatch, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=1000)
     consumer = reader(cluster)
-    first, second = submit(consumer, 10, timeout_s=3), submit(consumer, 20, timeout_s=1)
-    third = submit(consumer, 30)
+    first, second = submit(cluster, 10, timeout_s=3), submit(cluster, 20, timeout_s=1)
+    third = submit(cluster, 30)
     cluster.host.run_until(second.done, 2_000)
     assert not first.done()
     assert isinstance(second.error(), TimedOut)
@@ -114,6 +115,7 @@ def test_who_waits_for_an_earlier_commit_is_told_when_its_own_time_is_up(
     refusing.times = 0
     cluster.host.run_until(third.done, 10_000)
     assert set(refusing.asked) == {10, 30}
+    consumer.close()
 
 
 def test_a_topic_that_is_gone_holds_no_other_commit_up(cluster: VirtualCluster) -> None:
@@ -186,7 +188,7 @@ def test_a_log_that_was_cut_is_known_by_the_epoch_that_was_committed(
         rig.cluster.write("t", 0, [b"x"] * 10)
     rig.cluster.cut("t", 0, 40)
     consumer = rig.consumer(group_id="g", auto_offset_reset="earliest", enable_auto_commit=False)
-    machine = consumer._calls._hosted.machine
+    machine = rig.opener.machine
     machine._placing._committed = lambda partitions, deadline_ns, done: done(
         dict.fromkeys(partitions, committed), None
     )
@@ -206,7 +208,7 @@ def test_an_epoch_that_metadata_do_not_know_yet_is_waited_for_and_used_only_if_t
     rig.cluster.write("t", 0, [b"x"] * 10)
     consumer = rig.consumer(group_id="g", auto_offset_reset="earliest", enable_auto_commit=False)
     consumer.partitions_for("t")
-    machine = consumer._calls._hosted.machine
+    machine = rig.opener.machine
     answers: list[Any] = []
     machine._placing._committed = lambda partitions, deadline_ns, done: answers.append(done)
     consumer.assign([OF])
@@ -228,5 +230,5 @@ def test_what_was_committed_of_partitions_that_are_not_assigned_any_more_is_forg
         of = TopicPartition("many", number)
         consumer.assign([of])
         consumer.commit({of: 0, OF: 0})
-        assert list(consumer._calls._last_committed) == [of]
+        assert list(consumer._calls.group._last_committed) == [of]
     assert consumer.committed([TopicPartition("many", 0)])[TopicPartition("many", 0)] == OffsetAndMetadata(0)

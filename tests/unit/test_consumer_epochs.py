@@ -67,13 +67,11 @@ def test_what_stays_is_read_on_and_what_goes_is_committed_first(rig: Coordinated
     rig.heard.on_revoked = lambda partitions: (
         epochs.append(dict(rig.coordinator.committed)) or commit(partitions)
     )  # type: ignore[method-assign, func-returns-value, assignment]
-    positions = member._calls._hosted.machine.generations()
+    positions = rig.opener.machine.generations()
     rig.converge(member, t=[1])
     assert epochs == [{T0: 10, T1: 10}]
     assert rig.heard.log[1:] == [("-", [T0]), ("+", [])]
-    assert member._calls._hosted.machine.generations() == {
-        T1: positions[T1]
-    }  # no new position was looked for
+    assert rig.opener.machine.generations() == {T1: positions[T1]}  # no new position was looked for
     assert member.paused() == [T1]
     rig.converge(member, t=[1, 2])
     assert rig.heard.log[3:] == [("+", [T2])]

@@ -62,7 +62,7 @@ class Consumer:
 
         Partitions assigned before keep their positions. UsageError while subscribed.
         """
-        self._run(self._calls.assign(partitions))
+        self._run(self._calls.positions.assign(partitions))
 
     def subscribe(
         self,
@@ -77,18 +77,18 @@ class Consumer:
         `auto.offset.reset` says. Polls raise errors of the group. Another call replaces the
         subscription. UsageError without `group.id`, or while partitions are assigned by hand.
         """
-        self._run(self._calls.subscribe(topics, listener))
+        self._run(self._calls.group.subscribe(topics, listener))
 
     def unsubscribe(self) -> None:
         """Leave the group, after the listener was called, and read nothing.
 
         No error if not subscribed.
         """
-        self._run(self._calls.unsubscribe())
+        self._run(self._calls.group.unsubscribe())
 
     def subscription(self) -> list[str]:
         """The topics subscribed to; for a pattern those found so far."""
-        return self._run(self._calls.subscription())
+        return self._run(self._calls.group.subscription())
 
     def commit(
         self,
@@ -102,55 +102,55 @@ class Consumer:
         FENCED_MEMBER_EPOCH), or is rebalancing (REBALANCE_IN_PROGRESS: poll, and commit again).
         UsageError without `group.id`.
         """
-        self._run(self._calls.commit(offsets, timeout_s))
+        self._run(self._calls.group.commit(offsets, timeout_s))
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Committed offset of each partition; None where the group has committed none."""
-        return self._run(self._calls.committed(partitions, timeout_s))
+        return self._run(self._calls.group.committed(partitions, timeout_s))
 
     def group_metadata(self) -> GroupMetadata:
         """Group, generation and member id, for `send_offsets_to_transaction` of a producer."""
-        return self._run(self._calls.group_metadata())
+        return self._run(self._calls.group.group_metadata())
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions assigned, in the order given."""
-        return self._calls.assignment()
+        return self._calls.positions.assignment()
 
     def seek(self, partition: TopicPartition, offset: Int64) -> None:
         """Read on from `offset`; what was fetched of the partition is dropped. An offset out of
         range shows at the next poll."""
-        self._run(self._calls.seek_offset(partition, offset))
+        self._run(self._calls.positions.seek_offset(partition, offset))
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read on from the first offset there is, looked up at the next poll; None: of all assigned
         partitions."""
-        self._run(self._calls.seek_to(partitions, EARLIEST))
+        self._run(self._calls.positions.seek_to(partitions, EARLIEST))
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read on from the end, looked up at the next poll, so that only what is written later
         comes; None: all assigned."""
-        self._run(self._calls.seek_to(partitions, LATEST))
+        self._run(self._calls.positions.seek_to(partitions, LATEST))
 
     def position(self, partition: TopicPartition, timeout_s: Seconds | None = None) -> int:
         """Offset of the next record that a poll returns; looked up if there is no position yet."""
-        return self._run(self._calls.position(partition, timeout_s))
+        return self._run(self._calls.positions.position(partition, timeout_s))
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return no records of these partitions until `resume`.
 
         What was fetched of them is kept, up to max.partition.fetch.bytes of each.
         """
-        self._run(self._calls.pause(partitions, True))
+        self._run(self._calls.positions.pause(partitions, True))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Return records of these partitions again, after `pause`."""
-        self._run(self._calls.pause(partitions, False))
+        self._run(self._calls.positions.pause(partitions, False))
 
     def paused(self) -> list[TopicPartition]:
         """The partitions paused."""
-        return self._calls.paused()
+        return self._calls.positions.paused()
 
     def poll(self, timeout_s: Seconds = 1.0, max_records: int | None = None) -> list[Record]:
         """Records as soon as there are any, at most `max_records` (None: `max.poll.records`); empty
@@ -163,7 +163,7 @@ class Consumer:
         damaged batches (again at every poll, until a seek), and BrokerError for a topic that is
         still missing.
         """
-        return self._run(self._calls.poll(timeout_s, max_records))
+        return self._run(self._calls.reading.poll(timeout_s, max_records))
 
     def poll_table(
         self, timeout_s: Seconds = 1.0, max_records: int | None = None, columns: Sequence[str] | None = None
@@ -179,7 +179,7 @@ class Consumer:
         Rows of one partition are in offset order. A table holds at most 8 MiB of fetched data (more
         if one piece is larger), or `max_records`. Raises as `poll`.
         """
-        return self._run(self._calls.poll_table(timeout_s, max_records, columns))
+        return self._run(self._calls.reading.poll_table(timeout_s, max_records, columns))
 
     def read_range(
         self,
@@ -197,8 +197,8 @@ class Consumer:
         `auto.offset.reset` says, and TimedOut if nothing came for `timeout_s` (None:
         `default.api.timeout.ms`).
         """
-        names = self._run(self._calls.range_begins(partition, start, end, columns))
-        while (table := self._run(self._calls.range_goes_on(partition, end, names, timeout_s))) is not None:
+        names = self._run(self._calls.ranges.begin(partition, start, end, columns))
+        while (table := self._run(self._calls.ranges.go_on(partition, end, names, timeout_s))) is not None:
             yield table
 
     def read_batches(
@@ -221,9 +221,9 @@ class Consumer:
         batches up to the last stable offset, those of aborted transactions among them. Raises as
         `read_range`.
         """
-        self._run(self._calls.batches_begin(partition, start, end))
+        self._run(self._calls.ranges.begin_batches(partition, start, end))
         while (
-            table := self._run(self._calls.batches_go_on(partition, end, measure_ratio, timeout_s))
+            table := self._run(self._calls.ranges.go_on_batches(partition, end, measure_ratio, timeout_s))
         ) is not None:
             yield table
 
@@ -235,36 +235,36 @@ class Consumer:
         """
         while not self._calls.closed:
             try:
-                if self._calls.by_polls:
-                    yield from self._run(self._calls.poll(ITERATION_S, None))
+                if self._calls.reading.by_polls:
+                    yield from self._run(self._calls.reading.poll(ITERATION_S, None))
                     continue
-                block = self._run(self._calls.block(ITERATION_S))
+                block = self._run(self._calls.reading.block(ITERATION_S))
             except UsageError:
                 if self._calls.closed:
                     return
                 raise
             if block is not None:
-                yield from self._calls.hand_over(block)
+                yield from self._calls.reading.hand_over(block)
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset of each partition; they need not be assigned."""
-        return self._run(self._calls.end_of_logs(partitions, EARLIEST, timeout_s))
+        return self._run(self._calls.lookups.end_of_logs(partitions, EARLIEST, timeout_s))
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, int]:
         """The offset after the last record of each partition (its high watermark); they need not be
         assigned."""
-        return self._run(self._calls.end_of_logs(partitions, LATEST, timeout_s))
+        return self._run(self._calls.lookups.end_of_logs(partitions, LATEST, timeout_s))
 
     def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first offset whose timestamp is the one given (ms since 1970) or later; None where
         there is none."""
-        return self._run(self._calls.offsets_for_times(times_ms, timeout_s))
+        return self._run(self._calls.lookups.offsets_for_times(times_ms, timeout_s))
 
     def connect(self, timeout_s: Seconds | None = None) -> None:
         """Wait until a broker is reached, to check `bootstrap.servers` at the start of a program.
@@ -278,12 +278,12 @@ class Consumer:
     def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
         """The topic's partitions, by number, with leader and replicas. A topic missing until the
         time is up: BrokerError."""
-        return self._run(self._calls.partitions_for(topic, timeout_s))
+        return self._run(self._calls.lookups.partitions_for(topic, timeout_s))
 
     def list_topics(self, timeout_s: Seconds | None = None) -> dict[str, list[PartitionMetadata]]:
         """Every topic of the cluster with its partitions (leader, replicas, in-sync replicas), by
         number."""
-        return self._run(self._calls.topics(None, timeout_s))
+        return self._run(self._calls.lookups.topics(None, timeout_s))
 
     def metrics(self) -> dict[str, Any]:
         """Counters of this consumer, by name.
@@ -308,7 +308,7 @@ class Consumer:
             self._calls.end()
 
     def __enter__(self) -> Consumer:
-        self._calls.check()
+        self._calls.check_open()
         return self
 
     def __exit__(

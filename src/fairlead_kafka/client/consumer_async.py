@@ -79,7 +79,7 @@ class AsyncConsumer:
 
         Partitions assigned before keep their positions. UsageError while subscribed.
         """
-        await self._run(self._calls.assign(partitions))
+        await self._run(self._calls.positions.assign(partitions))
 
     async def subscribe(
         self,
@@ -94,18 +94,18 @@ class AsyncConsumer:
         `auto.offset.reset` says. Polls raise errors of the group. Another call replaces the
         subscription. UsageError without `group.id`, or while partitions are assigned by hand.
         """
-        await self._run(self._calls.subscribe(topics, listener))
+        await self._run(self._calls.group.subscribe(topics, listener))
 
     async def unsubscribe(self) -> None:
         """Leave the group, after the listener was called, and read nothing.
 
         No error if not subscribed.
         """
-        await self._run(self._calls.unsubscribe())
+        await self._run(self._calls.group.unsubscribe())
 
     async def subscription(self) -> list[str]:
         """The topics subscribed to; for a pattern those found so far."""
-        return await self._run(self._calls.subscription())
+        return await self._run(self._calls.group.subscription())
 
     async def commit(
         self,
@@ -119,55 +119,55 @@ class AsyncConsumer:
         FENCED_MEMBER_EPOCH), or is rebalancing (REBALANCE_IN_PROGRESS: poll, and commit again).
         UsageError without `group.id`.
         """
-        await self._run(self._calls.commit(offsets, timeout_s))
+        await self._run(self._calls.group.commit(offsets, timeout_s))
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Committed offset of each partition; None where the group has committed none."""
-        return await self._run(self._calls.committed(partitions, timeout_s))
+        return await self._run(self._calls.group.committed(partitions, timeout_s))
 
     async def group_metadata(self) -> GroupMetadata:
         """Group, generation and member id, for `send_offsets_to_transaction` of a producer."""
-        return await self._run(self._calls.group_metadata())
+        return await self._run(self._calls.group.group_metadata())
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions assigned, in the order given."""
-        return self._calls.assignment()
+        return self._calls.positions.assignment()
 
     async def seek(self, partition: TopicPartition, offset: Int64) -> None:
         """Read on from `offset`; what was fetched of the partition is dropped. An offset out of
         range shows at the next poll."""
-        await self._run(self._calls.seek_offset(partition, offset))
+        await self._run(self._calls.positions.seek_offset(partition, offset))
 
     async def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read on from the first offset there is, looked up at the next poll; None: of all assigned
         partitions."""
-        await self._run(self._calls.seek_to(partitions, EARLIEST))
+        await self._run(self._calls.positions.seek_to(partitions, EARLIEST))
 
     async def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Read on from the end, looked up at the next poll, so that only what is written later
         comes; None: all assigned."""
-        await self._run(self._calls.seek_to(partitions, LATEST))
+        await self._run(self._calls.positions.seek_to(partitions, LATEST))
 
     async def position(self, partition: TopicPartition, timeout_s: Seconds | None = None) -> int:
         """Offset of the next record that a poll returns; looked up if there is no position yet."""
-        return await self._run(self._calls.position(partition, timeout_s))
+        return await self._run(self._calls.positions.position(partition, timeout_s))
 
     async def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return no records of these partitions until `resume`.
 
         What was fetched of them is kept, up to max.partition.fetch.bytes of each.
         """
-        await self._run(self._calls.pause(partitions, True))
+        await self._run(self._calls.positions.pause(partitions, True))
 
     async def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Return records of these partitions again, after `pause`."""
-        await self._run(self._calls.pause(partitions, False))
+        await self._run(self._calls.positions.pause(partitions, False))
 
     def paused(self) -> list[TopicPartition]:
         """The partitions paused."""
-        return self._calls.paused()
+        return self._calls.positions.paused()
 
     async def poll(self, timeout_s: Seconds = 1.0, max_records: int | None = None) -> list[Record]:
         """Records as soon as there are any, at most `max_records` (None: `max.poll.records`); empty
@@ -180,7 +180,7 @@ class AsyncConsumer:
         damaged batches (again at every poll, until a seek), and BrokerError for a topic that is
         still missing.
         """
-        return await self._run(self._calls.poll(timeout_s, max_records))
+        return await self._run(self._calls.reading.poll(timeout_s, max_records))
 
     async def poll_table(
         self, timeout_s: Seconds = 1.0, max_records: int | None = None, columns: Sequence[str] | None = None
@@ -196,7 +196,7 @@ class AsyncConsumer:
         Rows of one partition are in offset order. A table holds at most 8 MiB of fetched data (more
         if one piece is larger), or `max_records`. Raises as `poll`.
         """
-        return await self._run(self._calls.poll_table(timeout_s, max_records, columns))
+        return await self._run(self._calls.reading.poll_table(timeout_s, max_records, columns))
 
     async def read_range(
         self,
@@ -214,9 +214,9 @@ class AsyncConsumer:
         `auto.offset.reset` says, and TimedOut if nothing came for `timeout_s` (None:
         `default.api.timeout.ms`).
         """
-        names = await self._run(self._calls.range_begins(partition, start, end, columns))
+        names = await self._run(self._calls.ranges.begin(partition, start, end, columns))
         while (
-            table := await self._run(self._calls.range_goes_on(partition, end, names, timeout_s))
+            table := await self._run(self._calls.ranges.go_on(partition, end, names, timeout_s))
         ) is not None:
             yield table
 
@@ -240,9 +240,11 @@ class AsyncConsumer:
         batches up to the last stable offset, those of aborted transactions among them. Raises as
         `read_range`.
         """
-        await self._run(self._calls.batches_begin(partition, start, end))
+        await self._run(self._calls.ranges.begin_batches(partition, start, end))
         while (
-            table := await self._run(self._calls.batches_go_on(partition, end, measure_ratio, timeout_s))
+            table := await self._run(
+                self._calls.ranges.go_on_batches(partition, end, measure_ratio, timeout_s)
+            )
         ) is not None:
             yield table
 
@@ -254,38 +256,38 @@ class AsyncConsumer:
         """
         while not self._calls.closed:
             try:
-                if self._calls.by_polls:
-                    for record in await self._run(self._calls.poll(ITERATION_S, None)):
+                if self._calls.reading.by_polls:
+                    for record in await self._run(self._calls.reading.poll(ITERATION_S, None)):
                         yield record
                     continue
-                block = await self._run(self._calls.block(ITERATION_S))
+                block = await self._run(self._calls.reading.block(ITERATION_S))
             except UsageError:
                 if self._calls.closed:
                     return
                 raise
             if block is not None:
-                for record in self._calls.hand_over(block):
+                for record in self._calls.reading.hand_over(block):
                     yield record
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset of each partition; they need not be assigned."""
-        return await self._run(self._calls.end_of_logs(partitions, EARLIEST, timeout_s))
+        return await self._run(self._calls.lookups.end_of_logs(partitions, EARLIEST, timeout_s))
 
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, int]:
         """The offset after the last record of each partition (its high watermark); they need not be
         assigned."""
-        return await self._run(self._calls.end_of_logs(partitions, LATEST, timeout_s))
+        return await self._run(self._calls.lookups.end_of_logs(partitions, LATEST, timeout_s))
 
     async def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first offset whose timestamp is the one given (ms since 1970) or later; None where
         there is none."""
-        return await self._run(self._calls.offsets_for_times(times_ms, timeout_s))
+        return await self._run(self._calls.lookups.offsets_for_times(times_ms, timeout_s))
 
     async def connect(self, timeout_s: Seconds | None = None) -> None:
         """Wait until a broker is reached, to check `bootstrap.servers` at the start of a program.
@@ -299,12 +301,12 @@ class AsyncConsumer:
     async def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
         """The topic's partitions, by number, with leader and replicas. A topic missing until the
         time is up: BrokerError."""
-        return await self._run(self._calls.partitions_for(topic, timeout_s))
+        return await self._run(self._calls.lookups.partitions_for(topic, timeout_s))
 
     async def list_topics(self, timeout_s: Seconds | None = None) -> dict[str, list[PartitionMetadata]]:
         """Every topic of the cluster with its partitions (leader, replicas, in-sync replicas), by
         number."""
-        return await self._run(self._calls.topics(None, timeout_s))
+        return await self._run(self._calls.lookups.topics(None, timeout_s))
 
     async def metrics(self) -> dict[str, Any]:
         """Counters of this consumer, by name.
@@ -329,7 +331,7 @@ class AsyncConsumer:
             await asyncio.get_running_loop().run_in_executor(None, self._calls.end)
 
     async def __aenter__(self) -> AsyncConsumer:
-        self._calls.check()
+        self._calls.check_open()
         return self
 
     async def __aexit__(

@@ -1,151 +1,102 @@
-"""Every call of a consumer, written once; `Consumer` and `AsyncConsumer` drive the steps."""
+"""Every call of a consumer, written once; `Consumer` and `AsyncConsumer` drive the steps.
+
+A consumer is made of parts, each with one task, that know of each other what a narrow protocol says:
+
+    Asking             its host and settings; closed or not; until when a call may take
+    Fetched            what is assigned, and what of it is fetched and not yet returned; waits for nothing
+    ConsumerPositions  assigns, seeks, pauses
+    ConsumerGroup      rebalances, the listener, commits
+    Taking             gets chunks of the machine, and decodes them
+    ConsumerReading    polls of records and tables
+    ConsumerRanges     reads that end
+    ConsumerLookups    offsets and topics
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import UsageError
-from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.kernel import MACHINE_CODE
+from fairlead_kafka.client.consumer_asking import Asking
+from fairlead_kafka.client.consumer_fetched import Fetched
+from fairlead_kafka.client.consumer_group import AwaitUser, ConsumerGroup
+from fairlead_kafka.client.consumer_lookups import ConsumerLookups
+from fairlead_kafka.client.consumer_positions import ConsumerPositions
 from fairlead_kafka.client.consumer_ranges import ConsumerRanges
-from fairlead_kafka.client.consumer_reading import CLOSE_S
-from fairlead_kafka.client.hosting import Steps, Wait, abandon, connect
-from fairlead_kafka.consumer import (
-    Assign,
-    DescribeTopics,
-    FindOffsets,
-    OffsetAndTimestamp,
-    SetPaused,
-    Shut,
-    TellMetrics,
-)
-from fairlead_kafka.consumer.groups import Unsubscribe
-from fairlead_kafka.core.metadata import PartitionMetadata
+from fairlead_kafka.client.consumer_reading import ConsumerReading
+from fairlead_kafka.client.consumer_taking import Taking
+from fairlead_kafka.client.deserializing import deserializing_of
+from fairlead_kafka.client.hosting import Offload, Opener, Steps, Wait, abandon, open_host
+from fairlead_kafka.client.interceptors_consumer import consumer_interceptors
+from fairlead_kafka.consumer import ConsumerMachine, Shut, TellMetrics
+from fairlead_kafka.consumer.groups import Gate, Unsubscribe, check_group_settings
 from fairlead_kafka.runtime import Completion
 
+CLOSE_S = 5.0
+"""Seconds that `close` waits for the machine and its host."""
 
-class ConsumerCalls(ConsumerRanges):
-    """Steps of each call; those of polls and ranges are inherited."""
 
-    # Assignment and positions
+class ConsumerCalls:
+    """The parts of a consumer. Not for several threads at once, except `close`.
 
-    def assign(self, partitions: Iterable[TopicPartition]) -> Steps[None]:
-        """Replace the assignment."""
-        wanted = [TopicPartition(*each) for each in partitions]
-        self._moved((yield from self._ask(lambda completion: Assign(completion, wanted))), replaces=True)
+    On an event loop `offload` runs work on a thread, and `await_user` a coroutine of the
+    application's.
+    """
 
-    def assignment(self) -> list[TopicPartition]:
-        """The partitions assigned, in the order given."""
-        return list(self._assigned)
-
-    def seek_to(self, partitions: Iterable[TopicPartition] | None, target: int) -> Steps[None]:
-        """Move positions to an end of the log; None: of all assigned partitions."""
-        return self.seek(dict.fromkeys(self._assigned if partitions is None else partitions, target))
-
-    def seek_offset(self, partition: TopicPartition, offset: int) -> Steps[None]:
-        """Move one position; UsageError below 0."""
-        if offset < 0:
-            raise UsageError(
-                f"seek {partition} to offset {offset}: offsets begin at 0; use seek_to_beginning or "
-                "seek_to_end"
-            )
-        return self.seek({partition: offset})
-
-    def pause(self, partitions: Iterable[TopicPartition], paused: bool) -> Steps[None]:
-        """Pause partitions (`paused`), or resume them."""
-        wanted = [TopicPartition(*each) for each in partitions]
-        yield from self._ask(lambda completion: SetPaused(completion, wanted, paused))
-        for partition in wanted:
-            if paused:
-                self._paused[partition] = None
-            else:
-                self._paused.pop(partition, None)
-        for opened in self._open:
-            opened.held = opened.chunk.partition in self._paused
-
-    def paused(self) -> list[TopicPartition]:
-        """The partitions paused."""
-        return list(self._paused)
-
-    # Looking up
-
-    def find_offsets(
-        self, targets: Mapping[TopicPartition, int], timeout_s: float | None
-    ) -> Steps[dict[TopicPartition, Any]]:
-        """Offsets for timestamps (ms since 1970), EARLIEST or LATEST."""
-        wanted = {TopicPartition(*partition): target for partition, target in targets.items()}
-        if not wanted:
-            return {}
-        deadline_ns = self._deadline_ns(timeout_s)
-        yield from self._connect_first(timeout_s)
-        found: dict[TopicPartition, Any] = yield from self._ask(
-            lambda completion: FindOffsets(completion, deadline_ns, wanted)
+    def __init__(
+        self,
+        config: Mapping[str, object],
+        offload: Offload | None = None,
+        await_user: AwaitUser | None = None,
+        opener: Opener = open_host,
+    ) -> None:
+        settings = CLIENT_CONFIGS.parse("consumer", config)
+        check_group_settings(settings)
+        self._interceptors = consumer_interceptors(settings["interceptor.classes"], config)
+        deserializing = deserializing_of(settings)
+        gate = Gate()
+        self.host = opener(lambda rng: ConsumerMachine(settings, rng, gate), settings, "fairlead-consumer")
+        self._asking = asking = Asking(self.host, settings)
+        self.fetched = fetched = Fetched()
+        self.group = ConsumerGroup(asking, fetched, gate, await_user)
+        self._taking = Taking(asking, fetched, self.group, offload)
+        self.positions = ConsumerPositions(asking, fetched)
+        self.reading = ConsumerReading(
+            asking, self._taking, self.group, self.positions, deserializing, self._interceptors
         )
-        return found
+        self.ranges = ConsumerRanges(asking, fetched, self._taking, self.reading, self.positions)
+        self.lookups = ConsumerLookups(asking)
+        self.check_open = asking.check
+        self.connect = asking.connect
 
-    def end_of_logs(
-        self, partitions: Iterable[TopicPartition], target: int, timeout_s: float | None
-    ) -> Steps[dict[TopicPartition, int]]:
-        """First offset (EARLIEST) or end offset (LATEST) of each partition."""
-        found = yield from self.find_offsets(dict.fromkeys(partitions, target), timeout_s)
-        return {partition: entry.offset for partition, entry in found.items()}
+    @property
+    def closed(self) -> bool:
+        """True once `close` or `abandon` was called."""
+        return self._asking.closed
 
-    def offsets_for_times(
-        self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None
-    ) -> Steps[dict[TopicPartition, OffsetAndTimestamp | None]]:
-        """First offset at or after each time (ms since 1970). UsageError for a negative time."""
-        for partition, time_ms in times_ms.items():
-            if time_ms < 0:
-                raise UsageError(
-                    f"offsets_for_times: {partition} has time {time_ms}; milliseconds since 1970 are not "
-                    "negative"
-                )
-        return self.find_offsets(times_ms, timeout_s)
-
-    def topics(
-        self, names: Sequence[str] | None, timeout_s: float | None
-    ) -> Steps[dict[str, list[PartitionMetadata]]]:
-        """Partitions of the topics named; None: of every topic."""
-        deadline_ns = self._deadline_ns(timeout_s)
-        yield from self._connect_first(timeout_s)
-        found: dict[str, list[PartitionMetadata]] = yield from self._ask(
-            lambda completion: DescribeTopics(completion, deadline_ns, names)
-        )
-        return found
-
-    def partitions_for(self, topic: str, timeout_s: float | None) -> Steps[list[PartitionMetadata]]:
-        """Partitions of one topic, by number."""
-        found = yield from self.topics([topic], timeout_s)
-        return found.get(topic, [])
-
-    def connect(self, timeout_s: float | None) -> Steps[None]:
-        """Wait until a broker is reached."""
-        self.check()
-        return connect(self._hosted, self.settings, timeout_s)
-
-    def metrics(self) -> Steps[dict[str, Any]]:
+    def metrics(self) -> Steps[dict[str, object]]:
         """Counters of the machine, and of this side: `records` and `machine_code`."""
-        told = yield from self._ask(TellMetrics)
-        return {**told, "records": self._records, "machine_code": MACHINE_CODE}
+        told = yield from self._asking.ask(TellMetrics)
+        return {**told, "records": self.reading.records, "machine_code": MACHINE_CODE}
 
     def close(self) -> Steps[None]:
         """Leave the group and shut the machine; does nothing if it is closed already."""
-        if self.closed or self._hosted.forked:
+        if self.closed or self.host.forked:
             return
         failure: Exception | None = None
         try:
             yield from self._part()
         except Exception as error:  # a listener's, told once all is closed
             failure = error
-        self.closed = True
+        self._asking.closed = True
         completion: Completion[None] = Completion()
-        self._hosted.submit(Shut(completion))
+        self.host.submit(Shut(completion))
         with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
             yield Wait(completion, CLOSE_S, lambda: None)
-        self._pending.clear()
-        self._open.clear()
+        self.fetched.clear()
         if failure is not None:
             raise failure
 
@@ -154,25 +105,22 @@ class ConsumerCalls(ConsumerRanges):
 
         It leaves the group; nothing is committed.
         """
-        if self.closed or self._hosted.forked:
+        if self.closed or self.host.forked:
             return
-        self.closed = True
-        abandon(self._hosted, self.end, Unsubscribe, Shut)
-
-    def _part(self) -> Steps[None]:
-        """Commit and leave the group; not while another thread polls, whose poll is ended instead."""
-        if not self._has_group or not self._polling.acquire(blocking=False):
-            return
-        try:
-            if self._subscribed:
-                yield from self._leave(CLOSE_S)
-            else:
-                yield from self._auto_commit_now(CLOSE_S)
-        finally:
-            self._polling.release()
+        self._asking.closed = True
+        abandon(self.host, self.end, Unsubscribe, Shut)
 
     def end(self) -> None:
         """Stop the host, after `close`."""
-        self._hosted.close(CLOSE_S)
-        if self.interceptors is not None:
-            self.interceptors.close()
+        self.host.close(CLOSE_S)
+        if self._interceptors is not None:
+            self._interceptors.close()
+
+    def _part(self) -> Steps[None]:
+        """Commit and leave the group; not while another thread polls, whose poll is ended instead."""
+        if not self._taking.polling.acquire(blocking=False):
+            return
+        try:
+            yield from self.group.part(CLOSE_S)
+        finally:
+            self._taking.polling.release()

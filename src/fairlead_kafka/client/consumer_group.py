@@ -10,17 +10,15 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
-from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.client.hosting import Host, Steps, Wait
+from fairlead_kafka.client.consumer_asking import Asking
+from fairlead_kafka.client.hosting import Steps, Wait
 from fairlead_kafka.client.offsets import as_offsets
-from fairlead_kafka.consumer import ConsumerMachine
 from fairlead_kafka.consumer.groups import (
     NO_GROUP,
     Acknowledge,
@@ -34,12 +32,14 @@ from fairlead_kafka.consumer.groups import (
     TellPositions,
     TellSubscription,
     Unsubscribe,
-    check_group_settings,
 )
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, Position
 from fairlead_kafka.runtime import Completion
 
 LOGGER = logging.getLogger("fairlead_kafka.consumer")
+T = TypeVar("T")
+Made = tuple[bool, Mapping[TopicPartition, int]]
+"""Whether a change still stands, and the generations of what is assigned now."""
 
 
 class RebalanceListener:
@@ -50,13 +50,13 @@ class RebalanceListener:
     Kafka's counterpart: `ConsumerRebalanceListener`.
     """
 
-    def on_assigned(self, partitions: Sequence[TopicPartition]) -> Any:
+    def on_assigned(self, partitions: Sequence[TopicPartition]) -> object:
         """Called with partitions added, at the end of a rebalance. This is the place to seek."""
 
-    def on_revoked(self, partitions: Sequence[TopicPartition]) -> Any:
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> object:
         """Called with partitions about to go: the last moment to commit work on their records."""
 
-    def on_lost(self, partitions: Sequence[TopicPartition]) -> Any:
+    def on_lost(self, partitions: Sequence[TopicPartition]) -> object:
         """Called with partitions that are gone because the group went on without this consumer.
 
         Others may be reading them. Calls `on_revoked` unless overridden.
@@ -64,59 +64,50 @@ class RebalanceListener:
         return self.on_revoked(partitions)
 
 
-class GroupSteps(ABC):
+class AwaitUser(Protocol):
+    """Runs a coroutine of the application's on the running event loop."""
+
+    def __call__(self, coroutine: Awaitable[T]) -> Completion[T]:
+        """Begin; the completion has what it returns, or raises."""
+
+
+class Holdings(Protocol):
+    """Partitions assigned, and what is fetched of them (`consumer_fetched.Fetched`)."""
+
+    assigned: dict[TopicPartition, int]
+
+    def moved(self, generations: Mapping[TopicPartition, int], *, replaces: bool) -> None:
+        """Note the generations of partitions, and drop chunks of older ones."""
+
+    def held(self) -> dict[TopicPartition, Position]:
+        """First positions, by partition, of chunks taken from the machine and not yet returned."""
+
+
+class ConsumerGroup:
     """State and steps of a consumer that may have a group.
 
     Without `group.id` polls skip the group, and `subscribe`, `commit`, `committed` and
     `group_metadata` raise UsageError.
     """
 
-    settings: Settings
-    _hosted: Host[ConsumerMachine]
-    _assigned: dict[TopicPartition, int]
-
-    def _begin_group(
-        self, settings: Settings, await_user: Callable[[Awaitable[Any]], Completion[Any]] | None
-    ) -> None:
-        self._gate = Gate()
-        check_group_settings(settings)
+    def __init__(self, asking: Asking, fetched: Holdings, gate: Gate, await_user: AwaitUser | None) -> None:
+        settings = asking.settings
+        self._asking = asking
+        self._fetched = fetched
+        self._gate = gate
+        self._await_user = await_user
         self._has_group = settings["group.id"] is not None
         self._listener = RebalanceListener()
         self._subscribed = False
-        self._await_user = await_user
-        self._auto_commits = self._has_group and settings["enable.auto.commit"]
+        self._auto_commits: bool = self._has_group and settings["enable.auto.commit"]
         self._auto_interval_ns = ms_to_ns(settings["auto.commit.interval.ms"])
         self._auto_at_ns: int | None = None
         self._auto_committing: Completion[None] | None = None
         self._last_committed: dict[TopicPartition, int] = {}
         self._revoking = 0
         """Number of the last change whose revocation the listener was told of."""
-        self._acknowledged: tuple[GroupChange, Completion[Any], Exception | None] | None = None
+        self._acknowledged: tuple[GroupChange, Completion[Made], Exception | None] | None = None
         """Change that the machine was told to make, its answer, and what the listener raised."""
-
-    @abstractmethod
-    def check(self) -> None:
-        """Raise UsageError if closed."""
-
-    @abstractmethod
-    def _ask(self, operation: Callable[[Completion[Any]], object]) -> Generator[Wait, Any, Any]:
-        """Submit an operation, and wait for its answer."""
-
-    @abstractmethod
-    def _deadline_ns(self, timeout_s: float | None) -> int:
-        """Monotonic time at which a call with this time-out ends, ns; UsageError if closed."""
-
-    @abstractmethod
-    def _connect_first(self, timeout_s: float | None) -> Steps[None]:
-        """Raise NoBrokerReached soon, in a call without time-out, if no broker was ever reached."""
-
-    @abstractmethod
-    def _moved(self, generations: Mapping[TopicPartition, int], *, replaces: bool) -> None:
-        """Note the generations of partitions, and drop chunks of older ones."""
-
-    @abstractmethod
-    def _held(self) -> dict[TopicPartition, Position]:
-        """First positions, by partition, of chunks taken from the machine and not yet returned."""
 
     # Calls
 
@@ -136,19 +127,19 @@ class GroupSteps(ABC):
         names = [] if isinstance(topics, re.Pattern | SubscriptionPattern) else list(topics)
         if not names and pattern is None:
             raise UsageError("subscribe: no topics; unsubscribe ends a subscription")
-        yield from self._ask(lambda completion: Subscribe(completion, names, pattern))
+        yield from self._asking.ask(lambda completion: Subscribe(completion, names, pattern))
         self._listener = listener or RebalanceListener()
         self._subscribed = True
 
     def unsubscribe(self) -> Steps[None]:
         """Leave the group."""
-        self.check()
+        self._asking.check()
         if self._subscribed:
             yield from self._leave(None)
 
     def subscription(self) -> Steps[list[str]]:
         """The topics subscribed to."""
-        return list((yield from self._ask(TellSubscription)))
+        return list((yield from self._asking.ask(TellSubscription)))
 
     def commit(
         self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None, timeout_s: float | None
@@ -156,13 +147,13 @@ class GroupSteps(ABC):
         """Commit offsets, or all positions."""
         self._check_group("commit")
         given = None if offsets is None else as_offsets("commit", offsets)
-        deadline_ns = self._deadline_ns(timeout_s)
-        yield from self._connect_first(timeout_s)
+        deadline_ns = self._asking.deadline_ns(timeout_s)
+        yield from self._asking.connect_first(timeout_s)
         wanted = given
         if wanted is None:
             wanted = {of: position.to_commit() for of, position in (yield from self._positions()).items()}
         if wanted:
-            yield from self._ask(lambda completion: Commit(completion, deadline_ns, wanted))
+            yield from self._asking.ask(lambda completion: Commit(completion, deadline_ns, wanted))
             self._note_committed(wanted)
 
     def committed(
@@ -173,30 +164,30 @@ class GroupSteps(ABC):
         self._check_group("committed")
         if not wanted:
             return {}
-        deadline_ns = self._deadline_ns(timeout_s)
-        yield from self._connect_first(timeout_s)
+        deadline_ns = self._asking.deadline_ns(timeout_s)
+        yield from self._asking.connect_first(timeout_s)
         found: dict[TopicPartition, OffsetAndMetadata | None]
-        found = yield from self._ask(lambda completion: FindCommitted(completion, deadline_ns, wanted))
+        found = yield from self._asking.ask(lambda completion: FindCommitted(completion, deadline_ns, wanted))
         return found
 
     def group_metadata(self) -> Steps[GroupMetadata]:
         """Group, generation and member id of this consumer."""
         self._check_group("group_metadata")
-        told: GroupMetadata = yield from self._ask(TellGroup)
+        told: GroupMetadata = yield from self._asking.ask(TellGroup)
         return told
 
     def _check_group(self, call: str, instead: str = "") -> None:
-        self.check()
+        self._asking.check()
         if not self._has_group:
             raise UsageError(f"{call}: {NO_GROUP}{instead}")
 
     # What polls owe the group
 
-    def _tend(self) -> Steps[None]:
+    def tend(self) -> Steps[None]:
         """Note the poll, auto-commit if that is due, and make changes noted at the gate."""
         if not self._has_group:
             return
-        now_ns = self._hosted.now_ns()
+        now_ns = self._asking.now_ns()
         self._gate.polled_ns = now_ns
         if self._auto_commits and now_ns >= (self._auto_at_ns or 0):
             if self._auto_at_ns is not None:
@@ -207,7 +198,7 @@ class GroupSteps(ABC):
         while (change := self._gate.change) is not None:
             yield from self._make(change)
 
-    def _called_away(self) -> bool:
+    def called_away(self) -> bool:
         """True if a poll has to tend to its group before it goes on waiting."""
         return self._gate.change is not None
 
@@ -219,18 +210,18 @@ class GroupSteps(ABC):
             heard = self._listener.on_lost if change.lost else self._listener.on_revoked
             failure = yield from self._tell(heard, change.revoked)
             self._revoking = change.number
-        completion: Completion[Any] = Completion()
-        self._hosted.submit(Acknowledge(completion, change.number))
+        completion: Completion[Made] = Completion()
+        self._asking.submit(Acknowledge(completion, change.number))
         self._acknowledged = change, completion, failure
         yield from self._finish(*self._acknowledged)
 
     def _finish(
-        self, change: GroupChange, completion: Completion[Any], failure: Exception | None
+        self, change: GroupChange, completion: Completion[Made], failure: Exception | None
     ) -> Steps[None]:
         """Wait until the machine has made the change; then `on_assigned`, if it still stands."""
         stands, generations = yield Wait(completion)
         self._acknowledged = None
-        self._moved(generations, replaces=True)
+        self._fetched.moved(generations, replaces=True)
         for of in change.revoked:
             self._last_committed.pop(of, None)
         if stands and change.complete:
@@ -239,7 +230,7 @@ class GroupSteps(ABC):
             raise failure
 
     def _tell(
-        self, heard: Callable[[Sequence[TopicPartition]], Any], partitions: Sequence[TopicPartition]
+        self, heard: Callable[[Sequence[TopicPartition]], object], partitions: Sequence[TopicPartition]
     ) -> Steps[Exception | None]:
         """Call a method of the listener; returns what it raised, or None."""
         try:
@@ -254,8 +245,12 @@ class GroupSteps(ABC):
 
     def _positions(self) -> Steps[dict[TopicPartition, Position]]:
         """Position after the last record returned, of each assigned partition that has one."""
-        told: dict[TopicPartition, Position] = yield from self._ask(TellPositions)
-        return {of: position for of, position in {**told, **self._held()}.items() if of in self._assigned}
+        told: dict[TopicPartition, Position] = yield from self._asking.ask(TellPositions)
+        return {
+            of: position
+            for of, position in {**told, **self._fetched.held()}.items()
+            if of in self._fetched.assigned
+        }
 
     def _news(self) -> Steps[dict[TopicPartition, OffsetAndMetadata]]:
         """Positions that are not committed yet."""
@@ -267,7 +262,7 @@ class GroupSteps(ABC):
     def _note_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Remember what was committed of the partitions that are assigned, and of no others."""
         self._last_committed.update((of, one.offset) for of, one in offsets.items())
-        for of in [of for of in list(self._last_committed) if of not in self._assigned]:
+        for of in [of for of in list(self._last_committed) if of not in self._fetched.assigned]:
             self._last_committed.pop(of, None)
 
     def _commit_in_background(self) -> Steps[None]:
@@ -278,7 +273,7 @@ class GroupSteps(ABC):
             return
         completion = self._auto_committing = Completion()
         completion.add_done_callback(lambda done: self._auto_committed(wanted, done.error()))
-        self._hosted.submit(Commit(completion, self._deadline_ns(None), wanted))
+        self._asking.submit(Commit(completion, self._asking.deadline_ns(None), wanted))
 
     def _auto_committed(
         self, wanted: Mapping[TopicPartition, OffsetAndMetadata], error: Exception | None
@@ -298,11 +293,18 @@ class GroupSteps(ABC):
         try:
             wanted = yield from self._news()
             if wanted:
-                deadline_ns = self._deadline_ns(timeout_s)
-                yield from self._ask(lambda completion: Commit(completion, deadline_ns, wanted))
+                deadline_ns = self._asking.deadline_ns(timeout_s)
+                yield from self._asking.ask(lambda completion: Commit(completion, deadline_ns, wanted))
                 self._note_committed(wanted)
         except FairleadError as error:
             LOGGER.warning("offsets were not committed before partitions were given up: %s", error)
+
+    def part(self, timeout_s: float) -> Steps[None]:
+        """Commit and leave, at the end."""
+        if self._subscribed:
+            yield from self._leave(timeout_s)
+        else:
+            yield from self._auto_commit_now(timeout_s)
 
     def _leave(self, timeout_s: float | None) -> Steps[None]:
         """Auto-commit, call the listener and leave the group.
@@ -312,12 +314,12 @@ class GroupSteps(ABC):
         self._subscribed = False
         failure: Exception | None = None
         yield from self._auto_commit_now(timeout_s)
-        partitions = tuple(self._assigned)
+        partitions = tuple(self._fetched.assigned)
         if partitions:
             failure = yield from self._tell(self._listener.on_revoked, partitions)
         completion: Completion[None] = Completion()
-        self._hosted.submit(Unsubscribe(completion))
+        self._asking.submit(Unsubscribe(completion))
         yield Wait(completion, timeout_s, lambda: None)
-        self._moved({}, replaces=True)
+        self._fetched.moved({}, replaces=True)
         if failure is not None:
             raise failure

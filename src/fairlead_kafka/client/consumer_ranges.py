@@ -6,57 +6,91 @@ Both client APIs drive these steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fairlead_kafka import consumer
 from fairlead_kafka.base.errors import TimedOut
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import NS_PER_S
-from fairlead_kafka.client.consumer_reading import TABLE_MAX_BYTES, ChunkWork, ConsumerReading
+from fairlead_kafka.client.consumer_asking import Asking
+from fairlead_kafka.client.consumer_fetched import Fetched
+from fairlead_kafka.client.consumer_taking import Taking
 from fairlead_kafka.client.hosting import Steps
-from fairlead_kafka.consumer import AssignRange, Chunk
+from fairlead_kafka.consumer import AssignRange
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class ConsumerRanges(ConsumerReading):
+class Tables(Protocol):
+    """Polls of tables (`consumer_reading.ConsumerReading`)."""
+
+    def columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
+        """The names of a table's columns, checked; None: all there are."""
+
+    def poll_table(
+        self, timeout_s: float, max_records: int | None, columns: Sequence[str] | None
+    ) -> Steps[pa.Table]:
+        """A table of fetched records."""
+
+
+class Locating(Protocol):
+    """Positions (`consumer_positions.ConsumerPositions`)."""
+
+    def position(self, partition: TopicPartition, timeout_s: float | None) -> Steps[int]:
+        """Offset of the next record that a poll returns."""
+
+
+class ConsumerRanges:
     """Steps of reads that end: a range is assigned, and read table by table."""
 
-    def range_begins(
+    def __init__(
+        self, asking: Asking, fetched: Fetched, taking: Taking, reading: Tables, positions: Locating
+    ) -> None:
+        self._asking = asking
+        self._fetched = fetched
+        self._taking = taking
+        self._reading = reading
+        self._positions = positions
+
+    def begin(
         self, partition: TopicPartition, start: int, end: int, columns: Sequence[str] | None
     ) -> Steps[tuple[str, ...]]:
         """Assign a range of one partition. Returns the names of the columns, checked."""
-        names = self.columns(columns)
-        yield from self.batches_begin(partition, start, end)
+        names = self._reading.columns(columns)
+        yield from self.begin_batches(partition, start, end)
         return names
 
-    def range_goes_on(
+    def go_on(
         self, partition: TopicPartition, end: int, names: Sequence[str], timeout_s: float | None
     ) -> Steps[pa.Table | None]:
         """The next table of the range; None at its end."""
-        return self._goes_on(
-            partition, end, timeout_s, lambda remaining_s: self.poll_table(remaining_s, None, names)
+        return self._go_on(
+            partition,
+            end,
+            timeout_s,
+            lambda remaining_s: self._reading.poll_table(remaining_s, None, names),
         )
 
-    def batches_begin(self, partition: TopicPartition, start: int, end: int) -> Steps[None]:
+    def begin_batches(self, partition: TopicPartition, start: int, end: int) -> Steps[None]:
         """Assign a range of one partition."""
         partition = TopicPartition(*partition)
-        self._paused.clear()  # a range is a new assignment of its own, which nobody has paused
-        self._moved(
-            (yield from self._ask(lambda completion: AssignRange(completion, partition, start, end))),
-            replaces=True,
+        # A range is a new assignment of its own, which nobody has paused.
+        self._fetched.pause(list(self._fetched.paused), False)
+        generations = yield from self._asking.ask(
+            lambda completion: AssignRange(completion, partition, start, end)
         )
+        self._fetched.moved(generations, replaces=True)
 
-    def batches_go_on(
+    def go_on_batches(
         self, partition: TopicPartition, end: int, measure: bool, timeout_s: float | None
     ) -> Steps[pa.Table | None]:
         """The next table of headers of the range's batches; None at its end."""
-        return self._goes_on(
+        return self._go_on(
             partition, end, timeout_s, lambda remaining_s: self._poll_batches(remaining_s, measure)
         )
 
-    def _goes_on(
+    def _go_on(
         self,
         partition: TopicPartition,
         end: int,
@@ -64,16 +98,16 @@ class ConsumerRanges(ConsumerReading):
         poll: Callable[[float], Steps[pa.Table]],
     ) -> Steps[pa.Table | None]:
         partition = TopicPartition(*partition)
-        yield from self._connect_first(timeout_s)
-        timeout_s = self._default_timeout_s if timeout_s is None else timeout_s
-        deadline_ns = self._deadline_ns(timeout_s)
+        yield from self._asking.connect_first(timeout_s)
+        timeout_s = self._asking.default_timeout_s if timeout_s is None else timeout_s
+        deadline_ns = self._asking.deadline_ns(timeout_s)
         while True:
-            position = yield from self.position(partition, timeout_s)
+            position = yield from self._positions.position(partition, timeout_s)
             if position >= end:
                 return None
-            remaining_s = (deadline_ns - self._hosted.now_ns()) / NS_PER_S
+            remaining_s = (deadline_ns - self._asking.now_ns()) / NS_PER_S
             table = (yield from poll(remaining_s)) if remaining_s > 0 else None
-            if table is None or (not table.num_rows and self._hosted.now_ns() >= deadline_ns):
+            if table is None or (not table.num_rows and self._asking.now_ns() >= deadline_ns):
                 raise TimedOut(
                     f"reading {partition} up to offset {end}: nothing came for {timeout_s} s at offset "
                     f"{position}; "
@@ -84,17 +118,7 @@ class ConsumerRanges(ConsumerReading):
 
     def _poll_batches(self, timeout_s: float, measure: bool) -> Steps[pa.Table]:
         """Headers of fetched batches as a table, as soon as there are any; else no rows."""
-        batches: list[pa.RecordBatch] = []
-        with self._one_poll():
-            deadline_ns = self._deadline_ns(timeout_s)
-            while not batches:
-                if not self._ready() and not (yield from self._take(deadline_ns, TABLE_MAX_BYTES)):
-                    break
-                batches = yield from self._batches(lambda chunk: self._headers_of(chunk, measure))
+        with self._taking.one_poll():
+            deadline_ns = self._asking.deadline_ns(timeout_s)
+            batches = yield from self._taking.headers(measure, deadline_ns)
         return consumer.headers_table(batches)
-
-    def _headers_of(self, chunk: Chunk, measure: bool) -> ChunkWork:
-        return lambda: (
-            consumer.chunk_headers(chunk, measure=measure, check_crcs=self._check_crcs),
-            chunk.next_offset,
-        )

@@ -320,6 +320,13 @@ async def run_async(steps: Steps[T], waiting: Waiting | None = None) -> T:
         steps.close()
 
 
+class Offload(Protocol):
+    """Runs work on a thread, so that an event loop goes on: `offload`."""
+
+    def __call__(self, work: Callable[[], T]) -> Completion[T]:
+        """Begin; the completion has what it returns, or raises."""
+
+
 def offload(work: Callable[[], T]) -> Completion[T]:
     """Run `work` on the running loop's default executor."""
     import asyncio

@@ -1,0 +1,53 @@
+"""`Asking`: how the calls of a consumer ask its machine, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.units import s_to_ns
+from fairlead_kafka.client.hosting import LONGEST_S, Host, Steps, Wait, closed, connect, connect_first
+from fairlead_kafka.consumer import ConsumerMachine
+from fairlead_kafka.runtime import Completion
+
+
+class Asking:
+    """A consumer's host and settings, and whether it is closed. All parts of a consumer have the
+    same one."""
+
+    def __init__(self, host: Host[ConsumerMachine], settings: Settings) -> None:
+        self.host = host
+        self.settings = settings
+        self.closed = False
+        self.default_timeout_s: float = settings["default.api.timeout.ms"] / 1000
+        self.submit = host.submit
+        self.now_ns = host.now_ns
+
+    def check(self) -> None:
+        """Raise UsageError if closed."""
+        if self.closed:
+            raise closed("consumer")
+
+    def ask(self, operation: Callable[[Completion[Any]], object]) -> Steps[Any]:
+        """Submit an operation, and wait for its answer."""
+        self.check()
+        completion: Completion[Any] = Completion()
+        self.submit(operation(completion))
+        return (yield Wait(completion))
+
+    def deadline_ns(self, timeout_s: float | None) -> int:
+        """Monotonic time at which a call with this time-out ends, ns; UsageError if closed."""
+        self.check()
+        return self.now_ns() + s_to_ns(
+            min(self.default_timeout_s if timeout_s is None else timeout_s, LONGEST_S)
+        )
+
+    def connect(self, timeout_s: float | None) -> Steps[None]:
+        """Wait until a broker is reached."""
+        self.check()
+        return connect(self.host, self.settings, timeout_s)
+
+    def connect_first(self, timeout_s: float | None) -> Steps[None]:
+        """Raise NoBrokerReached soon, in a call without time-out, if no broker was ever reached."""
+        return connect_first(self.host, self.settings, timeout_s, "default.api.timeout.ms")

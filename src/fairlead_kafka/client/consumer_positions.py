@@ -1,0 +1,73 @@
+"""Calls about what a consumer is assigned, and where it is in it, as steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client.consumer_asking import Asking
+from fairlead_kafka.client.consumer_fetched import Fetched
+from fairlead_kafka.client.hosting import Steps
+from fairlead_kafka.consumer import Assign, Seek, SetPaused, TellPosition
+
+
+class ConsumerPositions:
+    """Steps that assign by hand, move positions and pause."""
+
+    def __init__(self, asking: Asking, fetched: Fetched) -> None:
+        self._asking = asking
+        self._fetched = fetched
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> Steps[None]:
+        """Replace the assignment."""
+        wanted = [TopicPartition(*each) for each in partitions]
+        generations = yield from self._asking.ask(lambda completion: Assign(completion, wanted))
+        self._fetched.moved(generations, replaces=True)
+
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions assigned, in the order given."""
+        return list(self._fetched.assigned)
+
+    def position(self, partition: TopicPartition, timeout_s: float | None) -> Steps[int]:
+        """Offset of the next record that a poll returns, looked up if there is no position yet."""
+        self._asking.check()
+        partition = TopicPartition(*partition)
+        held = self._fetched.held().get(partition)
+        if held is not None:
+            return held.offset
+        deadline_ns = self._asking.deadline_ns(timeout_s)
+        yield from self._asking.connect_first(timeout_s)
+        position: int = yield from self._asking.ask(
+            lambda completion: TellPosition(completion, deadline_ns, partition)
+        )
+        return position
+
+    def seek(self, positions: Mapping[TopicPartition, int]) -> Steps[None]:
+        """Move positions: to an offset, or to EARLIEST or LATEST."""
+        wanted = {TopicPartition(*partition): position for partition, position in positions.items()}
+        generations = yield from self._asking.ask(lambda completion: Seek(completion, wanted))
+        self._fetched.moved(generations, replaces=False)
+
+    def seek_to(self, partitions: Iterable[TopicPartition] | None, target: int) -> Steps[None]:
+        """Move positions to an end of the log; None: of all assigned partitions."""
+        return self.seek(dict.fromkeys(self._fetched.assigned if partitions is None else partitions, target))
+
+    def seek_offset(self, partition: TopicPartition, offset: int) -> Steps[None]:
+        """Move one position; UsageError below 0."""
+        if offset < 0:
+            raise UsageError(
+                f"seek {partition} to offset {offset}: offsets begin at 0; use seek_to_beginning or "
+                "seek_to_end"
+            )
+        return self.seek({partition: offset})
+
+    def pause(self, partitions: Iterable[TopicPartition], paused: bool) -> Steps[None]:
+        """Pause partitions (`paused`), or resume them."""
+        wanted = [TopicPartition(*each) for each in partitions]
+        yield from self._asking.ask(lambda completion: SetPaused(completion, wanted, paused))
+        self._fetched.pause(wanted, paused)
+
+    def paused(self) -> list[TopicPartition]:
+        """The partitions paused."""
+        return list(self._fetched.paused)

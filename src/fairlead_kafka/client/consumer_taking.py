@@ -1,0 +1,210 @@
+"""`Taking`: chunks from the machine, decoded in the caller's thread.
+
+A chunk is raw bytes of a fetch answer with the offsets that are wanted of it. It is decoded here, in
+the caller's thread (large ones of an async consumer on an executor), where the kernels run without
+the GIL while the host's thread fetches on. Chunks are struck off `Fetched` only where nothing can
+cancel the call any more, so that a cancelled poll loses nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from fairlead_kafka import (
+    consumer,
+)  # what makes tables of chunks, and loads Arrow, is found in it when it is first used
+from fairlead_kafka.base.errors import FairleadError, UsageError
+from fairlead_kafka.base.units import MIB, NS_PER_S
+from fairlead_kafka.client.consumer_asking import Asking
+from fairlead_kafka.client.consumer_fetched import Fetched
+from fairlead_kafka.client.hosting import Offload, Steps, Wait
+from fairlead_kafka.consumer import NO_END, Chunk, OpenChunk, Take, decode_chunk
+from fairlead_kafka.records import DecodedRecords
+from fairlead_kafka.runtime import Completion
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+ChunkWork = Callable[[], "tuple[pa.RecordBatch, int]"]
+"""Makes a record batch of a chunk; returns it with the offset after the records in it."""
+
+TABLE_MAX_BYTES = 8 * MIB
+"""Fetched bytes that one table is made of at most (a single chunk may exceed it): large enough that
+fixed costs vanish, small enough that the next fetch overlaps with the work on this one."""
+POLL_MAX_BYTES = MIB
+"""Fetched bytes taken at once for polls of records."""
+OFFLOAD_BYTES = 64 * 1024
+"""Bytes of a chunk from which on an event loop has it decoded on a worker thread."""
+
+
+class Tending(Protocol):
+    """The group, as far as a poll owes it something (`consumer_group.ConsumerGroup`)."""
+
+    def tend(self) -> Steps[None]:
+        """Do what is due before records are looked for."""
+
+    def called_away(self) -> bool:
+        """True if a poll has to tend to its group before it goes on waiting."""
+
+
+class Taking:
+    """Steps of one poll at a time; on an event loop `offload` runs work on a thread."""
+
+    def __init__(
+        self, asking: Asking, fetched: Fetched, group: Tending, offload: Offload | None = None
+    ) -> None:
+        self._asking = asking
+        self._fetched = fetched
+        self._group = group
+        self._offload = offload
+        self._check_crcs: bool = asking.settings["check.crcs"]
+        self.polling = threading.Lock()
+        """Held during a poll, and while the consumer leaves its group."""
+
+    @contextmanager
+    def one_poll(self) -> Generator[None, None, None]:
+        """Raise UsageError if another poll is under way."""
+        if not self.polling.acquire(blocking=False):
+            raise UsageError("another poll of this consumer is under way; one at a time, or a consumer each")
+        try:
+            yield
+        finally:
+            self.polling.release()
+
+    def opened(self, deadline_ns: int) -> Steps[OpenChunk | None]:
+        """The oldest chunk with records to return, decoded; None if there is none in time."""
+        while True:
+            opened = self.more()
+            if opened is not None:
+                return opened
+            chunk = self._fetched.first_ready()
+            if chunk is not None:
+                decoded = yield from self._work(lambda chunk=chunk: self._decode(chunk), len(chunk.data))  # type: ignore[misc]
+                self._fetched.open(chunk, decoded)
+            elif not (yield from self._take(deadline_ns, POLL_MAX_BYTES)):
+                return None
+
+    def more(self) -> OpenChunk | None:
+        """Oldest chunk with records to return, without a wait (and, async, without large work)."""
+        while True:
+            opened = self._fetched.first_open()
+            chunk = None if opened is not None else self._fetched.first_ready()
+            if chunk is None:
+                return opened
+            if self._offload is not None and len(chunk.data) >= OFFLOAD_BYTES:
+                return None
+            try:
+                decoded = self._decode(chunk)
+            except FairleadError:
+                return None  # told when nothing before it is left
+            self._fetched.open(chunk, decoded)
+
+    def rest(self, names: Sequence[str], max_records: int | None) -> list[pa.RecordBatch]:
+        """Records left in open chunks, up to `max_records`."""
+        batches: list[pa.RecordBatch] = []
+        room = NO_END if max_records is None else max_records
+        for opened in self._fetched.opened:
+            stop = min(opened.stop, opened.index + room)
+            if not opened.held and stop > opened.index:
+                batches.append(
+                    consumer.to_batch(opened.chunk.partition, opened.decoded, names, opened.index, stop)
+                )
+                room -= stop - opened.index
+                opened.index = stop
+        return batches
+
+    def records(self, names: Sequence[str], deadline_ns: int) -> Steps[list[pa.RecordBatch]]:
+        """Record batches with the columns named, of one table's worth of chunks; none in time: []."""
+        return self._batches(
+            deadline_ns, lambda chunk: lambda: consumer.chunk_batch(chunk, names, check_crcs=self._check_crcs)
+        )
+
+    def headers(self, measure: bool, deadline_ns: int) -> Steps[list[pa.RecordBatch]]:
+        """Headers of the batches in one table's worth of chunks, as rows; none in time: []."""
+        return self._batches(
+            deadline_ns,
+            lambda chunk: (
+                lambda: (
+                    consumer.chunk_headers(chunk, measure=measure, check_crcs=self._check_crcs),
+                    chunk.next_offset,
+                )
+            ),
+        )
+
+    def _batches(
+        self, deadline_ns: int, work_of: Callable[[Chunk], ChunkWork]
+    ) -> Steps[list[pa.RecordBatch]]:
+        batches: list[pa.RecordBatch] = []
+        while not batches:
+            if self._fetched.first_ready() is None and not (
+                yield from self._take(deadline_ns, TABLE_MAX_BYTES)
+            ):
+                break
+            batches = yield from self._worked(work_of)
+        return batches
+
+    def _worked(self, work_of: Callable[[Chunk], ChunkWork]) -> Steps[list[pa.RecordBatch]]:
+        """Record batches of pending chunks, up to one table's worth.
+
+        An error is raised once no chunk before it is left.
+        """
+        done: list[tuple[Chunk, pa.RecordBatch, int]] = []
+        size_bytes = 0
+        for chunk in self._fetched.ready():
+            if done and size_bytes + len(chunk.data) > TABLE_MAX_BYTES:
+                break
+            try:
+                batch, next_offset = yield from self._work(work_of(chunk), len(chunk.data))
+            except FairleadError:
+                if done:
+                    break
+                raise
+            done.append((chunk, batch, next_offset))
+            size_bytes += len(chunk.data)
+        # Chunks are struck off only now, when nothing can cancel this call any more.
+        return [
+            batch
+            for chunk, batch, next_offset in done
+            if self._fetched.strike(chunk, next_offset) and batch.num_rows
+        ]
+
+    def _take(self, deadline_ns: int, max_bytes: int) -> Steps[bool]:
+        """Get chunks from the machine. False if none came in time.
+
+        A poll that is cancelled leaves its question behind, and the machine may answer it: the next
+        poll waits for that answer first.
+        """
+        fetched = self._fetched
+        remaining_s = None
+        if fetched.asked is None:
+            fetched.asked = Completion()
+            self._asking.submit(Take(fetched.asked, deadline_ns, max_bytes))
+        else:
+            remaining_s = max(0.0, (deadline_ns - self._asking.now_ns()) / NS_PER_S)
+        try:
+            chunks: list[Chunk] | None = yield Wait(fetched.asked, remaining_s, lambda: None)
+        except Exception:
+            fetched.asked = None
+            raise
+        if chunks is None:
+            return False
+        fetched.asked = None
+        fetched.add(chunks)
+        if not chunks and self._group.called_away():
+            yield from self._group.tend()
+            return True
+        return bool(chunks) or (remaining_s is not None and self._asking.now_ns() < deadline_ns)
+
+    def _decode(self, chunk: Chunk) -> DecodedRecords:
+        return decode_chunk(chunk, check_crcs=self._check_crcs)
+
+    def _work(self, work: Callable[[], T], size_bytes: int) -> Steps[T]:
+        """Run `work` here, or, if it is too much for an event loop, on a thread."""
+        if self._offload is None or size_bytes < OFFLOAD_BYTES:
+            return work()
+        result: T = yield Wait(self._offload(work))
+        return result
