@@ -186,3 +186,13 @@ def test_a_plan_of_ours_is_one_of_theirs_and_the_other_way_round(
     ran = run("reassign", "verify", str(theirs), "--wait", "--json")
     assert ran.code == 0, ran.out
     assert tool("reassign", "--reassignment-json-file", str(theirs), "--verify").count("is completed.") == 3
+
+
+def test_records_go_out_and_come_back_with_all_that_they_have(run: Run, topic: str) -> None:
+    run("topics", "create", topic, "--partitions", "1")
+    options = ("-p", "0", "-H", "h=1", "--timestamp", "1700000000000")
+    assert run("produce", topic, *options, "-k", ":", "--null", "~", stdin=b"k:v\nk:~\n").code == 0
+    ran = run("consume", topic, "-o", "-2", "--until-end", "-f", "%o %T %k=%s/%S %h\\n", "--null", "NULL")
+    assert ran.out.splitlines() == ["0 1700000000000 k=v/1 h=1", "1 1700000000000 k=NULL/-1 h=1"]
+    ran = run("consume", topic, "-o", "@1699999999999", "--until", "1", "--json")
+    assert [row["offset"] for row in ran.rows()] == [0]
