@@ -12,6 +12,7 @@ from fairlead_kafka.admin.scripts import AdminScript
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Effect, Resolve
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.machine import Rng
@@ -40,7 +41,7 @@ class Perform:
 class Shut:
     """Close connections and fail what is under way. Answer: None."""
 
-    completion: Any
+    completion: Completion[None]
 
 
 class AdminMachine:

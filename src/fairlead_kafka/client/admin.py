@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
 
 from fairlead_kafka.admin import (
     ClientQuotaEntity,
@@ -56,7 +55,7 @@ class Admin(ShareGroupAdmin):
     `org.apache.kafka.clients.admin.Admin`.
     """
 
-    def __init__(self, config: Mapping[str, Any], *, opener: Opener = open_host) -> None:
+    def __init__(self, config: Mapping[str, object], *, opener: Opener = open_host) -> None:
         self._calls = ShareGroupCalls(config, opener=opener)
         end_with(self, self._calls.abandon)
 

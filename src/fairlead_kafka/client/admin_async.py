@@ -6,7 +6,6 @@ import asyncio
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
 
 from fairlead_kafka.admin import (
     ClientQuotaEntity,
@@ -57,7 +56,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
     `org.apache.kafka.clients.admin.Admin`.
     """
 
-    def __init__(self, config: Mapping[str, Any], *, opener: Opener = open_host) -> None:
+    def __init__(self, config: Mapping[str, object], *, opener: Opener = open_host) -> None:
         self._calls = ShareGroupCalls(config, offload, opener)
         end_with(self, self._calls.abandon)
 

@@ -69,7 +69,7 @@ class AdminCalls:
 
     def __init__(
         self,
-        config: Mapping[str, Any],
+        config: Mapping[str, object],
         offload: Callable[[Callable[[], Any]], Completion[Any]] | None = None,
         opener: Opener = open_host,
     ) -> None:

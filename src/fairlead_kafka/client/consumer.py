@@ -50,7 +50,7 @@ class Consumer:
     `org.apache.kafka.clients.consumer.KafkaConsumer`.
     """
 
-    def __init__(self, config: Mapping[str, Any], *, opener: Opener = open_host) -> None:
+    def __init__(self, config: Mapping[str, object], *, opener: Opener = open_host) -> None:
         self._calls = ConsumerCalls(config, opener=opener)
         end_with(self, self._calls.abandon)
 

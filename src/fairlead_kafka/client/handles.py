@@ -21,7 +21,7 @@ from fairlead_kafka.client.hosting import Steps, Wait, run_async, run_blocking
 from fairlead_kafka.client.single_records import Handle
 
 
-def _wait(delivery: Delivery, row: int, timeout_s: float | None, what: str) -> Generator[Wait, Any, None]:
+def _wait(delivery: Delivery, row: int, timeout_s: float | None, what: str) -> Steps[None]:
     if delivery.owner is not None:
         delivery.owner.check_process()  # first: a lock may have been held when this process was forked away
     completion = delivery.completion(row)

@@ -70,7 +70,7 @@ class Chain(Generic[I]):
             self.told(lambda each: each.close())
 
 
-def made_of(given: Any, config: Mapping[str, Any], methods: tuple[str, ...], base: type[T]) -> list[T]:
+def made_of(given: Any, config: Mapping[str, object], methods: tuple[str, ...], base: type[T]) -> list[T]:
     """The interceptors that `interceptor.classes` names, each with all methods of `base`.
 
     ConfigError if one cannot be imported or made, or has none of `methods`.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class ConsumerInterceptor:
     """Base of consumers' interceptors, whose methods do nothing; Kafka's `ConsumerInterceptor`."""
 
-    def configure(self, config: Mapping[str, Any]) -> None:
+    def configure(self, config: Mapping[str, object]) -> None:
         """Called with the consumer's config, if the client makes the interceptor itself."""
 
     def on_consume(self, records: list[Record]) -> list[Record]:
@@ -49,7 +49,7 @@ class ConsumerInterceptors(Chain[ConsumerInterceptor]):
         )
 
 
-def consumer_interceptors(given: Any, config: Mapping[str, Any]) -> ConsumerInterceptors | None:
+def consumer_interceptors(given: Any, config: Mapping[str, object]) -> ConsumerInterceptors | None:
     """Interceptors of `interceptor.classes`; None for none. ConfigError if one cannot be had."""
     found = made_of(given, config, ("on_consume", "on_consume_table"), ConsumerInterceptor)
     return ConsumerInterceptors(found) if found else None

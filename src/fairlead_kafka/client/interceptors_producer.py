@@ -32,7 +32,7 @@ class ProducerRecord(NamedTuple):
 class ProducerInterceptor:
     """Base of producers' interceptors, whose methods do nothing; Kafka's `ProducerInterceptor`."""
 
-    def configure(self, config: Mapping[str, Any]) -> None:
+    def configure(self, config: Mapping[str, object]) -> None:
         """Called with the producer's config, if the client makes the interceptor itself."""
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
@@ -148,7 +148,7 @@ class ProducerInterceptors(Chain[ProducerInterceptor]):
         self.told(lambda each: each.on_acknowledgement(metadata, error))
 
 
-def producer_interceptors(given: Any, config: Mapping[str, Any]) -> ProducerInterceptors | None:
+def producer_interceptors(given: Any, config: Mapping[str, object]) -> ProducerInterceptors | None:
     """Interceptors of `interceptor.classes`; None for none. ConfigError if one cannot be had."""
     found = made_of(
         given,

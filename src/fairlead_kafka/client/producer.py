@@ -39,7 +39,7 @@ class Producer:
     is ever reported.
     """
 
-    def __init__(self, config: Mapping[str, Any], *, opener: Opener = open_host) -> None:
+    def __init__(self, config: Mapping[str, object], *, opener: Opener = open_host) -> None:
         """Make a producer. `config` has Kafka's keys: `{"bootstrap.servers": "localhost:9092"}`.
 
         It begins to connect at once, on a thread of its own. ConfigError if a config is unknown,

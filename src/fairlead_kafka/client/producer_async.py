@@ -52,7 +52,7 @@ class AsyncProducer:
     """
 
     @_as(Producer.__init__)
-    def __init__(self, config: Mapping[str, Any], *, opener: Opener = open_host) -> None:
+    def __init__(self, config: Mapping[str, object], *, opener: Opener = open_host) -> None:
         self._core = ProducerCore(config, AsyncAck, opener)
         self._offer = self._core.offer
         if self._core.serializing is not None:

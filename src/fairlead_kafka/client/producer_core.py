@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Generic
@@ -56,7 +56,7 @@ _cores: WeakSet[ProducerCore[Any]] = WeakSet()
 class ProducerCore(Generic[H]):
     """A hosted producer machine; the client classes drive its methods named `..._steps`."""
 
-    def __init__(self, config: Mapping[str, Any], handle: type[H], opener: Opener = open_host) -> None:
+    def __init__(self, config: Mapping[str, object], handle: type[H], opener: Opener = open_host) -> None:
         self._settings = settings = CLIENT_CONFIGS.parse("producer", config)
         self._memory = MemoryPool(settings["buffer.memory"])
         self._intake = Intake(self._memory, settings["max.request.size"], handle)
@@ -317,7 +317,7 @@ class ProducerCore(Generic[H]):
 
     # Inside
 
-    def _reserve(self, size_bytes: int, records: int, what: str) -> Generator[Wait, Any, None]:
+    def _reserve(self, size_bytes: int, records: int, what: str) -> Steps[None]:
         completion = self._memory.reserve(size_bytes)
         if completion is None:
             return

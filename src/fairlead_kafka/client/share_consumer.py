@@ -40,7 +40,7 @@ class ShareConsumer:
     `org.apache.kafka.clients.consumer.KafkaShareConsumer`.
     """
 
-    def __init__(self, config: Mapping[str, Any], *, opener: Opener = open_host) -> None:
+    def __init__(self, config: Mapping[str, object], *, opener: Opener = open_host) -> None:
         self._calls = ShareConsumerCalls(config, opener=opener)
         end_with(self, self._calls.abandon)
 

@@ -89,7 +89,7 @@ class ShareConsumerCalls:
 
     def __init__(
         self,
-        config: Mapping[str, Any],
+        config: Mapping[str, object],
         offload: Callable[[Callable[[], Any]], Completion[Any]] | None = None,
         opener: Opener = open_host,
     ) -> None:

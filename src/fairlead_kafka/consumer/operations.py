@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
+from fairlead_kafka.core.completion import Completion
 
 
 class Assign(NamedTuple):
     """Read exactly `partitions`; one that was assigned before keeps its position. Answer:
     {partition: generation}."""
 
-    completion: Any
+    completion: Completion[dict[TopicPartition, int]]
     partitions: Sequence[TopicPartition]
 
 
@@ -23,7 +24,7 @@ class AssignRange(NamedTuple):
     """Read one partition alone, offsets `start` to `end` (excluded), never resetting the position.
     Answer: {partition: generation}."""
 
-    completion: Any
+    completion: Completion[dict[TopicPartition, int]]
     partition: TopicPartition
     start: int
     end: int
@@ -36,14 +37,14 @@ class Seek(NamedTuple):
     What was fetched for these partitions is dropped. Answer: {partition: generation}.
     """
 
-    completion: Any
+    completion: Completion[dict[TopicPartition, int]]
     positions: Mapping[TopicPartition, int]
 
 
 class SetPaused(NamedTuple):
     """Stop (or go on) fetching and delivering `partitions`. Answer: None."""
 
-    completion: Any
+    completion: Completion[None]
     partitions: Sequence[TopicPartition]
     paused: bool
 
@@ -102,7 +103,7 @@ class TellMetrics(NamedTuple):
 class Shut(NamedTuple):
     """Close connections and fail what is under way. Answer: None."""
 
-    completion: Any
+    completion: Completion[None]
 
 
 Operation = (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 
 
@@ -32,7 +33,7 @@ class Subscribe(NamedTuple):
     """Have the group assign partitions of `topics`, or of all topics whose whole name `pattern`
     matches. Answer: None."""
 
-    completion: Any
+    completion: Completion[None]
     topics: Sequence[str]
     pattern: re.Pattern[str] | SubscriptionPattern | None = None
 
@@ -41,7 +42,7 @@ class Unsubscribe(NamedTuple):
     """Leave the group, and read nothing. Answer: None, once the coordinator knows or cannot be
     told."""
 
-    completion: Any
+    completion: Completion[None]
 
 
 class Acknowledge(NamedTuple):
@@ -57,7 +58,7 @@ class Acknowledge(NamedTuple):
 class Commit(NamedTuple):
     """Commit offsets for the group. Answer: None."""
 
-    completion: Any
+    completion: Completion[None]
     deadline_ns: int
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
 
