@@ -181,6 +181,8 @@ class ApacheKafka:
                 "log.dirs": self._folder / f"data-{node_id}",
                 "offsets.topic.replication.factor": 1,
                 "transaction.state.log.replication.factor": 1,
+                "share.coordinator.state.topic.replication.factor": 1,
+                "share.coordinator.state.topic.min.isr": 1,
                 "transaction.state.log.min.isr": 1,
                 "group.initial.rebalance.delay.ms": 0,
                 **properties,

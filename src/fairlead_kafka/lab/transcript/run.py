@@ -26,6 +26,7 @@ from fairlead_kafka.lab.transcript import (
     second_protocol_steps,
     secured_steps,
     session_steps,
+    share_steps,
     three_steps,
     transaction_steps,
 )
@@ -48,6 +49,8 @@ CONFIG = {
     "transaction.state.log.num.partitions": "2",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
+    "group.share.assignment.interval.ms": "0",
+    "share.coordinator.state.topic.num.partitions": "2",
 }
 """Broker configs of both systems.
 
@@ -61,6 +64,7 @@ STEPS: tuple[Step, ...] = (
     *group_steps.STEPS,
     *offset_steps.STEPS,
     *consumer_group_steps.STEPS,
+    *share_steps.STEPS,
     *transaction_steps.STEPS,
     *second_protocol_steps.STEPS,
     *replica_steps.STEPS,
