@@ -16,11 +16,22 @@ from fairlead_kafka.lab.transcript.offset_steps import commit
 from fairlead_kafka.lab.transcript.secured_cases import Case
 from fairlead_kafka.lab.transcript.secured_cluster import CLUSTER, CONFIGS
 from fairlead_kafka.lab.transcript.secured_groups import ENDED, GROUPS, TRANSACTIONS, kept_name
+from fairlead_kafka.lab.transcript.secured_shares import SHARES
 from fairlead_kafka.lab.transcript.secured_topics import DELETED, RECORDS, TOPICS
 from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, Step
 from fairlead_kafka.lab.transcript.transaction_steps import init
 
-CASES: tuple[Case, ...] = (*CLUSTER, *TOPICS, *RECORDS, *CONFIGS, *GROUPS, *TRANSACTIONS, *ENDED, *DELETED)
+CASES: tuple[Case, ...] = (
+    *CLUSTER,
+    *TOPICS,
+    *RECORDS,
+    *CONFIGS,
+    *GROUPS,
+    *SHARES,
+    *TRANSACTIONS,
+    *ENDED,
+    *DELETED,
+)
 """Rows of the matrix; its columns are `Case.users`."""
 ASKED: dict[str, Holder] = {user: HOLDERS[user] for case in CASES for user in case.users()}
 """Users that are asked, by name."""
