@@ -77,6 +77,7 @@ def _read(
                 row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif topic is None or not 0 <= one.partition_index < len(topic.partitions):
                 row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                row.error_message = "This server does not host this topic-partition."
             else:
                 wanted.setdefault(topic.topic_id, {})[one.partition_index] = one.start_offset
                 rows[topic.topic_id, one.partition_index] = row

@@ -50,6 +50,7 @@ def delete_share_group_offsets(
                 row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif topic is None:
                 row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                row.error_message = "This server does not host this topic-partition."
             elif topic.topic_id not in there:
                 row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 row.error_message = "There is no offset information to delete."

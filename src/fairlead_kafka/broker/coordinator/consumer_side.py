@@ -278,8 +278,6 @@ class ConsumerSide:
         """Raise BrokerError if offsets are not to be told to a member; see
         `consumer_groups.check_fetch`. Classic groups do not ask."""
         group = self._shards.of(group_id).groups.get(group_id)
-        if group is not None and group.share is not None:
-            raise not_consumer(group_id)
         if group is not None and group.consumer is not None:
             check_fetch(group.consumer, member_id, epoch)
 

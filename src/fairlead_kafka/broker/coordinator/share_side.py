@@ -337,8 +337,9 @@ class ShareSide:
     # --- Offsets
 
     def places(self, group_id: str) -> Places:
-        """The partitions whose state there is."""
-        return self.existing(group_id).states.initialized
+        """The partitions whose state there is; none of a group that is not there."""
+        group = self._shards.of(group_id).groups.get(group_id)
+        return {} if group is None or group.share is None else group.share.states.initialized
 
     def alter(
         self,
@@ -349,6 +350,8 @@ class ShareSide:
         """AlterShareGroupOffsets: a group without members, made if there is none, goes on from these
         offsets; reply(key → error code). BrokerError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for one of
         another kind."""
+        if not group_id:
+            raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
         shard = self._shards.of(group_id)
         made = shard.groups.get(group_id)
         group = ShareGroup(group_id) if made is None or made.forgettable() else self._empty(group_id)
@@ -385,6 +388,8 @@ class ShareSide:
     ) -> None:
         """DeleteShareGroupOffsets: a group without members forgets where it is in topics; reply(topic
         id → error code). BrokerError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        if not group_id:
+            raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
         group = self._empty(group_id)
         wanted = [topic for topic in topics if topic in group.states.initialized]
         places = {topic: group.states.initialized[topic] for topic in wanted}

@@ -32,6 +32,8 @@ SHARE_TYPE = "share"
 """Group type, and protocol type, of share groups."""
 LEAVE_EPOCH = -1
 """Member epoch of a heartbeat that leaves."""
+FIRST_EPOCH = 1
+"""Epoch of a group that has no record yet (Kafka's `ModernGroup`)."""
 ASSIGNOR = "simple"
 """Name of the one assignor there is."""
 EMPTY, STABLE = "Empty", "Stable"
@@ -53,7 +55,7 @@ class ShareGroup:
     """One group; `members` in the order in which the log had them first."""
 
     group_id: str
-    epoch: int = 0
+    epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
     target_epoch: int = 0
     assigned_ms: int = 0
@@ -129,7 +131,7 @@ def apply_share_entry(group: ShareGroup, key: ShareGroupKey, value: ShareGroupVa
         case ShareEpochKey(), ShareEpoch(epoch, metadata_hash):
             group.epoch, group.metadata_hash = epoch, metadata_hash
         case ShareEpochKey(), None:
-            group.epoch, group.metadata_hash = 0, 0
+            group.epoch, group.metadata_hash = FIRST_EPOCH, 0
         case ShareMemberKey(_, member_id), ShareAbout():
             group.members[member_id] = replace(_known(group, member_id), about=value)
         case ShareMemberKey(_, member_id), None:

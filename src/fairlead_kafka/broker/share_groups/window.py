@@ -279,7 +279,9 @@ class Window:
         self._tidy()
 
     def _check_acknowledged(self, member: str, first: int, last: int) -> None:
-        if not self._runs or last < max(first, self.start):
+        if first <= last < self.start:
+            return  # its time is up
+        if not self._runs or last < first:
             raise BrokerError(
                 ErrorCode.INVALID_RECORD_STATE,
                 "Batch record not found. The request batch offsets are not found in the cache.",
