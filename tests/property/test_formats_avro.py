@@ -211,3 +211,21 @@ def test_many_rows_are_as_few() -> None:
     reader = AvroSchema(json.dumps(schema))
     back, reasons = columns_decoder(reader, reader, None, reader.arrow_type())(made)
     assert (back.field(0).equals(array.field(0)), reasons) == (True, {})
+
+
+def test_texts_that_are_no_uuid_and_times_beyond_a_day_are_as_single_values_have_them() -> None:
+    for kind, good, bad in (
+        (
+            {"type": "string", "logicalType": "uuid"},
+            b"\x48" + b"0" * 8 + b"-0000" * 3 + b"-" + b"0" * 12,
+            b"\0",
+        ),
+        ({"type": "int", "logicalType": "time-millis"}, b"\2", b"\1"),
+        ({"type": "long", "logicalType": "time-micros"}, b"\2", b"\x80\x80\x80\x80\x80\x80\x80\x01"),
+    ):
+        schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]}
+        reader = AvroSchema(json.dumps(schema))
+        array = pa.array([good, bad], pa.binary())
+        expected = avro_decoder(reader, reader, None, reader.arrow_type())(array)
+        found = columns_decoder(reader, reader, None, reader.arrow_type())(array)
+        assert (found[0].to_pylist(), found[1]) == (expected[0].to_pylist(), expected[1])

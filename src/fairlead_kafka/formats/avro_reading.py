@@ -15,6 +15,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairlead_kafka.formats.avro_schema import Avro, AvroSchema, Definition
 from fairlead_kafka.formats.kernels import (
@@ -40,6 +41,8 @@ DIGITS_MAX = 18
 FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999, in microseconds since 1970."""
 _NUMBERS = {"int": INT, "long": LONG, "boolean": BOOLEAN, "float": FLOAT, "double": DOUBLE}
+_UNITS_A_DAY = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
+_UUID = "^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _WIDENED = {("int", "long"), ("int", "float"), ("int", "double"), ("long", "float"), ("long", "double"),
             ("float", "double")}  # fmt: skip
 _Op = list[int]
@@ -267,17 +270,21 @@ class _Planning:
             self._add(bytes_op(there, slot))
             if types.is_decimal(target):
                 return _decimals(slot, target, valid)
-            return _texts(slot, target, valid)
+            texts = _texts(slot, target, valid)
+            return _uuids(texts) if logical == "uuid" and kind == "string" else texts
         slot = self._new_slots(1)
         self._add([_NUMBERS[kind], slot, 0, 0, -1])
         if types.is_timestamp(target):
             return _instants(slot, 1000 if str(logical).endswith("millis") else 1, target, valid)
         if kind == "boolean":
             return lambda slots: booleans(slots.slot(slot) != 0, slots.valid(valid))
+        units = _UNITS_A_DAY.get(str(logical))
         width = np.dtype(f"{'f' if types.is_floating(target) else 'i'}{target.bit_width // 8}")
 
         def make(slots: Slots) -> pa.Array:
             found = slots.slot(slot)
+            if units is not None:
+                slots.spoil((found < 0) | (found >= units))
             if kind == "float":
                 exact = found.astype(np.int32).view(np.float32)
             else:
@@ -327,6 +334,18 @@ def _texts(slot: int, target: pa.DataType, valid: int | None) -> Make:
             rows[list(wrong)] = True
             slots.spoil(rows)
             return texts.fill_null("") if valid is None else texts  # a map's keys are never null
+
+    return make
+
+
+def _uuids(texts: Make) -> Make:
+    """Texts of UUIDs; others than canonical ones are left to other code."""
+
+    def make(slots: Slots) -> pa.Array:
+        made = texts(slots)
+        canonical = pc.match_substring_regex(made, _UUID).fill_null(True)
+        slots.spoil(~canonical.to_numpy(zero_copy_only=False))
+        return made
 
     return make
 
