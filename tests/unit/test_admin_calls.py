@@ -331,7 +331,7 @@ def test_offsets_are_listed_and_records_deleted_at_their_leaders(rig: Rig, admin
     with pytest.raises(ItemsFailed) as caught:
         admin.list_offsets({first: LATEST, second: LATEST})
     assert (list(caught.value.errors), list(caught.value.results)) == ([first], [second])
-    assert admin._calls._hosted.machine._network.metadata.topics() == []  # type: ignore[attr-defined]
+    assert admin._calls.host.machine._network.metadata.topics() == []  # type: ignore[attr-defined]
 
 
 def test_calls_that_cannot_be_are_refused(rig: Rig, admin: Admin) -> None:
@@ -352,7 +352,7 @@ def test_calls_that_cannot_be_are_refused(rig: Rig, admin: Admin) -> None:
 
 def test_a_closed_client_refuses_and_ends_what_is_under_way(rig: Rig) -> None:
     admin = rig.admin()
-    steps = admin._calls.list_topics(False, None)
+    steps = admin._calls.topics.list_topics(False, None)
     wait = next(steps)
     admin.close()
     assert isinstance(wait.completion.error(), UsageError)

@@ -257,7 +257,9 @@ def test_an_argument_that_a_script_cannot_be_made_of_fails_its_call_alone(
 
         for _ in range(2):
             with pytest.raises(ZeroDivisionError):
-                fairlead_kafka.client.hosting.run_blocking(admin._calls._perform("", (), broken, 0.1))
+                fairlead_kafka.client.hosting.run_blocking(
+                    admin._calls.performing.perform("", (), broken, 0.1)
+                )
 
 
 def test_texts_that_kafka_carries_and_paths_that_it_does_not_see() -> None:

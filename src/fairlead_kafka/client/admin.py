@@ -31,8 +31,9 @@ from fairlead_kafka.base.acls import ALL_ENTRIES, AclBinding, AclFilter
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int32, Int64, Offset, Seconds
+from fairlead_kafka.client.admin_calls import AdminCalls
+from fairlead_kafka.client.admin_cluster import ClusterAdmin
 from fairlead_kafka.client.admin_share import ShareGroupAdmin
-from fairlead_kafka.client.admin_share_calls import ShareGroupCalls
 from fairlead_kafka.client.hosting import Opener, end_with, open_host
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
@@ -40,7 +41,7 @@ from fairlead_kafka.core.prepared import PreparedTransaction
 
 
 @checked()
-class Admin(ShareGroupAdmin):
+class Admin(ClusterAdmin, ShareGroupAdmin):
     """A Kafka admin client whose calls block.
 
     `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError
@@ -56,8 +57,8 @@ class Admin(ShareGroupAdmin):
     """
 
     def __init__(self, config: Mapping[str, object], *, opener: Opener = open_host) -> None:
-        self._calls = ShareGroupCalls(config, opener=opener)
-        end_with(self, self._calls.abandon)
+        self._calls = AdminCalls(config, opener=opener)
+        end_with(self, self._calls.performing.abandon)
 
     def connect(self, timeout_s: Seconds | None = None) -> None:
         """Wait until a broker is reached, to check `bootstrap.servers` at the start of a program.
@@ -66,7 +67,7 @@ class Admin(ShareGroupAdmin):
         `timeout_s` seconds (None: bootstrap.connection.timeout.ms); the client goes on trying. Once
         a broker was reached, later calls return at once.
         """
-        self._run(self._calls.connect(timeout_s))
+        self._run(self._calls.performing.connect(timeout_s))
 
     def create_topics(
         self, topics: Iterable[NewTopic], validate_only: bool = False, timeout_s: Seconds | None = None
@@ -75,11 +76,11 @@ class Admin(ShareGroupAdmin):
 
         `validate_only`: only check whether they could be created.
         """
-        return self._run(self._calls.create_topics(topics, validate_only, timeout_s))
+        return self._run(self._calls.topics.create_topics(topics, validate_only, timeout_s))
 
     def delete_topics(self, names: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, None]:
         """Delete topics with all their records. Returns once the metadata no longer has them."""
-        return self._run(self._calls.delete_topics(names, timeout_s))
+        return self._run(self._calls.topics.delete_topics(names, timeout_s))
 
     def create_partitions(
         self,
@@ -91,13 +92,13 @@ class Admin(ShareGroupAdmin):
 
         `validate_only`: only check whether they could be added.
         """
-        return self._run(self._calls.create_partitions(changes, validate_only, timeout_s))
+        return self._run(self._calls.topics.create_partitions(changes, validate_only, timeout_s))
 
     def list_topics(
         self, include_internal: bool = False, timeout_s: Seconds | None = None
     ) -> dict[str, TopicListing]:
         """List all topics, by name. `include_internal`: Kafka's internal topics too."""
-        return self._run(self._calls.list_topics(include_internal, timeout_s))
+        return self._run(self._calls.topics.list_topics(include_internal, timeout_s))
 
     def describe_topics(
         self,
@@ -110,7 +111,7 @@ class Admin(ShareGroupAdmin):
         `include_authorized_operations`: also what this client's user may do. ItemsFailed names
         topics that are missing.
         """
-        return self._run(self._calls.describe_topics(names, timeout_s, include_authorized_operations))
+        return self._run(self._calls.topics.describe_topics(names, timeout_s, include_authorized_operations))
 
     def describe_cluster(
         self,
@@ -125,7 +126,9 @@ class Admin(ShareGroupAdmin):
         takes Kafka 4.0.
         """
         return self._run(
-            self._calls.describe_cluster(timeout_s, include_authorized_operations, include_fenced_brokers)
+            self._calls.cluster.describe_cluster(
+                timeout_s, include_authorized_operations, include_fenced_brokers
+            )
         )
 
     def describe_configs(
@@ -135,7 +138,7 @@ class Admin(ShareGroupAdmin):
 
         Resources are made by `ConfigResource.topic(name)` and `ConfigResource.broker(node_id)`.
         """
-        return self._run(self._calls.describe_configs(resources, timeout_s))
+        return self._run(self._calls.topics.describe_configs(resources, timeout_s))
 
     def alter_configs(
         self,
@@ -148,7 +151,7 @@ class Admin(ShareGroupAdmin):
         `changes`: {resource: [ConfigChange.set(name, value), ...]}. `validate_only`: only check
         whether they could be changed.
         """
-        return self._run(self._calls.alter_configs(changes, validate_only, timeout_s))
+        return self._run(self._calls.topics.alter_configs(changes, validate_only, timeout_s))
 
     def list_offsets(
         self, targets: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
@@ -158,13 +161,13 @@ class Admin(ShareGroupAdmin):
         A target is a time in ms since 1970 (the first offset with this timestamp or a later one),
         or EARLIEST (-2), LATEST (-1) or MAX_TIMESTAMP (-3).
         """
-        return self._run(self._calls.list_offsets(targets, timeout_s))
+        return self._run(self._calls.topics.list_offsets(targets, timeout_s))
 
     def delete_records(
         self, before: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, int]:
         """Delete records before an offset (-1: all); {partition: its log start offset now}."""
-        return self._run(self._calls.delete_records(before, timeout_s))
+        return self._run(self._calls.topics.delete_records(before, timeout_s))
 
     def describe_log_dirs(
         self,
@@ -177,7 +180,7 @@ class Admin(ShareGroupAdmin):
         A description has the bytes of each replica. `node_ids` empty: of all live brokers.
         `partitions` None: of all. Sources: KIP-113, KIP-827.
         """
-        return self._run(self._calls.describe_log_dirs(node_ids, partitions, timeout_s))
+        return self._run(self._calls.topics.describe_log_dirs(node_ids, partitions, timeout_s))
 
     def list_groups(
         self,
@@ -191,7 +194,7 @@ class Admin(ShareGroupAdmin):
         `states` ("Stable", "Empty", ...), `types` ("classic", "consumer", ...) and `protocol_types`
         ("consumer", ...): only groups of one of them; empty: all.
         """
-        return self._run(self._calls.list_groups(states, types, timeout_s, protocol_types))
+        return self._run(self._calls.groups.list_groups(states, types, timeout_s, protocol_types))
 
     def describe_groups(
         self,
@@ -205,11 +208,13 @@ class Admin(ShareGroupAdmin):
         `include_authorized_operations`: also what this client's user may do. ItemsFailed names
         groups that are missing.
         """
-        return self._run(self._calls.describe_groups(group_ids, timeout_s, include_authorized_operations))
+        return self._run(
+            self._calls.groups.describe_groups(group_ids, timeout_s, include_authorized_operations)
+        )
 
     def delete_groups(self, group_ids: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, None]:
         """Delete groups that have no members, with their committed offsets."""
-        return self._run(self._calls.delete_groups(group_ids, timeout_s))
+        return self._run(self._calls.groups.delete_groups(group_ids, timeout_s))
 
     def list_group_offsets(
         self, group_ids: Iterable[str], require_stable: bool = False, timeout_s: Seconds | None = None
@@ -218,7 +223,7 @@ class Admin(ShareGroupAdmin):
 
         `require_stable`: wait for open transactions that commit offsets of the group (KIP-447).
         """
-        return self._run(self._calls.list_group_offsets(group_ids, require_stable, timeout_s))
+        return self._run(self._calls.groups.list_group_offsets(group_ids, require_stable, timeout_s))
 
     def alter_group_offsets(
         self,
@@ -230,7 +235,7 @@ class Admin(ShareGroupAdmin):
 
         UNKNOWN_MEMBER_ID if it has members. ItemsFailed names the partitions that failed.
         """
-        return self._run(self._calls.alter_group_offsets(group_id, offsets, timeout_s))
+        return self._run(self._calls.groups.alter_group_offsets(group_id, offsets, timeout_s))
 
     def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
@@ -240,7 +245,7 @@ class Admin(ShareGroupAdmin):
         While the group has members, only of topics that none of them reads. ItemsFailed names the
         partitions that failed.
         """
-        return self._run(self._calls.delete_group_offsets(group_id, partitions, timeout_s))
+        return self._run(self._calls.groups.delete_group_offsets(group_id, partitions, timeout_s))
 
     def list_transactions(
         self,
@@ -259,7 +264,9 @@ class Admin(ShareGroupAdmin):
         in RE2's syntax (KIP-1152, Kafka 4.1). UnsupportedVersion where brokers are older than a
         filter that is used.
         """
-        return self._run(self._calls.list_transactions(states, producer_ids, open_for_ms, pattern, timeout_s))
+        return self._run(
+            self._calls.transactions.list_transactions(states, producer_ids, open_for_ms, pattern, timeout_s)
+        )
 
     def describe_transactions(
         self, transactional_ids: Iterable[str], timeout_s: Seconds | None = None
@@ -268,7 +275,7 @@ class Admin(ShareGroupAdmin):
 
         ItemsFailed names those that no coordinator knows (any more).
         """
-        return self._run(self._calls.describe_transactions(transactional_ids, timeout_s))
+        return self._run(self._calls.transactions.describe_transactions(transactional_ids, timeout_s))
 
     def end_transactions(
         self, transactions: Iterable[PreparedTransaction], commit: bool, timeout_s: Seconds | None = None
@@ -282,7 +289,7 @@ class Admin(ShareGroupAdmin):
         has its transactional id, INVALID_PRODUCER_ID_MAPPING if it is forgotten
         (transactional.id.expiration.ms). The others have ended then.
         """
-        return self._run(self._calls.end_transactions(transactions, commit, timeout_s))
+        return self._run(self._calls.transactions.end_transactions(transactions, commit, timeout_s))
 
     def create_acls(
         self, bindings: Iterable[AclBinding], timeout_s: Seconds | None = None
@@ -292,7 +299,7 @@ class Admin(ShareGroupAdmin):
         Brokers apply them within moments. BrokerError SECURITY_DISABLED from a cluster that has no
         authorizer. This and `delete_acls` need the right to Alter the cluster.
         """
-        return self._run(self._calls.create_acls(bindings, timeout_s))
+        return self._run(self._calls.access.create_acls(bindings, timeout_s))
 
     def describe_acls(
         self, filter: AclFilter = ALL_ENTRIES, timeout_s: Seconds | None = None
@@ -302,7 +309,7 @@ class Admin(ShareGroupAdmin):
         With AclPatternType.MATCH those that apply to a resource name, by prefix and `*` too
         (KIP-290).
         """
-        return self._run(self._calls.describe_acls(filter, timeout_s))
+        return self._run(self._calls.access.describe_acls(filter, timeout_s))
 
     def delete_acls(
         self, filters: Iterable[AclFilter], timeout_s: Seconds | None = None
@@ -311,7 +318,7 @@ class Admin(ShareGroupAdmin):
 
         Entries that an earlier request deleted, whose answer was lost, are not in it.
         """
-        return self._run(self._calls.delete_acls(filters, timeout_s))
+        return self._run(self._calls.access.delete_acls(filters, timeout_s))
 
     def describe_user_scram_credentials(
         self, users: Iterable[str] = (), timeout_s: Seconds | None = None
@@ -320,7 +327,7 @@ class Admin(ShareGroupAdmin):
 
         `users` empty: all users that have one. ItemsFailed names users without.
         """
-        return self._run(self._calls.describe_user_scram_credentials(users, timeout_s))
+        return self._run(self._calls.access.describe_user_scram_credentials(users, timeout_s))
 
     def alter_user_scram_credentials(
         self,
@@ -331,7 +338,7 @@ class Admin(ShareGroupAdmin):
 
         Passwords are hashed here, and not sent. Brokers apply the change within moments.
         """
-        return self._run(self._calls.alter_user_scram_credentials(alterations, timeout_s))
+        return self._run(self._calls.access.alter_user_scram_credentials(alterations, timeout_s))
 
     def describe_client_quotas(
         self,
@@ -343,7 +350,7 @@ class Admin(ShareGroupAdmin):
         Entities are users, client ids and IP addresses that have quotas of their own, and the
         defaults.
         """
-        return self._run(self._calls.describe_client_quotas(filter, timeout_s))
+        return self._run(self._calls.access.describe_client_quotas(filter, timeout_s))
 
     def alter_client_quotas(
         self,
@@ -358,7 +365,7 @@ class Admin(ShareGroupAdmin):
         (partitions/s), and for an ip `connection_creation_rate` (connections/s). `validate_only`:
         only check whether they could be changed.
         """
-        return self._run(self._calls.alter_client_quotas(changes, validate_only, timeout_s))
+        return self._run(self._calls.access.alter_client_quotas(changes, validate_only, timeout_s))
 
     def close(self) -> None:
         """Close all connections.
@@ -366,12 +373,12 @@ class Admin(ShareGroupAdmin):
         Calls in progress end with UsageError. Closing again does nothing.
         """
         try:
-            self._run(self._calls.close())
+            self._run(self._calls.performing.close())
         finally:
-            self._calls.end()
+            self._calls.performing.end()
 
     def __enter__(self) -> Admin:
-        self._calls.check()
+        self._calls.performing.check()
         return self
 
     def __exit__(

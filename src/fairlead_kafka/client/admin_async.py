@@ -32,8 +32,9 @@ from fairlead_kafka.base.acls import ALL_ENTRIES, AclBinding, AclFilter
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int32, Int64, Offset, Seconds
+from fairlead_kafka.client.admin_calls import AdminCalls
+from fairlead_kafka.client.admin_cluster_async import AsyncClusterAdmin
 from fairlead_kafka.client.admin_share_async import AsyncShareGroupAdmin
-from fairlead_kafka.client.admin_share_calls import ShareGroupCalls
 from fairlead_kafka.client.hosting import Opener, end_with, offload, open_host
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
@@ -41,7 +42,7 @@ from fairlead_kafka.core.prepared import PreparedTransaction
 
 
 @checked()
-class AsyncAdmin(AsyncShareGroupAdmin):
+class AsyncAdmin(AsyncClusterAdmin, AsyncShareGroupAdmin):
     """A Kafka admin client with the methods of `Admin`, as coroutines.
 
     `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError
@@ -57,8 +58,8 @@ class AsyncAdmin(AsyncShareGroupAdmin):
     """
 
     def __init__(self, config: Mapping[str, object], *, opener: Opener = open_host) -> None:
-        self._calls = ShareGroupCalls(config, offload, opener)
-        end_with(self, self._calls.abandon)
+        self._calls = AdminCalls(config, offload, opener)
+        end_with(self, self._calls.performing.abandon)
 
     async def connect(self, timeout_s: Seconds | None = None) -> None:
         """Wait until a broker is reached, to check `bootstrap.servers` at the start of a program.
@@ -67,7 +68,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         `timeout_s` seconds (None: bootstrap.connection.timeout.ms); the client goes on trying. Once
         a broker was reached, later calls return at once.
         """
-        await self._run(self._calls.connect(timeout_s))
+        await self._run(self._calls.performing.connect(timeout_s))
 
     async def create_topics(
         self, topics: Iterable[NewTopic], validate_only: bool = False, timeout_s: Seconds | None = None
@@ -76,11 +77,11 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         `validate_only`: only check whether they could be created.
         """
-        return await self._run(self._calls.create_topics(topics, validate_only, timeout_s))
+        return await self._run(self._calls.topics.create_topics(topics, validate_only, timeout_s))
 
     async def delete_topics(self, names: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, None]:
         """Delete topics with all their records. Returns once the metadata no longer has them."""
-        return await self._run(self._calls.delete_topics(names, timeout_s))
+        return await self._run(self._calls.topics.delete_topics(names, timeout_s))
 
     async def create_partitions(
         self,
@@ -92,13 +93,13 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         `validate_only`: only check whether they could be added.
         """
-        return await self._run(self._calls.create_partitions(changes, validate_only, timeout_s))
+        return await self._run(self._calls.topics.create_partitions(changes, validate_only, timeout_s))
 
     async def list_topics(
         self, include_internal: bool = False, timeout_s: Seconds | None = None
     ) -> dict[str, TopicListing]:
         """List all topics, by name. `include_internal`: Kafka's internal topics too."""
-        return await self._run(self._calls.list_topics(include_internal, timeout_s))
+        return await self._run(self._calls.topics.list_topics(include_internal, timeout_s))
 
     async def describe_topics(
         self,
@@ -111,7 +112,9 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         `include_authorized_operations`: also what this client's user may do. ItemsFailed names
         topics that are missing.
         """
-        return await self._run(self._calls.describe_topics(names, timeout_s, include_authorized_operations))
+        return await self._run(
+            self._calls.topics.describe_topics(names, timeout_s, include_authorized_operations)
+        )
 
     async def describe_cluster(
         self,
@@ -126,7 +129,9 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         takes Kafka 4.0.
         """
         return await self._run(
-            self._calls.describe_cluster(timeout_s, include_authorized_operations, include_fenced_brokers)
+            self._calls.cluster.describe_cluster(
+                timeout_s, include_authorized_operations, include_fenced_brokers
+            )
         )
 
     async def describe_configs(
@@ -136,7 +141,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         Resources are made by `ConfigResource.topic(name)` and `ConfigResource.broker(node_id)`.
         """
-        return await self._run(self._calls.describe_configs(resources, timeout_s))
+        return await self._run(self._calls.topics.describe_configs(resources, timeout_s))
 
     async def alter_configs(
         self,
@@ -149,7 +154,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         `changes`: {resource: [ConfigChange.set(name, value), ...]}. `validate_only`: only check
         whether they could be changed.
         """
-        return await self._run(self._calls.alter_configs(changes, validate_only, timeout_s))
+        return await self._run(self._calls.topics.alter_configs(changes, validate_only, timeout_s))
 
     async def list_offsets(
         self, targets: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
@@ -159,13 +164,13 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         A target is a time in ms since 1970 (the first offset with this timestamp or a later one),
         or EARLIEST (-2), LATEST (-1) or MAX_TIMESTAMP (-3).
         """
-        return await self._run(self._calls.list_offsets(targets, timeout_s))
+        return await self._run(self._calls.topics.list_offsets(targets, timeout_s))
 
     async def delete_records(
         self, before: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, int]:
         """Delete records before an offset (-1: all); {partition: its log start offset now}."""
-        return await self._run(self._calls.delete_records(before, timeout_s))
+        return await self._run(self._calls.topics.delete_records(before, timeout_s))
 
     async def describe_log_dirs(
         self,
@@ -178,7 +183,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         A description has the bytes of each replica. `node_ids` empty: of all live brokers.
         `partitions` None: of all. Sources: KIP-113, KIP-827.
         """
-        return await self._run(self._calls.describe_log_dirs(node_ids, partitions, timeout_s))
+        return await self._run(self._calls.topics.describe_log_dirs(node_ids, partitions, timeout_s))
 
     async def list_groups(
         self,
@@ -192,7 +197,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         `states` ("Stable", "Empty", ...), `types` ("classic", "consumer", ...) and `protocol_types`
         ("consumer", ...): only groups of one of them; empty: all.
         """
-        return await self._run(self._calls.list_groups(states, types, timeout_s, protocol_types))
+        return await self._run(self._calls.groups.list_groups(states, types, timeout_s, protocol_types))
 
     async def describe_groups(
         self,
@@ -207,14 +212,14 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         groups that are missing.
         """
         return await self._run(
-            self._calls.describe_groups(group_ids, timeout_s, include_authorized_operations)
+            self._calls.groups.describe_groups(group_ids, timeout_s, include_authorized_operations)
         )
 
     async def delete_groups(
         self, group_ids: Iterable[str], timeout_s: Seconds | None = None
     ) -> dict[str, None]:
         """Delete groups that have no members, with their committed offsets."""
-        return await self._run(self._calls.delete_groups(group_ids, timeout_s))
+        return await self._run(self._calls.groups.delete_groups(group_ids, timeout_s))
 
     async def list_group_offsets(
         self, group_ids: Iterable[str], require_stable: bool = False, timeout_s: Seconds | None = None
@@ -223,7 +228,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         `require_stable`: wait for open transactions that commit offsets of the group (KIP-447).
         """
-        return await self._run(self._calls.list_group_offsets(group_ids, require_stable, timeout_s))
+        return await self._run(self._calls.groups.list_group_offsets(group_ids, require_stable, timeout_s))
 
     async def alter_group_offsets(
         self,
@@ -235,7 +240,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         UNKNOWN_MEMBER_ID if it has members. ItemsFailed names the partitions that failed.
         """
-        return await self._run(self._calls.alter_group_offsets(group_id, offsets, timeout_s))
+        return await self._run(self._calls.groups.alter_group_offsets(group_id, offsets, timeout_s))
 
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
@@ -245,7 +250,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         While the group has members, only of topics that none of them reads. ItemsFailed names the
         partitions that failed.
         """
-        return await self._run(self._calls.delete_group_offsets(group_id, partitions, timeout_s))
+        return await self._run(self._calls.groups.delete_group_offsets(group_id, partitions, timeout_s))
 
     async def list_transactions(
         self,
@@ -265,7 +270,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         filter that is used.
         """
         return await self._run(
-            self._calls.list_transactions(states, producer_ids, open_for_ms, pattern, timeout_s)
+            self._calls.transactions.list_transactions(states, producer_ids, open_for_ms, pattern, timeout_s)
         )
 
     async def describe_transactions(
@@ -275,7 +280,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         ItemsFailed names those that no coordinator knows (any more).
         """
-        return await self._run(self._calls.describe_transactions(transactional_ids, timeout_s))
+        return await self._run(self._calls.transactions.describe_transactions(transactional_ids, timeout_s))
 
     async def end_transactions(
         self, transactions: Iterable[PreparedTransaction], commit: bool, timeout_s: Seconds | None = None
@@ -289,7 +294,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         has its transactional id, INVALID_PRODUCER_ID_MAPPING if it is forgotten
         (transactional.id.expiration.ms). The others have ended then.
         """
-        return await self._run(self._calls.end_transactions(transactions, commit, timeout_s))
+        return await self._run(self._calls.transactions.end_transactions(transactions, commit, timeout_s))
 
     async def create_acls(
         self, bindings: Iterable[AclBinding], timeout_s: Seconds | None = None
@@ -299,7 +304,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         Brokers apply them within moments. BrokerError SECURITY_DISABLED from a cluster that has no
         authorizer. This and `delete_acls` need the right to Alter the cluster.
         """
-        return await self._run(self._calls.create_acls(bindings, timeout_s))
+        return await self._run(self._calls.access.create_acls(bindings, timeout_s))
 
     async def describe_acls(
         self, filter: AclFilter = ALL_ENTRIES, timeout_s: Seconds | None = None
@@ -309,7 +314,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         With AclPatternType.MATCH those that apply to a resource name, by prefix and `*` too
         (KIP-290).
         """
-        return await self._run(self._calls.describe_acls(filter, timeout_s))
+        return await self._run(self._calls.access.describe_acls(filter, timeout_s))
 
     async def delete_acls(
         self, filters: Iterable[AclFilter], timeout_s: Seconds | None = None
@@ -318,7 +323,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         Entries that an earlier request deleted, whose answer was lost, are not in it.
         """
-        return await self._run(self._calls.delete_acls(filters, timeout_s))
+        return await self._run(self._calls.access.delete_acls(filters, timeout_s))
 
     async def describe_user_scram_credentials(
         self, users: Iterable[str] = (), timeout_s: Seconds | None = None
@@ -327,7 +332,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         `users` empty: all users that have one. ItemsFailed names users without.
         """
-        return await self._run(self._calls.describe_user_scram_credentials(users, timeout_s))
+        return await self._run(self._calls.access.describe_user_scram_credentials(users, timeout_s))
 
     async def alter_user_scram_credentials(
         self,
@@ -338,7 +343,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
 
         Passwords are hashed here, and not sent. Brokers apply the change within moments.
         """
-        return await self._run(self._calls.alter_user_scram_credentials(alterations, timeout_s))
+        return await self._run(self._calls.access.alter_user_scram_credentials(alterations, timeout_s))
 
     async def describe_client_quotas(
         self,
@@ -350,7 +355,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         Entities are users, client ids and IP addresses that have quotas of their own, and the
         defaults.
         """
-        return await self._run(self._calls.describe_client_quotas(filter, timeout_s))
+        return await self._run(self._calls.access.describe_client_quotas(filter, timeout_s))
 
     async def alter_client_quotas(
         self,
@@ -365,7 +370,7 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         (partitions/s), and for an ip `connection_creation_rate` (connections/s). `validate_only`:
         only check whether they could be changed.
         """
-        return await self._run(self._calls.alter_client_quotas(changes, validate_only, timeout_s))
+        return await self._run(self._calls.access.alter_client_quotas(changes, validate_only, timeout_s))
 
     async def close(self) -> None:
         """Close all connections.
@@ -373,12 +378,12 @@ class AsyncAdmin(AsyncShareGroupAdmin):
         Calls in progress end with UsageError. Closing again does nothing.
         """
         try:
-            await self._run(self._calls.close())
+            await self._run(self._calls.performing.close())
         finally:
-            await asyncio.get_running_loop().run_in_executor(None, self._calls.end)
+            await asyncio.get_running_loop().run_in_executor(None, self._calls.performing.end)
 
     async def __aenter__(self) -> AsyncAdmin:
-        self._calls.check()
+        self._calls.performing.check()
         return self
 
     async def __aexit__(

@@ -3,8 +3,7 @@ features, the quorum."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
 
 from fairlead_kafka.admin import (
     AbortTransaction,
@@ -22,20 +21,12 @@ from fairlead_kafka.admin import (
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int16, Int32, Seconds
-from fairlead_kafka.client.admin_cluster_calls import ClusterCalls
-from fairlead_kafka.client.hosting import Steps, run_async
-
-T = TypeVar("T")
+from fairlead_kafka.client.admin_driving import Awaiting
 
 
 @checked()
-class AsyncClusterAdmin:
+class AsyncClusterAdmin(Awaiting):
     """Calls of `AsyncAdmin` about the cluster; see there for time-outs and errors."""
-
-    _calls: ClusterCalls
-
-    def _run(self, steps: Steps[T]) -> Coroutine[object, None, T]:
-        return run_async(steps, self._calls.host)
 
     async def elect_leaders(
         self,
@@ -48,7 +39,7 @@ class AsyncClusterAdmin:
         PREFERRED gives leadership back to the first replica, if it is in sync; UNCLEAN lets one lead
         that is not, where no other is alive, and loses what that one lacks. ItemsFailed names
         partitions for which there was nothing to do (ELECTION_NOT_NEEDED) or nobody to elect."""
-        return await self._run(self._calls.elect_leaders(election_type, partitions, timeout_s))
+        return await self._run(self._calls.cluster.elect_leaders(election_type, partitions, timeout_s))
 
     async def alter_partition_reassignments(
         self, reassignments: Mapping[TopicPartition, Sequence[Int32] | None], timeout_s: Seconds | None = None
@@ -57,14 +48,14 @@ class AsyncClusterAdmin:
 
         None takes back what is under way. Returns once the moves have begun;
         `list_partition_reassignments` tells those that are not over."""
-        return await self._run(self._calls.alter_partition_reassignments(reassignments, timeout_s))
+        return await self._run(self._calls.cluster.alter_partition_reassignments(reassignments, timeout_s))
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, PartitionReassignment]:
         """Partitions that are on the move, of all or of these: where they are, and which replicas come
         and go."""
-        return await self._run(self._calls.list_partition_reassignments(partitions, timeout_s))
+        return await self._run(self._calls.cluster.list_partition_reassignments(partitions, timeout_s))
 
     async def alter_replica_log_dirs(
         self, assignments: Mapping[PartitionReplica, str], timeout_s: Seconds | None = None
@@ -72,13 +63,13 @@ class AsyncClusterAdmin:
         """Have replicas in these log directories of their brokers: {replica: path}.
 
         Returns once the moves have begun. LOG_DIR_NOT_FOUND: the broker has no such directory."""
-        return await self._run(self._calls.alter_replica_log_dirs(assignments, timeout_s))
+        return await self._run(self._calls.cluster.alter_replica_log_dirs(assignments, timeout_s))
 
     async def describe_producers(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, list[ProducerState]]:
         """Producers that write to partitions with ids, as the partitions' leaders know them (KIP-664)."""
-        return await self._run(self._calls.describe_producers(partitions, timeout_s))
+        return await self._run(self._calls.transactions.describe_producers(partitions, timeout_s))
 
     async def abort_transaction(
         self, transaction: AbortTransaction, timeout_s: Seconds | None = None
@@ -87,14 +78,14 @@ class AsyncClusterAdmin:
 
         Takes producer id, epoch and coordinator epoch from `describe_producers`. A transaction that
         its coordinator knows is ended by `force_terminate_transaction`."""
-        await self._run(self._calls.abort_transaction(transaction, timeout_s))
+        await self._run(self._calls.transactions.abort_transaction(transaction, timeout_s))
 
     async def fence_producers(
         self, transactional_ids: Iterable[str], timeout_s: Seconds | None = None
     ) -> dict[str, FencedProducer]:
         """Fence the producers of transactional ids: what they have open is aborted, and they can write no
         more. Returns the producer id and epoch that each has now."""
-        return await self._run(self._calls.fence_producers(transactional_ids, timeout_s))
+        return await self._run(self._calls.transactions.fence_producers(transactional_ids, timeout_s))
 
     async def force_terminate_transaction(
         self, transactional_id: str, timeout_s: Seconds | None = None
@@ -102,7 +93,7 @@ class AsyncClusterAdmin:
         """Abort what a transactional id has open, and fence its producer (KIP-939).
 
         BrokerError if its coordinator refuses."""
-        await self._run(self._calls.force_terminate_transaction(transactional_id, timeout_s))
+        await self._run(self._calls.transactions.force_terminate_transaction(transactional_id, timeout_s))
 
     async def remove_members(
         self,
@@ -115,18 +106,18 @@ class AsyncClusterAdmin:
 
         `reason` goes to the coordinator's log. Returns {instance id: None}, or member ids where all
         were removed. Those that live join again. Java's removeMembersFromConsumerGroup."""
-        return await self._run(self._calls.remove_members(group_id, instance_ids, reason, timeout_s))
+        return await self._run(self._calls.groups.remove_members(group_id, instance_ids, reason, timeout_s))
 
     async def list_config_resources(
         self, types: Iterable[ResourceType] = (), timeout_s: Seconds | None = None
     ) -> list[ConfigResource]:
         """Everything that has configs, of these types or of all (KIP-1142): topics, brokers, groups,
         subscriptions to clients' metrics. Before Kafka 4.1 only the last."""
-        return await self._run(self._calls.list_config_resources(types, timeout_s))
+        return await self._run(self._calls.topics.list_config_resources(types, timeout_s))
 
     async def describe_features(self, timeout_s: Seconds | None = None) -> FeatureMetadata:
         """Features that a broker supports, and the levels that the cluster is at (KIP-584)."""
-        return await self._run(self._calls.describe_features(timeout_s))
+        return await self._run(self._calls.cluster.describe_features(timeout_s))
 
     async def describe_api_versions(
         self, node_ids: Iterable[Int32] = (), timeout_s: Seconds | None = None
@@ -134,7 +125,7 @@ class AsyncClusterAdmin:
         """Versions of APIs that brokers serve: {node id: {API key: (lowest, highest)}}.
 
         `node_ids` empty: of all live brokers. An older broker's key that has no name now is there, too."""
-        return await self._run(self._calls.describe_api_versions(node_ids, timeout_s))
+        return await self._run(self._calls.cluster.describe_api_versions(node_ids, timeout_s))
 
     async def update_features(
         self,
@@ -146,8 +137,8 @@ class AsyncClusterAdmin:
         """Set features of the cluster to these levels, all or none; 0 turns one off.
 
         BrokerError says which cannot be. `validate_only`: only check whether it could be done."""
-        await self._run(self._calls.update_features(levels, upgrade_type, validate_only, timeout_s))
+        await self._run(self._calls.cluster.update_features(levels, upgrade_type, validate_only, timeout_s))
 
     async def describe_metadata_quorum(self, timeout_s: Seconds | None = None) -> QuorumInfo:
         """Describe the quorum of controllers: leader, voters, observers, and how far each is (KIP-836)."""
-        return await self._run(self._calls.describe_metadata_quorum(timeout_s))
+        return await self._run(self._calls.cluster.describe_metadata_quorum(timeout_s))

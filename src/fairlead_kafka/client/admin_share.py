@@ -1,4 +1,4 @@
-"""The part of `Admin` that is about share groups (KIP-932), on top of that about the cluster."""
+"""The part of `Admin` that is about share groups (KIP-932)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from fairlead_kafka.admin.share_group_items import ShareGroupDescription, ShareP
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Offset, Seconds
-from fairlead_kafka.client.admin_cluster import ClusterAdmin
-from fairlead_kafka.client.admin_share_calls import ShareGroupCalls
+from fairlead_kafka.client.admin_driving import Blocking
 
 
 @checked()
-class ShareGroupAdmin(ClusterAdmin):
+class ShareGroupAdmin(Blocking):
     """Calls of `Admin` about share groups; see there for time-outs and errors."""
-
-    _calls: ShareGroupCalls
 
     def describe_share_groups(
         self,
@@ -30,7 +27,9 @@ class ShareGroupAdmin(ClusterAdmin):
         groups that are missing, or are no share groups. `delete_groups` deletes them.
         """
         return self._run(
-            self._calls.describe_share_groups(group_ids, timeout_s, include_authorized_operations)
+            self._calls.share_groups.describe_share_groups(
+                group_ids, timeout_s, include_authorized_operations
+            )
         )
 
     def list_share_group_offsets(
@@ -38,7 +37,7 @@ class ShareGroupAdmin(ClusterAdmin):
     ) -> dict[str, dict[TopicPartition, SharePartitionOffset]]:
         """How far share groups are: {group: {partition: start offset and lag}}, of the partitions
         that they have read."""
-        return self._run(self._calls.list_share_group_offsets(group_ids, timeout_s))
+        return self._run(self._calls.share_groups.list_share_group_offsets(group_ids, timeout_s))
 
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, Offset], timeout_s: Seconds | None = None
@@ -47,7 +46,7 @@ class ShareGroupAdmin(ClusterAdmin):
 
         NON_EMPTY_GROUP if it has members. ItemsFailed names the partitions that failed.
         """
-        return self._run(self._calls.alter_share_group_offsets(group_id, offsets, timeout_s))
+        return self._run(self._calls.share_groups.alter_share_group_offsets(group_id, offsets, timeout_s))
 
     def delete_share_group_offsets(
         self, group_id: str, topics: Iterable[str], timeout_s: Seconds | None = None
@@ -56,4 +55,4 @@ class ShareGroupAdmin(ClusterAdmin):
 
         NON_EMPTY_GROUP if it has members. ItemsFailed names the topics that failed.
         """
-        return self._run(self._calls.delete_share_group_offsets(group_id, topics, timeout_s))
+        return self._run(self._calls.share_groups.delete_share_group_offsets(group_id, topics, timeout_s))

@@ -1,4 +1,4 @@
-"""The part of `AsyncAdmin` that is about share groups (KIP-932), on top of that about the cluster."""
+"""The part of `AsyncAdmin` that is about share groups (KIP-932)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from fairlead_kafka.admin.share_group_items import ShareGroupDescription, ShareP
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Offset, Seconds
-from fairlead_kafka.client.admin_cluster_async import AsyncClusterAdmin
-from fairlead_kafka.client.admin_share_calls import ShareGroupCalls
+from fairlead_kafka.client.admin_driving import Awaiting
 
 
 @checked()
-class AsyncShareGroupAdmin(AsyncClusterAdmin):
+class AsyncShareGroupAdmin(Awaiting):
     """Calls of `AsyncAdmin` about share groups; see there for time-outs and errors."""
-
-    _calls: ShareGroupCalls
 
     async def describe_share_groups(
         self,
@@ -30,7 +27,9 @@ class AsyncShareGroupAdmin(AsyncClusterAdmin):
         groups that are missing, or are no share groups. `delete_groups` deletes them.
         """
         return await self._run(
-            self._calls.describe_share_groups(group_ids, timeout_s, include_authorized_operations)
+            self._calls.share_groups.describe_share_groups(
+                group_ids, timeout_s, include_authorized_operations
+            )
         )
 
     async def list_share_group_offsets(
@@ -38,7 +37,7 @@ class AsyncShareGroupAdmin(AsyncClusterAdmin):
     ) -> dict[str, dict[TopicPartition, SharePartitionOffset]]:
         """How far share groups are: {group: {partition: start offset and lag}}, of the partitions
         that they have read."""
-        return await self._run(self._calls.list_share_group_offsets(group_ids, timeout_s))
+        return await self._run(self._calls.share_groups.list_share_group_offsets(group_ids, timeout_s))
 
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, Offset], timeout_s: Seconds | None = None
@@ -47,7 +46,9 @@ class AsyncShareGroupAdmin(AsyncClusterAdmin):
 
         NON_EMPTY_GROUP if it has members. ItemsFailed names the partitions that failed.
         """
-        return await self._run(self._calls.alter_share_group_offsets(group_id, offsets, timeout_s))
+        return await self._run(
+            self._calls.share_groups.alter_share_group_offsets(group_id, offsets, timeout_s)
+        )
 
     async def delete_share_group_offsets(
         self, group_id: str, topics: Iterable[str], timeout_s: Seconds | None = None
@@ -56,4 +57,6 @@ class AsyncShareGroupAdmin(AsyncClusterAdmin):
 
         NON_EMPTY_GROUP if it has members. ItemsFailed names the topics that failed.
         """
-        return await self._run(self._calls.delete_share_group_offsets(group_id, topics, timeout_s))
+        return await self._run(
+            self._calls.share_groups.delete_share_group_offsets(group_id, topics, timeout_s)
+        )

@@ -7,13 +7,16 @@ from collections.abc import Iterable, Mapping
 from fairlead_kafka.admin import share_groups
 from fairlead_kafka.admin.share_group_items import ShareGroupDescription, SharePartitionOffset
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.client.admin_calls import distinct
-from fairlead_kafka.client.admin_cluster_calls import ClusterCalls
+from fairlead_kafka.client.admin_performing import Performing, distinct
 from fairlead_kafka.client.hosting import Steps
 
 
-class ShareGroupCalls(ClusterCalls):
-    """All calls of an admin client: those of `ClusterCalls`, and those about share groups."""
+class ShareGroupCalls:
+    """Share groups and their offsets."""
+
+    def __init__(self, performing: Performing) -> None:
+        self._timeout_ms = performing.timeout_ms
+        self._perform = performing.perform
 
     def describe_share_groups(
         self, group_ids: Iterable[str], timeout_s: float | None, operations: bool

@@ -1,0 +1,34 @@
+"""How `Admin` and `AsyncAdmin` drive the steps of a call.
+
+Each of them has more than forty methods. Those about the cluster and about share groups stand in classes
+of their own, of which `Admin` and `AsyncAdmin` inherit: all of them in one class would be too long a
+file, and methods that only hand on to another object would have each signature twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import TypeVar
+
+from fairlead_kafka.client.admin_calls import AdminCalls
+from fairlead_kafka.client.hosting import Steps, run_async, run_blocking
+
+T = TypeVar("T")
+
+
+class Blocking:
+    """Drives a call's steps on the calling thread."""
+
+    _calls: AdminCalls
+
+    def _run(self, steps: Steps[T]) -> T:
+        return run_blocking(steps, self._calls.host)
+
+
+class Awaiting:
+    """Drives a call's steps on the running event loop."""
+
+    _calls: AdminCalls
+
+    def _run(self, steps: Steps[T]) -> Coroutine[object, None, T]:
+        return run_async(steps, self._calls.host)

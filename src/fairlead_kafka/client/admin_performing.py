@@ -1,0 +1,123 @@
+"""`Performing`: how the calls of an admin client have its machine run a script, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from fairlead_kafka.admin import AdminMachine, AdminScript, Perform, Shut
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import s_to_ns
+from fairlead_kafka.client.hosting import (
+    LONGEST_S,
+    Host,
+    Steps,
+    Wait,
+    abandon,
+    closed,
+    connect,
+    connect_first,
+)
+from fairlead_kafka.core.metadata import Metadata
+from fairlead_kafka.runtime import Completion
+
+CLOSE_S = 5.0
+"""Seconds that `close` waits for the machine and its host."""
+
+T = TypeVar("T")
+
+
+class Performing:
+    """An admin client's host and settings, and whether it is closed. All its calls have the same
+    one, for any number of threads or tasks."""
+
+    def __init__(self, host: Host[AdminMachine], settings: Settings) -> None:
+        self.host = host
+        self.settings = settings
+        self.closed = False
+
+    def connect(self, timeout_s: float | None) -> Steps[None]:
+        """Wait until a broker is reached."""
+        self.check()
+        return connect(self.host, self.settings, timeout_s)
+
+    def check(self) -> None:
+        """Raise UsageError if closed."""
+        if self.closed:
+            raise closed("admin client")
+
+    def close(self) -> Steps[None]:
+        """Shut the machine; does nothing if it is closed already."""
+        if self.closed or self.host.forked:
+            return
+        self.closed = True
+        completion: Completion[None] = Completion()
+        self.host.submit(Shut(completion))
+        with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
+            yield Wait(completion, CLOSE_S, lambda: None)
+
+    def end(self) -> None:
+        """Stop the host, after `close`."""
+        self.host.close(CLOSE_S)
+
+    def abandon(self) -> None:
+        """End the thread of a client that was dropped without `close` (`hosting.end_with`)."""
+        if self.closed or self.host.forked:
+            return
+        self.closed = True
+        abandon(self.host, self.end, Shut)
+
+    def _seconds(self, timeout_s: float | None) -> float:
+        return min(
+            self.settings["default.api.timeout.ms"] / 1000 if timeout_s is None else timeout_s, LONGEST_S
+        )
+
+    def timeout_ms(self, timeout_s: float | None) -> int:
+        """Ms that a broker may take: as the caller allows, at most request.timeout.ms.
+
+        So an answer comes before the request is given up.
+        """
+        return int(min(self._seconds(timeout_s) * 1000, self.settings["request.timeout.ms"]))
+
+    def perform(
+        self,
+        what: str,
+        items: Iterable[object],
+        make: Callable[[Metadata], AdminScript[T]],
+        timeout_s: float | None,
+        topics: Sequence[str] = (),
+    ) -> Steps[T]:
+        """Perform the script that `make` returns; `what` and `items` name it in errors.
+
+        `topics` have to be in the metadata while it runs.
+        """
+        self.check()
+        deadline_ns = self.host.now_ns() + s_to_ns(self._seconds(timeout_s))
+        yield from connect_first(self.host, self.settings, timeout_s, "default.api.timeout.ms")
+        names = [str(item) for item in items]
+        named = f"{what} {', '.join(names[:3])}{', ...' if len(names) > 3 else ''}".strip()
+        completion: Completion[T] = Completion()
+        self.host.submit(Perform(completion, deadline_ns, named, make, topics))
+        answer: T = yield Wait(completion)
+        return answer
+
+
+def distinct(call: str, names: Iterable[str]) -> list[str]:
+    """The names that a call is given as a list; UsageError for a text, or a name that comes twice."""
+    if isinstance(names, str):
+        raise UsageError(f"{call}: expected several names, got the text {names!r}; put it into a list")
+    wanted = list(names)
+    twice = (
+        sorted({name for name in wanted if wanted.count(name) > 1}) if len(set(wanted)) < len(wanted) else []
+    )
+    if twice:
+        raise UsageError(f"{call}: named twice: {', '.join(twice)}")
+    return wanted
+
+
+def topics_of(partitions: Iterable[TopicPartition]) -> list[str]:
+    """Topics of the partitions, each once."""
+    return list(dict.fromkeys(topic for topic, _ in partitions))
