@@ -50,7 +50,7 @@ def kernels(profile: Profile = "quick", json_file: JsonFile = None, plot_file: P
 
 @app.command()
 def formats(profile: Profile = "quick", json_file: JsonFile = None, plot_file: PlotFile = None) -> None:
-    """Values serialized and deserialized per second, beside the peers."""
+    """Values written and read per second, beside the peers."""
     run_experiment("formats", json_file, plot_file, profile=chosen_profile(profile))
 
 
