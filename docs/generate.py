@@ -80,7 +80,7 @@ def _name(key: ApiKey) -> str:
 
 
 def configuration() -> str:
-    """docs/configuration.md"""
+    """docs/reference/configuration.md"""
     return (
         "\n\n".join(
             (
@@ -127,7 +127,7 @@ def _option_rows(options: Iterable[Option]) -> str:
 
 
 def spark_options() -> str:
-    """docs/spark-options.md"""
+    """docs/reference/spark-options.md"""
     settings = (
         (f"`{name}…`" if name.endswith(".") else f"`{name}`", f"`{default}`" if default else "", why)
         for name, (default, why) in REFUSED_SETTINGS.items()
@@ -145,7 +145,7 @@ def spark_options() -> str:
                 "[configuration](configuration.md): "
                 "`kafka.isolation.level`, `kafka.fetch.max.bytes`, `kafka.linger.ms`. How the source works "
                 "is in "
-                "[Reading Kafka in Spark](spark-source.md).",
+                "[Reading Kafka in Spark](../concepts/spark-source.md).",
                 "## As in Spark's own Kafka connector",
                 _option_rows(one for one in OPTIONS if not one.ours),
                 "## What Spark's connector does not have",
@@ -167,7 +167,7 @@ def _difference(one: Explanation) -> tuple[str, str, str, str]:
 
 
 def protocol() -> str:
-    """docs/protocol.md"""
+    """docs/reference/protocol.md"""
 
     def versions(pair: tuple[int, int] | None) -> str:
         return f"{pair[0]}–{pair[1]}" if pair else ""
@@ -225,7 +225,7 @@ def protocol() -> str:
 
 
 def metrics() -> str:
-    """docs/metrics.md"""
+    """docs/reference/metrics.md"""
     about = {
         "producer-metrics": "The producer as a whole.",
         "producer-node-metrics": "One dictionary for each broker, `node-0`; bootstrap servers have negative "
@@ -264,7 +264,7 @@ def metrics() -> str:
 
 
 def admin() -> str:
-    """docs/admin.md"""
+    """docs/reference/admin.md"""
     rows = (
         (f"`{java}`", f"`{one.ours}`" if one.ours else "none", one.since if one.ours else "", one.note)
         for java, one in sorted(COUNTERPARTS.items())
@@ -318,11 +318,11 @@ def config_names() -> str:
 
 DOCUMENTS = {
     "../src/fairlead_kafka/base/config_names.py": config_names,
-    "admin.md": admin,
-    "configuration.md": configuration,
-    "metrics.md": metrics,
-    "protocol.md": protocol,
-    "spark-options.md": spark_options,
+    "reference/admin.md": admin,
+    "reference/configuration.md": configuration,
+    "reference/metrics.md": metrics,
+    "reference/protocol.md": protocol,
+    "reference/spark-options.md": spark_options,
 }
 
 

@@ -372,7 +372,7 @@ def test_settings_of_a_log_in_come_from_a_file_or_a_profile(
         assert refused(command, "-b", servers, "--command-config", str(tmp_path / "client.properties"))
 
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "security.md"
 
 
 def recipes(language: str) -> str:

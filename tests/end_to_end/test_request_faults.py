@@ -255,7 +255,10 @@ def test_waiting_for_what_does_not_come_says_how_much_came(cluster: Cluster) -> 
     ("make", "said"),
     [
         (lambda c: c.on("PRODUSE"), "on: brokers serve no API 'PRODUSE'; did you mean PRODUCE?"),
-        (lambda c: c.on(4711), "on: brokers serve no API 4711; docs/protocol.md lists those that are served"),
+        (
+            lambda c: c.on(4711),
+            "on: brokers serve no API 4711; docs/reference/protocol.md lists those that are served",
+        ),
         (
             lambda c: c.on(ApiKey.HEARTBEAT, topic="t"),
             "on: a request of HEARTBEAT names no topic; it names group",

@@ -36,10 +36,10 @@ def _generator() -> ModuleType:
     "name",
     [
         "../src/fairlead_kafka/base/config_names.py",
-        "configuration.md",
-        "metrics.md",
-        "protocol.md",
-        "spark-options.md",
+        "reference/configuration.md",
+        "reference/metrics.md",
+        "reference/protocol.md",
+        "reference/spark-options.md",
     ],
 )
 def test_tables_in_the_documents_are_those_of_the_code(name: str) -> None:
@@ -55,7 +55,7 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 
 def test_bounds_in_the_documents_are_those_of_the_code() -> None:
-    text = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "concepts" / "cluster.md").read_text(encoding="utf-8")
     stated = re.findall(r"\b([A-Z]+(?:_[A-Z]+)+) \(([\d,]+)(?: (MiB|KiB))?\)", text)
     units = {"": 1, "KiB": 1024, "MiB": 1024 * 1024}
     assert len(stated) >= 9
@@ -66,7 +66,9 @@ def test_bounds_in_the_documents_are_those_of_the_code() -> None:
 
 def test_every_policy_is_in_the_table_of_policies_and_in_its_room_s_theory() -> None:
     rows = re.findall(
-        r"^\| `([a-z_.]+)` \|", (ROOT / "docs" / "partitioning.md").read_text(encoding="utf-8"), re.MULTILINE
+        r"^\| `([a-z_.]+)` \|",
+        (ROOT / "docs" / "concepts" / "partitioning.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
     )
     told = re.findall(r"^- `([a-z_.]+)`", partitioning.__doc__ or "", re.MULTILINE)
     assert set(POLICY_NAMES) == set(rows) == set(told)
@@ -82,12 +84,12 @@ PROGRAMS = {
     f"{name}-{number}": program
     for name in (
         "README.md",
-        "docs/formats.md",
-        "docs/groups.md",
-        "docs/partitioning.md",
-        "docs/producing.md",
-        "docs/security.md",
-        "docs/testing.md",
+        "docs/how-to/formats.md",
+        "docs/concepts/groups.md",
+        "docs/concepts/partitioning.md",
+        "docs/concepts/producing.md",
+        "docs/how-to/security.md",
+        "docs/how-to/testing.md",
     )
     for number, program in enumerate(
         re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)

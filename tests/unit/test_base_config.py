@@ -66,7 +66,7 @@ def test_given_keys_are_known_apart_from_defaults() -> None:
             "sasl.mechanism: sasl.mechanisms says the same and was given too",
         ),
         ({"acks": None}, "acks: a value is needed"),
-        ({"qqqq": 1}, "qqqq: unknown; `docs/configuration.md` lists them all"),
+        ({"qqqq": 1}, "qqqq: unknown; `docs/reference/configuration.md` lists them all"),
     ],
 )
 def test_a_wrong_setting_is_named_with_what_would_be_right(given: dict[str, object], said: str) -> None:

@@ -430,5 +430,5 @@ class ConfigTable:
             return f"{name}: belongs to {' and '.join(self.keys[name].scopes)}, not to {scope}"
         near = nearest(dotted, [*keys, *self.aliases])
         return f"{name}: unknown" + (
-            f"; did you mean {near}?" if near else "; `docs/configuration.md` lists them all"
+            f"; did you mean {near}?" if near else "; `docs/reference/configuration.md` lists them all"
         )

@@ -275,7 +275,8 @@ _KEYS = (
         None,
         "What places records without partition: null for the default (`late`, or `uniform` without "
         "partitioner.adaptive.partitioning.enable), "
-        "a policy's name (docs/partitioning.md), one of Kafka's class names, a callable or its dotted path.",
+        "a policy's name (docs/concepts/partitioning.md), one of Kafka's class names, a callable or its "
+        "dotted path.",
         _PRODUCER,
         nullable=True,
     ),

@@ -83,7 +83,7 @@ def up(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Faults by request, in TOML: errors, delays, lost answers (docs/testing.md).",
+            help="Faults by request, in TOML: errors, delays, lost answers (docs/how-to/testing.md).",
         ),
     ] = None,
     properties: Annotated[

@@ -44,8 +44,8 @@ from fairlead_kafka.core.prepared import PreparedTransaction
 class Admin(ClusterAdmin, ShareGroupAdmin):
     """A Kafka admin client whose calls block.
 
-    `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError
-    names all that is wrong with it. `opener`: what runs the client's machine
+    `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/reference/configuration.md);
+    ConfigError names all that is wrong with it. `opener`: what runs the client's machine
     (`client.hosting.Opener`), as a host in virtual time.
 
     Time-outs are in seconds; None stands for `default.api.timeout.ms`. If no broker was ever

@@ -38,9 +38,10 @@ class Consumer:
     """A Kafka consumer: of partitions assigned by hand, or of topics that a group shares.
 
     `config` has Kafka's keys (`bootstrap.servers`, `auto.offset.reset`, ...; see
-    docs/configuration.md); ConfigError names all that is wrong with it. `opener`: what runs the
-    client's machine (`client.hosting.Opener`), as a host in virtual time. Data is fetched ahead on a
-    thread of its own, at most `fetch.max.bytes` per broker, and decoded in the caller's thread.
+    docs/reference/configuration.md); ConfigError names all that is wrong with it. `opener`: what
+    runs the client's machine (`client.hosting.Opener`), as a host in virtual time. Data is fetched
+    ahead on a thread of its own, at most `fetch.max.bytes` per broker, and decoded in the caller's
+    thread.
 
     Time-outs are in seconds; where None is allowed it stands for `default.api.timeout.ms`. If no
     broker was ever reached, a call without a time-out raises NoBrokerReached after
@@ -175,7 +176,7 @@ class Consumer:
         binary>>; or only those named in `columns` (keys and headers not named are not decoded).
         With `key.deserializer` or `value.deserializer`, key and value have types of their own, and
         there is a column rescued struct<key: binary, value: binary, reason: string>: null but for
-        rows that do not parse, of which it has the bytes and why (docs/formats.md).
+        rows that do not parse, of which it has the bytes and why (docs/how-to/formats.md).
         Rows of one partition are in offset order. A table holds at most 8 MiB of fetched data (more
         if one piece is larger), or `max_records`. Raises as `poll`.
         """

@@ -232,7 +232,8 @@ class Producer:
         return Transaction(self._core.transactions)
 
     def metrics(self) -> Metrics:
-        """Metrics by Kafka's groups and names (docs/metrics.md); on any thread, also once closed.
+        """Metrics by Kafka's groups and names (docs/reference/metrics.md); on any thread, also once
+        closed.
 
         {"producer-metrics": {name: number}, "producer-node-metrics": {"node-0": {name: number}},
         "producer-topic-metrics": {topic: ...}}. Totals are since the start; rates, averages and

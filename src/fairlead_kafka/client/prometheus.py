@@ -42,9 +42,9 @@ class PrometheusCollector(Collector):
     `REGISTRY.register(fairlead_kafka.PrometheusCollector(producer))`. Names are Kafka's with
     underscores: `kafka_producer_record_send_total{client_id}`,
     `kafka_producer_node_request_latency_avg{client_id, node}`,
-    `kafka_producer_topic_byte_total{client_id, topic}`; docs/metrics.md has them all. A producer
-    without `client.id` is called producer-1 and so on, in the order in which this collector got to
-    know them. Producers that are no longer used are forgotten.
+    `kafka_producer_topic_byte_total{client_id, topic}`; docs/reference/metrics.md has them all. A
+    producer without `client.id` is called producer-1 and so on, in the order in which this
+    collector got to know them. Producers that are no longer used are forgotten.
     """
 
     def __init__(self, *producers: _Producer) -> None:

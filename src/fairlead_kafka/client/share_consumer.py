@@ -28,9 +28,9 @@ class ShareConsumer:
     Brokers lock a record for the member that they give it to, and give it to another if the lock
     ends first, or if the record is released. Several members may read one partition, and order is
     not kept. `config` has Kafka's keys (`bootstrap.servers`, `group.id`,
-    `share.acknowledgement.mode`, ...; see docs/configuration.md); ConfigError names all that is
-    wrong with it. A group without history begins where its config `share.auto.offset.reset` says:
-    at the end.
+    `share.acknowledgement.mode`, ...; see docs/reference/configuration.md); ConfigError names all
+    that is wrong with it. A group without history begins where its config `share.auto.offset.reset`
+    says: at the end.
 
     `opener`: what runs the client's machine (`client.hosting.Opener`), as a host in virtual time.
 

@@ -28,9 +28,9 @@ class AsyncShareConsumer:
     """A member of a share group (KIP-932), with the methods of `ShareConsumer`, as coroutines.
 
     `config` has Kafka's keys (`bootstrap.servers`, `group.id`, `share.acknowledgement.mode`, ...;
-    see docs/configuration.md); ConfigError names all that is wrong with it. Large pieces are decoded
-    on the loop's default executor, so that the loop goes on. What waits for nothing is no coroutine:
-    `acknowledge`, `acknowledge_table`, `subscription`.
+    see docs/reference/configuration.md); ConfigError names all that is wrong with it. Large pieces
+    are decoded on the loop's default executor, so that the loop goes on. What waits for nothing is
+    no coroutine: `acknowledge`, `acknowledge_table`, `subscription`.
 
     `opener`: what runs the client's machine (`client.hosting.Opener`), as a host in virtual time.
 

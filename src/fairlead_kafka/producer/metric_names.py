@@ -1,5 +1,5 @@
-"""The table of metrics: Kafka's names and meanings, and our own; `metrics()` and docs/metrics.md
-are made from it.
+"""The table of metrics: Kafka's names and meanings, and our own; `metrics()` and
+docs/reference/metrics.md are made from it.
 
 Sources: Kafka's `SenderMetricsRegistry`, `BufferPool`, `KafkaProducerMetrics` and `Selector`.
 """

@@ -2,7 +2,7 @@
 those that are refused, with the reason.
 
 Names and meanings are those of Spark's Kafka connector, unless a row says that it is ours.
-`docs/spark-options.md` is made of it.
+`docs/reference/spark-options.md` is made of it.
 """
 
 from __future__ import annotations

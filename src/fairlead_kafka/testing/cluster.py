@@ -52,14 +52,14 @@ class Cluster:
     `data_dir`: where the data is kept; None: in a temporary folder that is removed by `close`. A
     cluster opened again over the same folder has its topics, records, committed offsets and id, and
     its ports if they are free. `config`: broker configs by Kafka's names, the same for all brokers
-    (`docs/configuration.md`). `port`: of the first broker, the next ones follow; 0: any free ports.
-    `host`: the address to listen on. `processes`: a process of its own for each broker, with the
-    controller in this one; otherwise all live in one thread of this process. `security`: "ssl",
-    "sasl_plaintext" or "sasl_ssl": certificates and `users` (names, or name → password) are made,
-    brokers reach each other as the user `admin`, who may do everything, and `client_settings` gives
-    clients what they need. Needs the extra `security`. Other listeners are a matter of `config`
-    (`listeners`, `advertised.listeners`; docs/security.md). `racks`: where brokers stand
-    (`broker.rack`), given out in turn: replicas are spread over them (KIP-36), and with
+    (`docs/reference/configuration.md`). `port`: of the first broker, the next ones follow; 0: any
+    free ports. `host`: the address to listen on. `processes`: a process of its own for each broker,
+    with the controller in this one; otherwise all live in one thread of this process. `security`:
+    "ssl", "sasl_plaintext" or "sasl_ssl": certificates and `users` (names, or name → password) are
+    made, brokers reach each other as the user `admin`, who may do everything, and `client_settings`
+    gives clients what they need. Needs the extra `security`. Other listeners are a matter of
+    `config` (`listeners`, `advertised.listeners`; docs/how-to/security.md). `racks`: where brokers
+    stand (`broker.rack`), given out in turn: replicas are spread over them (KIP-36), and with
     `replica.selector.class` consumers read in their own (KIP-392).
 
     Raises ConfigError for what is wrong with the arguments, UsageError if another cluster uses

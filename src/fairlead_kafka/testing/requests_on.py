@@ -44,7 +44,7 @@ def api_of(value: ApiKey | int | str) -> ApiKey:
     if found is not None:
         return found
     near = nearest(str(value), served)
-    hint = f"; did you mean {near}?" if near else "; docs/protocol.md lists those that are served"
+    hint = f"; did you mean {near}?" if near else "; docs/reference/protocol.md lists those that are served"
     raise UsageError(f"on: brokers serve no API {value!r}{hint}")
 
 

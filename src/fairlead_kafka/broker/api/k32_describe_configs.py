@@ -1,12 +1,12 @@
 """DescribeConfigs (32): every config of a topic, broker or group, and where each value comes
 from.
 
-Versions 1-4. The keys are those that this release has, see `docs/configuration.md`. Any broker
-answers for every broker; the broker named "" is the whole cluster, of which only the dynamic
-configs are listed (as Kafka does). Refused: other resources (INVALID_REQUEST): there are no
-broker loggers and client metrics. Needs
-DESCRIBE_CONFIGS on the topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not), or for
-anything but a topic or a group on the cluster (CLUSTER_AUTHORIZATION_FAILED).
+Versions 1-4. The keys are those that this release has, see `docs/reference/configuration.md`. Any
+broker answers for every broker; the broker named "" is the whole cluster, of which only the dynamic
+configs are listed (as Kafka does). Refused: other resources (INVALID_REQUEST): there are no broker
+loggers and client metrics. Needs DESCRIBE_CONFIGS on the topic (TOPIC_AUTHORIZATION_FAILED, whether
+it is there or not), or for anything but a topic or a group on the cluster
+(CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations

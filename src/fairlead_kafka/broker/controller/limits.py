@@ -1,5 +1,5 @@
-"""KIP-578: how many partition replicas one broker, and all together, may hold. `docs/kip-578.md`
-goes through its wording.
+"""KIP-578: how many partition replicas one broker, and all together, may hold.
+`docs/concepts/kip-578.md` goes through its wording.
 
 `max.broker.partitions` bounds each broker, with the value that counts for that broker;
 `max.partitions` bounds the sum over all brokers, with the smallest value that counts for any of

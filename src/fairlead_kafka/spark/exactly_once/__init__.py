@@ -4,8 +4,8 @@ only one driver can write.
 Theory of operation ------------------- Kafka commits one transaction atomically, not several, and a
 batch needs several: tasks write at the same time, one that fails must leave no row behind, and
 sequence numbers are counted by partition and producer. So the batch is committed as any set of
-transactions is, by two phases, with the decision in a log (`docs/exactly-once.md` argues it, and
-why not otherwise).
+transactions is, by two phases, with the decision in a log (`docs/concepts/exactly-once.md` argues
+it, and why not otherwise).
 
     driver    `check_ready`, before the tasks: a write that could not be committed is refused while no transaction is open
     task      `prepare`: writes its rows in a transaction under an id that no other process uses,

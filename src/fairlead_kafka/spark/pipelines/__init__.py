@@ -3,7 +3,7 @@ run and counted.
 
 Theory of operation ------------------- A project is a folder with `spark-pipeline.yml` and files of
 definitions, as Spark has it: `spark-pipelines run` runs it too. What is added here is what a
-newcomer misses there (docs/pipelines.md).
+newcomer misses there (docs/how-to/pipelines.md).
 
 **Checking** (`check`) starts no Spark. `project` reads the specification with its lines;
 `source_code` finds the definitions in the syntax trees of the files (`constants` tells what an

@@ -86,7 +86,7 @@ def option_findings(uses: Iterable[Use], project: Project) -> Iterator[Finding]:
                 use.line_of(name),
                 "wrong-option",
                 f"{name}: {what}" if name else what,
-                fix or _FIXES.get(name, "see docs/spark.md"),
+                fix or _FIXES.get(name, "see docs/how-to/spark.md"),
             )
         yield from _client_options(use, shown)
         if use.kind == "stream" and not any(name.lower().startswith("starting") for name in use.settings):
@@ -116,7 +116,7 @@ def _client_options(use: Use, shown: str) -> Iterator[Finding]:
         if one.value is not UNKNOWN or not name.lower().startswith("kafka.") or name[6:].lower() in every:
             continue
         near = nearest(name[6:], known)
-        fix = f"did you mean kafka.{near}?" if near else "docs/configuration.md lists them"
+        fix = f"did you mean kafka.{near}?" if near else "docs/reference/configuration.md lists them"
         yield Finding(shown, one.line, "wrong-option", f"{name}: no client has such a setting", fix)
 
 
