@@ -43,9 +43,10 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# Writes the tables in docs/ that come from the code.
+# Writes the tables in docs/ that come from the code, then the site into build/site; a broken link or anchor fails.
 docs: setup
 	$(BIN)/python docs/generate.py
+	$(BIN)/zensical build --clean --strict
 
 # A wheel of this platform and the source archive.
 dist: setup

@@ -3,16 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from fairlead_kafka.base.codes import policy
+import typer
+
+import fairlead_kafka
+from fairlead_kafka import spark, testing
+from fairlead_kafka.base.codes import TABLE, policy
 from fairlead_kafka.base.config import ConfigKey, ConfigTable, ConfigType
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.config_share import SHARE_CONSUMER
+from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.broker.dispatch import REGISTRY
 from fairlead_kafka.broker.refusals import REFUSED_APIS, REFUSED_OPTIONS, REFUSED_VERSIONS
+from fairlead_kafka.cli.application import COMMANDS
 from fairlead_kafka.client.admin_names import COUNTERPARTS
 from fairlead_kafka.lab.transcript.compare import Explanation, explanations
 from fairlead_kafka.producer.metric_names import GROUPS
@@ -283,6 +294,114 @@ def admin() -> str:
     )
 
 
+def _errors_below(root: type) -> list[type]:
+    return [root, *(one for below in root.__subclasses__() for one in _errors_below(below))]
+
+
+EXCEPTIONS = [one for one in _errors_below(FairleadError) if one.__module__ == FairleadError.__module__][1:]
+"""The public exceptions, each after the one that it is a kind of."""
+
+
+def remedies(kind: str) -> dict[str, str]:
+    """What to do, by the name of an exception or (`kind` "codes") of an error code."""
+    entries: dict[str, dict[str, str]] = tomllib.loads((FOLDER / "remedies.toml").read_text(encoding="utf-8"))
+    return entries[kind]
+
+
+def errors() -> str:
+    """docs/reference/errors.md"""
+    exceptions, by_code = remedies("exceptions"), remedies("codes")
+    raised = (
+        (
+            f"`{one.__name__}`",
+            f"`{one.__bases__[0].__name__}`",
+            " ".join((one.__doc__ or "").split("\n\n")[0].split()),
+            exceptions[one.__name__],
+        )
+        for one in EXCEPTIONS
+    )
+    answered = (
+        (each.code, f"`{each.name}`", "yes" if each.retriable else "", each.meaning, by_code[each.name])
+        for each in TABLE.values()
+    )
+    return (
+        "\n\n".join(
+            (
+                NOTE,
+                "# Errors",
+                "Every error that Fairlead raises is a `fairlead_kafka.FairleadError`; its class says whose "
+                "fault it is. What "
+                "a broker answered is a `BrokerError` with `code`, `name` and `retriable`.",
+                "## Exceptions",
+                table(("exception", "kind of", "cause", "remedy"), raised),
+                "## Error codes of brokers",
+                "Retriable: the client sends the same request again by itself, until its time-out.",
+                table(("code", "name", "retriable", "cause", "remedy"), answered),
+            )
+        )
+        + "\n"
+    )
+
+
+def _commands(command: Any, path: str) -> Iterator[str]:
+    if hasattr(command, "commands"):
+        for name, below in command.commands.items():
+            if not below.hidden:
+                yield from _commands(below, f"{path} {name}")
+        return
+    about = inspect.cleandoc(command.help or "").split("\f")[0]
+    rows = [
+        (
+            ", ".join(f"`{name}`" for name in one.opts)
+            if one.opts[0].startswith("-")
+            else f"`{one.name.upper()}`",
+            "required" if one.required else "",
+            " ".join((getattr(one, "help", None) or "").split()),
+        )
+        for one in command.params
+        if one.name != "help" and not getattr(one, "hidden", False)
+    ]
+    shown = "\n\n" + table(("option", "", "meaning"), rows) if rows else ""
+    yield f"## {path}\n\n{about}{shown}"
+
+
+def cli() -> str:
+    """docs/reference/cli.md"""
+    shown: list[str] = []
+    for name, command in COMMANDS.items():
+        module, _, attribute = command.place.partition(":")
+        one: Any = getattr(import_module(f"fairlead_kafka.cli.{module}"), attribute)
+        if attribute != "app":
+            alone = typer.Typer(add_completion=False)
+            alone.command(name)(one)
+            one = alone
+        shown += _commands(typer.main.get_command(one), f"fairlead {name}")
+    about = "`fairlead COMMAND --help` says the same, with the settings of clients that most commands take."
+    return "\n\n".join((NOTE, "# Command line", about, *shown)) + "\n"
+
+
+API = {
+    "clients": ("Clients", fairlead_kafka, lambda name: name in _CLIENTS),
+    "records": ("Records, topics and what admins name", fairlead_kafka, lambda name: name not in _CLIENTS),
+    "testing": ("The embedded cluster and tests", testing, lambda name: True),
+    "spark": ("Spark", spark, lambda name: True),
+}
+_CLIENTS = (
+    *("Producer", "AsyncProducer", "Consumer", "AsyncConsumer", "ShareConsumer", "AsyncShareConsumer"),
+    *("Admin", "AsyncAdmin"),
+)
+
+
+def _api(page: str) -> str:
+    title, room, chosen = API[page]
+    exceptions = {one.__name__ for one in (FairleadError, *EXCEPTIONS)}
+    names = [name for name in room.__all__ if chosen(name) and name not in exceptions and name[0] != "_"]
+    homes = [getattr(room, name) for name in names]
+    entries = (f"::: {one.__module__}.{one.__qualname__}" for one in homes if hasattr(one, "__qualname__"))
+    where = f"Import these from `{room.__name__}`. Exceptions are in [Errors](../errors.md)."
+    return "\n\n".join((NOTE, f"# {title}", where, *entries)) + "\n"
+
+
 _KINDS = {
     ConfigType.BOOLEAN: "Boolean",
     ConfigType.SHORT: "Integer",
@@ -316,10 +435,13 @@ def config_names() -> str:
     )
 
 
-DOCUMENTS = {
+DOCUMENTS: dict[str, Callable[[], str]] = {
     "../src/fairlead_kafka/base/config_names.py": config_names,
     "reference/admin.md": admin,
+    **{f"reference/api/{page}.md": partial(_api, page) for page in API},
+    "reference/cli.md": cli,
     "reference/configuration.md": configuration,
+    "reference/errors.md": errors,
     "reference/metrics.md": metrics,
     "reference/protocol.md": protocol,
     "reference/spark-options.md": spark_options,

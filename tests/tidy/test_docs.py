@@ -36,7 +36,14 @@ def _generator() -> ModuleType:
     "name",
     [
         "../src/fairlead_kafka/base/config_names.py",
+        "reference/admin.md",
+        "reference/api/clients.md",
+        "reference/api/records.md",
+        "reference/api/spark.md",
+        "reference/api/testing.md",
+        "reference/cli.md",
         "reference/configuration.md",
+        "reference/errors.md",
         "reference/metrics.md",
         "reference/protocol.md",
         "reference/spark-options.md",
@@ -90,6 +97,10 @@ PROGRAMS = {
         "docs/concepts/producing.md",
         "docs/how-to/security.md",
         "docs/how-to/testing.md",
+        "docs/index.md",
+        "docs/start/five-minutes.md",
+        "docs/tutorials/group.md",
+        "docs/tutorials/producer.md",
     )
     for number, program in enumerate(
         re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)

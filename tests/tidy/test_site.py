@@ -1,0 +1,49 @@
+"""The site builds strictly, every error has a remedy, and the tutorials' test suite passes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from fairlead_kafka.base.codes import TABLE
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_site_builds_without_a_broken_link_or_anchor(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")  # no symbolic link: pages must be below the project
+    (tmp_path / "src").symlink_to(ROOT / "src")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    site = tmp_path / "build" / "site"
+    assert "send_table" in (site / "reference" / "api" / "clients.html").read_text(encoding="utf-8")
+    assert (site / "search.json").exists()
+
+
+def test_every_exception_and_every_error_code_has_a_remedy() -> None:
+    spec = importlib.util.spec_from_file_location("generate_docs", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    assert set(generator.remedies("exceptions")) == {one.__name__ for one in generator.EXCEPTIONS}
+    assert set(generator.remedies("codes")) == {each.name for each in TABLE.values()}
+
+
+def test_the_test_suite_of_the_tutorial_passes(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "tutorials" / "test-suite.md").read_text(encoding="utf-8")
+    programs = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "test_orders.py").write_text("\n\n".join(programs), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
+    ran = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ), check=False
+    )
+    assert ran.returncode == 0, ran.stdout
+    assert "2 passed" in ran.stdout
