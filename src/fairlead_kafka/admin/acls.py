@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fairlead_kafka.admin.acl_items import binding_of
-from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained, per_item
+from fairlead_kafka.admin.scripts import (
+    AdminScript,
+    Done,
+    Refused,
+    Settled,
+    about_one,
+    explained,
+    per_item,
+    settled,
+)
 from fairlead_kafka.base.acls import AclBinding, AclFilter
 from fairlead_kafka.core.network import CONTROLLER
 from fairlead_kafka.core.script import Ask
@@ -27,7 +36,7 @@ def create_acls(bindings: Sequence[AclBinding]) -> AdminScript[dict[AclBinding, 
     """Create ACL entries; one that is there already is no error."""
     asked: list[AclBinding] = []
 
-    def ask(items: dict[AclBinding, Any]) -> list[Ask[CreateAclsResponse]]:
+    def ask(items: dict[AclBinding, None]) -> list[Ask[CreateAclsResponse]]:
         asked[:] = items
         return [
             Ask(
@@ -35,11 +44,11 @@ def create_acls(bindings: Sequence[AclBinding]) -> AdminScript[dict[AclBinding, 
             )
         ]
 
-    def read(answer: CreateAclsResponse) -> list[tuple[AclBinding, Settled]]:
+    def read(answer: CreateAclsResponse) -> list[tuple[AclBinding, Settled[None]]]:
         # Answers are in the order of what was asked, and name nothing.
         rows = zip(tuple(asked), answer.results, strict=False)
         return [
-            (one, Settled(row.error_code, explained(row.error_code, row.error_message, "Alter")))
+            (one, settled(row.error_code, explained(row.error_code, row.error_message, "Alter"), None))
             for one, row in rows
         ]
 
@@ -49,7 +58,7 @@ def create_acls(bindings: Sequence[AclBinding]) -> AdminScript[dict[AclBinding, 
 def describe_acls(wanted: AclFilter) -> AdminScript[list[AclBinding]]:
     """ACL entries that match a filter, sorted."""
 
-    def read(answer: DescribeAclsResponse) -> Settled:
+    def read(answer: DescribeAclsResponse) -> Settled[list[AclBinding]]:
         found = [
             binding_of(
                 of.resource_type,
@@ -63,7 +72,7 @@ def describe_acls(wanted: AclFilter) -> AdminScript[list[AclBinding]]:
             for of in answer.resources
             for row in of.acls
         ]
-        return Settled(
+        return settled(
             answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), sorted(found)
         )
 
@@ -74,12 +83,12 @@ def delete_acls(filters: Sequence[AclFilter]) -> AdminScript[dict[AclFilter, lis
     """Delete ACL entries that match filters: {filter: entries deleted}."""
     asked: list[AclFilter] = []
 
-    def ask(items: dict[AclFilter, Any]) -> list[Ask[DeleteAclsResponse]]:
+    def ask(items: dict[AclFilter, None]) -> list[Ask[DeleteAclsResponse]]:
         asked[:] = items
         filters = [_filter(DeleteAclsRequest.DeleteAclsFilter, one) for one in asked]
         return [Ask(ApiKey.DELETE_ACLS, DeleteAclsRequest(filters=filters), CONTROLLER)]
 
-    def read(answer: DeleteAclsResponse) -> list[tuple[AclFilter, Settled]]:
+    def read(answer: DeleteAclsResponse) -> list[tuple[AclFilter, Settled[list[AclBinding]]]]:
         return [(one, _deleted(row)) for one, row in zip(tuple(asked), answer.filter_results, strict=False)]
 
     return per_item("delete_acls", dict.fromkeys(filters), ask, read)
@@ -109,13 +118,13 @@ def _filter(made: type[F], wanted: AclFilter) -> F:
     )
 
 
-def _deleted(row: DeleteAclsResponse.DeleteAclsFilterResult) -> Settled:
+def _deleted(row: DeleteAclsResponse.DeleteAclsFilterResult) -> Settled[list[AclBinding]]:
     """Result of one filter, which fails if an entry that matches could not be deleted."""
     rows: list[DeleteAclsResponse.DeleteAclsFilterResult | DeleteAclsResponse.DeleteAclsMatchingAcl]
     rows = [row, *row.matching_acls]
     failed = next((one for one in rows if one.error_code), None)
     if failed is not None:
-        return Settled(failed.error_code, explained(failed.error_code, failed.error_message, "Alter"))
+        return Refused(failed.error_code, explained(failed.error_code, failed.error_message, "Alter"))
     found = [
         binding_of(
             one.resource_type,
@@ -128,4 +137,4 @@ def _deleted(row: DeleteAclsResponse.DeleteAclsFilterResult) -> Settled:
         )
         for one in row.matching_acls
     ]
-    return Settled(0, None, sorted(found))
+    return Done(sorted(found))

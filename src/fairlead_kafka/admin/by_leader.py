@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from fairlead_kafka.admin.scripts import AdminScript, Settled, retriable
+from fairlead_kafka.admin.scripts import AdminScript, Refused, Settled, retriable
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed, UnsupportedVersion
 from fairlead_kafka.base.ids import TopicPartition
@@ -24,8 +24,7 @@ def per_leader(
     partitions: list[TopicPartition],
     api_key: ApiKey,
     request: Callable[[list[TopicPartition]], RequestMessage[R]],
-    read: Callable[[R], Mapping[TopicPartition, Settled]],
-    result: Callable[[Settled], T],
+    read: Callable[[R], Mapping[TopicPartition, Settled[T]]],
 ) -> AdminScript[dict[TopicPartition, T]]:
     """A script: {partition: result}; ItemsFailed names those that failed, once all are answered."""
     results: dict[TopicPartition, T] = {}
@@ -41,18 +40,19 @@ def per_leader(
             if isinstance(answer, UnsupportedVersion):
                 raise answer
             rows = {} if isinstance(answer, Exception) else read(answer)
-            missing = Settled(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer left it out")
+            missing = Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer left it out")
             for partition in group:
                 row = rows.get(partition, missing)
-                error = BrokerError(row.code, row.message or policy(row.code).meaning)
                 if isinstance(answer, Exception):
                     trouble = answer
-                elif row.code and (retriable(row.code) or row.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-                    trouble = error
-                elif row.code:
-                    errors[partition] = error
+                elif isinstance(row, Refused):
+                    error = BrokerError(row.code, row.message or policy(row.code).meaning)
+                    if retriable(row.code) or row.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                        trouble = error
+                    else:
+                        errors[partition] = error
                 else:
-                    results[partition] = result(row)
+                    results[partition] = row.result
         waiting = [problem for problem in problems.values() if problem.retriable]
         if trouble is not None:
             yield Pause(trouble, refresh=True)

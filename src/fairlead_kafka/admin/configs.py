@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from fairlead_kafka.admin.items import (
     ConfigChange,
@@ -13,7 +13,7 @@ from fairlead_kafka.admin.items import (
     ResourceType,
     config_text,
 )
-from fairlead_kafka.admin.scripts import AdminScript, Settled, per_item
+from fairlead_kafka.admin.scripts import AdminScript, Settled, per_item, settled
 from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.script import Ask
 from fairlead_kafka.wire import ApiKey, RequestMessage
@@ -24,30 +24,39 @@ from fairlead_kafka.wire.messages import (
     IncrementalAlterConfigsResponse,
 )
 
+V = TypeVar("V")
+Row = TypeVar(
+    "Row",
+    DescribeConfigsResponse.DescribeConfigsResult,
+    IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
+)
+
 
 def describe_configs(
     resources: Sequence[ConfigResource],
 ) -> AdminScript[dict[ConfigResource, dict[str, ConfigEntry]]]:
     """Configs of resources: {resource: {config name: entry}}."""
 
-    def request(items: dict[ConfigResource, Any]) -> DescribeConfigsRequest:
+    def request(items: dict[ConfigResource, None]) -> DescribeConfigsRequest:
         row = DescribeConfigsRequest.DescribeConfigsResource
         wanted = [
             row(resource_type=int(one.type), resource_name=one.name, configuration_keys=None) for one in items
         ]
         return DescribeConfigsRequest(resources=wanted, include_synonyms=False, include_documentation=False)
 
-    def read(answer: DescribeConfigsResponse) -> list[tuple[ConfigResource, Settled]]:
+    def read(
+        answer: DescribeConfigsResponse,
+    ) -> list[tuple[ConfigResource, Settled[dict[str, ConfigEntry]]]]:
         return [
             (
-                _resource(item),
-                Settled(
+                resource,
+                settled(
                     item.error_code,
                     item.error_message,
                     {config.name: _entry(config) for config in item.configs},
                 ),
             )
-            for item in answer.results
+            for resource, item in _named(answer.results)
         ]
 
     return per_item(
@@ -79,20 +88,23 @@ def alter_configs(
         ]
         return IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
 
-    def read(answer: IncrementalAlterConfigsResponse) -> list[tuple[ConfigResource, Settled]]:
-        return [(_resource(item), Settled(item.error_code, item.error_message)) for item in answer.responses]
+    def read(answer: IncrementalAlterConfigsResponse) -> list[tuple[ConfigResource, Settled[None]]]:
+        return [
+            (resource, settled(item.error_code, item.error_message, None))
+            for resource, item in _named(answer.responses)
+        ]
 
     return per_item("alter_configs", changes, _by_node(ApiKey.INCREMENTAL_ALTER_CONFIGS, request), read)
 
 
 def _by_node(
-    api_key: ApiKey, request: Callable[[dict[ConfigResource, Any]], RequestMessage[R]]
-) -> Callable[[dict[ConfigResource, Any]], list[Ask[R]]]:
+    api_key: ApiKey, request: Callable[[dict[ConfigResource, V]], RequestMessage[R]]
+) -> Callable[[dict[ConfigResource, V]], list[Ask[R]]]:
     """One request to each broker whose own configs are meant, and one to any broker about
     everything else."""
 
-    def ask(items: dict[ConfigResource, Any]) -> list[Ask[R]]:
-        groups: dict[int | None, dict[ConfigResource, Any]] = {}
+    def ask(items: dict[ConfigResource, V]) -> list[Ask[R]]:
+        groups: dict[int | None, dict[ConfigResource, V]] = {}
         for resource, item in items.items():
             own = (
                 resource.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
@@ -104,18 +116,15 @@ def _by_node(
     return ask
 
 
-def _resource(
-    item: DescribeConfigsResponse.DescribeConfigsResult
-    | IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
-) -> ConfigResource:
-    """Resource that a row of an answer is about.
+def _named(rows: Iterable[Row]) -> Iterator[tuple[ConfigResource, Row]]:
+    """Rows of an answer, each with the resource that it is about.
 
-    A type whose number is unknown to us stays a number, and equals nothing that was asked for.
+    One of a type whose number is unknown to us is left out: nobody asked about it.
     """
-    number: Any = item.resource_type
-    return ConfigResource(
-        ResourceType(number) if number in ResourceType.__members__.values() else number, item.resource_name
-    )
+    known = ResourceType.__members__.values()
+    for row in rows:
+        if row.resource_type in known:
+            yield ConfigResource(ResourceType(row.resource_type), row.resource_name), row
 
 
 def _entry(config: DescribeConfigsResponse.DescribeConfigsResourceResult) -> ConfigEntry:

@@ -6,9 +6,9 @@ Calls are about some of them, or about those of every broker.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from fairlead_kafka.admin.scripts import AdminScript, Settled
+from fairlead_kafka.admin.scripts import AdminScript, Done, Refused, Settled
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed, UnsupportedVersion
 from fairlead_kafka.core.connection import R
@@ -19,6 +19,7 @@ from fairlead_kafka.core.topic_listing import ask_metadata
 from fairlead_kafka.wire import ApiKey, RequestMessage
 from fairlead_kafka.wire.messages import ListGroupsResponse, ListTransactionsResponse
 
+T = TypeVar("T")
 Listed = TypeVar("Listed", ListGroupsResponse, ListTransactionsResponse)
 
 
@@ -62,8 +63,8 @@ def per_coordinated(
     metadata: Metadata,
     keys: Sequence[str],
     ask: Callable[[list[str]], Sequence[tuple[ApiKey, RequestMessage[R]]]],
-    read: Callable[[int, R], Iterable[tuple[str, Settled]]],
-) -> AdminScript[dict[str, Any]]:
+    read: Callable[[int, R], Iterable[tuple[str, Settled[T]]]],
+) -> AdminScript[dict[str, T]]:
     """A script: {key: result}, of the coordinators of groups or transactional ids.
 
     `ask` makes the requests about the keys of one coordinator: one for all, or one for each. `read`
@@ -71,7 +72,7 @@ def per_coordinated(
     failed, once all are completed.
     """
     nodes: dict[str, int] = {}
-    results: dict[str, Any] = {}
+    results: dict[str, T] = {}
     errors: dict[str, BrokerError] = {}
     while open_keys := [key for key in dict.fromkeys(keys) if key not in results and key not in errors]:
         trouble: Exception | None = None
@@ -90,22 +91,21 @@ def per_coordinated(
                 raise answer
             assert one.node_id is not None
             rows = [] if isinstance(answer, Exception) else list(read(one.node_id, answer))
-            settled = dict(rows if len(mine) > 1 else [(mine[0], row) for _, row in rows])
+            outcomes = dict(rows if len(mine) > 1 else [(mine[0], row) for _, row in rows])
             for key in mine:
-                row = settled.get(
-                    key, Settled(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out {key_type.named(key)}")
+                row = outcomes.get(
+                    key, Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out {key_type.named(key)}")
                 )
-                if isinstance(answer, Exception) or BrokerError(row.code).retriable:
+                if isinstance(answer, Exception):
                     nodes.pop(key)
-                    trouble = (
-                        answer
-                        if isinstance(answer, Exception)
-                        else BrokerError(row.code, key_type.named(key))
-                    )
-                elif row.code:
-                    errors[key] = BrokerError(row.code, row.message or policy(row.code).meaning)
-                else:
+                    trouble = answer
+                elif isinstance(row, Done):
                     results[key] = row.result
+                elif BrokerError(row.code).retriable:
+                    nodes.pop(key)
+                    trouble = BrokerError(row.code, key_type.named(key))
+                else:
+                    errors[key] = BrokerError(row.code, row.message or policy(row.code).meaning)
         if trouble is not None:
             yield Pause(trouble)
     if errors:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from fairlead_kafka.admin.acl_items import operations_of
 from fairlead_kafka.admin.coordinated import per_coordinated
 from fairlead_kafka.admin.group_items import GroupDescription, GroupMember
-from fairlead_kafka.admin.scripts import AdminScript, Settled
+from fairlead_kafka.admin.scripts import AdminScript, Settled, settled
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError, ItemsFailed, UnsupportedVersion
 from fairlead_kafka.base.ids import TopicPartition
@@ -64,7 +64,7 @@ def _settled(
 def _classic(
     metadata: Metadata, group_ids: Sequence[str], operations: bool
 ) -> AdminScript[dict[str, GroupDescription]]:
-    def read(node_id: int, answer: DescribeGroupsResponse) -> list[tuple[str, Settled]]:
+    def read(node_id: int, answer: DescribeGroupsResponse) -> list[tuple[str, Settled[GroupDescription]]]:
         rows = []
         for group in answer.groups:
             missing = not group.error_code and group.group_state == _MISSING
@@ -78,7 +78,7 @@ def _classic(
                 tuple(_classic_member(member, group.protocol_type) for member in group.members),
                 operations_of(group.authorized_operations),
             )
-            rows.append((group.group_id, Settled(code, group.error_message, description)))
+            rows.append((group.group_id, settled(code, group.error_message, description)))
         return rows
 
     def ask(groups: list[str]) -> list[tuple[ApiKey, DescribeGroupsRequest]]:
@@ -101,7 +101,9 @@ def _classic_member(member: DescribeGroupsResponse.DescribedGroupMember, protoco
 def _consumer(
     metadata: Metadata, group_ids: Sequence[str], operations: bool
 ) -> AdminScript[dict[str, GroupDescription]]:
-    def read(node_id: int, answer: ConsumerGroupDescribeResponse) -> list[tuple[str, Settled]]:
+    def read(
+        node_id: int, answer: ConsumerGroupDescribeResponse
+    ) -> list[tuple[str, Settled[GroupDescription]]]:
         rows = []
         for group in answer.groups:
             description = GroupDescription(
@@ -116,7 +118,7 @@ def _consumer(
                 group.group_epoch,
                 group.assignment_epoch,
             )
-            rows.append((group.group_id, Settled(group.error_code, group.error_message, description)))
+            rows.append((group.group_id, settled(group.error_code, group.error_message, description)))
         return rows
 
     def ask(groups: list[str]) -> list[tuple[ApiKey, ConsumerGroupDescribeRequest]]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from fairlead_kafka.admin.coordinated import of_every_broker, per_coordinated
 from fairlead_kafka.admin.group_describing import describe_groups
 from fairlead_kafka.admin.group_items import GroupListing
-from fairlead_kafka.admin.scripts import AdminScript, Settled
+from fairlead_kafka.admin.scripts import AdminScript, Done, Refused, Settled, settled
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed
 from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
@@ -56,8 +56,8 @@ def list_groups(
 def delete_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript[dict[str, None]]:
     """Delete groups that have no members, with their offsets."""
 
-    def read(_node_id: int, answer: DeleteGroupsResponse) -> list[tuple[str, Settled]]:
-        return [(row.group_id, Settled(row.error_code)) for row in answer.results]
+    def read(_node_id: int, answer: DeleteGroupsResponse) -> list[tuple[str, Settled[None]]]:
+        return [(row.group_id, settled(row.error_code, None, None)) for row in answer.results]
 
     def ask(groups: list[str]) -> list[tuple[ApiKey, DeleteGroupsRequest]]:
         return [(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=groups))]
@@ -70,7 +70,9 @@ def list_group_offsets(
 ) -> AdminScript[dict[str, dict[TopicPartition, OffsetAndMetadata]]]:
     """Committed offsets: {group: {partition: offset}}; a group that is not there has none."""
 
-    def read(_node_id: int, answer: OffsetFetchResponse) -> list[tuple[str, Settled]]:
+    def read(
+        _node_id: int, answer: OffsetFetchResponse
+    ) -> list[tuple[str, Settled[dict[TopicPartition, OffsetAndMetadata]]]]:
         if answer.groups:
             return [(group.group_id, _offsets(group)) for group in answer.groups]
         return [("", _offsets(answer))]  # below version 8 an answer is about the one group that was asked for
@@ -94,14 +96,16 @@ def alter_group_offsets(
         topics=offset_rows(offsets),
     )
 
-    def read(_node_id: int, answer: OffsetCommitResponse) -> list[tuple[str, Settled]]:
+    def read(
+        _node_id: int, answer: OffsetCommitResponse
+    ) -> list[tuple[str, Settled[dict[TopicPartition, int]]]]:
         return [(group_id, _partition_rows(answer))]
 
     asked = [(ApiKey.OFFSET_COMMIT, message)]
-    settled = yield from per_coordinated(
+    outcomes = yield from per_coordinated(
         "alter_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
     )
-    return _partitions_settled("alter_group_offsets", settled[group_id])
+    return _partitions_settled("alter_group_offsets", outcomes[group_id])
 
 
 def delete_group_offsets(
@@ -118,14 +122,16 @@ def delete_group_offsets(
         group_id=group_id, topics=[made(name=name, partitions=rows) for name, rows in topics.items()]
     )
 
-    def read(_node_id: int, answer: OffsetDeleteResponse) -> list[tuple[str, Settled]]:
-        return [(group_id, Settled(answer.error_code) if answer.error_code else _partition_rows(answer))]
+    def read(
+        _node_id: int, answer: OffsetDeleteResponse
+    ) -> list[tuple[str, Settled[dict[TopicPartition, int]]]]:
+        return [(group_id, Refused(answer.error_code) if answer.error_code else _partition_rows(answer))]
 
     asked = [(ApiKey.OFFSET_DELETE, message)]
-    settled = yield from per_coordinated(
+    outcomes = yield from per_coordinated(
         "delete_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
     )
-    return _partitions_settled("delete_group_offsets", settled[group_id])
+    return _partitions_settled("delete_group_offsets", outcomes[group_id])
 
 
 def remove_members(
@@ -146,17 +152,17 @@ def remove_members(
         return {}
     message = LeaveGroupRequest(group_id=group_id, member_id="", members=rows)
 
-    def read(_node_id: int, answer: LeaveGroupResponse) -> list[tuple[str, Settled]]:
-        return [(group_id, Settled(answer.error_code, None, answer))]
+    def read(_node_id: int, answer: LeaveGroupResponse) -> list[tuple[str, Settled[LeaveGroupResponse]]]:
+        return [(group_id, settled(answer.error_code, None, answer))]
 
     asked = [(ApiKey.LEAVE_GROUP, message)]
     try:
-        settled = yield from per_coordinated(
+        outcomes = yield from per_coordinated(
             "remove_members", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
         )
     except ItemsFailed as failed:
         raise failed.errors[group_id] from None
-    answer: LeaveGroupResponse = settled[group_id]
+    answer = outcomes[group_id]
     codes = {
         (one.member_id if instance_ids is None else one.group_instance_id or ""): one.error_code
         for one in answer.members
@@ -175,23 +181,27 @@ def _fetch_message(group_id: str, require_stable: bool) -> OffsetFetchRequest:
     return OffsetFetchRequest(group_id=group_id, topics=None, groups=[group], require_stable=require_stable)
 
 
-def _offsets(group: OffsetFetchResponse | OffsetFetchResponse.OffsetFetchResponseGroup) -> Settled:
+def _offsets(
+    group: OffsetFetchResponse | OffsetFetchResponse.OffsetFetchResponseGroup,
+) -> Settled[dict[TopicPartition, OffsetAndMetadata]]:
     if group.error_code:
-        return Settled(group.error_code)
+        return Refused(group.error_code)
     found: dict[TopicPartition, OffsetAndMetadata] = {}
     for topic in group.topics or ():
         for row in topic.partitions:
             if row.error_code:
-                return Settled(row.error_code, f"offset of {topic.name}-{row.partition_index}")
+                return Refused(row.error_code, f"offset of {topic.name}-{row.partition_index}")
             if row.committed_offset != NO_OFFSET:
                 committed = OffsetAndMetadata(
                     row.committed_offset, row.metadata or "", row.committed_leader_epoch
                 )
                 found[TopicPartition(topic.name, row.partition_index)] = committed
-    return Settled(ErrorCode.NONE, None, found)
+    return Done(found)
 
 
-def _partition_rows(answer: OffsetCommitResponse | OffsetDeleteResponse) -> Settled:
+def _partition_rows(
+    answer: OffsetCommitResponse | OffsetDeleteResponse,
+) -> Settled[dict[TopicPartition, int]]:
     """Result with {partition: error code}.
 
     An error that passes stands for all: then none was done, and all are asked again.
@@ -209,7 +219,7 @@ def _partition_rows(answer: OffsetCommitResponse | OffsetDeleteResponse) -> Sett
         ),
         0,
     )
-    return Settled(passing, None, codes)
+    return settled(passing, None, codes)
 
 
 def _partitions_settled(what: str, codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, None]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Generic, TypeVar
 
 from fairlead_kafka.admin.scripts import AdminScript
 from fairlead_kafka.base.config import Settings
@@ -24,16 +24,18 @@ IN_FLIGHT_MAX = 8
 """Requests under way to one broker at most; answers come in order, and calls of several threads
 should not wait for each other's connection."""
 
+T = TypeVar("T")
+
 
 @dataclass(slots=True)
-class Perform:
+class Perform(Generic[T]):
     """A call: `make` builds its script, `what` names it in errors, `topics` have to be in the
     metadata while it runs."""
 
-    completion: Any
+    completion: Completion[T]
     deadline_ns: int
     what: str
-    make: Callable[[Metadata], AdminScript[Any]]
+    make: Callable[[Metadata], AdminScript[T]]
     topics: Sequence[str] = ()
 
 
@@ -91,35 +93,39 @@ class AdminMachine:
         self._network.close(error)
         for event in [*self._stepping, *self._events]:
             if isinstance(event, Submitted):
-                self._resolve(event.operation, error=error)
+                self._resolve(event.operation.completion, error=error)
         effects, self._effects = self._effects, []
         return [effect for effect in effects if isinstance(effect, Resolve)]
 
-    def _submitted(self, operation: Perform | AwaitConnection | Shut, now_ns: int) -> None:
+    def _submitted(self, operation: Perform[object] | AwaitConnection | Shut, now_ns: int) -> None:
         if self._closed:
-            self._resolve(operation, error=UsageError("this admin client is closed; make a new one"))
+            self._resolve(
+                operation.completion, error=UsageError("this admin client is closed; make a new one")
+            )
         elif isinstance(operation, Shut):
             self._closed = True
             self._scripts.close(UsageError("the admin client was closed"))
             self._network.close()
-            self._resolve(operation)
+            self._resolve(operation.completion)
         elif isinstance(operation, AwaitConnection):
-            self._network.await_connection(operation.deadline_ns, partial(self._resolve, operation))
+            self._network.await_connection(
+                operation.deadline_ns, partial(self._resolve, operation.completion)
+            )
         else:
             self._perform(operation, now_ns)
 
-    def _perform(self, operation: Perform, now_ns: int) -> None:
-        def done(value: Any, error: Exception | None) -> None:
+    def _perform(self, operation: Perform[T], now_ns: int) -> None:
+        def done(value: T | None, error: Exception | None) -> None:
             self._wanted.subtract(operation.topics)
             for topic in operation.topics:
                 if self._wanted[topic] <= 0:
                     self._network.metadata.forget(topic)
-            self._resolve(operation, value, error)
+            self._resolve(operation.completion, value, error)
 
         try:
             script = operation.make(self._network.metadata)
         except Exception as error:  # an argument of no use is its caller's affair, as within the script
-            self._resolve(operation, error=error)
+            self._resolve(operation.completion, error=error)
             return
         self._wanted.update(operation.topics)
         for topic in operation.topics:
@@ -127,6 +133,6 @@ class AdminMachine:
         self._scripts.start(operation.what, script, operation.deadline_ns, done)
 
     def _resolve(
-        self, operation: Perform | AwaitConnection | Shut, value: Any = None, error: Exception | None = None
+        self, completion: Completion[T], value: T | None = None, error: Exception | None = None
     ) -> None:
-        self._effects.append(Resolve(operation.completion, value, error))
+        self._effects.append(Resolve(completion, value, error))

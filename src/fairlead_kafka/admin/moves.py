@@ -6,7 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from fairlead_kafka.admin.cluster_items import ElectionType, PartitionReassignment, PartitionReplica
-from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained, per_item
+from fairlead_kafka.admin.scripts import (
+    AdminScript,
+    Refused,
+    Settled,
+    about_one,
+    explained,
+    per_item,
+    settled,
+)
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.core.network import CONTROLLER
@@ -48,12 +56,10 @@ def elect_leaders(
         election_type=int(election_type), topic_partitions=rows, timeout_ms=timeout_ms
     )
 
-    def read(answer: ElectLeadersResponse) -> Settled:
-        return Settled(answer.error_code, explained(answer.error_code, None, "Alter"), answer)
+    def read(answer: ElectLeadersResponse) -> Settled[ElectLeadersResponse]:
+        return settled(answer.error_code, explained(answer.error_code, None, "Alter"), answer)
 
-    answer: ElectLeadersResponse = yield from about_one(
-        "elect_leaders", Ask(ApiKey.ELECT_LEADERS, message, CONTROLLER), read
-    )
+    answer = yield from about_one("elect_leaders", Ask(ApiKey.ELECT_LEADERS, message, CONTROLLER), read)
     elected: dict[TopicPartition, None] = {}
     errors: dict[TopicPartition, BrokerError] = {}
     for topic in answer.replica_election_results:
@@ -88,12 +94,15 @@ def alter_partition_reassignments(
         )
         return [Ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, message, CONTROLLER)]
 
-    def read(answer: AlterPartitionReassignmentsResponse) -> list[tuple[TopicPartition, Settled]]:
+    def read(answer: AlterPartitionReassignmentsResponse) -> list[tuple[TopicPartition, Settled[None]]]:
         if answer.error_code:
             text = explained(answer.error_code, answer.error_message, "Alter")
-            return [(of, Settled(answer.error_code, text)) for of in moves]
+            return [(of, Refused(answer.error_code, text)) for of in moves]
         return [
-            (TopicPartition(topic.name, one.partition_index), Settled(one.error_code, one.error_message))
+            (
+                TopicPartition(topic.name, one.partition_index),
+                settled(one.error_code, one.error_message, None),
+            )
             for topic in answer.responses
             for one in topic.partitions
         ]
@@ -116,7 +125,9 @@ def list_partition_reassignments(
     )
     message = ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=rows)
 
-    def read(answer: ListPartitionReassignmentsResponse) -> Settled:
+    def read(
+        answer: ListPartitionReassignmentsResponse,
+    ) -> Settled[dict[TopicPartition, PartitionReassignment]]:
         found = {
             TopicPartition(topic.name, one.partition_index): PartitionReassignment(
                 tuple(one.replicas), tuple(one.adding_replicas), tuple(one.removing_replicas)
@@ -124,7 +135,7 @@ def list_partition_reassignments(
             for topic in answer.topics
             for one in topic.partitions
         }
-        return Settled(
+        return settled(
             answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), found
         )
 
@@ -162,9 +173,12 @@ def alter_replica_log_dirs(
         def ask(items: dict[PartitionReplica, str]) -> list[Ask[AlterReplicaLogDirsResponse]]:
             return [Ask(ApiKey.ALTER_REPLICA_LOG_DIRS, message(items), node_id)]
 
-        def read(answer: AlterReplicaLogDirsResponse) -> list[tuple[PartitionReplica, Settled]]:
+        def read(answer: AlterReplicaLogDirsResponse) -> list[tuple[PartitionReplica, Settled[None]]]:
             return [
-                (PartitionReplica(topic.topic_name, one.partition_index, node_id), Settled(one.error_code))
+                (
+                    PartitionReplica(topic.topic_name, one.partition_index, node_id),
+                    settled(one.error_code, None, None),
+                )
                 for topic in answer.results
                 for one in topic.partitions
             ]

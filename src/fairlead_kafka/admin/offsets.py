@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
 from fairlead_kafka.admin.scripts import AdminScript, retriable
 from fairlead_kafka.base.codes import ErrorCode
@@ -15,6 +15,8 @@ from fairlead_kafka.core.partition_offsets import list_offsets as ask_offsets
 from fairlead_kafka.core.script import Ask, Pause, ask_all
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import DeleteRecordsRequest, DeleteRecordsResponse
+
+T = TypeVar("T")
 
 
 def list_offsets(
@@ -29,7 +31,7 @@ def delete_records(
     metadata: Metadata, before: Mapping[TopicPartition, int], *, timeout_ms: int
 ) -> AdminScript[dict[TopicPartition, int]]:
     """Delete records before offsets; {partition: its log start offset now}."""
-    found: dict[TopicPartition, Any] = {}
+    found: dict[TopicPartition, int | BrokerError] = {}
     while len(found) < len(before):
         groups, problems = by_leader(metadata, (partition for partition in before if partition not in found))
         final = {partition: problem for partition, problem in problems.items() if not problem.retriable}
@@ -65,10 +67,12 @@ def delete_records(
     return settle("delete_records", {partition: found[partition] for partition in before})
 
 
-def settle(what: str, found: Mapping[TopicPartition, Any]) -> dict[TopicPartition, Any]:
+def settle(what: str, found: Mapping[TopicPartition, T | BrokerError]) -> dict[TopicPartition, T]:
     """Results by partition; ItemsFailed if errors are among them."""
     errors = {partition: result for partition, result in found.items() if isinstance(result, BrokerError)}
-    results = {partition: result for partition, result in found.items() if partition not in errors}
+    results = {
+        partition: result for partition, result in found.items() if not isinstance(result, BrokerError)
+    }
     if errors:
         raise ItemsFailed(what, errors, results)
     return results

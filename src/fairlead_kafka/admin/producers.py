@@ -9,7 +9,7 @@ from fairlead_kafka.admin.by_leader import per_leader
 from fairlead_kafka.admin.cluster_items import AbortTransaction, FencedProducer, ProducerState
 from fairlead_kafka.admin.coordinated import per_coordinated
 from fairlead_kafka.admin.moves import numbers_by_topic
-from fairlead_kafka.admin.scripts import AdminScript, Settled
+from fairlead_kafka.admin.scripts import AdminScript, Settled, settled
 from fairlead_kafka.base.errors import ItemsFailed
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.core.coordinator_lookup import KeyType
@@ -41,21 +41,17 @@ def describe_producers(
             ]
         )
 
-    def read(answer: DescribeProducersResponse) -> dict[TopicPartition, Settled]:
+    def read(answer: DescribeProducersResponse) -> dict[TopicPartition, Settled[list[ProducerState]]]:
         return {
-            TopicPartition(topic.name, one.partition_index): Settled(
+            TopicPartition(topic.name, one.partition_index): settled(
                 one.error_code, one.error_message, [_state(row) for row in one.active_producers]
             )
             for topic in answer.topics
             for one in topic.partitions
         }
 
-    def result(settled: Settled) -> list[ProducerState]:
-        states: list[ProducerState] = settled.result
-        return states
-
     return per_leader(
-        "describe_producers", metadata, list(partitions), ApiKey.DESCRIBE_PRODUCERS, request, read, result
+        "describe_producers", metadata, list(partitions), ApiKey.DESCRIBE_PRODUCERS, request, read
     )
 
 
@@ -86,9 +82,9 @@ def abort_transaction(metadata: Metadata, one: AbortTransaction) -> AdminScript[
         )
         return WriteTxnMarkersRequest(markers=[marker])
 
-    def read(answer: WriteTxnMarkersResponse) -> dict[TopicPartition, Settled]:
+    def read(answer: WriteTxnMarkersResponse) -> dict[TopicPartition, Settled[None]]:
         return {
-            TopicPartition(topic.name, row.partition_index): Settled(row.error_code)
+            TopicPartition(topic.name, row.partition_index): settled(row.error_code, None, None)
             for marker in answer.markers
             for topic in marker.topics
             for row in topic.partitions
@@ -96,9 +92,7 @@ def abort_transaction(metadata: Metadata, one: AbortTransaction) -> AdminScript[
 
     wanted = [TopicPartition(*one.partition)]
     try:
-        yield from per_leader(
-            "abort_transaction", metadata, wanted, ApiKey.WRITE_TXN_MARKERS, request, read, lambda _: None
-        )
+        yield from per_leader("abort_transaction", metadata, wanted, ApiKey.WRITE_TXN_MARKERS, request, read)
     except ItemsFailed as failed:
         raise failed.errors[wanted[0]] from None
 
@@ -122,8 +116,8 @@ def fence_producers(
             for each in wanted
         ]
 
-    def read(_node_id: int, answer: InitProducerIdResponse) -> Iterable[tuple[str, Settled]]:
+    def read(_node_id: int, answer: InitProducerIdResponse) -> Iterable[tuple[str, Settled[FencedProducer]]]:
         fenced = FencedProducer(answer.producer_id, answer.producer_epoch)
-        yield "", Settled(answer.error_code, None, fenced)
+        yield "", settled(answer.error_code, None, fenced)
 
     return per_coordinated("fence_producers", KeyType.TRANSACTION, metadata, transactional_ids, ask, read)

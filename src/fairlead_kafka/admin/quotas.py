@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from fairlead_kafka.admin.quota_items import ClientQuotaEntity, ClientQuotaFilter
-from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained, per_item
+from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained, per_item, settled
 from fairlead_kafka.core.network import CONTROLLER
 from fairlead_kafka.core.script import Ask
 from fairlead_kafka.wire import ApiKey
@@ -23,12 +22,14 @@ def describe_client_quotas(
 ) -> AdminScript[dict[ClientQuotaEntity, dict[str, float]]]:
     """Describe quotas: {entity: {quota: value}}, of the entities that have some."""
 
-    def read(answer: DescribeClientQuotasResponse) -> Settled:
+    def read(
+        answer: DescribeClientQuotasResponse,
+    ) -> Settled[dict[ClientQuotaEntity, dict[str, float]]]:
         found = {
             _entity(row): {value.key: value.value for value in row.values} for row in answer.entries or ()
         }
         ordered = dict(sorted(found.items(), key=lambda item: str(item[0])))
-        return Settled(
+        return settled(
             answer.error_code, explained(answer.error_code, answer.error_message, "DescribeConfigs"), ordered
         )
 
@@ -46,7 +47,9 @@ def alter_client_quotas(
 ) -> AdminScript[dict[ClientQuotaEntity, None]]:
     """Set quotas of each entity, or delete them (None), and leave its others alone."""
 
-    def ask(items: dict[ClientQuotaEntity, Any]) -> list[Ask[AlterClientQuotasResponse]]:
+    def ask(
+        items: dict[ClientQuotaEntity, Mapping[str, float | None]],
+    ) -> list[Ask[AlterClientQuotasResponse]]:
         entries = [
             AlterClientQuotasRequest.EntryData(
                 entity=[
@@ -63,11 +66,11 @@ def alter_client_quotas(
         message = AlterClientQuotasRequest(entries=entries, validate_only=validate_only)
         return [Ask(ApiKey.ALTER_CLIENT_QUOTAS, message, CONTROLLER)]
 
-    def read(answer: AlterClientQuotasResponse) -> list[tuple[ClientQuotaEntity, Settled]]:
+    def read(answer: AlterClientQuotasResponse) -> list[tuple[ClientQuotaEntity, Settled[None]]]:
         return [
             (
                 _entity(row),
-                Settled(row.error_code, explained(row.error_code, row.error_message, "AlterConfigs")),
+                settled(row.error_code, explained(row.error_code, row.error_message, "AlterConfigs"), None),
             )
             for row in answer.entries
         ]

@@ -7,7 +7,7 @@ fails once for all.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed, UnsupportedVersion
@@ -16,7 +16,9 @@ from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.script import Ask, Pause, Steps, ask_all
 
 K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 AdminScript: TypeAlias = Steps[T]
 
 _FINAL = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
@@ -24,12 +26,26 @@ _FINAL = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPI
 not there has to know it now."""
 
 
-class Settled(NamedTuple):
-    """Result of one item, as an answer has it: error code, message and value."""
+class Done(NamedTuple, Generic[T_co]):
+    """What an answer says of one item that did not fail."""
+
+    result: T_co
+
+
+class Refused(NamedTuple):
+    """What an answer says of one item that failed; `code` is not 0."""
 
     code: int
     message: str | None = None
-    result: Any = None
+
+
+Settled: TypeAlias = Done[T] | Refused
+"""Outcome of one item, as an answer has it."""
+
+
+def settled(code: int, message: str | None, result: T) -> Settled[T]:
+    """The outcome that a row of an answer tells: `result` if its error code is 0."""
+    return Refused(code, message) if code else Done(result)
 
 
 def retriable(code: int) -> bool:
@@ -39,17 +55,17 @@ def retriable(code: int) -> bool:
 
 def per_item(
     what: str,
-    items: Mapping[K, Any],
-    ask: Callable[[dict[K, Any]], Sequence[Ask[R]]],
-    read: Callable[[R], Iterable[tuple[K, Settled]]],
-) -> AdminScript[dict[K, Any]]:
+    items: Mapping[K, V],
+    ask: Callable[[dict[K, V]], Sequence[Ask[R]]],
+    read: Callable[[R], Iterable[tuple[K, Settled[T]]]],
+) -> AdminScript[dict[K, T]]:
     """A script: {item: result}. `ask` makes the requests about the items still open.
 
     `read` takes one answer apart. Raises ItemsFailed if any item failed, once all are completed. An
     error after an answer got lost says so: the request without an answer may have been carried out.
     """
     open_items = dict(items)
-    results: dict[K, Any] = {}
+    results: dict[K, T] = {}
     errors: dict[K, BrokerError] = {}
     lost: Exception | None = None
     while open_items:
@@ -60,22 +76,22 @@ def per_item(
             if isinstance(answer, Exception):
                 trouble = lost = answer
                 continue
-            for item, settled in read(answer):
+            for item, outcome in read(answer):
                 if item not in open_items:
                     continue
-                if settled.code and retriable(settled.code):
-                    trouble = BrokerError(settled.code, f"{item}: {settled.message or 'no reason given'}")
+                if isinstance(outcome, Refused) and retriable(outcome.code):
+                    trouble = BrokerError(outcome.code, f"{item}: {outcome.message or 'no reason given'}")
                     continue
                 del open_items[item]
-                if settled.code:
+                if isinstance(outcome, Refused):
                     note = (
                         f" (an earlier request may have been carried out: {lost})" if lost is not None else ""
                     )
                     errors[item] = BrokerError(
-                        settled.code, f"{settled.message or BrokerError(settled.code).policy.meaning}{note}"
+                        outcome.code, f"{outcome.message or BrokerError(outcome.code).policy.meaning}{note}"
                     )
                 else:
-                    results[item] = settled.result
+                    results[item] = outcome.result
         if open_items:
             left_out = BrokerError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out {', '.join(map(str, open_items))}"
@@ -86,18 +102,18 @@ def per_item(
     return {item: results[item] for item in items}
 
 
-def about_one(what: str, ask: Ask[R], read: Callable[[R], Settled]) -> AdminScript[Any]:
+def about_one(what: str, ask: Ask[R], read: Callable[[R], Settled[T]]) -> AdminScript[T]:
     """A script: the result of a single request.
 
     BrokerError, not ItemsFailed, if it fails: there is nothing to tell apart.
     """
     try:
-        settled = yield from per_item(
+        outcomes = yield from per_item(
             what, {what: None}, lambda _: [ask], lambda answer: [(what, read(answer))]
         )
     except ItemsFailed as failed:
         raise failed.errors[what] from None
-    return settled[what]
+    return outcomes[what]
 
 
 def explained(code: int, message: str | None, operation: str) -> str | None:

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from fairlead_kafka.admin.acl_items import operations_of
 from fairlead_kafka.admin.coordinated import per_coordinated
-from fairlead_kafka.admin.scripts import AdminScript, Settled
+from fairlead_kafka.admin.scripts import AdminScript, Done, Refused, Settled, settled
 from fairlead_kafka.admin.share_group_items import (
     ShareGroupDescription,
     ShareGroupMember,
     SharePartitionOffset,
 )
-from fairlead_kafka.base.codes import ErrorCode, policy
+from fairlead_kafka.base.codes import policy
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed
 from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
 from fairlead_kafka.core.coordinator_lookup import KeyType
@@ -40,7 +40,9 @@ def describe_share_groups(
 ) -> AdminScript[dict[str, ShareGroupDescription]]:
     """Describe share groups: {group: description}; ItemsFailed names those that are missing."""
 
-    def read(node_id: int, answer: ShareGroupDescribeResponse) -> list[tuple[str, Settled]]:
+    def read(
+        node_id: int, answer: ShareGroupDescribeResponse
+    ) -> list[tuple[str, Settled[ShareGroupDescription]]]:
         rows = []
         for group in answer.groups:
             description = ShareGroupDescription(
@@ -53,7 +55,7 @@ def describe_share_groups(
                 group.assignment_epoch,
                 operations_of(group.authorized_operations),
             )
-            rows.append((group.group_id, Settled(group.error_code, group.error_message, description)))
+            rows.append((group.group_id, settled(group.error_code, group.error_message, description)))
         return rows
 
     def ask(groups: list[str]) -> list[tuple[ApiKey, ShareGroupDescribeRequest]]:
@@ -87,7 +89,9 @@ def list_share_group_offsets(
     """Offsets of share groups: {group: {partition: offset}}, of the partitions that they have read."""
     made = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
 
-    def read(_node_id: int, answer: DescribeShareGroupOffsetsResponse) -> list[tuple[str, Settled]]:
+    def read(
+        _node_id: int, answer: DescribeShareGroupOffsetsResponse
+    ) -> list[tuple[str, Settled[dict[TopicPartition, SharePartitionOffset]]]]:
         return [(group.group_id, _offsets(group)) for group in answer.groups]
 
     def ask(groups: list[str]) -> list[tuple[ApiKey, DescribeShareGroupOffsetsRequest]]:
@@ -97,19 +101,21 @@ def list_share_group_offsets(
     return per_coordinated("list_share_group_offsets", KeyType.GROUP, metadata, group_ids, ask, read)
 
 
-def _offsets(group: DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup) -> Settled:
+def _offsets(
+    group: DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup,
+) -> Settled[dict[TopicPartition, SharePartitionOffset]]:
     if group.error_code:
-        return Settled(group.error_code, group.error_message)
+        return Refused(group.error_code, group.error_message)
     found: dict[TopicPartition, SharePartitionOffset] = {}
     for topic in group.topics:
         for row in topic.partitions:
             if row.error_code:
-                return Settled(row.error_code, f"offset of {topic.topic_name}-{row.partition_index}")
+                return Refused(row.error_code, f"offset of {topic.topic_name}-{row.partition_index}")
             if row.start_offset != NO_OFFSET:
                 lag = None if row.lag == _NO_LAG else row.lag
                 offset = SharePartitionOffset(row.start_offset, lag, row.leader_epoch)
                 found[TopicPartition(topic.topic_name, row.partition_index)] = offset
-    return Settled(ErrorCode.NONE, None, found)
+    return Done(found)
 
 
 def alter_share_group_offsets(
@@ -126,19 +132,21 @@ def alter_share_group_offsets(
         topics=[row_of_topic(topic_name=name, partitions=rows) for name, rows in topics.items()],
     )
 
-    def read(_node_id: int, answer: AlterShareGroupOffsetsResponse) -> list[tuple[str, Settled]]:
+    def read(
+        _node_id: int, answer: AlterShareGroupOffsetsResponse
+    ) -> list[tuple[str, Settled[dict[TopicPartition, tuple[int, str | None]]]]]:
         codes = {
             TopicPartition(topic.topic_name, row.partition_index): (row.error_code, row.error_message)
             for topic in answer.responses
             for row in topic.partitions
         }
-        return [(group_id, Settled(answer.error_code, answer.error_message, codes))]
+        return [(group_id, settled(answer.error_code, answer.error_message, codes))]
 
     asked = [(ApiKey.ALTER_SHARE_GROUP_OFFSETS, message)]
-    settled = yield from per_coordinated(
+    outcomes = yield from per_coordinated(
         "alter_share_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
     )
-    codes: dict[TopicPartition, tuple[int, str | None]] = settled[group_id]
+    codes = outcomes[group_id]
     errors = {of: _error(code, said) for of, (code, said) in codes.items() if code}
     done: dict[TopicPartition, None] = dict.fromkeys(of for of in codes if of not in errors)
     if errors:
@@ -155,15 +163,17 @@ def delete_share_group_offsets(
         group_id=group_id, topics=[made(topic_name=name) for name in topics]
     )
 
-    def read(_node_id: int, answer: DeleteShareGroupOffsetsResponse) -> list[tuple[str, Settled]]:
+    def read(
+        _node_id: int, answer: DeleteShareGroupOffsetsResponse
+    ) -> list[tuple[str, Settled[dict[str, tuple[int, str | None]]]]]:
         codes = {row.topic_name: (row.error_code, row.error_message) for row in answer.responses}
-        return [(group_id, Settled(answer.error_code, answer.error_message, codes))]
+        return [(group_id, settled(answer.error_code, answer.error_message, codes))]
 
     asked = [(ApiKey.DELETE_SHARE_GROUP_OFFSETS, message)]
-    settled = yield from per_coordinated(
+    outcomes = yield from per_coordinated(
         "delete_share_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
     )
-    codes: dict[str, tuple[int, str | None]] = settled[group_id]
+    codes = outcomes[group_id]
     errors = {name: _error(code, said) for name, (code, said) in codes.items() if code}
     done: dict[str, None] = dict.fromkeys(name for name in codes if name not in errors)
     if errors:

@@ -14,7 +14,15 @@ from fairlead_kafka.admin.items import (
     TopicListing,
     config_text,
 )
-from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained, per_item, retriable
+from fairlead_kafka.admin.scripts import (
+    AdminScript,
+    Settled,
+    about_one,
+    explained,
+    per_item,
+    retriable,
+    settled,
+)
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed
@@ -53,9 +61,9 @@ def create_topics(
         message = CreateTopicsRequest(topics=rows, timeout_ms=timeout_ms, validate_only=validate_only)
         return [Ask(ApiKey.CREATE_TOPICS, message, CONTROLLER)]
 
-    def read(answer: CreateTopicsResponse) -> list[tuple[str, Settled]]:
+    def read(answer: CreateTopicsResponse) -> list[tuple[str, Settled[uuid.UUID]]]:
         return [
-            (item.name, Settled(item.error_code, item.error_message, item.topic_id)) for item in answer.topics
+            (item.name, settled(item.error_code, item.error_message, item.topic_id)) for item in answer.topics
         ]
 
     created: dict[str, uuid.UUID] = {}
@@ -82,9 +90,9 @@ def delete_topics(names: Sequence[str], *, timeout_ms: int) -> AdminScript[dict[
         message = DeleteTopicsRequest(topics=rows, topic_names=list(items), timeout_ms=timeout_ms)
         return [Ask(ApiKey.DELETE_TOPICS, message, CONTROLLER)]
 
-    def read(answer: DeleteTopicsResponse) -> list[tuple[str, Settled]]:
+    def read(answer: DeleteTopicsResponse) -> list[tuple[str, Settled[uuid.UUID]]]:
         return [
-            (item.name, Settled(item.error_code, item.error_message, item.topic_id))
+            (item.name, settled(item.error_code, item.error_message, item.topic_id))
             for item in answer.responses
             if item.name is not None
         ]
@@ -136,10 +144,10 @@ def create_partitions(
         message = CreatePartitionsRequest(topics=topics, timeout_ms=timeout_ms, validate_only=validate_only)
         return [Ask(ApiKey.CREATE_PARTITIONS, message, CONTROLLER)]
 
-    def read(answer: CreatePartitionsResponse) -> list[tuple[str, Settled]]:
-        return [(item.name, Settled(item.error_code, item.error_message)) for item in answer.results]
+    def read(answer: CreatePartitionsResponse) -> list[tuple[str, Settled[None]]]:
+        return [(item.name, settled(item.error_code, item.error_message, None)) for item in answer.results]
 
-    done: dict[str, None] = yield from per_item("create_partitions", changes, ask, read)
+    done = yield from per_item("create_partitions", changes, ask, read)
     if not validate_only and done:
         yield from _until(list(done), _all_led({name: change.total for name, change in changes.items()}))
     return done
@@ -209,13 +217,13 @@ def describe_cluster(
             include_fenced_brokers=include_fenced_brokers,
         )
 
-        def read(answer: DescribeClusterResponse) -> Settled:
-            return Settled(
+        def read(answer: DescribeClusterResponse) -> Settled[DescribeClusterResponse]:
+            return settled(
                 answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), answer
             )
 
         ask = Ask(ApiKey.DESCRIBE_CLUSTER, message)
-        described: DescribeClusterResponse = yield from about_one("describe_cluster", ask, read)
+        described = yield from about_one("describe_cluster", ask, read)
         nodes = [
             Node(broker.broker_id, broker.host, broker.port, broker.rack) for broker in described.brokers
         ]

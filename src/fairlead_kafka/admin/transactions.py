@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairlead_kafka.admin.coordinated import of_every_broker, per_coordinated
-from fairlead_kafka.admin.scripts import AdminScript, Settled
+from fairlead_kafka.admin.scripts import AdminScript, Settled, settled
 from fairlead_kafka.admin.transaction_items import TransactionDescription, TransactionListing
 from fairlead_kafka.base.errors import ItemsFailed
 from fairlead_kafka.base.ids import TopicPartition
@@ -62,7 +62,9 @@ def describe_transactions(
     def ask(wanted: list[str]) -> list[tuple[ApiKey, DescribeTransactionsRequest]]:
         return [(ApiKey.DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(transactional_ids=wanted))]
 
-    def read(node_id: int, answer: DescribeTransactionsResponse) -> Iterable[tuple[str, Settled]]:
+    def read(
+        node_id: int, answer: DescribeTransactionsResponse
+    ) -> Iterable[tuple[str, Settled[TransactionDescription]]]:
         for row in answer.transaction_states:
             description = TransactionDescription(
                 row.transactional_id,
@@ -76,7 +78,7 @@ def describe_transactions(
                     TopicPartition(topic.topic, number) for topic in row.topics for number in topic.partitions
                 ),
             )
-            yield row.transactional_id, Settled(row.error_code, None, description)
+            yield row.transactional_id, settled(row.error_code, None, description)
 
     return per_coordinated(
         "describe_transactions", KeyType.TRANSACTION, metadata, transactional_ids, ask, read
@@ -95,8 +97,8 @@ def end_transactions(
     def ask(wanted: list[str]) -> list[tuple[ApiKey, EndTxnRequest]]:
         return [(ApiKey.END_TXN, _end(by_id[each], commit)) for each in wanted]
 
-    def read(_node_id: int, answer: EndTxnResponse) -> Iterable[tuple[str, Settled]]:
-        yield "", Settled(answer.error_code)
+    def read(_node_id: int, answer: EndTxnResponse) -> Iterable[tuple[str, Settled[None]]]:
+        yield "", settled(answer.error_code, None, None)
 
     try:
         yield from per_coordinated("end_transactions", KeyType.TRANSACTION, metadata, list(by_id), ask, read)

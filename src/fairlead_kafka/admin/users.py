@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained, per_item
+from fairlead_kafka.admin.scripts import (
+    AdminScript,
+    Refused,
+    Settled,
+    about_one,
+    explained,
+    per_item,
+    settled,
+)
 from fairlead_kafka.admin.user_items import (
     SaltedPassword,
     ScramCredentialInfo,
@@ -36,19 +43,23 @@ def describe_user_scram_credentials(
     names = [DescribeUserScramCredentialsRequest.UserName(name=name) for name in users]
     ask = Ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, DescribeUserScramCredentialsRequest(users=names))
 
-    def read_all(answer: DescribeUserScramCredentialsResponse) -> Settled:
+    def read_all(
+        answer: DescribeUserScramCredentialsResponse,
+    ) -> Settled[dict[str, list[ScramCredentialInfo]]]:
         found = {row.user: _infos(row) for row in answer.results}
-        return Settled(
+        return settled(
             answer.error_code,
             explained(answer.error_code, answer.error_message, "Describe"),
             dict(sorted(found.items())),
         )
 
-    def read(answer: DescribeUserScramCredentialsResponse) -> list[tuple[str, Settled]]:
+    def read(
+        answer: DescribeUserScramCredentialsResponse,
+    ) -> list[tuple[str, Settled[list[ScramCredentialInfo]]]]:
         whole = read_all(answer)
-        if whole.code:
+        if isinstance(whole, Refused):
             return [(user, whole) for user in users]
-        return [(row.user, Settled(row.error_code, row.error_message, _infos(row))) for row in answer.results]
+        return [(row.user, settled(row.error_code, row.error_message, _infos(row))) for row in answer.results]
 
     if not users:
         return about_one("describe_user_scram_credentials", ask, read_all)
@@ -79,7 +90,7 @@ def alter_user_scram_credentials(alterations: Sequence[Alteration]) -> AdminScri
     return done
 
 
-def _ask(items: dict[str, Any]) -> list[Ask[AlterUserScramCredentialsResponse]]:
+def _ask(items: dict[str, Alteration]) -> list[Ask[AlterUserScramCredentialsResponse]]:
     deletions = [
         AlterUserScramCredentialsRequest.ScramCredentialDeletion(name=one.user, mechanism=int(one.mechanism))
         for one in items.values()
@@ -100,9 +111,9 @@ def _ask(items: dict[str, Any]) -> list[Ask[AlterUserScramCredentialsResponse]]:
     return [Ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, message, CONTROLLER)]
 
 
-def _read(answer: AlterUserScramCredentialsResponse) -> list[tuple[str, Settled]]:
+def _read(answer: AlterUserScramCredentialsResponse) -> list[tuple[str, Settled[None]]]:
     return [
-        (row.user, Settled(row.error_code, explained(row.error_code, row.error_message, "Alter")))
+        (row.user, settled(row.error_code, explained(row.error_code, row.error_message, "Alter"), None))
         for row in answer.results
     ]
 
