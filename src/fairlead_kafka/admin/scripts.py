@@ -27,13 +27,13 @@ not there has to know it now."""
 
 
 class Done(NamedTuple, Generic[T_co]):
-    """What an answer says of one item that did not fail."""
+    """Outcome of an item that did not fail."""
 
     result: T_co
 
 
 class Refused(NamedTuple):
-    """What an answer says of one item that failed; `code` is not 0."""
+    """Outcome of an item that failed: an error code, never 0, and the broker's message."""
 
     code: int
     message: str | None = None

@@ -11,7 +11,7 @@ records, `on_delivery` is still cheaper.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from fairlead_kafka.base.checked import check, checked
 from fairlead_kafka.base.errors import TimedOut, UsageError
@@ -19,6 +19,9 @@ from fairlead_kafka.base.within import Seconds
 from fairlead_kafka.client.delivery import ALL_ROWS, Delivery, RecordMetadata, Results, fresh
 from fairlead_kafka.client.hosting import Steps, Wait, run_async, run_blocking
 from fairlead_kafka.client.single_records import Handle
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def _wait(delivery: Delivery, row: int, timeout_s: float | None, what: str) -> Steps[None]:
@@ -96,7 +99,7 @@ class AsyncAck(_Handle):
 
     result.__doc__ = Ack.result.__doc__
 
-    def __await__(self) -> Generator[Any, Any, RecordMetadata]:
+    def __await__(self) -> Generator[object, None, RecordMetadata]:
         return self.result().__await__()
 
 
@@ -121,7 +124,7 @@ class _TableHandle:
             "pending>"
         )
 
-    def _steps(self, timeout_s: float | None, raise_on_error: bool) -> Steps[Any]:
+    def _steps(self, timeout_s: float | None, raise_on_error: bool) -> Steps[pa.Table]:
         yield from _wait(self._delivery, ALL_ROWS, timeout_s, "rows")
         results = self._delivery.results()
         if raise_on_error and results.errors:
@@ -129,7 +132,7 @@ class _TableHandle:
         return as_arrow(results)
 
 
-def as_arrow(results: Results) -> Any:
+def as_arrow(results: Results) -> pa.Table:
     """Results as the table that `TableAck.result` returns."""
     import pyarrow as pa
 
@@ -159,7 +162,7 @@ class TableAck(_TableHandle):
 
     __slots__ = ()
 
-    def result(self, timeout_s: Seconds | None = None, raise_on_error: bool = True) -> Any:
+    def result(self, timeout_s: Seconds | None = None, raise_on_error: bool = True) -> pa.Table:
         """A `pyarrow.Table` with a row for each row sent, in the same order; waits for all of them.
 
         Columns: `partition` int32; `offset` int64, null if failed or not known (acks=0);
@@ -176,10 +179,10 @@ class AsyncTableAck(_TableHandle):
 
     __slots__ = ()
 
-    async def result(self, timeout_s: Seconds | None = None, raise_on_error: bool = True) -> Any:
+    async def result(self, timeout_s: Seconds | None = None, raise_on_error: bool = True) -> pa.Table:
         return await run_async(self._steps(timeout_s, raise_on_error), self._delivery.owner)
 
     result.__doc__ = TableAck.result.__doc__
 
-    def __await__(self) -> Generator[Any, Any, Any]:
+    def __await__(self) -> Generator[object, None, pa.Table]:
         return self.result().__await__()

@@ -185,7 +185,7 @@ def end_with(face: object, abandon: Callable[[], None]) -> None:
 
 
 def abandon(
-    hosted: Submitting, end: Callable[[], None], *operations: Callable[[Completion[None]], object]
+    hosted: Submitting, end: Callable[[], None], *operations: Callable[[Completion[object]], object]
 ) -> None:
     """Submit operations one after the other, whatever each answers, then call `end`; nobody waits.
 
@@ -194,7 +194,7 @@ def abandon(
     if not operations:
         end()
         return
-    completion: Completion[None] = Completion()
+    completion: Completion[object] = Completion()
     completion.add_done_callback(lambda _: abandon(hosted, end, *operations[1:]))
     with suppress(UsageError):  # the thread has ended already
         hosted.submit(operations[0](completion))

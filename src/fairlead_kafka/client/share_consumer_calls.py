@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from fairlead_kafka.base.errors import FairleadError, TimedOut, UsageError
 from fairlead_kafka.base.ids import TopicPartition
@@ -20,6 +20,7 @@ from fairlead_kafka.base.kernel import MACHINE_CODE
 from fairlead_kafka.base.units import NS_PER_S, s_to_ns
 from fairlead_kafka.client.hosting import (
     LONGEST_S,
+    Offload,
     Opener,
     Steps,
     Wait,
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
 
     from fairlead_kafka.records import Room
 
+T = TypeVar("T")
+
 TABLE_MAX_RECORDS = 1_000_000
 """Records that a poll for a table asks brokers for; they give fewer: as many of each partition as
 group.share.partition.max.record.locks lets be in flight."""
@@ -90,7 +93,7 @@ class ShareConsumerCalls:
     def __init__(
         self,
         config: Mapping[str, object],
-        offload: Callable[[Callable[[], Any]], Completion[Any]] | None = None,
+        offload: Offload | None = None,
         opener: Opener = open_host,
     ) -> None:
         self.settings = share_settings(config)
@@ -125,7 +128,11 @@ class ShareConsumerCalls:
             return
         if "" in names:
             raise UsageError("subscribe: a topic's name must not be empty")
-        yield from self._ask(lambda completion: Subscribe(completion, names))
+
+        def subscribing(completion: Completion[None]) -> Subscribe:
+            return Subscribe(completion, names)
+
+        yield from self._ask(subscribing)
         self._topics = tuple(dict.fromkeys(names))
 
     def unsubscribe(self) -> Steps[None]:
@@ -218,14 +225,14 @@ class ShareConsumerCalls:
     def acquisition_lock_timeout_ms(self) -> Steps[int | None]:
         """Ms for which brokers lock what they deliver; None: not known yet."""
         told = yield from self._ask(TellMetrics)
-        return told["acquisition_lock_timeout_ms"]  # type: ignore[no-any-return]
+        return told["acquisition_lock_timeout_ms"]
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
         """Wait until a broker is reached."""
         self.check()
         return connect(self._hosted, self.settings, timeout_s)
 
-    def metrics(self) -> Steps[dict[str, Any]]:
+    def metrics(self) -> Steps[dict[str, object]]:
         """Counters of the machine, and of this side: `records` and `machine_code`."""
         told = yield from self._ask(TellMetrics)
         return {**told, "records": self._records, "machine_code": MACHINE_CODE}
@@ -408,11 +415,12 @@ class ShareConsumerCalls:
                 "share.acknowledgement.mode=explicit to acknowledge each"
             )
 
-    def _ask(self, operation: Callable[[Completion[Any]], object]) -> Generator[Wait, Any, Any]:
+    def _ask(self, operation: Callable[[Completion[T]], object]) -> Steps[T]:
         self.check()
-        completion: Completion[Any] = Completion()
+        completion: Completion[T] = Completion()
         self._hosted.submit(operation(completion))
-        return (yield Wait(completion))
+        answer: T = yield Wait(completion)
+        return answer
 
     def _deadline_ns(self, timeout_s: float | None) -> int:
         self.check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from fairlead_kafka.consumer.share.membership import ShareMembership
 from fairlead_kafka.consumer.share.operations import (
     Acknowledge,
     Operation,
+    ShareCounters,
     Shut,
     Subscribe,
     Take,
@@ -26,6 +27,7 @@ from fairlead_kafka.consumer.share.operations import (
     TellMetrics,
     Unsubscribe,
 )
+from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Effect, Resolve
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.machine import Rng
@@ -35,6 +37,8 @@ CLOSE_MS = 4_000
 """Ms that closing waits for brokers: a second less than client classes wait for the machine."""
 NOBODYS = 0
 """The number of acknowledgements that the machine makes by itself."""
+
+T = TypeVar("T")
 
 
 class ShareConsumerMachine:
@@ -65,9 +69,9 @@ class ShareConsumerMachine:
             Take: self._take,
             Acknowledge: self._acknowledge,
             AwaitConnection: lambda operation: self._network.await_connection(
-                operation.deadline_ns, partial(self._answer, operation)
+                operation.deadline_ns, partial(self._answer, operation.completion)
             ),
-            TellMetrics: lambda operation: self._answer(operation, self.metrics()),
+            TellMetrics: lambda operation: self._answer(operation.completion, self.metrics()),
             Shut: self._shut,
         }
 
@@ -118,13 +122,13 @@ class ShareConsumerMachine:
         waiting = [operation for _, operation in self._waiting]
         shutting = [] if self._shutting is None else [self._shutting]
         for operation in [*submitted, *self._takes, *waiting, *shutting]:
-            self._answer(operation, error=error)
+            self._answer(operation.completion, error=error)
         self._network.close(error)
         self._group.close(error)
         effects, self._effects = self._effects, []
         return [effect for effect in effects if isinstance(effect, Resolve)]
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> ShareCounters:
         """Counters since the start, and what waits now, by name."""
         fetcher = self._fetcher
         return {
@@ -153,26 +157,30 @@ class ShareConsumerMachine:
 
     def _submitted(self, operation: Operation) -> None:
         if self._closed:
-            self._answer(operation, error=UsageError("this share consumer is closed; make a new one"))
+            self._answer(
+                operation.completion, error=UsageError("this share consumer is closed; make a new one")
+            )
             return
         try:
             self._serve[type(operation)](operation)
         except FairleadError as error:
-            self._answer(operation, error=error)
+            self._answer(operation.completion, error=error)
 
-    def _answer(self, operation: Any, value: Any = None, error: Exception | None = None) -> None:
-        self._effects.append(Resolve(operation.completion, value, error))
+    def _answer(
+        self, completion: Completion[T], value: T | None = None, error: Exception | None = None
+    ) -> None:
+        self._effects.append(Resolve(completion, value, error))
 
     def _subscribe(self, operation: Subscribe) -> None:
         self._group.subscribe(operation.topics)
-        self._answer(operation)
+        self._answer(operation.completion)
 
     def _unsubscribe(self, operation: Unsubscribe) -> None:
         self._release(self._fetcher.give_back())
         if self._group.subscribed:
-            self._group.leave(lambda: self._answer(operation))
+            self._group.leave(lambda: self._answer(operation.completion))
         else:
-            self._answer(operation)
+            self._answer(operation.completion)
 
     def _release(self, chunks: Sequence[ShareChunk]) -> None:
         """Free records that no poll will take."""
@@ -195,14 +203,14 @@ class ShareConsumerMachine:
     def _acknowledge(self, operation: Acknowledge) -> None:
         self._fetcher.acknowledge(operation.acks, operation.acks_deadline_ns)
         if operation.deadline_ns is None:
-            self._answer(operation, [])
+            self._answer(operation.completion, [])
         else:
             self._waiting.append((operation.deadline_ns, operation))
 
     def _shut(self, operation: Shut) -> None:
         self._closed = True
         for take in self._takes:
-            self._answer(take, error=UsageError("the share consumer was closed"))
+            self._answer(take.completion, error=UsageError("the share consumer was closed"))
         self._takes.clear()
         self._shutting = operation
         self._shut_by_ns = self._now_ns + ms_to_ns(CLOSE_MS)
@@ -227,7 +235,7 @@ class ShareConsumerMachine:
         closed = UsageError("the share consumer was closed")
         self._fetcher.close(closed)
         self._answer_waiting()
-        self._answer(shutting, self._fetcher.outcomes.take())
+        self._answer(shutting.completion, self._fetcher.outcomes.take())
         self._network.close()
         self._group.close(closed)
 
@@ -238,7 +246,7 @@ class ShareConsumerMachine:
         later attempt."""
         for _, error in (*self._network.take_refusals(), *self._group.take_refusals()):
             for take in self._takes:
-                self._answer(take, error=error)
+                self._answer(take.completion, error=error)
             self._takes.clear()
 
     def _answer_takes(self) -> None:
@@ -253,9 +261,9 @@ class ShareConsumerMachine:
             self._takes.popleft()
             self._group.polled()
             if error is None:
-                self._answer(take, Taken(chunks, self._fetcher.outcomes.take()))
+                self._answer(take.completion, Taken(chunks, self._fetcher.outcomes.take()))
             else:
-                self._answer(take, error=error)
+                self._answer(take.completion, error=error)
 
     def _answer_waiting(self) -> None:
         """Answer operations that wait for acknowledgements, once all are answered or their time is
@@ -263,7 +271,7 @@ class ShareConsumerMachine:
         waiting: list[tuple[int, Acknowledge]] = []
         for deadline_ns, operation in self._waiting:
             if self._fetcher.outcomes.open == 0 or self._now_ns >= deadline_ns or self._closed:
-                self._answer(operation, self._fetcher.outcomes.take())
+                self._answer(operation.completion, self._fetcher.outcomes.take())
             else:
                 waiting.append((deadline_ns, operation))
         self._waiting = waiting

@@ -6,16 +6,17 @@ Each carries a completion, answered once by `effects.Resolve`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from fairlead_kafka.consumer.share.acknowledging import AckResult, Acks
 from fairlead_kafka.consumer.share.chunk import ShareChunk
+from fairlead_kafka.core.completion import Completion
 
 
 class Subscribe(NamedTuple):
     """Join the group `group.id`, and read these topics from now on. Answer: None."""
 
-    completion: Any
+    completion: Completion[None]
     topics: Sequence[str]
 
 
@@ -23,7 +24,7 @@ class Unsubscribe(NamedTuple):
     """Leave the group, and read nothing. Answer: None, once the coordinator knows or cannot be
     told."""
 
-    completion: Any
+    completion: Completion[None]
 
 
 class Taken(NamedTuple):
@@ -40,7 +41,7 @@ class Take(NamedTuple):
     passed. Acknowledgements are tried until `acks_deadline_ns`.
     """
 
-    completion: Any
+    completion: Completion[Taken]
     deadline_ns: int
     max_records: int
     acks: Sequence[Acks]
@@ -54,16 +55,33 @@ class Acknowledge(NamedTuple):
     Acknowledgements are tried until `acks_deadline_ns`.
     """
 
-    completion: Any
+    completion: Completion[list[AckResult]]
     deadline_ns: int | None
     acks: Sequence[Acks]
     acks_deadline_ns: int
 
 
-class TellMetrics(NamedTuple):
-    """Get the counters. Answer: dict[str, Any]; see `ShareConsumerMachine.metrics`."""
+class ShareCounters(TypedDict):
+    """Counters of a share consumer's machine since its start, and what waits now, by name."""
 
-    completion: Any
+    fetch_requests: int
+    acknowledge_requests: int
+    fetched_bytes: int
+    acquired_records: int
+    acknowledged_records: int
+    failed_acknowledgements: int
+    expired_records: int
+    fetch_throttle_time_avg: float
+    fetch_throttle_time_max: int
+    undelivered_bytes: int
+    assigned_partitions: int
+    acquisition_lock_timeout_ms: int | None
+
+
+class TellMetrics(NamedTuple):
+    """Get the counters. Answer: ShareCounters."""
+
+    completion: Completion[ShareCounters]
 
 
 class Shut(NamedTuple):
@@ -72,7 +90,7 @@ class Shut(NamedTuple):
     Answer: list[AckResult].
     """
 
-    completion: Any
+    completion: Completion[list[AckResult]]
     acks: Sequence[Acks] = ()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
@@ -31,7 +30,7 @@ REFUSED: dict[str, str] = {
 """Keys of consumers that Kafka's `ShareConsumerConfig` refuses, and some that mean nothing here."""
 
 
-def share_settings(config: Mapping[str, Any]) -> Settings:
+def share_settings(config: Mapping[str, object]) -> Settings:
     """Parse the configs of a share consumer. ConfigError names all that is wrong with them."""
     names = {name: CLIENT_CONFIGS.aliases.get(name, name) for name in config}
     wrong = [

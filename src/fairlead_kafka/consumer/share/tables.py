@@ -4,7 +4,6 @@ first one."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -69,7 +68,7 @@ def decisions_of(table: pa.Table, column: str) -> Iterator[tuple[TopicPartition,
             yield TopicPartition(name, int(number)), offsets[rows], types[rows]
 
 
-def _types(column: Any) -> Int8:
+def _types(column: pa.ChunkedArray) -> Int8:
     """Types of acknowledgements from texts or integers; UNDECIDED for null."""
     kind = column.type
     if pa.types.is_dictionary(kind):
