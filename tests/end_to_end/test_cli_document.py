@@ -1,4 +1,4 @@
-"""The commands of docs/command-line.md, in the order in which they stand there."""
+"""The commands of docs/how-to/command-line.md, in the order in which they stand there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.command_line import Run
 
-PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "command-line.md"
 FILES = {
     "lines.txt": b"k1:a\nk2:b\nk3:c\n",
     "tombstones.txt": b"k1:NULL\n",
