@@ -102,6 +102,8 @@ def test_what_only_re2_has(text: str, names: set[str]) -> None:
         ("a**", "invalid nested repetition operator"),
         ("a{2000}", "invalid repeat count"),
         ("a{2,1}", "invalid repeat count"),
+        ("a{" + "9" * 5000 + "}", "invalid repeat count"),
+        ("a{1," + "9" * 5000 + "}", "invalid repeat count"),
         ("\\", "trailing \\"),
         (r"\1", "invalid escape sequence: \\1"),
         (r"\pL", "unsupported escape sequence"),

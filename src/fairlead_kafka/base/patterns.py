@@ -28,6 +28,8 @@ REPEAT_MAX = 1_000
 """Most repetitions `{n,m}`; RE2's own bound."""
 DEPTH_MAX = 50
 """Groups within groups; RE2 has 1000. More would be deeper than Python's stack likes."""
+_SHOWN_MAX = 40
+"""Characters of a wrong repetition that its error shows."""
 _STEPS_KEPT = 4_096
 """Steps remembered of one expression, then forgotten."""
 _KEPT = 256
@@ -274,11 +276,12 @@ class _Parser:
         if not self._peek("{") or end < 0:
             return None
         low, comma, high = self._text[self._position + 1 : end].partition(",")
-        if not low.isdecimal() or not (not high or high.isdecimal()):
+        if not _is_number(low) or not (not high or _is_number(high)):
             return None  # a brace like any other character
-        least, most = int(low), (int(high) if high else None) if comma else int(low)
+        least, most = _count(low), (_count(high) if high else None) if comma else _count(low)
         if least > REPEAT_MAX or (most is not None and (most > REPEAT_MAX or most < least)):
-            raise PatternError(f"invalid repeat count: {self._text[self._position : end + 1]}")
+            shown = self._text[self._position : end + 1]
+            raise PatternError(f"invalid repeat count: {shown[:_SHOWN_MAX]}")
         self._position = end + 1
         return least, most
 
@@ -431,6 +434,17 @@ class _Parser:
         character = self._character("missing closing ]")
         kind = _CLASSES.get(character.lower())
         return _in(kind, character.isupper()) if kind is not None else self._escaped(character)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+def _count(digits: str) -> int:
+    """The number of repetitions; REPEAT_MAX + 1 for all that are more, however many digits they have:
+    Python refuses to read thousands of them."""
+    digits = digits.lstrip("0") or "0"
+    return int(digits) if len(digits) <= len(str(REPEAT_MAX)) else REPEAT_MAX + 1
 
 
 def _in(kind: frozenset[str], opposite: bool) -> _Test:
