@@ -97,7 +97,8 @@ class Deserializing:
             deserializer = self._of(field)
             if deserializer is None:
                 continue
-            data = record.key if field is MessageField.KEY else record.value
+            is_key = field is MessageField.KEY
+            data = record.key if is_key else record.value
             try:
                 made = deserializer(data, SerializationContext(record.topic, field, list(record.headers)))
             except FairleadError:
@@ -107,7 +108,7 @@ class Deserializing:
                 raise DeserializationFailed(
                     partition, record.offset, field.value, data, str(error)
                 ) from error
-            record = record._replace(**{field.value: made})
+            record = record._replace(key=made) if is_key else record._replace(value=made)
         return record
 
     def _batch(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:

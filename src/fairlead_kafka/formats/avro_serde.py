@@ -34,6 +34,7 @@ except ImportError as error:  # pragma: no cover
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
+    from fastavro.types import NamedSchemas, Schema
 
 
 class AvroSerializer:
@@ -45,10 +46,10 @@ class AvroSerializer:
 
     def __init__(
         self,
-        registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, Any] | None,
-        schema: str | Mapping[str, Any] | None = None,
-        to_dict: Callable[[Any, SerializationContext], Any] | None = None,
-        conf: Mapping[str, Any] | None = None,
+        registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, object] | None,
+        schema: str | Mapping[str, object] | None = None,
+        to_dict: Callable[[Any, SerializationContext], object] | None = None,
+        conf: Mapping[str, object] | None = None,
         *,
         references: Sequence[SchemaReference] = (),
     ) -> None:
@@ -78,7 +79,7 @@ class AvroSerializer:
         else:
             self._name = _own_name(self._text)
 
-    def __call__(self, value: Any, context: SerializationContext) -> bytes | None:
+    def __call__(self, value: object, context: SerializationContext) -> bytes | None:
         """Serialize a value. Raises InvalidRecord, or what fastavro raises, for a value that is not
         the schema's, RegistryFailed if the registry does not answer; None stays null."""
         if value is None:
@@ -120,12 +121,12 @@ class AvroDeserializer:
 
     def __init__(
         self,
-        registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, Any] | None,
-        schema: str | Mapping[str, Any] | None = None,
-        from_dict: Callable[[Any, SerializationContext], Any] | None = None,
-        conf: Mapping[str, Any] | None = None,
+        registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, object] | None,
+        schema: str | Mapping[str, object] | None = None,
+        from_dict: Callable[[Any, SerializationContext], object] | None = None,
+        conf: Mapping[str, object] | None = None,
         *,
-        writer_schema: str | Mapping[str, Any] | None = None,
+        writer_schema: str | Mapping[str, object] | None = None,
     ) -> None:
         """`registry`: one, its settings, or None for plain Avro. `schema`: the reader's, into which
         messages are resolved; None for the writer's, and with `use.latest.version`, as for columns,
@@ -199,14 +200,14 @@ class AvroDeserializer:
             raise ConfigError(f"AvroDeserializer: {error}") from None
 
 
-def _parsed(schema: StoredSchema) -> Any:
+def _parsed(schema: StoredSchema) -> tuple[Schema, NamedSchemas]:
     try:
         return stored_avro(schema, "the schema").parsed()
     except ValueError as error:
         raise InvalidRecord(str(error)) from None
 
 
-def _schema_of(given: str | Mapping[str, Any] | None) -> AvroSchema | None:
+def _schema_of(given: str | Mapping[str, object] | None) -> AvroSchema | None:
     if given is None:
         return None
     schema = AvroSchema(given if isinstance(given, str) else json.dumps(given))
@@ -217,7 +218,7 @@ def _schema_of(given: str | Mapping[str, Any] | None) -> AvroSchema | None:
     return schema
 
 
-def _full_name(parsed: Any) -> str | None:
+def _full_name(parsed: Schema) -> str | None:
     if isinstance(parsed, str):
         return parsed
     return str(parsed.get("name") or parsed["type"]) if isinstance(parsed, dict) else None

@@ -53,7 +53,7 @@ class Deserializer(Protocol):
     What it raises is told as DeserializationFailed.
     """
 
-    def __call__(self, data: bytes | None, context: SerializationContext, /) -> Any:
+    def __call__(self, data: bytes | None, context: SerializationContext, /) -> object:
         """The value; `data` is None for a null."""
 
 

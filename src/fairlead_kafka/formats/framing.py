@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, MutableSequence, Sequence
 from functools import lru_cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from fairlead_kafka.base.errors import ConfigError, InvalidRecord
 from fairlead_kafka.formats.context import (
@@ -54,16 +54,18 @@ class FrameConfig(NamedTuple):
     in_header: bool = False
 
 
-def frame_config(given: Mapping[str, Any] | None, names: Sequence[str]) -> FrameConfig:
+def frame_config(given: Mapping[str, object] | None, names: Sequence[str]) -> FrameConfig:
     """The configuration, of which only `names` mean anything here. ConfigError for what is wrong."""
     given = given or {}
     for name in given:
         if name not in names:
             raise ConfigError(f"{name}: not one of {', '.join(names)}")
-    switches = {name: given.get(name, default) for name, default in _SWITCHES.items()}
-    for name, value in switches.items():
+    switches: dict[str, bool] = {}
+    for name, default in _SWITCHES.items():
+        value = given.get(name, default)
         if not isinstance(value, bool):
             raise ConfigError(f"{name}: must be True or False, got {value!r}")
+        switches[name] = value
     if switches["use.latest.version"] and given.get("auto.register.schemas"):
         raise ConfigError(
             "use.latest.version: set auto.register.schemas to False with it; one of them writes"

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.formats.building import Reasons, one_line
 from fairlead_kafka.formats.context import SerializationContext
-from fairlead_kafka.formats.framing import WRITING, Reader, Writer, frame_config, named_schema
+from fairlead_kafka.formats.framing import WRITING, FrameConfig, Reader, Writer, frame_config, named_schema
 from fairlead_kafka.formats.json_serde import JsonDeserializer, JsonSerializer
 from fairlead_kafka.formats.registry import (
     JSON,
@@ -37,7 +37,7 @@ except ImportError as error:  # pragma: no cover
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
 
-Check = Callable[[Any], None]
+Check = Callable[[object], None]
 """Raises ValueError, saying where and why, for a value that a schema does not allow."""
 
 
@@ -47,10 +47,10 @@ class JsonSchemaSerializer:
 
     def __init__(
         self,
-        registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, Any],
-        schema: str | Mapping[str, Any] | None = None,
-        to_dict: Callable[[Any, SerializationContext], Any] | None = None,
-        conf: Mapping[str, Any] | None = None,
+        registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, object],
+        schema: str | Mapping[str, object] | None = None,
+        to_dict: Callable[[Any, SerializationContext], object] | None = None,
+        conf: Mapping[str, object] | None = None,
         *,
         references: Sequence[SchemaReference] = (),
     ) -> None:
@@ -66,7 +66,7 @@ class JsonSchemaSerializer:
         self._checks = lru_cache(SCHEMAS_KEPT_MAX)(check_of)
         self._json = JsonSerializer()
 
-    def __call__(self, value: Any, context: SerializationContext) -> bytes | None:
+    def __call__(self, value: object, context: SerializationContext) -> bytes | None:
         """The message. ValueError for what the schema does not allow, RegistryFailed if the
         registry does not answer; None stays null."""
         if value is None:
@@ -103,10 +103,10 @@ class JsonSchemaDeserializer:
 
     def __init__(
         self,
-        registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, Any],
-        schema: str | Mapping[str, Any] | None = None,
-        from_dict: Callable[[Any, SerializationContext], Any] | None = None,
-        conf: Mapping[str, Any] | None = None,
+        registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, object],
+        schema: str | Mapping[str, object] | None = None,
+        from_dict: Callable[[Any, SerializationContext], object] | None = None,
+        conf: Mapping[str, object] | None = None,
         *,
         type: pa.DataType | pa.Schema | None = None,
     ) -> None:
@@ -164,7 +164,7 @@ def check_of(schema: StoredSchema) -> Check:
     except ValueError as error:  # json's and jsonschema_rs' own errors are some
         raise ConfigError(f"not a JSON Schema ({one_line(error)})") from None
 
-    def check(value: Any) -> None:
+    def check(value: object) -> None:
         error = next(iter(validator.iter_errors(value)), None)
         if error is not None:
             where = "".join(
@@ -175,12 +175,12 @@ def check_of(schema: StoredSchema) -> Check:
     return check
 
 
-def _not_fetched(uri: str) -> Any:
+def _not_fetched(uri: str) -> NoReturn:
     """A schema may name any address; only what the registry has for it is read."""
     raise ValueError(f"{uri} is none of the schema's references")
 
 
-def _split(conf: Mapping[str, Any] | None, names: Sequence[str]) -> tuple[bool, Any]:
+def _split(conf: Mapping[str, object] | None, names: Sequence[str]) -> tuple[bool, FrameConfig]:
     conf = dict(conf or {})
     validates = conf.pop("validate", True)
     if not isinstance(validates, bool):

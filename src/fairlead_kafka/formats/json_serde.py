@@ -18,7 +18,7 @@ from fairlead_kafka.formats.json_writing import json_texts
 class JsonSerializer:
     """Objects as JSON in UTF-8, without spaces; columns of structs, lists and so on likewise."""
 
-    def __call__(self, value: Any, context: SerializationContext | None = None) -> bytes | None:
+    def __call__(self, value: object, context: SerializationContext | None = None) -> bytes | None:
         """ValueError or TypeError for what JSON has no form for; None stays null."""
         if value is None:
             return None

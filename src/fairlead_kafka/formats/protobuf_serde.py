@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,15 @@ import pyarrow as pa
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.formats.building import Reasons, array_of, build, one_line
 from fairlead_kafka.formats.context import SerializationContext
-from fairlead_kafka.formats.framing import MAGIC, PREFIX_BYTES, WRITING, Writer, frame_config, named_schema
+from fairlead_kafka.formats.framing import (
+    MAGIC,
+    PREFIX_BYTES,
+    WRITING,
+    FrameConfig,
+    Writer,
+    frame_config,
+    named_schema,
+)
 from fairlead_kafka.formats.kernels import Int64
 from fairlead_kafka.formats.registry import (
     PROTOBUF,
@@ -50,8 +58,8 @@ class ProtobufSerializer:
     def __init__(
         self,
         message: type[Message],
-        registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, Any] | None,
-        conf: Mapping[str, Any] | None = None,
+        registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, object] | None,
+        conf: Mapping[str, object] | None = None,
     ) -> None:
         """`message`: the class that protoc made. `registry`: one, its settings, or None. `conf`:
         as AvroSerializer's. ConfigError for what is wrong; the registry is asked with the first
@@ -65,7 +73,7 @@ class ProtobufSerializer:
         self._text = b64encode(self._descriptor.file.serialized_pb).decode()
         self._writer: Writer | None = None
 
-    def __call__(self, value: Any, context: SerializationContext) -> bytes | None:
+    def __call__(self, value: object, context: SerializationContext) -> bytes | None:
         """The message's bytes. ValueError or TypeError for what is not its kind, RegistryFailed if
         the registry does not answer; None stays null."""
         if value is None:
@@ -108,7 +116,7 @@ class ProtobufSerializer:
 
         return in_blocks(array, block, pa.binary())
 
-    def _payload(self, value: Any) -> bytes:
+    def _payload(self, value: object) -> bytes:
         if isinstance(value, Mapping):
             value = filled(self._message(), value)
         if not isinstance(value, self._message):
@@ -266,7 +274,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("the message indexes after the schema's id are cut off")
 
 
-def _registered(registry: SchemaRegistry, file: FileDescriptor, config: Any) -> list[SchemaReference]:
+def _registered(registry: SchemaRegistry, file: FileDescriptor, config: FrameConfig) -> list[SchemaReference]:
     """References to a file's imports, each registered under its name, or found there."""
     made: list[SchemaReference] = []
     for dependency in file.dependencies:

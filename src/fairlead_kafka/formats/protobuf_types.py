@@ -113,9 +113,9 @@ def is_map(field: FieldDescriptor) -> bool:
     return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
 
 
-def value_of(message: Message) -> dict[str, Any]:
+def value_of(message: Message) -> dict[str, object]:
     """A message as Arrow takes it. ValueError for a number that its enum does not have."""
-    made: dict[str, Any] = {}
+    made: dict[str, object] = {}
     for field in message.DESCRIPTOR.fields:
         if field.has_presence and not message.HasField(field.name):
             made[field.name] = None
@@ -131,7 +131,7 @@ def value_of(message: Message) -> dict[str, Any]:
     return made
 
 
-def _item(field: FieldDescriptor, value: Any) -> Any:
+def _item(field: FieldDescriptor, value: Any) -> object:
     if field.message_type is not None:
         return value_of(value)
     if field.enum_type is None:
@@ -142,7 +142,7 @@ def _item(field: FieldDescriptor, value: Any) -> Any:
     return named.name
 
 
-def filled(message: Message, value: Mapping[str, Any]) -> Message:
+def filled(message: Message, value: Mapping[str, object]) -> Message:
     """A message with fields set from a dictionary; None is not set.
 
     ValueError or TypeError, naming the field, for what a field does not take, or is none.
@@ -183,7 +183,7 @@ def _set(message: Message, field: FieldDescriptor, item: Any) -> None:
         setattr(message, field.name, _number(field, item))
 
 
-def _number(field: FieldDescriptor, value: Any) -> Any:
+def _number(field: FieldDescriptor, value: object) -> object:
     if field.enum_type is None or not isinstance(value, str):
         return value
     named = field.enum_type.values_by_name.get(value)

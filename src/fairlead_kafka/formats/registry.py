@@ -80,7 +80,7 @@ class SchemaRegistry:
     `with` closes its connections, as does dropping it; a client that it was given stays open then.
     """
 
-    def __init__(self, config: Mapping[str, Any] | SchemaRegistryClient) -> None:
+    def __init__(self, config: Mapping[str, object] | SchemaRegistryClient) -> None:
         """`config`: settings of confluent-kafka's `SchemaRegistryClient`, or such a client.
 
         Raises ConfigError if the client is not installed or does not take a setting.
@@ -102,7 +102,7 @@ class SchemaRegistry:
             return
         self.url = str(config.get("url", ""))
         try:
-            given = {
+            given: dict[str, Any] = {
                 name: resolve(value, f"schema registry {name}") if isinstance(value, str) else value
                 for name, value in config.items()
             }
@@ -261,7 +261,7 @@ class SchemaRegistry:
             ) from error
 
 
-def registry_of(given: SchemaRegistry | Mapping[str, Any] | SchemaRegistryClient) -> SchemaRegistry:
+def registry_of(given: SchemaRegistry | Mapping[str, object] | SchemaRegistryClient) -> SchemaRegistry:
     """A registry, or one made of settings or of confluent-kafka's client."""
     return given if isinstance(given, SchemaRegistry) else SchemaRegistry(given)
 

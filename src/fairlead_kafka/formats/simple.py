@@ -53,7 +53,7 @@ class _Number:
 
     name: str
     packing: struct.Struct
-    big_endian: np.dtype[Any]
+    big_endian: np.dtype[np.generic]
     arrow: pa.DataType
 
 
@@ -70,7 +70,7 @@ class _Float64(_Number):
 
 
 class _NumberSerializer(_Number):
-    def __call__(self, value: Any, context: SerializationContext | None = None) -> bytes | None:
+    def __call__(self, value: object, context: SerializationContext | None = None) -> bytes | None:
         """Raise ValueError for a number that does not fit, TypeError for what is none."""
         if value is None:
             return None
