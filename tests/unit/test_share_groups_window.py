@@ -231,3 +231,16 @@ def test_a_window_goes_on_from_what_was_written() -> None:
         (9, 9, "available", 2),
     ]
     assert acquire(window, [9]) == [Acquired(4, 4, 1), Acquired(7, 8, 1), Acquired(9, 9, 3)]
+
+
+@pytest.mark.parametrize("batches", [((0, 3), (3, 5)), ((0, 5), (2, 4)), ((4, 5), (0, 3))])
+def test_batches_that_overlap_or_are_out_of_order_are_refused_whole(
+    batches: Sequence[tuple[int, int]],
+) -> None:
+    window = Window(0)
+    acquire(window, [9])
+    with pytest.raises(BrokerError) as refused:
+        window.acknowledge("a", [(first, last, [ACCEPT]) for first, last in batches], LIMITS, 0)
+    assert refused.value.code == ErrorCode.INVALID_REQUEST
+    window.check()
+    assert states(window) == [(0, 9, "acquired", 1)]

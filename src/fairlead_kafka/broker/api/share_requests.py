@@ -81,14 +81,15 @@ class AckBatch(Protocol):
 
 
 def check_batches(batches: Iterable[AckBatch], renewing: bool) -> None:
-    """BrokerError INVALID_REQUEST unless offsets are in order, and each has a type that there is."""
+    """BrokerError INVALID_REQUEST unless offsets are in order, none twice, and each has a type that
+    there is."""
     above = -1
     for batch in batches:
         types, count = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1
         allowed = all(one in EVENTS_BY_TYPE and (renewing or one != RENEW_TYPE) for one in types)
         if (
             count < 1
-            or batch.first_offset < above
+            or batch.first_offset <= above
             or not types
             or len(types) not in (1, count)
             or not allowed

@@ -77,6 +77,7 @@ class SharePartitions:
             found.became_available = partial(self._wake, key)
             found.fenced = partial(self._gone, key, found)
             self._led[key] = found
+        found.use()
         return found
 
     def settings(self, group_id: str) -> ShareSettings:
@@ -134,11 +135,11 @@ class SharePartitions:
             share.release(member, partial(released, share.key))
 
     def drop_group(self, group_id: str) -> None:
-        """Called when a group has no sessions here any more: what is known of its share partitions
-        is read again when it has."""
+        """Called when a group has no sessions here any more: its share partitions are dropped once
+        what they write is written, and read again when it has."""
         for share in self:
             if share.key.group_id == group_id:
-                share.fence(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                share.drop_when_written()
         self._settings.pop(group_id, None)
 
     def changed(self, change: Change) -> None:

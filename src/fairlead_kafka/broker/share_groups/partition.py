@@ -107,6 +107,7 @@ class SharePartition:
         self._queue: list[_Waiting] = []
         self._released: list[StateBatch] = []
         """Records whose locks are over, to be written with the next change."""
+        self._unused = False
         self._timer: Timer | None = None
 
     def __str__(self) -> str:
@@ -198,6 +199,23 @@ class SharePartition:
         for one in queue:
             one.done(_client_error(error))
 
+    def use(self) -> None:
+        """Called when a session fetches from it."""
+        self._unused = False
+
+    def drop_when_written(self) -> None:
+        """Called when its group has no session here any more: fence it once no write is under way,
+        unless `use` is called before.
+
+        Another one for the same leader epoch must not write before this one's writes are settled.
+        """
+        self._unused = True
+        self._drop_if_unused()
+
+    def _drop_if_unused(self) -> None:
+        if self._unused and not self._writing and not self._queue:
+            self.fence(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
     # --- Records
 
     def next_fetch_offset(self) -> int:
@@ -282,6 +300,7 @@ class SharePartition:
             one.done(_client_error(error))
         if not fencing:
             self.became_available()
+            self._drop_if_unused()
 
     # --- Locks
 

@@ -59,13 +59,18 @@ class ShareState(NamedTuple):
     batches: tuple[StateBatch, ...] = ()
 
     def updated(self, update: StateUpdate) -> ShareState:
-        """The state with what is new of it; -1 leaves a number as it is."""
-        start = self.start_offset if update.start_offset == NO_OFFSET else update.start_offset
+        """The state with what is new of it; -1 leaves a number as it is.
+
+        The start offset never moves back: an update with a lesser one was overtaken by another, and
+        what it says of offsets before the start, and its complete count, are out of date.
+        """
+        start = max(self.start_offset, update.start_offset)
         epoch = self.leader_epoch if update.leader_epoch < 0 else update.leader_epoch
+        overtaken = NO_OFFSET < update.start_offset < start
         return self._replace(
             leader_epoch=epoch,
             start_offset=start,
-            complete_count=update.complete_count,
+            complete_count=self.complete_count if overtaken else update.complete_count,
             batches=combined([*self.batches, *update.batches], start),
         )
 

@@ -239,13 +239,18 @@ class Window:
         it or, with a BrokerError, nothing.
 
         Offsets before the start are passed over: their time is up. INVALID_RECORD_STATE for one that
-        is not with this member, INVALID_REQUEST for one that was never in flight. Locks that are
-        renewed end at `renewed_ns`.
+        is not with this member, INVALID_REQUEST for one that was never in flight or that is named
+        twice. Locks that are renewed end at `renewed_ns`.
         """
-        above = -1
+        above: int | None = None
         for first, last, _events in batches:
-            self._check_acknowledged(member, max(first, above), last)
-            above = last + 1
+            if above is not None and first <= above:
+                raise BrokerError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"Offset {first} was named before: batches must be in order and must not overlap.",
+                )
+            self._check_acknowledged(member, first, last)
+            above = last
         change = Change()
         for first, last, events in batches:
             for low, high, event in _spans(first, last, events):
