@@ -4,6 +4,7 @@ hear of it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,10 @@ from fairlead_kafka.broker.share_groups import (
     StateBatch,
     StateUpdate,
 )
-from fairlead_kafka.wire import ApiKey
-from tests.support.share_group_rig import ShareGroupRig
+from fairlead_kafka.broker.share_groups.sessions import SESSIONS_MAX
+from fairlead_kafka.broker.share_groups.share_coordinator import Stateful
+from fairlead_kafka.wire import ApiKey, Message
+from tests.support.share_group_rig import GROUP, ShareGroupRig, acquired
 
 ACCEPT, RELEASE = 1, 2
 
@@ -112,3 +115,142 @@ def test_batches_that_overlap_or_are_out_of_order_change_nothing(
     assert rig.acknowledge(client, 1, *acks) == ErrorCode.INVALID_REQUEST
     assert rig.acknowledge(client, 2, (0, 9, [RELEASE])) == ErrorCode.NONE
     assert rig.fetch(client, 3) == [(0, 9, 2)]
+
+
+# --- Fetches whose session is over
+
+
+@pytest.mark.parametrize("by_request", [False, True], ids=["connection ends", "request"])
+def test_a_fetch_that_waits_acquires_nothing_for_a_session_that_ends(
+    rig: ShareGroupRig, by_request: bool
+) -> None:
+    for _ in range(6):
+        client = rig.driver.connect()
+        rig.fetch(client, 0, "w", max_records=0)
+        before = len(client.arrived)
+        waiting = rig.fields(1, "w", min_bytes=1000, max_wait_ms=60_000)
+        client.send(ApiKey.SHARE_FETCH, 2, **waiting)
+        assert len(client.arrived) == before
+        if by_request:
+            assert rig.fetch(rig.driver.connect(), -1, "w", topics=[]) == []
+            assert acquired(client.arrived[before]) == []
+        else:
+            rig.drop(client)
+    assert rig.fetch(rig.driver.connect(), 0, "z") == [(0, 9, 1)]
+
+
+def test_a_fetch_that_waits_acquires_nothing_for_a_session_that_is_replaced(rig: ShareGroupRig) -> None:
+    client, other = rig.driver.connect(), rig.driver.connect()
+    rig.fetch(client, 0, "w", max_records=0)
+    before = len(client.arrived)
+    client.send(ApiKey.SHARE_FETCH, 2, **rig.fields(1, "w", min_bytes=1000, max_wait_ms=60_000))
+    assert rig.fetch(other, 0, "w") == [(0, 9, 1)]
+    assert acquired(client.arrived[before]) == []
+
+
+def test_a_fetch_whose_connection_ends_while_the_state_is_read_acquires_nothing(
+    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = ShareCoordinator.read
+    late: list[Callable[[], None]] = []
+
+    def slow(own: ShareCoordinator, key: ShareKey, epoch: int, done: Stateful) -> None:
+        read(own, key, epoch, lambda error, state: late.append(lambda: done(error, state)))
+
+    monkeypatch.setattr(ShareCoordinator, "read", slow)
+    client, other = rig.driver.connect(), rig.driver.connect()
+    rig.fetch(other, 0, "other", topics=[])
+    client.send(ApiKey.SHARE_FETCH, 2, **rig.fields(0))
+    assert len(late) == 1
+    rig.drop(client)
+    late[0]()
+    monkeypatch.undo()
+    topics = [rig.topic()]
+    assert rig.fetch(other, 1, "other", topics=topics) == [(0, 9, 1)]
+
+
+def test_a_session_that_may_not_be_replaced_stays(
+    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, other = rig.driver.connect(), rig.driver.connect()
+    rig.fetch(client, 0)
+    rig.fetch(other, 0, "other")
+    monkeypatch.setattr(rig.sessions, "_host", Limited(rig.sessions._host))
+    answer = rig.call(rig.admin, ApiKey.SHARE_FETCH, 2, **rig.fields(0))
+    assert answer.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert len(rig.sessions) == 2
+    rig.drop(client)
+    rig.drop(other)
+    assert (len(rig.sessions), len(rig.partitions)) == (0, 0)
+
+
+class Limited:
+    """The host of share sessions, of which there may be one."""
+
+    def __init__(self, host: Any) -> None:
+        self.settings = {SESSIONS_MAX: 1}
+        self.share_partitions = host.share_partitions
+
+
+# --- States that records cannot have
+
+BAD_STATES = [
+    StateBatch(2, 4, 77, 1),
+    StateBatch(0, 5, RecordState.ACQUIRED, 1),
+    StateBatch(0, 2**63 - 1, RecordState.AVAILABLE, 1),
+    StateBatch(-2, 4, RecordState.ARCHIVED, 1),
+    StateBatch(5, 4, RecordState.ARCHIVED, 1),
+    StateBatch(0, 4, RecordState.AVAILABLE, -1),
+]
+
+
+def write_state(rig: ShareGroupRig, batch: StateBatch, start_offset: int = 0) -> int:
+    """The error of a WriteShareGroupState of one batch."""
+    row = Message(
+        first_offset=batch.first,
+        last_offset=batch.last,
+        delivery_state=batch.state,
+        delivery_count=batch.deliveries,
+    )
+    partition = Message(
+        partition=0,
+        state_epoch=-1,
+        leader_epoch=-1,
+        start_offset=start_offset,
+        delivery_complete_count=0,
+        state_batches=[row],
+    )
+    topic = Message(topic_id=rig.topic_id, partitions=[partition])
+    answer = rig.call(rig.admin, ApiKey.WRITE_SHARE_GROUP_STATE, 1, group_id=GROUP, topics=[topic])
+    return int(answer.results[0].partitions[0].error_code)
+
+
+@pytest.mark.parametrize("batch", BAD_STATES, ids=str)
+def test_states_that_records_cannot_have_are_not_written(rig: ShareGroupRig, batch: StateBatch) -> None:
+    assert write_state(rig, batch) == ErrorCode.INVALID_REQUEST
+    assert rig.fetch(rig.driver.connect(), 0) == [(0, 9, 1)]
+
+
+def test_a_start_offset_that_is_none_is_not_written(rig: ShareGroupRig) -> None:
+    assert write_state(rig, StateBatch(0, 1, 0, 1), -2) == ErrorCode.INVALID_REQUEST
+    assert write_state(rig, StateBatch(0, 1, 0, 1), 2**63 - 1) == ErrorCode.INVALID_REQUEST
+
+
+def test_deliveries_are_counted_as_far_as_the_protocol_can_say(rig: ShareGroupRig) -> None:
+    assert write_state(rig, StateBatch(0, 9, RecordState.AVAILABLE, 2**15 - 1)) == ErrorCode.NONE
+    assert rig.fetch(rig.driver.connect(), 0) == [(0, 9, 2**15 - 1)]
+
+
+@pytest.mark.parametrize("batch", BAD_STATES, ids=str)
+def test_a_bad_state_in_the_log_is_an_error_for_members_and_no_more(
+    rig: ShareGroupRig, batch: StateBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = ShareState(state_epoch=0, start_offset=0, batches=(batch,))
+    monkeypatch.setattr(ShareCoordinator, "read", lambda _own, _key, _epoch, done: done(0, state))
+    client = rig.driver.connect()
+    answer = rig.call(client, ApiKey.SHARE_FETCH, 2, **rig.fields(0))
+    row = answer.responses[0].partitions[0]
+    assert row.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not client.closed
+    monkeypatch.undo()
+    assert rig.fetch(client, 1) == [(0, 9, 1)]

@@ -160,7 +160,9 @@ class _ShareFetch:
     def acknowledged(self, outcomes: dict[Place, Outcome]) -> None:
         """Go on once acknowledgements are written: fetch, or end the session."""
         self._acknowledged = outcomes
-        if self._final:
+        if self._share_session.over:
+            self._answer({})
+        elif self._final:
             self._broker.share_sessions.end(self._share_session, lambda _errors: self._answer({}))
         elif self._message.is_renew_ack or self._message.max_records <= 0:
             self._answer({})
@@ -198,6 +200,9 @@ class _ShareFetch:
     # --- Records
 
     def _begin(self) -> None:
+        if self._share_session.over:
+            self._answer({})
+            return
         waits = not (self._errors or self._acknowledged or self._message.max_wait_ms <= 0)
         if not waits or not self._share_session.partitions or self._enough():
             self._deliver()
@@ -358,6 +363,12 @@ class _ShareFetch:
         if self._parked:
             self._leave()
             self._deliver()
+
+    def session_over(self) -> None:
+        """Answer with nothing: who would get records is gone."""
+        if self._parked:
+            self._leave()
+            self._answer({})
 
     def _leave(self) -> None:
         self._parked = False

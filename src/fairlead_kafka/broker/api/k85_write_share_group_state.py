@@ -3,7 +3,8 @@ share partition (KIP-932).
 
 Versions 0-1; how many records are complete from 1 on (KIP-1226). Answered when it is committed. Of
 before another leader, FENCED_LEADER_EPOCH; of before the group's offsets were altered,
-FENCED_STATE_EPOCH; a state that was never begun is INVALID_REQUEST. Needs CLUSTER_ACTION on the
+FENCED_STATE_EPOCH; a state that was never begun, or that records cannot have, is INVALID_REQUEST.
+Needs CLUSTER_ACTION on the
 cluster (CLUSTER_AUTHORIZATION_FAILED for every partition).
 """
 

@@ -173,7 +173,12 @@ class SharePartition:
         self._host.logs.first_at(self.partition, timestamp_ms, end, found)
 
     def _begin(self, start: int, batches: Sequence[StateBatch]) -> None:
-        self.window = Window(start, batches)
+        try:
+            self.window = Window(start, batches)
+        except BrokerError as error:
+            _logger.error("%s: its state cannot be used: %s", self, error)
+            self._fail(error.code)
+            return
         self.window.move_start(self.partition.log_start)
         self._enter(SharePartitionState.ACTIVE)
         waiting, self._initialized = self._initialized, []

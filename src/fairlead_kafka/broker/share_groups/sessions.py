@@ -58,6 +58,9 @@ class WaitingShareFetch(Protocol):
     def complete(self) -> None:
         """Answer with what is there."""
 
+    def session_over(self) -> None:
+        """Answer with nothing: who would get records is gone."""
+
 
 class ShareSession:
     """One session: its partitions, in the order in which they are looked at."""
@@ -71,6 +74,8 @@ class ShareSession:
         self.waiting: WaitingShareFetch | None = None
         """The fetch that waits, if one does."""
         self.ended: Callable[[], None] = lambda: None
+        self.over = False
+        """Whether it has ended, or another has taken its place: nothing is acquired for it."""
 
     def share_key(self, topic_id: UUID, partition: int) -> ShareKey:
         """The share partition of a partition."""
@@ -101,12 +106,14 @@ class ShareSessions:
     def begin(
         self, key: SessionKey, connection: Connection, partitions: Iterable[tuple[UUID, int]]
     ) -> ShareSession:
-        """A new session, in place of the one that there was. SHARE_SESSION_LIMIT_REACHED."""
-        self._remove(key)
-        if len(self._sessions) >= self._host.settings[SESSIONS_MAX]:
+        """A new session, in place of the one that there was, which stays if the new one is refused:
+        SHARE_SESSION_LIMIT_REACHED."""
+        others = len(self._sessions) - (key in self._sessions)
+        if others >= self._host.settings[SESSIONS_MAX]:
             raise BrokerError(
                 ErrorCode.SHARE_SESSION_LIMIT_REACHED, "The limit of share sessions has been reached."
             )
+        self._remove(key)
         session = ShareSession(key, connection)
         session.partitions.update(dict.fromkeys(partitions))
         self._sessions[key] = session
@@ -151,12 +158,13 @@ class ShareSessions:
         session = self._sessions.pop(key, None)
         if session is None:
             return
+        session.over = True
         session.connection.forget_on_close(session.ended)
         self._by_group[key.group_id] -= 1
         if not self._by_group[key.group_id]:
             del self._by_group[key.group_id]
         if session.waiting is not None:
-            session.waiting.complete()
+            session.waiting.session_over()
 
     def check(self) -> None:
         """Sessions are counted by group; CheckFailed if not."""

@@ -35,7 +35,7 @@ from fairlead_kafka.broker.share_groups.share_state import (
     combined,
 )
 from fairlead_kafka.broker.share_groups.state_shard import StateLog, StateShard, replay
-from fairlead_kafka.broker.share_groups.window import StateBatch
+from fairlead_kafka.broker.share_groups.window import OFFSET_MAX, StateBatch
 from fairlead_kafka.broker.timers import Repeating
 from fairlead_kafka.records import RecordColumns
 
@@ -134,6 +134,7 @@ class ShareCoordinator:
         """InitializeShareGroupState: a new state, from `start_offset` (-1: as the group's
         share.auto.offset.reset says)."""
         shard = self._shard(key)
+        _check_start(start_offset)
         kept = shard.states.get(key)
         if kept is not None and 0 <= state_epoch < kept.state.state_epoch:
             raise BrokerError(
@@ -168,6 +169,7 @@ class ShareCoordinator:
     def write(self, key: ShareKey, state_epoch: int, update: StateUpdate, done: Done) -> None:
         """WriteShareGroupState of the leader."""
         shard = self._shard(key)
+        _check_update(update)
         kept = shard.states.get(key)
         if kept is None:
             raise BrokerError(
@@ -292,6 +294,31 @@ class ShareCoordinator:
 
 _BATCH_ENTRIES = 100
 """Entries that are written as one batch, when the coordinator writes by itself."""
+
+
+def _check_start(offset: int) -> None:
+    """BrokerError INVALID_REQUEST unless a state can begin at this offset; -1: not known yet."""
+    if not NO_OFFSET <= offset <= OFFSET_MAX:
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST, f"{offset} is no start offset: it is from {NO_OFFSET} to {OFFSET_MAX}"
+        )
+
+
+def _check_update(update: StateUpdate) -> None:
+    """BrokerError INVALID_REQUEST unless what is to be written can be a state of records: once
+    written it would be read by every leader."""
+    _check_start(update.start_offset)
+    if update.complete_count < NO_COUNT:
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST, f"{update.complete_count} is no number of complete deliveries"
+        )
+    for batch in update.batches:
+        if not batch.sound:
+            raise BrokerError(
+                ErrorCode.INVALID_REQUEST,
+                f"offsets {batch.first} to {batch.last} cannot be in state {batch.state} after "
+                f"{batch.deliveries} deliveries",
+            )
 
 
 def batches_of(rows: Sequence[tuple[int, int, int, int]]) -> tuple[StateBatch, ...]:

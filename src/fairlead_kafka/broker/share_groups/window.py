@@ -22,6 +22,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.share_groups.states import (
     FINAL,
     TRANSITIONS,
+    WRITTEN,
     RecordEvent,
     RecordState,
 )
@@ -32,6 +33,12 @@ NOBODY = ""
 """Member that a record is with which is not acquired."""
 
 
+OFFSET_MAX = 2**63 - 2
+"""Last offset that a record can have: the one behind it is an int64 too."""
+DELIVERIES_MAX = 2**15 - 1
+"""Deliveries that are counted: an int16 in requests and in the log."""
+
+
 class StateBatch(NamedTuple):
     """Offsets `first` to `last` with one delivery state and number of deliveries, as the share
     coordinator keeps them."""
@@ -40,6 +47,15 @@ class StateBatch(NamedTuple):
     last: int
     state: int
     deliveries: int
+
+    @property
+    def sound(self) -> bool:
+        """Whether there are such offsets, in a state that is written."""
+        return (
+            0 <= self.first <= self.last <= OFFSET_MAX
+            and self.state in WRITTEN
+            and 0 <= self.deliveries <= DELIVERIES_MAX
+        )
 
 
 class Acquired(NamedTuple):
@@ -119,10 +135,17 @@ class Window:
 
     def __init__(self, start: int, batches: Sequence[StateBatch] = ()) -> None:
         """`batches` as the share coordinator has them, in order; what lies between them was never
-        settled, and is available."""
+        settled, and is available. BrokerError UNKNOWN_SERVER_ERROR if they cannot be a state."""
         self.start = start
         self._runs: list[Run] = []
+        before = -1
         for batch in batches:
+            if not batch.sound or batch.first <= before:
+                raise BrokerError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"{batch} behind offset {before} is no state of records: set the group's offsets anew",
+                )
+            before = batch.last
             if batch.last < start:
                 continue
             first = max(batch.first, start)
@@ -211,7 +234,10 @@ class Window:
             stop = run.first + wanted.max_records - count - 1
             self._split((stop if wanted.strict else _whole(stop, ends)) + 1)
             run.now = Holding(
-                _after(run, RecordEvent.ACQUIRE), run.now.deliveries + 1, wanted.member, wanted.deadline_ns
+                _after(run, RecordEvent.ACQUIRE),
+                min(run.now.deliveries + 1, DELIVERIES_MAX),
+                wanted.member,
+                wanted.deadline_ns,
             )
             acquired.append(Acquired(run.first, run.last, run.now.deliveries))
             count += run.count
