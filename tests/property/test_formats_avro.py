@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,11 +13,13 @@ from typing import Any
 import fastavro
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_kafka.base.kernel import Kernel
 from fairlead_kafka.formats import kernels
+from fairlead_kafka.formats.avro_bounds import Bounds
 from fairlead_kafka.formats.avro_columns import columns_decoder
 from fairlead_kafka.formats.avro_reading import plan_of
 from fairlead_kafka.formats.avro_rows import avro_decoder
@@ -112,6 +115,38 @@ def test_columns_are_read_as_values_are_garbled_ones_too(
     with references_serving():
         again, reasons = columns_decoder(reader, reader, None, target)(array)
     assert (again.equals(found), reasons) == (True, why)
+
+
+@settings(max_examples=EXAMPLES)
+@given(written(), st.data())
+def test_a_walk_of_the_bounds_takes_what_fastavro_takes(
+    case: tuple[Any, list[bytes]], data: st.DataObject
+) -> None:
+    schema, values = case
+    parsed = fastavro.parse_schema(json.loads(json.dumps(schema)))
+    bounds = Bounds(AvroSchema(json.dumps(schema)))
+    assert not bounds.needed
+    bounds.needed = True
+    for value in values:
+        bounds.check(b"before" + value, 6)
+        if value:
+            with pytest.raises(EOFError):
+                bounds.check(value[:-1], 0)
+        changed = garbled(data.draw, value)
+        try:
+            fastavro.schemaless_reader(io.BytesIO(changed), parsed, None)
+        except Exception:
+            continue
+        # The walk is stricter: for fastavro branch -1 is the last one, and numbers have any length.
+        assert re.match("None|branch -|a number of more than 10", refusal(bounds, changed))
+
+
+def refusal(bounds: Bounds, data: bytes) -> str:
+    try:
+        bounds.check(data, 0)
+    except (ValueError, EOFError) as error:
+        return repr(error) if isinstance(error, EOFError) else str(error)
+    return "None"
 
 
 @settings(max_examples=EXAMPLES)

@@ -17,7 +17,8 @@ neighbours.
                                a block one by one (`json_rows`); both meet in `json_types`
     avro_serde                 Avro. `avro_schema` reads schemas; `avro_reading` and `avro_writing` make
                                columns by machine code, `avro_rows` single values by fastavro, which
-                               is also for what machine code does not take (`avro_columns`)
+                               is also for what machine code does not take (`avro_columns`), and is
+                               asked only when `avro_bounds` has seen no harm in the bytes
     protobuf_serde             Protobuf, likewise: `protobuf_columns`, and `protobuf_types` one by one
     kernels, slots             the machine code's operations, and the columns of numbers that it reads
                                and writes, from and to Arrow's arrays

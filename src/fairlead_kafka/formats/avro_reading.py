@@ -4,20 +4,21 @@ then reads whole blocks of values.
 A plan is operations (`kernels.decode_avro`) and a function that makes an array of slots. Records,
 arrays, maps, unions of null and another type, and all logical types of `avro_schema` are planned.
 Other schemas raise `NotByColumn`: aliases, most resolutions of one type into another, decimals of
-more than 18 digits, and defaults that are no plain value. They go value by value, as do single
+more than 18 digits, defaults that are no plain value, lists whose items may have no bytes, and
+schemas that hold themselves, are nested deep or take many operations. They go value by value, as do single
 values that machine code does not take: `avro_columns` sees to both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead_kafka.formats.avro_schema import Avro, AvroSchema, Definition
+from fairlead_kafka.formats.avro_schema import NESTED_MAX, Avro, AvroSchema, Definition
 from fairlead_kafka.formats.kernels import (
     BOOLEAN,
     BYTES,
@@ -38,6 +39,9 @@ from fairlead_kafka.formats.slots import NotByColumn, binaries, bitmap, booleans
 
 DIGITS_MAX = 18
 """Digits of a decimal that fits in 64 bits whatever they are."""
+STEPS_MAX = 65_536
+"""Steps of planning, two for a field at most and four within a list: more than ten thousand fields.
+Small records that name each other twice may take a billion."""
 FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999, in microseconds since 1970."""
 _NUMBERS = {"int": INT, "long": LONG, "boolean": BOOLEAN, "float": FLOAT, "double": DOUBLE}
@@ -100,7 +104,7 @@ def plan_of(writer: AvroSchema, reader: AvroSchema) -> Plan:
     none."""
     written, written_names = cast("tuple[Avro, dict[str, Definition]]", writer.parsed())
     wanted, wanted_names = cast("tuple[Avro, dict[str, Definition]]", reader.parsed())
-    planning = _Planning(written_names, wanted_names)
+    planning = _Planning(written_names, wanted_names, iter(range(STEPS_MAX)))
     make = planning.value(written, wanted, reader.arrow_type())
     return planning.plan(make)
 
@@ -120,8 +124,11 @@ def decode(plan: Plan, source: Bytes, starts: Int64, ends: Int64) -> tuple[pa.Ar
 class _Planning:
     """A walk through two schemas at once."""
 
-    def __init__(self, written: dict[str, Definition], wanted: dict[str, Definition]) -> None:
-        self._written, self._wanted = written, wanted
+    def __init__(
+        self, written: dict[str, Definition], wanted: dict[str, Definition], left: Iterator[int]
+    ) -> None:
+        """`left`: as many steps as may still be taken, here and in the plans of items."""
+        self._written, self._wanted, self._left = written, wanted, left
         self._ops: list[_Op] = []
         self._slots = self._valid = 0
 
@@ -144,33 +151,42 @@ class _Planning:
             return _required(make, valid) if required else make
         return self._plain(written, inner, target, valid)
 
-    def skipped(self, written: Avro) -> None:
-        """Operations for a value that nobody asked for."""
+    def skipped(self, written: Avro, depth: int = 0) -> None:
+        """Operations for a value that nobody asked for, `depth` types within one that was."""
+        if depth > NESTED_MAX:  # or without end: the type may hold itself
+            raise NotByColumn
+        self._spend()
         if isinstance(written, list):
             if len(written) != 2 or "null" not in written:
                 raise NotByColumn
             op = [UNION, -1, written.index("null"), 0, -1]
             begun = self._add(op)
-            self.skipped(branch(written))
+            self.skipped(branch(written), depth)
             op[3] = len(self._ops) - begun
             return
         told = definition(written, self._written)
         kind = str(told["type"])
         if kind == "record":
             for field in told["fields"]:
-                self.skipped(field["type"])
+                self.skipped(field["type"], depth + 1)
         elif kind in ("array", "map"):
             op = [LIST, -1, 0, 0, -1]
             begun = self._add(op)
             if kind == "map":
                 self._add([BYTES, -1, 0, 0, -1])
-            self.skipped(told["items"] if kind == "array" else told["values"])
+            self._skipped_item(told["items"] if kind == "array" else told["values"], begun, depth + 1)
             op[3] = len(self._ops) - begun
         elif kind in _NUMBERS:
             self._add([_NUMBERS[kind], -1, 0, 0, -1])
         elif kind in ("bytes", "string", "fixed", "enum"):
             self._add(bytes_op(told, -1) if kind != "enum" else enum_op(told, -1))
         else:
+            raise NotByColumn
+
+    def _skipped_item(self, written: Avro, begun: int, depth: int) -> None:
+        """Operations for an item of the list whose operations begin at `begun`."""
+        self.skipped(written, depth)
+        if len(self._ops) == begun:  # without bytes: the kernel bounds how many there are by bytes
             raise NotByColumn
 
     def _plain(self, written: Avro, wanted: Avro, target: pa.DataType, valid: int | None) -> Make:
@@ -223,11 +239,11 @@ class _Planning:
         slot = self._new_slots(2)
         op = [LIST, slot, 0, 0, -1]
         begun = self._add(op)
-        items = _Planning(self._written, self._wanted)
+        items = _Planning(self._written, self._wanted, self._left)
         if is_map:
             self._add([BYTES, -1, 0, 0, -1])
             keys = items._leaf({"type": "string"}, {"type": "string"}, pa.string(), None)
-            self.skipped(there["values"])
+            self._skipped_item(there["values"], begun, 1)
             values = items.value(there["values"], here["values"], target.item_type)
             entries = pa.struct([target.key_field, target.item_field])
             below = items.plan(
@@ -236,7 +252,7 @@ class _Planning:
                 )
             )
         else:
-            self.skipped(there["items"])
+            self._skipped_item(there["items"], begun, 1)
             below = items.plan(items.value(there["items"], here["items"], target.value_type))
         op[3] = len(self._ops) - begun
 
@@ -294,8 +310,13 @@ class _Planning:
         return make
 
     def _add(self, op: _Op) -> int:
+        self._spend()
         self._ops.append(op)
         return len(self._ops)
+
+    def _spend(self) -> None:
+        if next(self._left, None) is None:
+            raise NotByColumn
 
     def _new_slots(self, count: int) -> int:
         self._slots += count
@@ -374,7 +395,7 @@ def _decimals(slot: int, target: pa.DataType, valid: int | None) -> Make:
             rows = np.flatnonzero(sizes > byte)
             next_byte = slots.source[starts[rows] + byte].astype(np.int64)
             value[rows] = next_byte.astype(np.int8) if byte == 0 else (value[rows] << 8) | next_byte
-        slots.spoil(np.abs(value) >= limit)
+        slots.spoil((value >= limit) | (value <= -limit))
         words = np.empty((slots.rows, 2), np.int64)
         words[:, 0], words[:, 1] = value, value >> 63
         return (

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pyarrow as pa
 from fastavro import schemaless_reader
 from fastavro.types import Schema
 
+from fairlead_kafka.formats.avro_bounds import Bounds
 from fairlead_kafka.formats.avro_schema import Adapt, AvroSchema
 from fairlead_kafka.formats.building import Decode, Reasons, array_of, build, one_line
 from fairlead_kafka.formats.framing import MAGIC, PREFIX_BYTES, named_schema
@@ -23,11 +25,19 @@ from fairlead_kafka.formats.registry import RegistryFailed, UnknownSchema
 
 WAYS_KEPT_MAX = 1000
 """Schemas of writers that a decoder remembers."""
-Way = tuple[Schema, Schema | None, Adapt | None]
-"""From bytes to a value: the writer's schema and the reader's as fastavro takes them (None: the
-same), and what is done then."""
+_ENDED = "the bytes end before the record does"
 LookUp = Callable[[int | str], AvroSchema]
 """From an id or GUID to the schema. Raises UnknownSchema, ValueError or RegistryFailed."""
+
+
+class Way(NamedTuple):
+    """The way from bytes to a value: schemas as fastavro takes them (`reader`: None for the writer's),
+    and what is done with fastavro's value."""
+
+    writer: Schema
+    reader: Schema | None
+    adapt: Adapt | None
+    bounds: Bounds
 
 
 def avro_decoder(
@@ -65,7 +75,7 @@ def _plain(reader: AvroSchema, writer: AvroSchema) -> Callable[[bytes], object]:
 
     def read(data: bytes) -> object:
         try:
-            return _read(data, 0, way)
+            return read_value(data, 0, way)
         except Exception:
             if len(data) > PREFIX_BYTES and data[0] == MAGIC:
                 raise ValueError(
@@ -95,34 +105,41 @@ def _framed(reader: AvroSchema, look_up: LookUp) -> Callable[[bytes], object]:
             way = known[schema_id] = found(schema_id)
         if isinstance(way, str):
             raise UnknownSchema(way)
-        return _read(payload, start, way)
+        return read_value(payload, start, way)
 
     return read
 
 
 def _way(writer: AvroSchema, reader: AvroSchema) -> Way:
-    same = writer == reader
-    return writer.parsed()[0], None if same else reader.parsed()[0], reader.adapter(same)
+    return value_way(writer, reader)._replace(adapt=reader.adapter(writer == reader))
 
 
-def _read(data: bytes, start: int, way: Way) -> object:
-    writer, reader, adapt = way
+def value_way(writer: AvroSchema, reader: AvroSchema | None) -> Way:
+    """The way to values as fastavro gives them; `reader`: None for the writer's. ValueError for
+    what is no schema."""
+    resolved = None if reader is None or reader == writer else reader.parsed()[0]
+    return Way(writer.parsed()[0], resolved, None, Bounds(writer))
+
+
+def read_value(data: bytes, start: int, way: Way) -> object:
+    """The value of the bytes from `start` to the end. ValueError if they hold more; what fastavro
+    raises for what is no value."""
+    way.bounds.check(data, start)
     stream = io.BytesIO(data)
     stream.seek(start)
-    value = schemaless_reader(stream, writer, reader)
+    value = schemaless_reader(stream, way.writer, way.reader)
     left = len(data) - stream.tell()
     if left:
         raise ValueError(f"{left} bytes are left over after the record")
-    return value if adapt is None else adapt(value)
-
-
-def read_value(data: bytes, start: int, writer: Schema, reader: Schema | None) -> object:
-    """A value as fastavro gives it, of the bytes from `start` to the end. ValueError if they hold
-    more."""
-    return _read(data, start, (writer, reader, None))
+    return value if way.adapt is None else way.adapt(value)
 
 
 def reason(error: Exception) -> str:
     """Why a value does not parse, in words."""
-    ended = isinstance(error, EOFError) and (not str(error) or "BytesIO" in str(error))
-    return "the bytes end before the record does" if ended else one_line(error)
+    said = str(error)
+    if isinstance(error, EOFError) and (not said or "BytesIO" in said):
+        return _ENDED
+    # fastavro takes a byte where there is none, or a symbol or branch that is not in a list.
+    if isinstance(error, IndexError):
+        return _ENDED if "string index" in said else "a branch of a union or a symbol that the schema lacks"
+    return one_line(error)

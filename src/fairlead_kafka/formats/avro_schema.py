@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Required, TypeAlias, TypedDict, cast
 
@@ -37,6 +37,12 @@ _LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
 """Other logical types are read as what they are written as, as Spark's `from_avro` does: times of
 day are numbers, a uuid is text."""
 _DECIMAL_PRECISION_MAX = 38
+NESTED_MAX = 64
+"""Records, arrays and maps within each other in a column: Arrow's IPC reads no deeper ones."""
+TYPES_MAX = 65_536
+"""Types in a column, each as often as it is named: 30 small records may name a billion."""
+_JSON_DEPTH_MAX = 400
+"""Brackets within each other in a schema's JSON, three a record: fastavro calls itself for each."""
 
 
 class Field(TypedDict):
@@ -81,9 +87,11 @@ class AvroSchema:
             try:
                 # fastavro replaces what it knows by name, and the last schema is the one that was
                 # meant.
-                schema = fastavro.parse_schema(json.loads(text), named_schemas=named)
+                schema = fastavro.parse_schema(_flat_enough(json.loads(text)), named_schemas=named)
             except json.JSONDecodeError as error:
                 raise ValueError(f"not an Avro schema in JSON ({error})") from None
+            except _TooDeep as error:
+                raise ValueError(f"not an Avro schema ({error})") from None
             except (SchemaParseException, KeyError, TypeError, ValueError, RecursionError) as error:
                 raise ValueError(f"not an Avro schema ({type(error).__name__}: {error})") from None
         return schema, named
@@ -116,6 +124,26 @@ def stored_avro(stored: StoredSchema, what: str) -> AvroSchema:
     return AvroSchema(stored.of_kind(AVRO, what).text, tuple(text for _, text in stored.imports))
 
 
+class _TooDeep(ValueError):
+    pass
+
+
+def _flat_enough(schema: Any) -> Any:
+    """The schema's JSON itself. _TooDeep if it is nested deeper than `_JSON_DEPTH_MAX`."""
+    level = [schema]
+    for _ in range(_JSON_DEPTH_MAX + 1):
+        level = [inner for each in level for inner in _within(each)]
+        if not level:
+            return schema
+    raise _TooDeep(f"its JSON is nested deeper than {_JSON_DEPTH_MAX}")
+
+
+def _within(schema: Any) -> Iterable[Any]:
+    if isinstance(schema, dict):
+        return schema.values()
+    return schema if isinstance(schema, list) else ()
+
+
 def _kind(definition: Definition) -> str:
     """The word for a type that `_Reading._definition` has looked up."""
     kind = definition["type"]
@@ -129,7 +157,8 @@ class _Reading:
     def __init__(self, named: dict[str, Definition]) -> None:
         self._named = named
         self._open: list[str] = []
-        """Named types that the walk is within."""
+        """Types that the walk is within: named ones by name."""
+        self._types = 0
 
     def type_of(self, schema: Avro, where: str) -> tuple[pa.DataType, bool]:
         """Arrow's type, and whether null is allowed."""
@@ -143,6 +172,12 @@ class _Reading:
                 )
             return self.type_of(branches[0], where)[0], len(branches) < len(schema)
         definition = self._definition(schema)
+        self._types += 1
+        if self._types > TYPES_MAX:
+            raise ValueError(
+                f"{_named(where)}: more than {TYPES_MAX} types, each as often as it is named, are too many "
+                "for a column; give a reader's schema with fewer"
+            )
         name, kind = definition.get("name"), _kind(definition)
         if kind == "null":
             raise ValueError(f"{_named(where)}: is always null; give a reader's schema without it")
@@ -153,6 +188,11 @@ class _Reading:
                 f"{_named(where)}: {name} holds itself, which no type of a column can; give a "
                 f"reader's schema "
                 "without it"
+            )
+        if len(self._open) >= NESTED_MAX:
+            raise ValueError(
+                f"{_named(where)[:80]}…: records, arrays and maps are nested deeper than {NESTED_MAX}, which "
+                "no column can be; give a reader's schema without it"
             )
         self._open.append(name or "")
         found = self._nested(definition, where)

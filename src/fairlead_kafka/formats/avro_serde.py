@@ -27,7 +27,7 @@ try:
     import fastavro
 
     from fairlead_kafka.formats.avro_columns import columns_decoder, encode_columns
-    from fairlead_kafka.formats.avro_rows import read_value, reason
+    from fairlead_kafka.formats.avro_rows import read_value, reason, value_way
     from fairlead_kafka.formats.avro_schema import AvroSchema, stored_avro
 except ImportError as error:  # pragma: no cover
     raise ConfigError(f"Avro needs fastavro ({error}); pip install 'fairlead-kafka[avro]'") from None
@@ -148,7 +148,7 @@ class AvroDeserializer:
             )
         self._latest = lru_cache(SCHEMAS_KEPT_MAX)(self._latest_of)
         self._decoders = lru_cache(SCHEMAS_KEPT_MAX)(self._decoder)
-        self._fastavro = lru_cache(SCHEMAS_KEPT_MAX)(lambda schema: schema.parsed()[0])
+        self._ways = lru_cache(SCHEMAS_KEPT_MAX)(value_way)
 
     def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
         """The value. ValueError for what does not parse, RegistryFailed if the registry does not
@@ -162,12 +162,7 @@ class AvroDeserializer:
         assert writer is not None, "it was asked for"
         reader = self._reader(context) if self._fixed is not None or self._config.use_latest else None
         try:
-            value = read_value(
-                payload,
-                start,
-                self._fastavro(writer),
-                None if reader is None or reader == writer else self._fastavro(reader),
-            )
+            value = read_value(payload, start, self._ways(writer, reader))
         except Exception as error:  # the library raises whatever it stumbles over
             raise ValueError(reason(error)) from error
         return value if self._from_dict is None else self._from_dict(value, context)
