@@ -15,6 +15,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, Schema
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.formats import RegistryFailed, SchemaReference, SchemaRegistry, UnknownSchema
+from fairlead_kafka.formats import registry as registry_module
 from tests.support.schema_registry import FakeRegistry, schema_registry
 
 VISIT = {"type": "record", "name": "Visit", "fields": [{"name": "host", "type": "string"}]}
@@ -83,6 +84,54 @@ def test_schemas_come_with_those_they_refer_to_innermost_first(running: FakeRegi
         names = ("Inner", "Middle")
         assert tuple(name for name, _ in made.imports) == names
         assert tuple(name for name, _ in registry.latest("outer").imports) == names
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ({"name": "X"}, r"without saying which: name 'X', subject None, version None"),
+        ({"name": "X", "subject": 5, "version": 1}, r"without saying which: name 'X', subject 5, version 1"),
+        ({"subject": "s", "version": 1}, r"without saying which: name None, subject 's', version 1"),
+        (
+            {"name": "X", "subject": "a", "version": 1},
+            r"refers to version 1 of the subject a in a circle",
+        ),
+    ],
+)
+def test_references_that_lead_nowhere_or_in_a_circle_are_the_registry_s_fault(
+    running: FakeRegistry, reference: dict[str, Any], said: str
+) -> None:
+    running.register("a", VISIT, [reference])
+    with asking(running) as registry, pytest.raises(RegistryFailed, match=said):
+        registry.by_id(1)
+
+
+def test_references_are_counted(running: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_module, "REFERENCES_MAX", 3)
+    for n in range(4):
+        running.register(f"s{n}", record_of(n))
+    references = [{"name": f"R{n}", "subject": f"s{n}", "version": 1} for n in range(4)]
+    running.register("three", record_of(5), references[:3])
+    running.register("four", record_of(6), references)
+    with asking(running) as registry:
+        assert len(registry.latest("three").imports) == 3
+        with pytest.raises(RegistryFailed, match=r"or 3 in all"):
+            registry.latest("four")
+
+
+def record_of(n: int) -> dict[str, Any]:
+    return {"type": "record", "name": f"R{n}", "fields": []}
+
+
+def test_a_schema_that_is_no_text_is_the_registry_s_fault(
+    running: FakeRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "answer", lambda *_: (200, {"schema": 5}))
+    with (
+        asking(running) as registry,
+        pytest.raises(RegistryFailed, match=r"gave schema id 1 as int, not"),
+    ):
+        registry.by_id(1)
 
 
 def test_users_and_tokens_are_shown_and_references_to_secrets_resolved(

@@ -40,6 +40,12 @@ SCHEMAS_KEPT_MAX = 1000
 which bounds only what is asked by subject."""
 
 
+REFERENCES_MAX = 1000
+"""Schemas that one refers to, directly or not: as many as are remembered."""
+REFERENCES_DEEP_MAX = 100
+"""Schemas that refer to the next. A registry that answers without end would be asked without end."""
+
+
 class RegistryFailed(FairleadError):
     """The Schema Registry did not answer, or refused. No record is to blame: try again."""
 
@@ -219,23 +225,43 @@ class SchemaRegistry:
         return stored._replace(schema_id=found.schema_id, guid=found.guid or None, version=found.version)
 
     def _stored(self, what: str, schema: Schema) -> StoredSchema:
-        return StoredSchema(schema.schema_type or AVRO, _text(what, schema), self._imports(schema))
+        return StoredSchema(schema.schema_type or AVRO, self._text(what, schema), self._imports(schema))
 
     def _imports(self, schema: Schema) -> tuple[tuple[str, str], ...]:
         found: dict[str, str] = {}
         self._collect(schema, found)
         return tuple(found.items())
 
-    def _collect(self, schema: Schema, found: dict[str, str]) -> None:
+    def _collect(self, schema: Schema, found: dict[str, str], depth: int = 0) -> None:
         for one in schema.references or ():
-            assert one.subject is not None, "a reference has both"
-            assert one.version is not None, "a reference has both"
-            if one.name in found:
+            name, subject, version = one.name, one.subject, one.version
+            if not (isinstance(name, str) and isinstance(subject, str) and isinstance(version, int)):
+                raise RegistryFailed(
+                    f"the Schema Registry at {self.url} gave a schema that refers to another without saying "
+                    f"which: name {name!r}, subject {subject!r}, version {version!r}"
+                )
+            if name in found:
                 continue
-            what = f"version {one.version} of the subject {one.subject}"
-            inner = self._ask(what, partial(self._client.get_version, one.subject, one.version)).schema
-            self._collect(inner, found)
-            found[str(one.name)] = _text(what, inner)
+            what = f"version {version} of the subject {subject}"
+            if depth >= REFERENCES_DEEP_MAX or len(found) >= REFERENCES_MAX:
+                raise RegistryFailed(
+                    f"the Schema Registry at {self.url} gave a schema that refers to {what} in a circle, or "
+                    f"to more than {REFERENCES_DEEP_MAX} one after the other or {REFERENCES_MAX} in all"
+                )
+            inner = self._ask(what, partial(self._client.get_version, subject, version)).schema
+            self._collect(inner, found, depth + 1)
+            found[name] = self._text(what, inner)
+
+    def _text(self, what: str, schema: Schema) -> str:
+        """The text of a schema. UnknownSchema for one that the registry gave without its text."""
+        text: object = schema.schema_str
+        if text is None:
+            raise UnknownSchema(f"{what} comes without its text from the Schema Registry")
+        if not isinstance(text, str):
+            raise RegistryFailed(
+                f"the Schema Registry at {self.url} gave {what} as {type(text).__name__}, not as text"
+            )
+        return text
 
     def _ask(self, what: str, ask: Callable[[], T]) -> T:
         with self._lock:
@@ -264,13 +290,6 @@ class SchemaRegistry:
 def registry_of(given: SchemaRegistry | Mapping[str, object] | SchemaRegistryClient) -> SchemaRegistry:
     """A registry, or one made of settings or of confluent-kafka's client."""
     return given if isinstance(given, SchemaRegistry) else SchemaRegistry(given)
-
-
-def _text(what: str, schema: Schema) -> str:
-    """The text of a schema. UnknownSchema for one that the registry gave without its text."""
-    if schema.schema_str is None:
-        raise UnknownSchema(f"{what} comes without its text from the Schema Registry")
-    return schema.schema_str
 
 
 @lru_cache(SCHEMAS_KEPT_MAX)
