@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.k78_share_fetch import REFUSED_WAIT_MAX_MS, UNKNOWN_PARTITIONS_MAX
 from fairlead_kafka.broker.share_groups import (
     RecordState,
     ShareCoordinator,
@@ -20,6 +22,7 @@ from fairlead_kafka.broker.share_groups import (
 )
 from fairlead_kafka.broker.share_groups.sessions import SESSIONS_MAX
 from fairlead_kafka.broker.share_groups.share_coordinator import Stateful
+from fairlead_kafka.broker.timers import Timer
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.share_group_rig import GROUP, ShareGroupRig, acquired
 
@@ -254,3 +257,112 @@ def test_a_bad_state_in_the_log_is_an_error_for_members_and_no_more(
     assert not client.closed
     monkeypatch.undo()
     assert rig.fetch(client, 1) == [(0, 9, 1)]
+
+
+# --- What is kept, and for how long
+
+
+def test_configs_are_kept_of_groups_that_have_share_partitions_here(rig: ShareGroupRig) -> None:
+    client = rig.driver.connect()
+    for number in range(5):
+        group = {"group_id": f"ghost{number}"}
+        rig.call(client, ApiKey.SHARE_FETCH, 2, **rig.fields(0, "x") | group)
+        rig.call(client, ApiKey.SHARE_FETCH, 2, **rig.fields(-1, "x", topics=[]) | group)
+    rig.call(client, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 1, groups=[Message(group_id=GROUP, topics=None)])
+    assert rig.partitions._settings == {}
+    rig.fetch(client, 0)
+    assert set(rig.partitions._settings) == {GROUP}
+    rig.fetch(client, -1, topics=[])
+    assert rig.partitions._settings == {}
+
+
+def test_a_refused_session_is_answered_late_but_not_for_ever(
+    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.fetch(rig.driver.connect(), 0, "other")
+    monkeypatch.setattr(rig.sessions, "_host", Limited(rig.sessions._host))
+    client = rig.driver.connect()
+    client.send(ApiKey.SHARE_FETCH, 2, **rig.fields(0, max_wait_ms=2**31 - 1))
+    rig.driver.advance(REFUSED_WAIT_MAX_MS - 1)
+    assert client.arrived == []
+    rig.driver.advance(1)
+    assert client.arrived[0].error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+
+
+def test_a_refused_session_leaves_nothing_when_its_connection_ends(
+    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.fetch(rig.driver.connect(), 0, "other")
+    monkeypatch.setattr(rig.sessions, "_host", Limited(rig.sessions._host))
+    waits: list[Timer] = []
+    call_later = rig.driver.broker.call_later
+    monkeypatch.setattr(
+        rig.driver.broker, "call_later", lambda *given: waits.append(call_later(*given)) or waits[-1]
+    )
+    client = rig.driver.connect()
+    client.send(ApiKey.SHARE_FETCH, 2, **rig.fields(0, max_wait_ms=30_000))
+    assert [timer.pending for timer in waits] == [True]
+    rig.drop(client)
+    assert [timer.pending for timer in waits] == [False]
+
+
+def test_a_session_has_few_partitions_that_the_broker_does_not_know(rig: ShareGroupRig) -> None:
+    client = rig.driver.connect()
+    rig.fetch(client, 0)
+
+    def unknown(count: int) -> list[Message]:
+        row = Message(partition_index=0, acknowledgement_batches=[])
+        return [Message(topic_id=uuid4(), partitions=[row]) for _ in range(count)]
+
+    fields = rig.fields(1, topics=unknown(UNKNOWN_PARTITIONS_MAX))
+    answer = rig.call(client, ApiKey.SHARE_FETCH, 2, **fields)
+    assert len(answer.responses) == UNKNOWN_PARTITIONS_MAX
+    fields = rig.fields(2, topics=unknown(1))
+    assert rig.call(client, ApiKey.SHARE_FETCH, 2, **fields).error_code == ErrorCode.INVALID_REQUEST
+    fields = rig.fields(0, topics=unknown(UNKNOWN_PARTITIONS_MAX + 1))
+    assert rig.call(client, ApiKey.SHARE_FETCH, 2, **fields).error_code == ErrorCode.INVALID_REQUEST
+    answer = rig.call(client, ApiKey.SHARE_FETCH, 2, **rig.fields(3, topics=[rig.topic()]))
+    assert len(answer.responses) == UNKNOWN_PARTITIONS_MAX
+
+
+def test_a_partition_that_is_named_twice_tells_its_first_error(rig: ShareGroupRig) -> None:
+    client = rig.driver.connect()
+    rig.fetch(client, 0)
+    fields = rig.ack_fields(1)
+    fields["topics"] = [rig.topic((77, 77, [ACCEPT])), rig.topic((4, 4, [ACCEPT]))]
+    answer = rig.call(client, ApiKey.SHARE_ACKNOWLEDGE, 2, **fields)
+    (row,) = answer.responses[0].partitions
+    assert row.error_code == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("offset", [-(2**63), -5, -2, 2**63 - 1])
+def test_a_group_is_not_set_to_an_offset_that_no_record_has(rig: ShareGroupRig, offset: int) -> None:
+    rig.leave()
+    assert alter(rig, offset) == ErrorCode.INVALID_REQUEST
+    assert describe(rig) == (0, [(-1, -1)])
+    assert alter(rig, 4) == ErrorCode.NONE
+    assert describe(rig) == (0, [(4, 6)])
+
+
+def test_the_lag_of_a_start_far_below_0_is_what_the_answer_can_hold(
+    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = ShareState(state_epoch=0, start_offset=-(2**63), complete_count=0)
+    monkeypatch.setattr(ShareCoordinator, "summary", lambda _own, _key, done: done(0, state))
+    assert describe(rig) == (0, [(-(2**63), 2**63 - 1)])
+
+
+def alter(rig: ShareGroupRig, offset: int) -> int:
+    """The error of partition 0 of an AlterShareGroupOffsets."""
+    topic = Message(topic_name="t", partitions=[Message(partition_index=0, start_offset=offset)])
+    answer = rig.call(rig.admin, ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, group_id=GROUP, topics=[topic])
+    assert answer.error_code == 0, answer
+    return int(answer.responses[0].partitions[0].error_code)
+
+
+def describe(rig: ShareGroupRig) -> tuple[int, list[tuple[int, int]]]:
+    """The group's error, and start and lag of partitions, of a DescribeShareGroupOffsets."""
+    asked = [Message(group_id=GROUP, topics=None)]
+    (group,) = rig.call(rig.admin, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 1, groups=asked).groups
+    rows = [(row.start_offset, row.lag) for topic in group.topics for row in topic.partitions]
+    return group.error_code, rows

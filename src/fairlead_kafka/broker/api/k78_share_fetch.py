@@ -18,7 +18,7 @@ partitions).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from fairlead_kafka.base.codes import ErrorCode
@@ -64,6 +64,12 @@ _Acquired = ShareFetchResponse.AcquiredRecords
 _RECORD_LIMIT = 1
 """The acquire mode that never gives more than max_records."""
 _NO_LEADER = -1
+UNKNOWN_PARTITIONS_MAX = 1000
+"""Partitions of a session that this broker does not know. A few there are where a client has heard
+of a topic before the broker has; what is known is bounded by the cluster."""
+REFUSED_WAIT_MAX_MS = 60_000
+"""Longest wait before a refused session is answered: a client that asks once a minute costs
+nothing."""
 
 
 @serves(ApiKey.SHARE_FETCH, versions=(1, 2))
@@ -82,7 +88,7 @@ def share_fetch(
             throttle_time_ms=0, error_code=error.code, error_message=reason(error), responses=[]
         )
         if error.code == ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-            broker.call_later(max(0, message.max_wait_ms), lambda: reply(refused))
+            _answer_later(broker, session, message.max_wait_ms, partial(reply, refused))
         else:
             reply(refused)
         return
@@ -94,6 +100,17 @@ def share_fetch(
                 place = (topic.topic_id, asked.partition_index)
                 acknowledging.take(place, asked.acknowledgement_batches, message.is_renew_ack)
     acknowledging.complete()
+
+
+def _answer_later(broker: Services, session: Requester, wait_ms: int, answer: Callable[[], None]) -> None:
+    """Answer after a while, if the connection is still there."""
+
+    def due() -> None:
+        session.forget_on_close(timer.cancel)
+        answer()
+
+    timer = broker.call_later(min(max(0, wait_ms), REFUSED_WAIT_MAX_MS), due)
+    session.on_close(timer.cancel)
 
 
 def _check_renewing(message: ShareFetchRequest) -> None:
@@ -120,6 +137,7 @@ def _session(
     if epoch == INITIAL_EPOCH:
         if acknowledges:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "a session does not begin with acknowledgements")
+        _check_named(broker, (), named)
         return broker.share_sessions.begin(key, connection, named)
     if epoch == FINAL_EPOCH and named and not acknowledges:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "a session does not end with partitions to fetch")
@@ -127,9 +145,32 @@ def _session(
     for topic in message.forgotten_topics_data:
         for number in topic.partitions:
             session.partitions.pop((topic.topic_id, number), None)
+    if epoch != FINAL_EPOCH:
+        _check_named(broker, session.partitions, named)
     for place in named if epoch != FINAL_EPOCH else ():
         session.partitions.setdefault(place)
     return session
+
+
+def _check_named(broker: Services, before: Collection[Place], named: Collection[Place]) -> None:
+    """BrokerError INVALID_REQUEST if a session of these partitions, with those `named` now, had more
+    that this broker does not know than UNKNOWN_PARTITIONS_MAX."""
+    topics = broker.controller.image.topics_by_id
+
+    def unknown(places: Iterable[Place]) -> set[Place]:
+        return {
+            (topic_id, number)
+            for topic_id, number in places
+            if topic_id not in topics or not 0 <= number < len(topics[topic_id].partitions)
+        }
+
+    new = unknown(named)
+    if new and len(new | unknown(before)) > UNKNOWN_PARTITIONS_MAX:
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST,
+            f"a share session may have {UNKNOWN_PARTITIONS_MAX} partitions that are not known here: forget "
+            f"some, or begin again",
+        )
 
 
 class _ShareFetch:

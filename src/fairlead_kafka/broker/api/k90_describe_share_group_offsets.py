@@ -43,6 +43,8 @@ _LIST_OFFSETS_VERSION = 7
 _CLIENT = -1
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _UNKNOWN = -1
+_LAG_MAX = 2**63 - 1
+"""What the answer can hold: a start offset that was kept of an older release may be far below 0."""
 
 
 @serves(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=(0, 1))
@@ -124,7 +126,7 @@ def _look_up(broker: Services, group_id: str, topic: TopicImage, row: _Row, pend
 
     def ended(state: ShareState, end: int | None) -> None:
         if end is not None:
-            row.lag = max(0, end - state.start_offset - state.complete_count)
+            row.lag = min(max(0, end - state.start_offset - state.complete_count), _LAG_MAX)
         pending.done()
 
     broker.share_persister.summary(ShareKey(group_id, topic.topic_id, row.partition_index), seen)

@@ -1,7 +1,8 @@
 """AlterShareGroupOffsets (91): a share group without members goes on from other offsets (KIP-932).
 
 Version 0. Its partitions begin with a new state: what was in flight is forgotten. A group that is
-not there is made, one of another kind is GROUP_ID_NOT_FOUND, one with members NON_EMPTY_GROUP.
+not there is made, one of another kind is GROUP_ID_NOT_FOUND, one with members NON_EMPTY_GROUP. Of a
+partition, INVALID_REQUEST for an offset that no record has; -1 is as share.auto.offset.reset says.
 UNSUPPORTED_VERSION where the feature share.version is 0. Needs READ on the group
 (GROUP_AUTHORIZATION_FAILED) and on each topic (TOPIC_AUTHORIZATION_FAILED for its partitions).
 """
@@ -19,7 +20,7 @@ from fairlead_kafka.broker.api.share_requests import check_share_groups
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
-from fairlead_kafka.broker.share_groups import ShareKey
+from fairlead_kafka.broker.share_groups import NO_OFFSET, OFFSET_MAX, ShareKey
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 
@@ -78,6 +79,12 @@ def _read(
             elif topic is None or not 0 <= one.partition_index < len(topic.partitions):
                 row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 row.error_message = "This server does not host this topic-partition."
+            elif not NO_OFFSET <= one.start_offset <= OFFSET_MAX:
+                row.error_code = ErrorCode.INVALID_REQUEST
+                row.error_message = (
+                    f"{one.start_offset} is no start offset: it is from {NO_OFFSET} (as "
+                    f"share.auto.offset.reset says) to {OFFSET_MAX}"
+                )
             else:
                 wanted.setdefault(topic.topic_id, {})[one.partition_index] = one.start_offset
                 rows[topic.topic_id, one.partition_index] = row

@@ -115,8 +115,8 @@ class Acknowledging:
     _waiting: int = 1
 
     def take(self, place: Place, batches: Sequence[AckBatch], renewing: bool) -> None:
-        """Do what is said of one partition."""
-        self.outcomes[place] = None
+        """Do what is said of one partition. Of one that is named again the first error is told."""
+        self.outcomes.setdefault(place, None)
         self._waiting += 1
         try:
             check_batches(batches, renewing)
@@ -132,13 +132,17 @@ class Acknowledging:
             ]
             share.acknowledge(self.key.member_id, said, partial(self._written, place))
         except BrokerError as error:
-            self.outcomes[place] = error
+            self._failed(place, error)
             self.complete()
 
     def _written(self, place: Place, code: int) -> None:
         if code:
-            self.outcomes[place] = BrokerError(code, "the acknowledgement could not be written")
+            self._failed(place, BrokerError(code, "the acknowledgement could not be written"))
         self.complete()
+
+    def _failed(self, place: Place, error: BrokerError) -> None:
+        if self.outcomes[place] is None:
+            self.outcomes[place] = error
 
     def complete(self) -> None:
         """One part is over; called once more when all have begun."""

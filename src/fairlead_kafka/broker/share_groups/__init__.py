@@ -85,7 +85,7 @@ from fairlead_kafka.broker.share_groups.sessions import (
 from fairlead_kafka.broker.share_groups.share_coordinator import ShareCoordinator
 from fairlead_kafka.broker.share_groups.share_state import NO_OFFSET, ShareKey, ShareState, StateUpdate
 from fairlead_kafka.broker.share_groups.states import EVENTS_BY_TYPE, RENEW_TYPE, RecordEvent, RecordState
-from fairlead_kafka.broker.share_groups.window import Acquired, StateBatch, Wanted, Window
+from fairlead_kafka.broker.share_groups.window import OFFSET_MAX, Acquired, StateBatch, Wanted, Window
 
 __all__ = [
     "ASSIGNOR",
@@ -95,6 +95,7 @@ __all__ = [
     "FINAL_EPOCH",
     "INITIAL_EPOCH",
     "NO_OFFSET",
+    "OFFSET_MAX",
     "RENEW_TYPE",
     "RecordEvent",
     "RecordState",

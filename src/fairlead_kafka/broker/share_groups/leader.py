@@ -53,6 +53,8 @@ class SharePartitions:
         self._led: dict[ShareKey, SharePartition] = {}
         self._waiters: dict[ShareKey, dict[ShareWaiter, Owner | None]] = {}
         self._settings: dict[str, ShareSettings] = {}
+        """Configs of groups that have a share partition here: they are looked up with each fetch."""
+        self._by_group: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._led)
@@ -77,6 +79,7 @@ class SharePartitions:
             found.became_available = partial(self._wake, key)
             found.fenced = partial(self._gone, key, found)
             self._led[key] = found
+            self._by_group[key.group_id] = self._by_group.get(key.group_id, 0) + 1
         found.use()
         return found
 
@@ -85,13 +88,15 @@ class SharePartitions:
         found = self._settings.get(group_id)
         if found is None:
             own = self._host.controller.group_settings(group_id)
-            found = self._settings[group_id] = ShareSettings(
+            found = ShareSettings(
                 own["share.record.lock.duration.ms"],
                 Limits(own["share.delivery.count.limit"], own["share.partition.max.record.locks"]),
                 own["share.auto.offset.reset"],
                 own["share.isolation.level"].lower() == "read_committed",
                 own["share.renew.acknowledge.enable"],
             )
+            if group_id in self._by_group:
+                self._settings[group_id] = found
         return found
 
     # --- Waiting
@@ -115,6 +120,10 @@ class SharePartitions:
     def _gone(self, key: ShareKey, share: SharePartition, _error: int) -> None:
         if self._led.get(key) is share:
             del self._led[key]
+            self._by_group[key.group_id] -= 1
+            if not self._by_group[key.group_id]:
+                del self._by_group[key.group_id]
+                self._settings.pop(key.group_id, None)
         self._wake(key)
 
     # --- Members and leaders that go
@@ -140,7 +149,6 @@ class SharePartitions:
         for share in self:
             if share.key.group_id == group_id:
                 share.drop_when_written()
-        self._settings.pop(group_id, None)
 
     def changed(self, change: Change) -> None:
         """Follow the controller."""
@@ -171,8 +179,12 @@ class SharePartitions:
         """Each share partition is kept under its key and sound; CheckFailed if not."""
         same("share partitions", list(self._led), [share.key for share in self])
         holds("a share partition is kept that nobody waits for", all(self._waiters.values()))
+        counts: dict[str, int] = {}
         for share in self:
             share.check()
+            counts[share.key.group_id] = counts.get(share.key.group_id, 0) + 1
+        same("share partitions by group", self._by_group, counts)
+        holds("configs are kept of a group that has nothing here", self._settings.keys() <= counts.keys())
 
 
 def when_released(done: Done) -> Callable[[dict[ShareKey, int]], None]:
