@@ -12,6 +12,7 @@ import pytest
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.k78_share_fetch import REFUSED_WAIT_MAX_MS, UNKNOWN_PARTITIONS_MAX
+from fairlead_kafka.broker.api.share_requests import NOT_HOSTED
 from fairlead_kafka.broker.share_groups import (
     RecordState,
     ShareCoordinator,
@@ -366,3 +367,19 @@ def describe(rig: ShareGroupRig) -> tuple[int, list[tuple[int, int]]]:
     (group,) = rig.call(rig.admin, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 1, groups=asked).groups
     rows = [(row.start_offset, row.lag) for topic in group.topics for row in topic.partitions]
     return group.error_code, rows
+
+
+def test_offsets_of_topics_that_are_not_there_make_no_group(rig: ShareGroupRig) -> None:
+    topic = Message(topic_name="nowhere", partitions=[Message(partition_index=0, start_offset=0)])
+    answer = rig.call(rig.admin, ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, group_id="new", topics=[topic])
+    (row,) = answer.responses[0].partitions
+    assert (row.error_code, row.error_message) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED)
+    assert rig.call(rig.admin, ApiKey.DELETE_GROUPS, 2, groups_names=["new"]).results[0].error_code == (
+        ErrorCode.GROUP_ID_NOT_FOUND
+    )
+    topic = Message(topic_name="t", partitions=[Message(partition_index=9, start_offset=0)])
+    answer = rig.call(rig.admin, ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, group_id="new", topics=[topic])
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    asked = {"group_id": "new", "topics": [Message(topic_name="t")]}
+    assert rig.call(rig.admin, ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, **asked).error_code == ErrorCode.NONE
+    assert rig.call(rig.admin, ApiKey.DELETE_GROUPS, 2, groups_names=["new"]).results[0].error_code == 0

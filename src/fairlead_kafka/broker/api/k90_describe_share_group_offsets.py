@@ -19,7 +19,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import NO_ID, PendingParts, reason
 from fairlead_kafka.broker.api.rights import demand, permitted
-from fairlead_kafka.broker.api.share_requests import check_share_groups
+from fairlead_kafka.broker.api.share_requests import NOT_HOSTED, TOPIC_REFUSED, check_share_groups
 from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
@@ -44,7 +44,7 @@ _CLIENT = -1
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _UNKNOWN = -1
 _LAG_MAX = 2**63 - 1
-"""What the answer can hold: a start offset that was kept of an older release may be far below 0."""
+"""Greatest lag that the answer can hold: a start offset that was kept may be far below 0."""
 
 
 @serves(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=(0, 1))
@@ -89,10 +89,10 @@ def _describe(
             row = _row(number)
             row_of_topic.partitions.append(row)
             if name not in seen:
-                row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                row.error_code, row.error_message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, TOPIC_REFUSED
                 row_of_topic.topic_id = NO_ID
             elif topic is None or not 0 <= number < len(topic.partitions):
-                row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                row.error_code, row.error_message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED
             else:
                 _look_up(broker, asked.group_id, topic, row, pending)
 

@@ -16,7 +16,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import NO_ID, reason
 from fairlead_kafka.broker.api.rights import demand, permitted
-from fairlead_kafka.broker.api.share_requests import check_share_groups
+from fairlead_kafka.broker.api.share_requests import NOT_HOSTED, TOPIC_REFUSED, check_share_groups
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
@@ -24,6 +24,11 @@ from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
 
 _Topic = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
+
+
+def _refused(row: _Topic) -> bool:
+    """Whether the session may not READ the topic: these come first, as Apache Kafka has them."""
+    return row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 @serves(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions=(0, 0))
@@ -40,23 +45,26 @@ def delete_share_group_offsets(
         demand(session, AclOperation.DELETE, AclResourceType.GROUP, message.group_id)
         names = [topic.topic_name for topic in message.topics]
         seen = permitted(session, AclOperation.READ, AclResourceType.TOPIC, names)
+        topics = broker.controller.image.topics
         there = broker.coordinator.share.places(message.group_id)
         rows: dict[UUID, _Topic] = {}
         for name in names:
-            topic = broker.controller.image.topics.get(name)
+            topic = topics.get(name)
             row = _Topic(topic_name=name, topic_id=NO_ID, error_code=ErrorCode.NONE, error_message=None)
             answer.responses.append(row)
             if name not in seen:
                 row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                row.error_message = TOPIC_REFUSED
             elif topic is None:
                 row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                row.error_message = "This server does not host this topic-partition."
+                row.error_message = NOT_HOSTED
             elif topic.topic_id not in there:
                 row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 row.error_message = "There is no offset information to delete."
             else:
                 row.topic_id = topic.topic_id
                 rows[topic.topic_id] = row
+        answer.responses.sort(key=_refused, reverse=True)
 
         def deleted(errors: dict[UUID, int]) -> None:
             for topic_id, error in errors.items():

@@ -22,6 +22,8 @@ from fairlead_kafka.broker.share_groups import EVENTS_BY_TYPE, RENEW_TYPE, Sessi
 MEMBER_ID_MAX_LENGTH = 36
 """Characters of a member's id: a UUID as text (Kafka's `KafkaApis.isMemberIdValid`)."""
 
+TOPIC_REFUSED = "Topic authorization failed."
+NOT_HOSTED = "This server does not host this topic-partition."
 Place = tuple[UUID, int]
 """A topic id, and a partition's number."""
 Outcome = BrokerError | None
@@ -123,9 +125,7 @@ class Acknowledging:
             find_led(self.broker, self.session, place)
             share = self.broker.share_partitions.find(ShareKey(self.key.group_id, *place))
             if share is None:
-                raise BrokerError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
-                )
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED)
             said = [
                 (one.first_offset, one.last_offset, [EVENTS_BY_TYPE[each] for each in one.acknowledge_types])
                 for one in batches

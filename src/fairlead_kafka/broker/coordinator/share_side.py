@@ -354,7 +354,8 @@ class ShareSide:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
         shard = self._shards.of(group_id)
         made = shard.groups.get(group_id)
-        group = ShareGroup(group_id) if made is None or made.forgettable() else self._empty(group_id)
+        new = made is None or made.forgettable()
+        group = ShareGroup(group_id) if new else self._empty(group_id)
         places: dict[UUID, TopicState] = {}
         for topic_id, numbers in offsets.items():
             topic = self._topics.by_id(topic_id)
@@ -378,7 +379,7 @@ class ShareSide:
                 self._each(group_id, places, begin, began)
 
         entries: list[ShareGroupEntry] = []
-        if places:
+        if places or new:
             states = group.states._replace(initializing=merged(group.states.initializing, places))
             entries.append((StatePartitionsKey(group_id), states))
         self._write(shard, group_id, entries, noted)
