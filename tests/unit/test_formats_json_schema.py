@@ -11,6 +11,7 @@ import pytest
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.formats import (
+    JsonDeserializer,
     JsonSchemaDeserializer,
     JsonSchemaSerializer,
     MessageField,
@@ -99,3 +100,18 @@ def test_validation_can_be_left_out(running: FakeRegistry) -> None:
         JsonSchemaSerializer({"url": running.url}, VISIT, conf={"validate": "no"})
     with pytest.raises(ConfigError, match="not a JSON Schema"):
         JsonSchemaDeserializer({"url": running.url}, {"type": 7})
+
+
+def test_json_that_is_nested_without_end_is_told_and_fails_no_column(running: FakeRegistry) -> None:
+    deep = b'{"host":"a","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    with pytest.raises(ValueError, match="nested too deep"):
+        JsonDeserializer()(deep)
+    read = JsonSchemaDeserializer({"url": running.url}, type=TYPE)
+    data = JsonSchemaSerializer({"url": running.url}, VISIT)({"host": "a", "n": 1}, VALUE)
+    assert data is not None
+    with pytest.raises(ValueError, match="nested too deep"):
+        read(data[:5] + deep, VALUE)
+    column, reasons = read.decode_column(pa.array([data, data[:5] + deep, data], pa.binary()), VALUE)
+    assert (column.is_valid().to_pylist(), list(reasons)) == ([True, False, True], [1])
+    with pytest.raises(ConfigError, match="nested too deep"):
+        JsonSchemaSerializer({"url": running.url}, "[" * 100_000)

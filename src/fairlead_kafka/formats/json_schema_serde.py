@@ -18,6 +18,7 @@ from fairlead_kafka.formats.building import Reasons, one_line
 from fairlead_kafka.formats.context import SerializationContext
 from fairlead_kafka.formats.framing import WRITING, FrameConfig, Reader, Writer, frame_config, named_schema
 from fairlead_kafka.formats.json_serde import JsonDeserializer, JsonSerializer
+from fairlead_kafka.formats.json_types import read_json
 from fairlead_kafka.formats.registry import (
     JSON,
     SCHEMAS_KEPT_MAX,
@@ -90,7 +91,7 @@ class JsonSchemaSerializer:
         for row, text in enumerate(texts.to_pylist()):
             if text is not None and self._validates:
                 try:
-                    check(json.loads(text))
+                    check(read_json(text))
                 except ValueError as error:
                     text, reasons[row] = None, one_line(error)
             made.append(None if text is None else prefix + text)
@@ -126,7 +127,7 @@ class JsonSchemaDeserializer:
         RegistryFailed if the registry does not answer; None for a null."""
         if data is None:
             return None
-        value = json.loads(self._payload(data, context))
+        value = read_json(self._payload(data, context))
         return value if self._from_dict is None else self._from_dict(value, context)
 
     def decode_column(self, array: pa.Array, context: SerializationContext) -> tuple[pa.Array, Reasons]:
@@ -149,17 +150,17 @@ class JsonSchemaDeserializer:
         payload = payload[start:]
         if self._validates:
             check = self._fixed or self._writers.of(schema)
-            check(json.loads(payload))
+            check(read_json(payload))
         return payload
 
 
 def check_of(schema: StoredSchema) -> Check:
     """A check against a schema, with those that it refers to. ConfigError if it is none."""
     try:
-        resources = [(name, json.loads(text)) for name, text in schema.imports]
+        resources = [(name, read_json(text)) for name, text in schema.imports]
         registry = jsonschema_rs.Registry(resources) if resources else None
         validator = jsonschema_rs.validator_for(
-            json.loads(schema.text), registry=registry, retriever=_not_fetched
+            read_json(schema.text), registry=registry, retriever=_not_fetched
         )
     except ValueError as error:  # json's and jsonschema_rs' own errors are some
         raise ConfigError(f"not a JSON Schema ({one_line(error)})") from None
@@ -191,7 +192,7 @@ def _split(conf: Mapping[str, object] | None, names: Sequence[str]) -> tuple[boo
 def _title(text: str) -> str | None:
     """The name that subjects are made of: the schema's title. ConfigError if it is no JSON."""
     try:
-        schema = json.loads(text)
+        schema = read_json(text)
     except ValueError as error:
         raise ConfigError(f"JsonSchemaSerializer: not a JSON Schema ({error})") from None
     return schema.get("title") if isinstance(schema, dict) else None

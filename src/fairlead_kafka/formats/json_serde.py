@@ -11,7 +11,7 @@ from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.formats.building import Decode, Reasons
 from fairlead_kafka.formats.context import SerializationContext
 from fairlead_kafka.formats.json_blocks import json_decoder
-from fairlead_kafka.formats.json_types import wire_type
+from fairlead_kafka.formats.json_types import read_json, wire_type
 from fairlead_kafka.formats.json_writing import json_texts
 
 
@@ -47,7 +47,7 @@ class JsonDeserializer:
 
     def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> Any:
         """Raise ValueError for what is not JSON. Any JSON is read, whatever `type` says."""
-        return None if data is None else json.loads(data)
+        return None if data is None else read_json(data)
 
     def decode_column(
         self, array: pa.Array, context: SerializationContext | None = None
