@@ -21,8 +21,10 @@ from fairlead_kafka.broker.share_groups import (
     StateBatch,
     StateUpdate,
 )
+from fairlead_kafka.broker.share_groups.persister import GIVE_UP_MS, RETRY_MS
 from fairlead_kafka.broker.share_groups.sessions import SESSIONS_MAX
 from fairlead_kafka.broker.share_groups.share_coordinator import Stateful
+from fairlead_kafka.broker.share_groups.share_state import combined
 from fairlead_kafka.broker.timers import Timer
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.share_group_rig import GROUP, ShareGroupRig, acquired
@@ -383,3 +385,22 @@ def test_offsets_of_topics_that_are_not_there_make_no_group(rig: ShareGroupRig) 
     asked = {"group_id": "new", "topics": [Message(topic_name="t")]}
     assert rig.call(rig.admin, ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, **asked).error_code == ErrorCode.NONE
     assert rig.call(rig.admin, ApiKey.DELETE_GROUPS, 2, groups_names=["new"]).results[0].error_code == 0
+
+
+def test_locks_that_were_over_are_written_with_the_next_change_if_their_write_failed(
+    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = rig.driver.connect()
+    assert rig.fetch(client, 0, max_records=5, share_acquire_mode=1) == [(0, 4, 1)]
+    coordinator = Away(monkeypatch)
+    rig.driver.advance(30_000 + GIVE_UP_MS + 2 * RETRY_MS)
+    coordinator.away = False
+    assert rig.fetch(client, 1, max_records=5, share_acquire_mode=1) == [(0, 4, 2)]
+    assert coordinator.taken == []
+    assert rig.acknowledge(client, 2, (2, 3, [ACCEPT])) == ErrorCode.NONE
+    (update,) = coordinator.taken
+    assert combined(update.batches, update.start_offset) == (
+        StateBatch(0, 1, RecordState.AVAILABLE, 1),
+        StateBatch(2, 3, RecordState.ACKNOWLEDGED, 2),
+        StateBatch(4, 4, RecordState.AVAILABLE, 1),
+    )

@@ -24,7 +24,13 @@ from fairlead_kafka.broker.log import Logs, Partition
 from fairlead_kafka.broker.log.by_time import TimedRecord
 from fairlead_kafka.broker.replication import Replication
 from fairlead_kafka.broker.share_groups.persister import StatePersister
-from fairlead_kafka.broker.share_groups.share_state import NO_OFFSET, ShareKey, ShareState, StateUpdate
+from fairlead_kafka.broker.share_groups.share_state import (
+    NO_OFFSET,
+    ShareKey,
+    ShareState,
+    StateUpdate,
+    combined,
+)
 from fairlead_kafka.broker.share_groups.states import (
     PARTITION_TRANSITIONS,
     RecordEvent,
@@ -104,9 +110,12 @@ class SharePartition:
         self.fenced: Callable[[int], None] = lambda _error: None
         self._initialized: list[Done] = []
         self._writing: list[_Waiting] = []
+        self._releasing: list[StateBatch] = []
+        """Records whose locks were over, as they are being written."""
         self._queue: list[_Waiting] = []
         self._released: list[StateBatch] = []
-        """Records whose locks are over, to be written with the next change."""
+        """Records whose locks are over, to be written with the next change: if that fails, with the one
+        after it."""
         self._unused = False
         self._timer: Timer | None = None
 
@@ -272,8 +281,8 @@ class SharePartition:
         if self._writing or not (self._queue or self._released) or not self.active:
             return
         self._writing, self._queue = self._queue, []
-        released, self._released = self._released, []
-        batches = [*released, *(batch for one in self._writing for batch in one.change.batches)]
+        self._releasing, self._released = self._released, []
+        batches = [*self._releasing, *(batch for one in self._writing for batch in one.change.batches)]
         start = self.window.start
         update = StateUpdate(0, self.leader_epoch, start, self.window.complete_count(), tuple(batches))
         if not self._writing:
@@ -282,6 +291,7 @@ class SharePartition:
 
     def _written(self, error: int) -> None:
         writing, self._writing = self._writing, []
+        releasing, self._releasing = self._releasing, []
         if self.state is SharePartitionState.FENCED:
             for one in writing:
                 one.done(_client_error(error))
@@ -290,6 +300,7 @@ class SharePartition:
             self.window.complete(one.change, not error)
         if error:
             _logger.warning("%s: its state was not written (error %d)", self, error)
+            self._released = list(combined([*releasing, *self._released], self.window.start))
         self._watch_locks()
         fencing = error in (
             ErrorCode.FENCED_LEADER_EPOCH,
@@ -299,7 +310,7 @@ class SharePartition:
         )
         if fencing:
             self.fence(error)
-        else:
+        elif self._queue or not error:
             self._write()
         for one in writing:
             one.done(_client_error(error))
