@@ -22,7 +22,15 @@ from tests.fuzz.engine import CORPUS, attempt, fuzz, smallest
 from tests.fuzz.tape import TAPE_MAX_BYTES, Tape, changed, fresh
 from tests.fuzz.targets import TARGETS
 
-FRESH_RUNS = {"wire": 40, "records": 60, "codecs": 60, "security": 60, "logins": 60, "broker": 6}
+FRESH_RUNS = {
+    "wire": 40,
+    "records": 60,
+    "codecs": 60,
+    "formats": 60,
+    "security": 60,
+    "logins": 60,
+    "broker": 6,
+}
 FRESH_RUNS_ELSE = 4
 LOGIN_RUNS = 400
 """Keys and tokens are made anew in each process, so how soon a planted fault is met varies: within

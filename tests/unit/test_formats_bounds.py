@@ -247,3 +247,15 @@ def test_decimals_of_64_bits_are_judged_by_their_digits() -> None:
     found, reasons = by_column(schema, data, schema)
     assert found == [None] * 4 + [{"d": Decimal(edge).scaleb(-2)} for edge in edges[4:]]
     assert list(reasons) == [0, 1, 2, 3]
+
+
+def test_a_key_twice_in_a_map_is_once_in_a_column_as_in_a_value() -> None:
+    schema = record("R", m={"type": "map", "values": "int"}, n=array({"type": "map", "values": "int"}))
+    twice, both, none = b"\4\2k\2\2k\4\0", b"\4\2k\2\2l\4\0", b"\0"
+    data = [twice + none, both + none, none + b"\4" + both + twice + b"\0", both + b"\4" + both * 2 + b"\0"]
+    found, reasons = by_column(schema, data, schema)
+    once, kept = [("k", 2)], [("k", 1), ("l", 2)]
+    assert [(row["m"], row["n"]) for row in found] == [
+        (once, []), (kept, []), ([], [kept, once]), (kept, [kept, kept]),
+    ]  # fmt: skip
+    assert not reasons

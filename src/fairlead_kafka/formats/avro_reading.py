@@ -269,7 +269,10 @@ class _Planning:
             )  # fmt: skip
             slots.spoil(faults)
             buffers = [bitmap(slots.valid(valid)), pa.py_buffer(offsets)]
-            return pa.Array.from_buffers(target, slots.rows, buffers, children=[below.make(inner)])
+            made = below.make(inner)
+            if is_map:
+                slots.spoil(_twice(made.field(0), counts))
+            return pa.Array.from_buffers(target, slots.rows, buffers, children=[made])
 
         return make
 
@@ -357,6 +360,19 @@ def _texts(slot: int, target: pa.DataType, valid: int | None) -> Make:
             return texts.fill_null("") if valid is None else texts  # a map's keys are never null
 
     return make
+
+
+def _twice(keys: pa.Array, counts: Int64) -> Bools:
+    """The rows, of so many keys each, that have a key twice."""
+    twice = np.zeros(len(counts), np.bool_)
+    if int(counts.max(initial=0)) > 1:
+        codes = keys.dictionary_encode().indices.to_numpy()
+        of_row = int(codes.max()) + 1
+        found, times = np.unique(
+            np.repeat(np.arange(len(counts)), counts) * of_row + codes, return_counts=True
+        )
+        twice[found[times > 1] // of_row] = True
+    return twice
 
 
 def _uuids(texts: Make) -> Make:
