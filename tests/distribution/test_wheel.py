@@ -47,6 +47,35 @@ with fairlead_kafka.Cluster() as cluster:
         assert b"kafka_producer_record_send_total" in generate_latest(registry)
 print("works")
 """,
+    "telemetry": """
+import fairlead_kafka
+
+with fairlead_kafka.Cluster() as cluster:
+    assert cluster.client_metrics() == []
+print("works")
+""",
+    "avro": """
+from fairlead_kafka.formats import AvroDeserializer, AvroSerializer
+
+schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}]}
+assert AvroDeserializer(None, schema)(AvroSerializer(None, schema)({"n": 7}, None), None) == {"n": 7}
+print("works")
+""",
+    "protobuf": """
+from google.protobuf.timestamp_pb2 import Timestamp
+from fairlead_kafka.formats import ProtobufDeserializer, ProtobufSerializer
+
+data = ProtobufSerializer(Timestamp, None)(Timestamp(seconds=7), None)
+assert ProtobufDeserializer(Timestamp, framed=False)(data, None) == Timestamp(seconds=7)
+print("works")
+""",
+    "jsonschema": """
+import jsonschema_rs
+import fairlead_kafka.formats.json_schema_serde
+
+assert jsonschema_rs.validator_for({"required": ["n"]}).is_valid({"n": 1})
+print("works")
+""",
     "security": """
 import fairlead_kafka
 
