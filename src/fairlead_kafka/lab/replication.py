@@ -254,7 +254,7 @@ def text(rows: Sequence[Row]) -> Iterator[str]:
         yield from (f"    producer: {line}" for line in list_at(row, "producer"))
         yield f"    consumer: {row['consumer']}"
         if "comparison" in row:
-            yield f"  {row['verdict']}"
+            yield f"  {row['comparison']}"
 
 
 def _line(partition: PartitionMetadata) -> str:
