@@ -105,7 +105,7 @@ _SAID = {
     "a producer with a record": r"a producer was not closed; 1 record gets 5 s .*\n",
     "a producer that is garbage": r"(a producer was not closed; 1 record gets 5 s .*\n)?",
     "a consumer": r"(topic 't' (does not exist|was created just now).*\n)*",
-    "clients of a cluster that is gone": r"(no connection to 127.0.0.1:\d+ .*\n)*",
+    "clients of a cluster that is gone": r"(no connection to (broker \d+ at )?127.0.0.1:\d+ .*\n)*",
 }
 """What a process may say: nothing about what it did not close, but for a producer's records, which
 are delivered."""

@@ -61,12 +61,12 @@ def test_committed_offsets_are_on_all_replicas_and_judged(distant: bool) -> None
     committer.finish()
     host.advance(200.0)
     assert committer.acknowledged > 5
-    assert committer.check_deliveries() == []
+    assert committer.violations() == []
     assert ends_apart(cluster) == []
     assert differences(cluster) == []
     assert read_log(cluster, {"__consumer_offsets": 1}).topics["__consumer_offsets"].partitions[0].batches
     committer.acknowledged += 1
-    assert committer.check_deliveries() == [
+    assert committer.violations() == [
         f"group 'committer' has offset {committer.acknowledged - 1}, though {committer.acknowledged} was "
         "acknowledged last"
     ]
@@ -93,7 +93,7 @@ def test_the_power_goes_right_after_the_file_effect_that_was_named() -> None:
     host.run_until(lambda: whole(partition(cluster, "__consumer_offsets")), 5_000.0)
     committer.finish()
     host.advance(200.0)
-    assert committer.check_deliveries() == []
+    assert committer.violations() == []
 
 
 def test_brokers_stay_cut_from_each_other_through_a_restart() -> None:
@@ -161,7 +161,7 @@ def test_a_change_of_those_in_sync_stands_until_it_is_known_what_became_of_it() 
     host.run_until(lambda: led.proposal is None, 2_000.0)
     committer.finish()
     host.advance(300.0)
-    assert committer.check_deliveries() == []
+    assert committer.violations() == []
 
 
 def test_replicas_that_differ_are_noticed_at_once_and_what_was_read_is_remembered() -> None:
