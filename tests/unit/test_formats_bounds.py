@@ -259,3 +259,12 @@ def test_a_key_twice_in_a_map_is_once_in_a_column_as_in_a_value() -> None:
         (once, []), (kept, []), ([], [kept, once]), (kept, [kept, kept]),
     ]  # fmt: skip
     assert not reasons
+
+
+@pytest.mark.parametrize("item", ["float", "double", "boolean", {"type": "fixed", "name": "F", "size": 3}])
+def test_a_list_that_the_reader_leaves_out_ends_where_the_bytes_end(item: Any) -> None:
+    writer = record("R", f=array(item), a="int")
+    reader = record("R", a="int")
+    decode = AvroDeserializer(None, reader, writer_schema=writer)
+    with pytest.raises(ValueError, match="the bytes end"):
+        decode(b"\x80" * 9 + b"\x01", VALUE)

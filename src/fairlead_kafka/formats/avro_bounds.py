@@ -50,6 +50,8 @@ class _Cost(NamedTuple):
 
     depth: int
     excess: int
+    is_blind: bool
+    """No part of it tells how long it is, so fastavro passes over it without a look at the end."""
 
 
 class Bounds:
@@ -211,7 +213,8 @@ def _entry(values: Avro) -> Definition:
 
 def _may_exceed(nodes: list[_Node]) -> bool:
     """Whether bytes may exceed the bounds: the schema holds itself or is deep, or a list has items
-    that may have more values without bytes than bytes."""
+    that may have more values without bytes than bytes, or that fastavro passes over blindly: a count
+    of 2**62 in ten bytes would hold it for ever, where the reader leaves the list out."""
     costs: dict[int, _Cost] = {}
     open_: set[int] = set()
     todo = [0]
@@ -228,17 +231,18 @@ def _may_exceed(nodes: list[_Node]) -> bool:
         todo.pop()
         open_.discard(number)
         costs[number] = cost = _cost(node, [costs[inner] for inner in node.inner])
-        if cost.depth > VALUE_DEPTH_MAX or (node.kind == _LIST and costs[node.inner[0]].excess > 0):
+        item = costs[node.inner[0]] if node.kind == _LIST else None
+        if cost.depth > VALUE_DEPTH_MAX or (item is not None and (item.excess > 0 or item.is_blind)):
             return True
     return costs[0].excess > EMPTY_VALUES_MAX
 
 
 def _cost(node: _Node, inner: list[_Cost]) -> _Cost:
     if not inner:
-        return _Cost(0, 1 if node.kind == _EMPTY else -1)
+        return _Cost(0, 1 if node.kind == _EMPTY else -1, node.kind in (_PLAIN, _EMPTY))
     depth = max(cost.depth for cost in inner) + (node.kind in (_RECORD, _LIST))
     if node.kind == _LIST:
-        return _Cost(depth, -1)
+        return _Cost(depth, -1, False)
     if node.kind == _UNION:
-        return _Cost(depth, max(cost.excess for cost in inner) - 1)
-    return _Cost(depth, sum(cost.excess for cost in inner))
+        return _Cost(depth, max(cost.excess for cost in inner) - 1, False)
+    return _Cost(depth, sum(cost.excess for cost in inner), all(cost.is_blind for cost in inner))
