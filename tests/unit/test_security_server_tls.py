@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import logging
+import os
 import socket
 import ssl
+import struct
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -240,3 +242,24 @@ def test_a_certificate_that_names_nobody_is_refused(certificates: Certificates) 
     assert server.subject(None) is None
     with pytest.raises(AuthenticationFailed, match="not a certificate"):
         server.subject(b"x")
+
+
+@pytest.mark.parametrize("end", ["server", "client"])
+def test_a_connection_that_is_reset_before_tls_begins_leaves_no_descriptor(
+    certificates: Certificates, end: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        theirs = socket.create_connection(listener.getsockname())
+        ours, _ = listener.accept()
+    theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    theirs.close()  # with no time to linger, by a reset
+    if end == "server":
+        context = server_tls(ssl_keystore_location=str(certificates.issue("localhost"))).context()
+    else:
+        context, _ = client_tls(certificates).wrap("localhost")
+    server, name = end == "server", None if end == "server" else "localhost"
+    descriptor = ours.fileno()
+    with pytest.raises(ConnectionResetError):
+        context.wrap_socket(ours, server_side=server, do_handshake_on_connect=False, server_hostname=name)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)

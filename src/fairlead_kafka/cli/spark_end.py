@@ -24,20 +24,21 @@ LOOK_EVERY_S = 0.05
 @contextmanager
 def spark_ended() -> Iterator[None]:
     """Ends, on the way out, the processes that this one has started inside the block, and waits for
-    them."""
+    them. Py4J's log records are not shown from then on."""
     before = _children()
-    root = logging.getLogger()
-    root.addFilter(_not_of_py4j)
+    # For the rest of the process: a call that another thread is still in fails when the JVM ends.
+    # With it Py4J gives the root logger a handler, to which all of its records would go.
+    logging.getLogger().addFilter(_not_of_py4j)
+    logging.getLogger("py4j").propagate = False
     try:
         yield
     finally:
-        root.removeFilter(_not_of_py4j)
         _end(_children() - before)
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
     """Whether a log record is not Py4J's. Py4J logs a traceback through the root logger when Ctrl-C
-    meets it in a call, and the caller gets KeyboardInterrupt anyway."""
+    or the end of the JVM meets it in a call, and the caller gets an exception anyway."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from fairlead_kafka.base.errors import AuthenticationFailed
 from fairlead_kafka.base.ids import SocketAddress
+from fairlead_kafka.security.tls_sockets import tls_context
 
 Address = tuple[socket.AddressFamily, SocketAddress]
 
@@ -163,7 +164,7 @@ def _shown_certificate(facts: Facts) -> Certificate | None:
     """The certificate that the broker shows, trusted or not; None if it cannot be had."""
     if facts.address is None:
         return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = tls_context(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:

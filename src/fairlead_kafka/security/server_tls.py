@@ -8,6 +8,7 @@ from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
 from fairlead_kafka.security.principal_names import PrincipalNames, subject_name
 from fairlead_kafka.security.tls import Contexts
+from fairlead_kafka.security.tls_sockets import tls_context
 
 _CLIENT_CERTIFICATES = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
@@ -40,7 +41,7 @@ class ServerTls(Contexts):
         return self._names.name(subject)
 
     def _made(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context = tls_context(ssl.PROTOCOL_TLS_SERVER)
         context.options |= ssl.OP_NO_RENEGOTIATION  # costs a server far more than the client that asks for it
         self._set_versions(context)
         self._set_suites(context)

@@ -23,6 +23,7 @@ from fairlead_kafka.security.ciphers import openssl_names
 from fairlead_kafka.security.failures import Address, Facts, explain
 from fairlead_kafka.security.key_stores import Identity, identity, pem_of, trusted_certificates
 from fairlead_kafka.security.references import resolve
+from fairlead_kafka.security.tls_sockets import tls_context
 
 LOGGER = logging.getLogger("fairlead_kafka.security")
 STORE_MAX_BYTES = 16 << 20
@@ -213,7 +214,7 @@ class ClientTls(Contexts):
 
     def _made(self) -> ssl.SSLContext:
         settings = self._settings
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context = tls_context(ssl.PROTOCOL_TLS_CLIENT)
         self._set_versions(context)
         self._set_suites(context)
         algorithm = (settings["ssl.endpoint.identification.algorithm"] or "none").lower()
