@@ -21,7 +21,7 @@ from fairlead_kafka.admin.quota_items import check_quotas, checked_quota_filter
 from fairlead_kafka.admin.user_items import SALT_BYTES, check_alteration, salted_password
 from fairlead_kafka.base.acls import AclBinding, AclFilter
 from fairlead_kafka.client.admin_performing import Performing, distinct
-from fairlead_kafka.client.hosting import Offload, Steps, Wait
+from fairlead_kafka.client.hosting import Offload, Steps, wait_for
 
 
 class AccessCalls:
@@ -81,7 +81,9 @@ class AccessCalls:
         for one in wanted:
             if isinstance(one, UserScramCredentialUpsertion):
                 hashing = partial(salted_password, one, one.salt or os.urandom(SALT_BYTES))
-                ready.append(hashing() if self._offload is None else (yield Wait(self._offload(hashing))))
+                ready.append(
+                    hashing() if self._offload is None else (yield from wait_for(self._offload(hashing)))
+                )
             else:
                 ready.append(one)
         script, users = (

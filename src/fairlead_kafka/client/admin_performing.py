@@ -15,11 +15,12 @@ from fairlead_kafka.client.hosting import (
     LONGEST_S,
     Host,
     Steps,
-    Wait,
     abandon,
     closed,
     connect,
     connect_first,
+    wait_for,
+    wait_until,
 )
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.runtime import Completion
@@ -57,7 +58,7 @@ class Performing:
         completion: Completion[None] = Completion()
         self.host.submit(Shut(completion))
         with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
-            yield Wait(completion, CLOSE_S, lambda: None)
+            yield from wait_until(completion, CLOSE_S)
 
     def end(self) -> None:
         """Stop the host, after `close`."""
@@ -101,8 +102,7 @@ class Performing:
         named = f"{what} {', '.join(names[:3])}{', ...' if len(names) > 3 else ''}".strip()
         completion: Completion[T] = Completion()
         self.host.submit(Perform(completion, deadline_ns, named, make, topics))
-        answer: T = yield Wait(completion)
-        return answer
+        return (yield from wait_for(completion))
 
 
 def distinct(call: str, names: Iterable[str]) -> list[str]:

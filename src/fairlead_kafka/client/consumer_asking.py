@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Concatenate, ParamSpec, TypeVar
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.units import s_to_ns
-from fairlead_kafka.client.hosting import LONGEST_S, Host, Steps, Wait, closed, connect, connect_first
+from fairlead_kafka.client.hosting import LONGEST_S, Host, Steps, closed, connect, connect_first, wait_for
 from fairlead_kafka.consumer import ConsumerMachine
 from fairlead_kafka.runtime import Completion
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Asking:
@@ -29,12 +32,14 @@ class Asking:
         if self.closed:
             raise closed("consumer")
 
-    def ask(self, operation: Callable[[Completion[Any]], object]) -> Steps[Any]:
-        """Submit an operation, and wait for its answer."""
+    def ask(
+        self, operation: Callable[Concatenate[Completion[T], P], object], *args: P.args, **kwargs: P.kwargs
+    ) -> Steps[T]:
+        """Submit `operation(completion, *args, **kwargs)`, and wait for its answer."""
         self.check()
-        completion: Completion[Any] = Completion()
-        self.submit(operation(completion))
-        return (yield Wait(completion))
+        completion: Completion[T] = Completion()
+        self.submit(operation(completion, *args, **kwargs))
+        return (yield from wait_for(completion))
 
     def deadline_ns(self, timeout_s: float | None) -> int:
         """Monotonic time at which a call with this time-out ends, ns; UsageError if closed."""

@@ -29,9 +29,9 @@ from fairlead_kafka.client.consumer_ranges import ConsumerRanges
 from fairlead_kafka.client.consumer_reading import ConsumerReading
 from fairlead_kafka.client.consumer_taking import Taking
 from fairlead_kafka.client.deserializing import deserializing_of
-from fairlead_kafka.client.hosting import Offload, Opener, Steps, Wait, abandon, open_host
+from fairlead_kafka.client.hosting import Offload, Opener, Steps, abandon, open_host, wait_until
 from fairlead_kafka.client.interceptors_consumer import consumer_interceptors
-from fairlead_kafka.consumer import ConsumerMachine, Shut, TellMetrics
+from fairlead_kafka.consumer import ConsumerMachine, GetMetrics, Shut
 from fairlead_kafka.consumer.groups import Gate, Unsubscribe, check_group_settings
 from fairlead_kafka.runtime import Completion
 
@@ -79,7 +79,7 @@ class ConsumerCalls:
 
     def metrics(self) -> Steps[dict[str, object]]:
         """Counters of the machine, and of this side: `records` and `machine_code`."""
-        told = yield from self._asking.ask(TellMetrics)
+        told = yield from self._asking.ask(GetMetrics)
         return {**told, "records": self.reading.records, "machine_code": MACHINE_CODE}
 
     def close(self) -> Steps[None]:
@@ -95,7 +95,7 @@ class ConsumerCalls:
         completion: Completion[None] = Completion()
         self.host.submit(Shut(completion))
         with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
-            yield Wait(completion, CLOSE_S, lambda: None)
+            yield from wait_until(completion, CLOSE_S)
         self.fetched.clear()
         if failure is not None:
             raise failure

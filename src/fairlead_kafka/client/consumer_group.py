@@ -17,7 +17,7 @@ from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.client.consumer_asking import Asking
-from fairlead_kafka.client.hosting import Steps, Wait
+from fairlead_kafka.client.hosting import Steps, wait_for, wait_until
 from fairlead_kafka.client.offsets import as_offsets
 from fairlead_kafka.consumer.groups import (
     NO_GROUP,
@@ -25,12 +25,12 @@ from fairlead_kafka.consumer.groups import (
     Commit,
     FindCommitted,
     Gate,
+    GetGroup,
+    GetPositions,
+    GetSubscription,
     GroupChange,
     Subscribe,
     SubscriptionPattern,
-    TellGroup,
-    TellPositions,
-    TellSubscription,
     Unsubscribe,
 )
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, Position
@@ -127,7 +127,7 @@ class ConsumerGroup:
         names = [] if isinstance(topics, re.Pattern | SubscriptionPattern) else list(topics)
         if not names and pattern is None:
             raise UsageError("subscribe: no topics; unsubscribe ends a subscription")
-        yield from self._asking.ask(lambda completion: Subscribe(completion, names, pattern))
+        yield from self._asking.ask(Subscribe, names, pattern)
         self._listener = listener or RebalanceListener()
         self._subscribed = True
 
@@ -139,7 +139,7 @@ class ConsumerGroup:
 
     def subscription(self) -> Steps[list[str]]:
         """The topics subscribed to."""
-        return list((yield from self._asking.ask(TellSubscription)))
+        return list((yield from self._asking.ask(GetSubscription)))
 
     def commit(
         self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None, timeout_s: float | None
@@ -153,7 +153,7 @@ class ConsumerGroup:
         if wanted is None:
             wanted = {of: position.to_commit() for of, position in (yield from self._positions()).items()}
         if wanted:
-            yield from self._asking.ask(lambda completion: Commit(completion, deadline_ns, wanted))
+            yield from self._asking.ask(Commit, deadline_ns, wanted)
             self._note_committed(wanted)
 
     def committed(
@@ -167,14 +167,13 @@ class ConsumerGroup:
         deadline_ns = self._asking.deadline_ns(timeout_s)
         yield from self._asking.connect_first(timeout_s)
         found: dict[TopicPartition, OffsetAndMetadata | None]
-        found = yield from self._asking.ask(lambda completion: FindCommitted(completion, deadline_ns, wanted))
+        found = yield from self._asking.ask(FindCommitted, deadline_ns, wanted)
         return found
 
     def group_metadata(self) -> Steps[GroupMetadata]:
         """Group, generation and member id of this consumer."""
         self._check_group("group_metadata")
-        told: GroupMetadata = yield from self._asking.ask(TellGroup)
-        return told
+        return (yield from self._asking.ask(GetGroup))
 
     def _check_group(self, call: str, instead: str = "") -> None:
         self._asking.check()
@@ -219,7 +218,7 @@ class ConsumerGroup:
         self, change: GroupChange, completion: Completion[Made], failure: Exception | None
     ) -> Steps[None]:
         """Wait until the machine has made the change; then `on_assigned`, if it still stands."""
-        stands, generations = yield Wait(completion)
+        stands, generations = yield from wait_for(completion)
         self._acknowledged = None
         self._fetched.moved(generations, replaces=True)
         for of in change.revoked:
@@ -238,17 +237,17 @@ class ConsumerGroup:
             if inspect.isawaitable(result):
                 if self._await_user is None:
                     raise UsageError("a listener of a blocking Consumer has coroutines; use AsyncConsumer")
-                yield Wait(self._await_user(result))
+                yield from wait_for(self._await_user(result))
         except Exception as error:
             return error
         return None
 
     def _positions(self) -> Steps[dict[TopicPartition, Position]]:
         """Position after the last record returned, of each assigned partition that has one."""
-        told: dict[TopicPartition, Position] = yield from self._asking.ask(TellPositions)
+        fetched_to = yield from self._asking.ask(GetPositions)
         return {
             of: position
-            for of, position in {**told, **self._fetched.held()}.items()
+            for of, position in {**fetched_to, **self._fetched.held()}.items()
             if of in self._fetched.assigned
         }
 
@@ -294,7 +293,7 @@ class ConsumerGroup:
             wanted = yield from self._news()
             if wanted:
                 deadline_ns = self._asking.deadline_ns(timeout_s)
-                yield from self._asking.ask(lambda completion: Commit(completion, deadline_ns, wanted))
+                yield from self._asking.ask(Commit, deadline_ns, wanted)
                 self._note_committed(wanted)
         except FairleadError as error:
             LOGGER.warning("offsets were not committed before partitions were given up: %s", error)
@@ -319,7 +318,7 @@ class ConsumerGroup:
             failure = yield from self._tell(self._listener.on_revoked, partitions)
         completion: Completion[None] = Completion()
         self._asking.submit(Unsubscribe(completion))
-        yield Wait(completion, timeout_s, lambda: None)
+        yield from wait_until(completion, timeout_s)
         self._fetched.moved({}, replaces=True)
         if failure is not None:
             raise failure

@@ -44,10 +44,7 @@ class ConsumerLookups:
         """Partitions of the topics named; None: of every topic."""
         deadline_ns = self._asking.deadline_ns(timeout_s)
         yield from self._asking.connect_first(timeout_s)
-        found: dict[str, list[PartitionMetadata]] = yield from self._asking.ask(
-            lambda completion: DescribeTopics(completion, deadline_ns, names)
-        )
-        return found
+        return (yield from self._asking.ask(DescribeTopics, deadline_ns, names))
 
     def partitions_for(self, topic: str, timeout_s: float | None) -> Steps[list[PartitionMetadata]]:
         """Partitions of one topic, by number."""
@@ -63,7 +60,4 @@ class ConsumerLookups:
             return {}
         deadline_ns = self._asking.deadline_ns(timeout_s)
         yield from self._asking.connect_first(timeout_s)
-        found: dict[TopicPartition, OffsetAndTimestamp | None] = yield from self._asking.ask(
-            lambda completion: FindOffsets(completion, deadline_ns, wanted)
-        )
-        return found
+        return (yield from self._asking.ask(FindOffsets, deadline_ns, wanted))

@@ -9,7 +9,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer_asking import Asking
 from fairlead_kafka.client.consumer_fetched import Fetched
 from fairlead_kafka.client.hosting import Steps
-from fairlead_kafka.consumer import Assign, Seek, SetPaused, TellPosition
+from fairlead_kafka.consumer import Assign, GetPosition, Seek, SetPaused
 
 
 class ConsumerPositions:
@@ -22,7 +22,7 @@ class ConsumerPositions:
     def assign(self, partitions: Iterable[TopicPartition]) -> Steps[None]:
         """Replace the assignment."""
         wanted = [TopicPartition(*each) for each in partitions]
-        generations = yield from self._asking.ask(lambda completion: Assign(completion, wanted))
+        generations = yield from self._asking.ask(Assign, wanted)
         self._fetched.moved(generations, replaces=True)
 
     def assignment(self) -> list[TopicPartition]:
@@ -38,15 +38,12 @@ class ConsumerPositions:
             return held.offset
         deadline_ns = self._asking.deadline_ns(timeout_s)
         yield from self._asking.connect_first(timeout_s)
-        position: int = yield from self._asking.ask(
-            lambda completion: TellPosition(completion, deadline_ns, partition)
-        )
-        return position
+        return (yield from self._asking.ask(GetPosition, deadline_ns, partition))
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> Steps[None]:
         """Move positions: to an offset, or to EARLIEST or LATEST."""
         wanted = {TopicPartition(*partition): position for partition, position in positions.items()}
-        generations = yield from self._asking.ask(lambda completion: Seek(completion, wanted))
+        generations = yield from self._asking.ask(Seek, wanted)
         self._fetched.moved(generations, replaces=False)
 
     def seek_to(self, partitions: Iterable[TopicPartition] | None, target: int) -> Steps[None]:
@@ -65,7 +62,7 @@ class ConsumerPositions:
     def pause(self, partitions: Iterable[TopicPartition], paused: bool) -> Steps[None]:
         """Pause partitions (`paused`), or resume them."""
         wanted = [TopicPartition(*each) for each in partitions]
-        yield from self._asking.ask(lambda completion: SetPaused(completion, wanted, paused))
+        yield from self._asking.ask(SetPaused, wanted, paused)
         self._fetched.pause(wanted, paused)
 
     def paused(self) -> list[TopicPartition]:

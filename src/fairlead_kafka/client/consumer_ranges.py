@@ -77,9 +77,7 @@ class ConsumerRanges:
         partition = TopicPartition(*partition)
         # A range is a new assignment of its own, which nobody has paused.
         self._fetched.pause(list(self._fetched.paused), False)
-        generations = yield from self._asking.ask(
-            lambda completion: AssignRange(completion, partition, start, end)
-        )
+        generations = yield from self._asking.ask(AssignRange, partition, start, end)
         self._fetched.moved(generations, replaces=True)
 
     def go_on_batches(

@@ -20,7 +20,7 @@ from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.base.units import MIB, NS_PER_S
 from fairlead_kafka.client.consumer_asking import Asking
 from fairlead_kafka.client.consumer_fetched import Fetched
-from fairlead_kafka.client.hosting import Offload, Steps, Wait
+from fairlead_kafka.client.hosting import Offload, Steps, wait_for, wait_until
 from fairlead_kafka.consumer import NO_END, Chunk, OpenChunk, Take, decode_chunk
 from fairlead_kafka.records import DecodedRecords
 from fairlead_kafka.runtime import Completion
@@ -186,7 +186,7 @@ class Taking:
         else:
             remaining_s = max(0.0, (deadline_ns - self._asking.now_ns()) / NS_PER_S)
         try:
-            chunks: list[Chunk] | None = yield Wait(fetched.asked, remaining_s, lambda: None)
+            chunks = yield from wait_until(fetched.asked, remaining_s)
         except Exception:
             fetched.asked = None
             raise
@@ -206,5 +206,4 @@ class Taking:
         """Run `work` here, or, if it is too much for an event loop, on a thread."""
         if self._offload is None or size_bytes < OFFLOAD_BYTES:
             return work()
-        result: T = yield Wait(self._offload(work))
-        return result
+        return (yield from wait_for(self._offload(work)))

@@ -17,7 +17,7 @@ from fairlead_kafka.base.checked import check, checked
 from fairlead_kafka.base.errors import TimedOut, UsageError
 from fairlead_kafka.base.within import Seconds
 from fairlead_kafka.client.delivery import ALL_ROWS, Delivery, RecordMetadata, Results, fresh
-from fairlead_kafka.client.hosting import Steps, Wait, run_async, run_blocking
+from fairlead_kafka.client.hosting import Steps, run_async, run_blocking, wait_until
 from fairlead_kafka.client.single_records import Handle
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _wait(delivery: Delivery, row: int, timeout_s: float | None, what: str) -> S
     if delivery.owner is not None:
         delivery.owner.check_waiting()
     try:
-        yield Wait(completion, timeout_s, lambda: None)
+        yield from wait_until(completion, timeout_s)
         why = ""
         if timeout_s and delivery.owner is not None and not completion.done():
             why = yield from delivery.owner.why(delivery.topic, timeout_s)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 from weakref import finalize
 
 from fairlead_kafka.base.config import Settings
@@ -33,6 +33,7 @@ LONGEST_S = 10.0**6
 M = TypeVar("M", bound=Machine)
 M_co = TypeVar("M_co", bound=Machine, covariant=True)
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 class Submitting(Protocol):
@@ -213,21 +214,44 @@ def open_host(machine_factory: Callable[[Rng], M], settings: Settings, name: str
     return Hosted(machine_factory(system_rng()), name, transport)
 
 
-@dataclass(slots=True)
-class Wait:
-    """One wait in the steps of a call.
+@dataclass(frozen=True, slots=True)
+class Wait(Generic[T_co]):
+    """One wait in the steps of a call, for a completion whose result is a `T_co`.
 
     `timeout_s` seconds, None: without limit. On a time-out `on_timeout` returns the error to raise,
     or None to go on with None as result; without `on_timeout` a TimeoutError is raised.
     """
 
-    completion: Completion[Any]
+    completion: Completion[T_co]
     timeout_s: float | None = None
     on_timeout: Callable[[], Exception | None] | None = None
 
 
-Steps = Generator[Wait, Any, T]
+Steps: TypeAlias = Generator[Wait[object], object, T]
 """Steps of a call: yields what to wait for, is sent the results, returns the answer."""
+
+
+def wait_for(completion: Completion[T]) -> Steps[T]:
+    """The result of `completion`, waited for without limit. `yield from` this in steps."""
+    wait = Wait(completion)
+    result = yield wait
+    # The answer to a wait is its completion's result, which type checkers cannot see: a generator is
+    # sent one type of value.
+    return cast("T", result)
+
+
+def wait_until(
+    completion: Completion[T],
+    timeout_s: float | None,
+    on_timeout: Callable[[], Exception | None] = lambda: None,
+) -> Steps[T | None]:
+    """The result of `completion`, or None after `timeout_s` seconds (None: without limit).
+
+    An error that `on_timeout` returns is raised instead. `yield from` this in steps.
+    """
+    wait = Wait(completion, timeout_s, on_timeout)
+    result = yield wait
+    return cast("T | None", result)  # as in `wait_for`
 
 
 def connect(hosted: Connecting, settings: Settings, timeout_s: float | None) -> Steps[None]:
@@ -240,7 +264,7 @@ def connect(hosted: Connecting, settings: Settings, timeout_s: float | None) -> 
         deadline_ns = hosted.now_ns() + s_to_ns(seconds)
         completion: Completion[None] = Completion()
         hosted.submit(AwaitConnection(completion, deadline_ns))
-        yield Wait(completion)
+        yield from wait_for(completion)
         hosted.reached = True
 
 
@@ -343,6 +367,6 @@ def offload(work: Callable[[], T]) -> Completion[T]:
     return completion
 
 
-def _after_timeout(steps: Steps[T], wait: Wait, error: Exception) -> Wait:
+def _after_timeout(steps: Steps[T], wait: Wait[object], error: Exception) -> Wait[object]:
     instead = wait.on_timeout() if wait.on_timeout is not None else error
     return steps.send(None) if instead is None else steps.throw(instead)

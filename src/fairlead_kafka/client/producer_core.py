@@ -22,13 +22,14 @@ from fairlead_kafka.client.hosting import (
     LONGEST_S,
     Opener,
     Steps,
-    Wait,
     closed,
     connect,
     connect_first,
     end_with,
     open_host,
     run_blocking,
+    wait_for,
+    wait_until,
 )
 from fairlead_kafka.client.intake import Intake, Record, check_topic
 from fairlead_kafka.client.interceptors_producer import producer_interceptors
@@ -174,7 +175,7 @@ class ProducerCore(Generic[H]):
         self._intake.check()
         with self.timed("flush_ns"):
             completion = self._flushed("flush")
-            yield Wait(completion, timeout_s, lambda: None)
+            yield from wait_until(completion, timeout_s)
             if not completion.done():
                 why = yield from why_waiting(self._hosted, None, timeout_s or 0)
                 left = self._left()
@@ -210,7 +211,7 @@ class ProducerCore(Generic[H]):
                     else self._flush_patiently(patience_s)
                 )
             else:  # somebody is at it already, and this caller can only cut the time short
-                yield Wait(self._ended, timeout_s, lambda: None)
+                yield from wait_until(self._ended, timeout_s)
         finally:
             # Also when the wait was interrupted or cancelled: then nobody looks on, and the thread
             # ends all the same.
@@ -220,7 +221,7 @@ class ProducerCore(Generic[H]):
                 else f"interrupted, and then nothing came for {patience_s:g} s"
             )
             self._stop(f"the producer was closed before the records were delivered ({waited})")
-        yield Wait(self._ended)
+        yield from wait_for(self._ended)
         with suppress(RuntimeError):  # no thread could be started, at the interpreter's end
             self._closer.join()  # it has nothing left to do, so that no thread is left either
         return self._given_up
@@ -240,7 +241,7 @@ class ProducerCore(Generic[H]):
         with self.timed("metadata_wait_ns"):
             completion: Completion[list[PartitionMetadata]] = Completion()
             self._hosted.submit(PartitionsFor(completion, topic, timeout_ns))
-            answer: list[PartitionMetadata] = yield Wait(completion)
+            answer = yield from wait_for(completion)
         return answer
 
     def metrics(self) -> Metrics:
@@ -327,7 +328,9 @@ class ProducerCore(Generic[H]):
                 raise self._exhausted(records, what + " at once, and a delivery callback cannot wait for it")
             self._wake()  # with someone in line, nothing lingers
             with self.timed("waited_ns"):
-                yield Wait(completion, self._max_block_ms / 1000, lambda: self._exhausted(records, what))
+                yield from wait_until(
+                    completion, self._max_block_ms / 1000, lambda: self._exhausted(records, what)
+                )
         except BaseException:
             self._memory.withdraw(size_bytes, completion)
             raise
@@ -340,20 +343,20 @@ class ProducerCore(Generic[H]):
         return completion
 
     def _wait_for(self, completion: Completion[None], timeout_s: float | None) -> Steps[None]:
-        yield Wait(completion, timeout_s, lambda: None)
+        yield from wait_until(completion, timeout_s)
 
     def _flush_at_close(self, timeout_s: float | None) -> Steps[None]:
         """Flush, within `timeout_s` if not None; logs what takes longer than QUIET_S."""
         completion = self._flushed("close")
         begun_ns, before = self._hosted.now_ns(), self._left()
-        yield Wait(completion, QUIET_S if timeout_s is None else min(timeout_s, QUIET_S), lambda: None)
+        yield from wait_until(completion, QUIET_S if timeout_s is None else min(timeout_s, QUIET_S))
         if not completion.done() and (timeout_s is None or timeout_s > QUIET_S):
             longest_s = self._delivery_timeout_ms / 1000 if timeout_s is None else timeout_s
             remaining_s = max(longest_s - (self._hosted.now_ns() - begun_ns) / NS_PER_S, 0)
             yield from tell_waiting(
                 self._hosted, logging.INFO if self._left() < before else logging.WARNING, remaining_s
             )
-            yield Wait(completion, None if timeout_s is None else remaining_s, lambda: None)
+            yield from wait_until(completion, None if timeout_s is None else remaining_s)
 
     def _flush_patiently(self, patience_s: float) -> Steps[None]:
         """Flush for as long as anything is delivered within `patience_s`."""
@@ -361,7 +364,7 @@ class ProducerCore(Generic[H]):
         before = self._left() + 1
         while not completion.done() and self._left() < before:
             before = self._left()
-            yield Wait(completion, patience_s, lambda: None)
+            yield from wait_until(completion, patience_s)
 
     def _check_outside(self, what: str) -> None:
         """UsageError on the machine's own thread, where a wait for the machine would never end."""

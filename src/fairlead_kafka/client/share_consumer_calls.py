@@ -23,12 +23,13 @@ from fairlead_kafka.client.hosting import (
     Offload,
     Opener,
     Steps,
-    Wait,
     abandon,
     closed,
     connect,
     connect_first,
     open_host,
+    wait_for,
+    wait_until,
 )
 from fairlead_kafka.consumer import ALL_COLUMNS, check_columns
 from fairlead_kafka.consumer.share import (
@@ -39,6 +40,7 @@ from fairlead_kafka.consumer.share import (
     Acks,
     Decoded,
     Delivery,
+    GetMetrics,
     InFlight,
     ShareChunk,
     ShareConsumerMachine,
@@ -47,7 +49,6 @@ from fairlead_kafka.consumer.share import (
     Subscribe,
     Take,
     Taken,
-    TellMetrics,
     Unsubscribe,
     decode_share_chunk,
     share_settings,
@@ -224,7 +225,7 @@ class ShareConsumerCalls:
 
     def acquisition_lock_timeout_ms(self) -> Steps[int | None]:
         """Ms for which brokers lock what they deliver; None: not known yet."""
-        told = yield from self._ask(TellMetrics)
+        told = yield from self._ask(GetMetrics)
         return told["acquisition_lock_timeout_ms"]
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
@@ -234,7 +235,7 @@ class ShareConsumerCalls:
 
     def metrics(self) -> Steps[dict[str, object]]:
         """Counters of the machine, and of this side: `records` and `machine_code`."""
-        told = yield from self._ask(TellMetrics)
+        told = yield from self._ask(GetMetrics)
         return {**told, "records": self._records, "machine_code": MACHINE_CODE}
 
     # Ending
@@ -249,7 +250,7 @@ class ShareConsumerCalls:
         self._hosted.submit(Shut(completion, acks))
         results: list[AckResult] | None = None
         with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
-            results = yield Wait(completion, CLOSE_S, lambda: None)
+            results = yield from wait_until(completion, CLOSE_S)
         self._pending.clear()
         self._settle(results or ())
 
@@ -311,7 +312,7 @@ class ShareConsumerCalls:
                 decoded.append((chunk, self._decode(chunk, columns, room)))
             else:
                 work = self._offload(lambda chunk=chunk: self._decode(chunk, columns, room))  # type: ignore[misc]
-                decoded.append((chunk, (yield Wait(work))))
+                decoded.append((chunk, (yield from wait_for(work))))
         self._pending.clear()  # only now, when nothing can cancel this call any more
         found = []
         for chunk, records in decoded:
@@ -357,7 +358,7 @@ class ShareConsumerCalls:
             self._send(acks, acks_by_ns)
             remaining_s = max(0.0, (deadline_ns - self._hosted.now_ns()) / NS_PER_S)
         try:
-            taken: Taken | None = yield Wait(self._asked, remaining_s, lambda: None)
+            taken = yield from wait_until(self._asked, remaining_s)
         except Exception:
             self._asked = None
             raise
@@ -381,7 +382,7 @@ class ShareConsumerCalls:
         completion: Completion[list[AckResult]] = Completion()
         self._acking.append(completion)
         self._hosted.submit(Acknowledge(completion, deadline_ns, acks, acks_by_ns))
-        results: list[AckResult] = yield Wait(completion)
+        results = yield from wait_for(completion)
         self._acking.remove(completion)
         self._settle(results)
         return results
@@ -419,8 +420,7 @@ class ShareConsumerCalls:
         self.check()
         completion: Completion[T] = Completion()
         self._hosted.submit(operation(completion))
-        answer: T = yield Wait(completion)
-        return answer
+        return (yield from wait_for(completion))
 
     def _deadline_ns(self, timeout_s: float | None) -> int:
         self.check()

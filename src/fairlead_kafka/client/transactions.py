@@ -21,10 +21,10 @@ from fairlead_kafka.client.hosting import (
     LONGEST_S,
     Host,
     Steps,
-    Wait,
     connect_first,
     run_async,
     run_blocking,
+    wait_for,
 )
 from fairlead_kafka.client.intake import Intake
 from fairlead_kafka.client.offsets import Offsets, as_offsets
@@ -169,7 +169,7 @@ class TransactionSteps:
         completion: Completion[bool] = Completion()
         self._hosted.submit(LeaveTransaction(completion, deadline_ns))
         try:
-            if (yield Wait(completion)):
+            if (yield from wait_for(completion)):
                 LOGGER.warning("producer closed with an open transaction: it was aborted")
         except FairleadError as error:
             LOGGER.warning("producer closed with an open transaction, which did not end: %s", error)
@@ -184,7 +184,7 @@ class TransactionSteps:
         heard = False
         try:
             with self._timed(_TIMES[name]):
-                answer: T = yield Wait(completion)
+                answer = yield from wait_for(completion)
             heard = True
         except TimedOut:
             raise

@@ -6,7 +6,7 @@ from math import ceil
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.client.delivery import LOGGER
-from fairlead_kafka.client.hosting import Host, Steps, Wait
+from fairlead_kafka.client.hosting import Host, Steps, wait_until
 from fairlead_kafka.producer import ProducerMachine, ReportUndelivered, Undelivered
 from fairlead_kafka.runtime import Completion
 
@@ -45,7 +45,7 @@ def _ask(hosted: Host[ProducerMachine], topic: str | None, within_s: float) -> S
     completion: Completion[Undelivered] = Completion()
     try:
         hosted.submit(ReportUndelivered(completion, topic))
-        told: Undelivered | None = yield Wait(completion, within_s, lambda: None)
+        told = yield from wait_until(completion, within_s)
     except UsageError:
         return None
     return told

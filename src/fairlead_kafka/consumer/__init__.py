@@ -59,19 +59,18 @@ if TYPE_CHECKING:
     )
     from fairlead_kafka.consumer.machine import ConsumerMachine
     from fairlead_kafka.consumer.operations import (
-        NO_END,
         Assign,
         AssignRange,
         DescribeTopics,
         FindOffsets,
+        GetMetrics,
+        GetPosition,
         Seek,
         SetPaused,
         Shut,
         Take,
-        TellMetrics,
-        TellPosition,
     )
-    from fairlead_kafka.consumer.partition import TRANSITIONS, Chunk, Phase, Signal
+    from fairlead_kafka.consumer.partition import NO_END, TRANSITIONS, Chunk, Phase, Signal
     from fairlead_kafka.consumer.record import Record
     from fairlead_kafka.consumer.tables import (
         BATCH_SCHEMA,
@@ -105,8 +104,8 @@ __all__ = [
     "Shut",
     "Signal",
     "Take",
-    "TellMetrics",
-    "TellPosition",
+    "GetMetrics",
+    "GetPosition",
     "check_columns",
     "chunk_batch",
     "chunk_headers",
@@ -125,7 +124,6 @@ _HOMES = {
     ),
     "fairlead_kafka.consumer.machine": ("ConsumerMachine",),
     "fairlead_kafka.consumer.operations": (
-        "NO_END",
         "Assign",
         "AssignRange",
         "DescribeTopics",
@@ -134,10 +132,11 @@ _HOMES = {
         "SetPaused",
         "Shut",
         "Take",
-        "TellMetrics",
-        "TellPosition",
+        "GetMetrics",
+        "GetPosition",
     ),
     "fairlead_kafka.consumer.partition": (
+        "NO_END",
         "TRANSITIONS",
         "Chunk",
         "Phase",

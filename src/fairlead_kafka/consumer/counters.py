@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
 from fairlead_kafka.consumer.fetcher import Fetcher
+from fairlead_kafka.consumer.operations import ConsumerCounters
 from fairlead_kafka.consumer.partition import PartitionState
 from fairlead_kafka.core.group_offsets import Position
 
@@ -15,11 +15,8 @@ def counters(
     fetcher: Fetcher,
     partitions: Mapping[TopicPartition, PartitionState],
     positions: Mapping[TopicPartition, Position],
-) -> dict[str, Any]:
-    """Counters since the start, and what waits now, by name.
-
-    `lag`: {partition: records behind the end that was seen last, as may be read}.
-    """
+) -> ConsumerCounters:
+    """Counters of the machine that has this fetcher, these partitions and positions."""
     lags = {
         partition: max(0, partitions[partition].readable_end - position.offset)
         for partition, position in positions.items()

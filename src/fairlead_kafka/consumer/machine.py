@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.codes import ErrorCode
@@ -17,27 +17,37 @@ from fairlead_kafka.consumer.counters import counters
 from fairlead_kafka.consumer.fetcher import Fetcher
 from fairlead_kafka.consumer.groups import Gate, GroupDesk, Member, make_member
 from fairlead_kafka.consumer.operations import (
-    NO_END,
     Assign,
     AssignRange,
+    ConsumerCounters,
     DescribeTopics,
     FindOffsets,
+    GetMetrics,
+    GetPosition,
     Operation,
     Seek,
     SetPaused,
     Shut,
     Take,
-    TellMetrics,
-    TellPosition,
 )
 from fairlead_kafka.consumer.parting import Parting
-from fairlead_kafka.consumer.partition import PartitionState, Phase, Signal, failure_to_tell, missing
+from fairlead_kafka.consumer.partition import (
+    NO_END,
+    Chunk,
+    PartitionState,
+    Phase,
+    Signal,
+    failure_to_tell,
+    missing,
+)
 from fairlead_kafka.consumer.placing import Placing
 from fairlead_kafka.consumer.topics import describe_topics
 from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Effect, Resolve
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.group_offsets import Position
+from fairlead_kafka.core.handlers import Handlers
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import AwaitConnection, Network
 from fairlead_kafka.core.partition_offsets import (
@@ -48,6 +58,8 @@ from fairlead_kafka.core.partition_offsets import (
     leader_problem,
 )
 from fairlead_kafka.core.script import Scripts, late
+
+T = TypeVar("T")
 
 
 class ConsumerMachine:
@@ -93,27 +105,33 @@ class ConsumerMachine:
         self._stepping: list[Event] = []
         self._effects: list[Effect] = []
         self._takes: deque[Take] = deque()
-        self._askers: list[TellPosition] = []
+        self._askers: list[GetPosition] = []
         self._looked_up: Counter[str] = Counter()
         self._now_ns = 0
         self._metadata_version = -1
         self._closed = False
-        self._serve: dict[type, Callable[[Any], None]] = {
-            Assign: self._assign,
-            AssignRange: self._assign_range,
-            Seek: self._seek,
-            SetPaused: self._set_paused,
-            Take: self._take,
-            TellPosition: self._tell_position,
-            FindOffsets: self._find_offsets,
-            DescribeTopics: self._describe_topics,
-            AwaitConnection: lambda operation: self._network.await_connection(
-                operation.deadline_ns, partial(self.answer, operation)
+        self._handlers = self._make_handlers()
+
+    def _make_handlers(self) -> Handlers:
+        handlers = Handlers()
+        handlers.add(Assign, self._assign)
+        handlers.add(AssignRange, self._assign_range)
+        handlers.add(Seek, self._seek)
+        handlers.add(SetPaused, self._set_paused)
+        handlers.add(Take, self._take)
+        handlers.add(GetPosition, self._tell_position)
+        handlers.add(FindOffsets, self._find_offsets)
+        handlers.add(DescribeTopics, self._describe_topics)
+        handlers.add(
+            AwaitConnection,
+            lambda operation: self._network.await_connection(
+                operation.deadline_ns, partial(self.answer, operation.completion)
             ),
-            TellMetrics: lambda operation: self.answer(operation, self.metrics()),
-            Shut: self._shut,
-            **GroupDesk(self, self._group).serve,
-        }
+        )
+        handlers.add(GetMetrics, lambda operation: self.answer(operation.completion, self.metrics()))
+        handlers.add(Shut, self._shut)
+        handlers.update(GroupDesk(self, self._group).handlers)
+        return handlers
 
     def receive(self, event: Event) -> None:
         """Queue `event`."""
@@ -161,8 +179,9 @@ class ConsumerMachine:
         submitted = [
             event.operation for event in (*self._stepping, *self._events) if isinstance(event, Submitted)
         ]
-        for operation in [*submitted, *self._takes, *self._askers]:
-            self.answer(operation, error=error)
+        waiting: list[Operation] = [*submitted, *self._takes, *self._askers]
+        for operation in waiting:
+            self.answer(operation.completion, error=error)
         self._scripts.close(error)
         self._network.close(error)
         if self._group is not None:
@@ -170,7 +189,7 @@ class ConsumerMachine:
         effects, self._effects = self._effects, []
         return [effect for effect in effects if isinstance(effect, Resolve)]
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> ConsumerCounters:
         """Counters of `Consumer.metrics()`; see `consumer.counters`."""
         return counters(self._fetcher, self._partitions, self.positions())
 
@@ -189,21 +208,23 @@ class ConsumerMachine:
 
     def _submitted(self, operation: Operation) -> None:
         if self._closed:
-            self.answer(operation, error=UsageError("this consumer is closed; make a new one"))
+            self.answer(operation.completion, error=UsageError("this consumer is closed; make a new one"))
             return
         try:
-            self._serve[type(operation)](operation)
+            self._handlers.handle(operation)
         except FairleadError as error:
-            self.answer(operation, error=error)
+            self.answer(operation.completion, error=error)
 
-    def answer(self, operation: Any, value: Any = None, error: Exception | None = None) -> None:
+    def answer(
+        self, completion: Completion[T], value: T | None = None, error: Exception | None = None
+    ) -> None:
         """Complete an operation with its value or its error."""
-        self._effects.append(Resolve(operation.completion, value, error))
+        self._effects.append(Resolve(completion, value, error))
 
     def _assign(self, operation: Assign) -> None:
         self._check_unsubscribed()
         self.adopt(operation.partitions)
-        self.answer(operation, self.generations())
+        self.answer(operation.completion, self.generations())
 
     def _check_unsubscribed(self) -> None:
         if self._group is not None and self._group.subscribed:
@@ -223,7 +244,7 @@ class ConsumerMachine:
         state.signal(Signal.SEEK)
         self._replace({operation.partition: state})
         self._ranged = True
-        self.answer(operation, self.generations())
+        self.answer(operation.completion, self.generations())
 
     def _seek(self, operation: Seek) -> None:
         states = [self._state(partition) for partition in operation.positions]
@@ -239,7 +260,7 @@ class ConsumerMachine:
                 state.position = position
                 state.signal(Signal.SEEK)
         self._fetcher.drop_stale()
-        self.answer(operation, self.generations())
+        self.answer(operation.completion, self.generations())
 
     def _set_paused(self, operation: SetPaused) -> None:
         waiting = self._fetcher.waiting
@@ -247,14 +268,14 @@ class ConsumerMachine:
             if state.paused != operation.paused:
                 state.paused = operation.paused
                 (waiting.park if operation.paused else waiting.unpark)(state)
-        self.answer(operation)
+        self.answer(operation.completion)
 
     def _take(self, operation: Take) -> None:
         if not self._partitions and (self._group is None or not self._group.subscribed):
             raise UsageError("no partition is assigned; call assign first, or subscribe")
         self._takes.append(operation)
 
-    def _tell_position(self, operation: TellPosition) -> None:
+    def _tell_position(self, operation: GetPosition) -> None:
         self._state(operation.partition)
         self._askers.append(operation)
 
@@ -263,8 +284,12 @@ class ConsumerMachine:
             found: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] | None,
             error: Exception | None,
         ) -> None:
-            wrong = next((value for value in (found or {}).values() if isinstance(value, BrokerError)), error)
-            self.answer(operation, found, wrong)
+            results = found or {}
+            wrong = next((value for value in results.values() if isinstance(value, BrokerError)), error)
+            offsets = {
+                partition: value for partition, value in results.items() if not isinstance(value, BrokerError)
+            }
+            self.answer(operation.completion, offsets, wrong)
             self._looked_up.subtract(topics)
             self._forget(topics)
 
@@ -290,7 +315,7 @@ class ConsumerMachine:
             else f"describing topics {', '.join(operation.topics)}",
             describe_topics(operation.topics, allow_auto_topic_creation=create),
             operation.deadline_ns,
-            lambda value, error: self.answer(operation, value, error),
+            lambda value, error: self.answer(operation.completion, value, error),
         )
 
     def _shut(self, operation: Shut) -> None:
@@ -298,7 +323,7 @@ class ConsumerMachine:
         closed = UsageError("the consumer was closed")
         waiting: list[Operation] = [*self._takes, *self._askers]
         for other in waiting:
-            self.answer(other, error=closed)
+            self.answer(other.completion, error=closed)
         self._takes.clear()
         self._askers.clear()
         self._replace({})
@@ -309,7 +334,12 @@ class ConsumerMachine:
         parting = Network(self._settings, self._rng, max_in_flight=1, beside=self._network)
         parting.metadata.saw_nodes(self._network.metadata.nodes.values())
         self._talkers.append(
-            Parting(parting, self._fetcher.open_sessions(), self._now_ns, lambda: self.answer(operation))
+            Parting(
+                parting,
+                self._fetcher.open_sessions(),
+                self._now_ns,
+                lambda: self.answer(operation.completion),
+            )
         )
 
     # The assignment, for the group and for ourselves
@@ -414,30 +444,32 @@ class ConsumerMachine:
         for node_id, error in self._network.take_refusals() + (
             [] if self._group is None else self._group.take_refusals()
         ):
-            for operation in [*self._takes, *self._askers]:
-                self.answer(operation, error=error)
+            waiting: list[Take | GetPosition] = [*self._takes, *self._askers]
+            for operation in waiting:
+                self.answer(operation.completion, error=error)
             self._takes.clear()
             self._askers.clear()
             if node_id is None:
                 self._scripts.refuse(error)
 
     def _answer_takes(self) -> None:
+        no_chunks: list[Chunk] = []
         error = None if self._group is None else self._group.error
         while self._takes and (
             error is not None or self._gate.change is not None
         ):  # the client has something to do first
-            self.answer(self._takes.popleft(), [], error)
+            self.answer(self._takes.popleft().completion, no_chunks, error)
         while self._takes:
             failed = self._failure()
             chunks = self._fetcher.waiting.take(self._takes[0].max_bytes) if failed is None else []
             if failed is None and not chunks and not self._finished():
                 break
-            self.answer(self._takes.popleft(), chunks, failed)
+            self.answer(self._takes.popleft().completion, chunks, failed)
         for take in [take for take in self._takes if self._now_ns >= take.deadline_ns]:
             self._takes.remove(take)
             self.answer(
-                take,
-                [],
+                take.completion,
+                no_chunks,
                 self._failure(late=True) or missing(self._partitions, self._network.metadata, self._now_ns),
             )
 
@@ -456,18 +488,20 @@ class ConsumerMachine:
         )
 
     def _answer_askers(self) -> None:
-        waiting: list[TellPosition] = []
+        waiting: list[GetPosition] = []
         for asker in self._askers:
             state = self._partitions.get(asker.partition)
             if state is None:
-                self.answer(asker, error=UsageError(f"{asker.partition} is not assigned any more"))
+                self.answer(asker.completion, error=UsageError(f"{asker.partition} is not assigned any more"))
             elif state.error is not None:
-                self.answer(asker, error=state.error)
+                self.answer(asker.completion, error=state.error)
             elif state.position != NO_OFFSET:
-                self.answer(asker, self.positions()[asker.partition].offset)
+                self.answer(asker.completion, self.positions()[asker.partition].offset)
             elif self._now_ns >= asker.deadline_ns:
                 problem = leader_problem(self._network.metadata, asker.partition)
-                self.answer(asker, error=late(f"position of {asker.partition}", problem, self._network))
+                self.answer(
+                    asker.completion, error=late(f"position of {asker.partition}", problem, self._network)
+                )
             else:
                 waiting.append(asker)
         self._askers = waiting

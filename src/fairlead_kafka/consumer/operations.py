@@ -6,10 +6,13 @@ Each carries a completion, answered once by `effects.Resolve`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
-from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.consumer.partition import Chunk
 from fairlead_kafka.core.completion import Completion
+from fairlead_kafka.core.metadata import PartitionMetadata
+from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
 
 
 class Assign(NamedTuple):
@@ -56,18 +59,18 @@ class Take(NamedTuple):
     without data.
     """
 
-    completion: Any
+    completion: Completion[list[Chunk]]
     deadline_ns: int
     max_bytes: int
 
 
-class TellPosition(NamedTuple):
+class GetPosition(NamedTuple):
     """Find the position of a partition: the offset of the next record to return.
 
     It is looked up if there is none: committed offset, else reset policy. Answer: int.
     """
 
-    completion: Any
+    completion: Completion[int]
     deadline_ns: int
     partition: TopicPartition
 
@@ -78,7 +81,7 @@ class FindOffsets(NamedTuple):
     Answer: {partition: OffsetAndTimestamp | None}.
     """
 
-    completion: Any
+    completion: Completion[dict[TopicPartition, OffsetAndTimestamp | None]]
     deadline_ns: int
     targets: Mapping[TopicPartition, int]
 
@@ -89,15 +92,28 @@ class DescribeTopics(NamedTuple):
     Answer: {topic: list[PartitionMetadata]}.
     """
 
-    completion: Any
+    completion: Completion[dict[str, list[PartitionMetadata]]]
     deadline_ns: int
     topics: Sequence[str] | None
 
 
-class TellMetrics(NamedTuple):
-    """Get the counters. Answer: dict[str, float | dict]; see `ConsumerMachine.metrics`."""
+class ConsumerCounters(TypedDict):
+    """Counters of a consumer's machine since its start, and what waits now, by name."""
 
-    completion: Any
+    fetch_requests: int
+    fetched_bytes: int
+    fetch_throttle_time_avg: float
+    fetch_throttle_time_max: int
+    undelivered_bytes: int
+    assigned_partitions: int
+    lag: dict[TopicPartition, int]
+    """Records behind the end that was seen last, as may be read."""
+
+
+class GetMetrics(NamedTuple):
+    """Get the counters. Answer: ConsumerCounters."""
+
+    completion: Completion[ConsumerCounters]
 
 
 class Shut(NamedTuple):
@@ -112,15 +128,10 @@ Operation = (
     | Seek
     | SetPaused
     | Take
-    | TellPosition
+    | GetPosition
     | FindOffsets
     | DescribeTopics
-    | TellMetrics
+    | GetMetrics
     | Shut
 )
 """Operations of every consumer; `groups.operations` has those of consumers with a group."""
-
-NO_END = 2**63 - 1
-"""An end that no offset reaches."""
-
-assert NO_OFFSET < 0 < NO_END

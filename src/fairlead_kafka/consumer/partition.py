@@ -11,11 +11,15 @@ from typing import NamedTuple
 from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.fetch_session import Asked
-from fairlead_kafka.consumer.operations import NO_END
 from fairlead_kafka.core.group_offsets import Position
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.partition_offsets import leader_problem
 from fairlead_kafka.records.layout import HEADER_SIZE_BYTES, LAST_OFFSET_DELTA, LENGTH_PREFIX_BYTES
+
+NO_END = 2**63 - 1
+"""An end that no offset reaches."""
+
+assert NO_OFFSET < 0 < NO_END
 
 MISSING_GRACE_MS = 1_000
 """How long a topic must have been missing before a poll that found nothing says so: one just

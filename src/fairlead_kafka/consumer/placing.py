@@ -6,15 +6,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TypeAlias
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, LogTruncated, OffsetOutOfRange, UsageError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.consumer.operations import NO_END
-from fairlead_kafka.consumer.partition import PartitionState, Phase, Signal
+from fairlead_kafka.consumer.partition import NO_END, PartitionState, Phase, Signal
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.partition_offsets import (
@@ -30,6 +29,9 @@ from fairlead_kafka.core.script import Done, Pause, Scripts, Steps
 LOGGER = logging.getLogger("fairlead_kafka.consumer")
 _POLICIES = {"earliest": EARLIEST, "latest": LATEST, "none": None}
 
+Result: TypeAlias = "OffsetAndTimestamp | BrokerError | None"
+Bounds = tuple[Result, Result]
+"""Start and end of a log, as its leader says them."""
 Found = dict[TopicPartition, "OffsetAndMetadata | None"]
 Committed = Callable[[Sequence[TopicPartition], int, Done[Found]], None]
 """committed(partitions, deadline_ns, done) finds what a group has committed, None where there is
@@ -101,7 +103,7 @@ class Placing:
         self,
         generations: Mapping[TopicPartition, int],
         found: Mapping[TopicPartition, OffsetAndMetadata | None] | None,
-        error: Any,
+        error: Exception | None,
     ) -> None:
         targets: dict[TopicPartition, int] = {}
         ahead: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -161,7 +163,7 @@ class Placing:
         def on_found(partition: TopicPartition, result: OffsetAndTimestamp | BrokerError | None) -> None:
             self._placed(partition, generations[partition], result)
 
-        def done(_: Any, error: Exception | None) -> None:
+        def done(_: object, error: Exception | None) -> None:
             for partition in generations if error is not None else ():
                 self._placed(partition, generations[partition], error)
 
@@ -226,15 +228,15 @@ class Placing:
         state.signal(Signal.OUT_OF_RANGE)
         partition, generation = state.partition, state.generation
 
-        def script() -> Any:
+        def script() -> Steps[Bounds]:
             start = yield from self.list_offsets({partition: EARLIEST})
             end = yield from self.list_offsets({partition: LATEST}, isolation_level=READ_UNCOMMITTED)
             return start[partition], end[partition]
 
-        def done(bounds: Any, error: Exception | None) -> None:
+        def done(bounds: Bounds | None, error: Exception | None) -> None:
             if state.generation != generation or state.phase is not Phase.CHECKING:
                 return
-            start, end = bounds if error is None else (None, None)
+            start, end = bounds or (None, None)
             low = start.offset if isinstance(start, OffsetAndTimestamp) else NO_OFFSET
             high = end.offset if isinstance(end, OffsetAndTimestamp) else NO_OFFSET
             if (

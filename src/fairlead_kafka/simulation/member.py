@@ -22,9 +22,9 @@ from fairlead_kafka.consumer.groups import (
     Acknowledge,
     Commit,
     Gate,
+    GetGroup,
     GroupChange,
     Subscribe,
-    TellGroup,
     Unsubscribe,
 )
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
@@ -196,7 +196,7 @@ class MemberProcess:
             yield from self._commit(waits=True)
         stopped_ns = self._host.now_ns()
         (_, generations), _ = yield self._call(lambda done: Acknowledge(done, change.number))
-        who, _ = yield self._call(TellGroup)
+        who, _ = yield self._call(GetGroup)
         self._losses += change.lost
         self._held(generations, who, stopped_ns, "lost" if change.lost else "revoked")
 
@@ -246,7 +246,7 @@ class MemberProcess:
         offsets = self._positions()
         if not offsets:
             return
-        who, _ = yield self._call(TellGroup)
+        who, _ = yield self._call(GetGroup)
         results = self._asked(offsets, who)
         deadline_ns = self._host.now_ns() + ms_to_ns(CALL_TIMEOUT_MS)
         if waits:

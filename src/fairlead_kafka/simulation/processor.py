@@ -13,7 +13,7 @@ from typing import Any
 from fairlead_kafka.base.errors import FairleadError, ProducerFenced, TimedOut, TransactionFailed
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer import Seek
-from fairlead_kafka.consumer.groups import TellGroup
+from fairlead_kafka.consumer.groups import GetGroup
 from fairlead_kafka.producer.submission import BeginTransaction, EndTransaction, InitTransactions, SendOffsets
 from fairlead_kafka.simulation.application import Application, SubmittedRecords
 from fairlead_kafka.simulation.group_ledger import Claim, CommitResult, Place, partition_of
@@ -65,7 +65,7 @@ class Processor(MemberProcess):
         assert self._ledger.output is not None
         self._application.submit(self._ledger.output, values)
         offsets = self._positions()
-        who, _ = yield self._call(TellGroup)
+        who, _ = yield self._call(GetGroup)
         results = self._asked(offsets, who)
         _, error = yield self._ask(lambda done: SendOffsets(done, self._deadline_ns(), offsets, who))
         if error is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Protocol, TypeVar
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
@@ -12,22 +12,27 @@ from fairlead_kafka.consumer.groups.operations import (
     Acknowledge,
     Commit,
     FindCommitted,
+    GetGroup,
+    GetPositions,
+    GetSubscription,
     Subscribe,
-    TellGroup,
-    TellPositions,
-    TellSubscription,
     Unsubscribe,
 )
+from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.group_offsets import Position
+from fairlead_kafka.core.handlers import Handlers
 
+T = TypeVar("T")
 NO_GROUP = "this consumer has no group; set group.id"
 
 
 class DeskHost(Assignee, Protocol):
     """The machine whose group operations are served."""
 
-    def answer(self, operation: Any, value: Any = None, error: Exception | None = None) -> None:
-        """Resolve an operation."""
+    def answer(
+        self, completion: Completion[T], value: T | None = None, error: Exception | None = None
+    ) -> None:
+        """Complete an operation with its value or its error."""
 
     def generations(self) -> dict[TopicPartition, int]:
         """The generation of each partition assigned."""
@@ -43,18 +48,23 @@ class GroupDesk:
     def __init__(self, host: DeskHost, membership: Member | None) -> None:
         self._host = host
         self._membership = membership
-        self.serve: dict[type, Callable[[Any], None]] = {
-            Subscribe: self._subscribe,
-            Unsubscribe: self._unsubscribe,
-            Acknowledge: self._acknowledge,
-            Commit: self._commit,
-            FindCommitted: self._find_committed,
-            TellPositions: lambda operation: host.answer(operation, host.positions()),
-            TellGroup: lambda operation: host.answer(operation, self._member().metadata()),
-            TellSubscription: lambda operation: host.answer(
-                operation, () if membership is None else membership.topics()
+        self.handlers = Handlers()
+        """The handler of each operation."""
+        self.handlers.add(Subscribe, self._subscribe)
+        self.handlers.add(Unsubscribe, self._unsubscribe)
+        self.handlers.add(Acknowledge, self._acknowledge)
+        self.handlers.add(Commit, self._commit)
+        self.handlers.add(FindCommitted, self._find_committed)
+        self.handlers.add(GetPositions, lambda operation: host.answer(operation.completion, host.positions()))
+        self.handlers.add(
+            GetGroup, lambda operation: host.answer(operation.completion, self._member().metadata())
+        )
+        self.handlers.add(
+            GetSubscription,
+            lambda operation: host.answer(
+                operation.completion, () if membership is None else membership.topics()
             ),
-        }
+        )
 
     def _member(self) -> Member:
         if self._membership is None:
@@ -66,28 +76,28 @@ class GroupDesk:
         if not member.subscribed and self._host.assigned():
             raise UsageError("partitions are assigned by hand; assign([]) first, then subscribe")
         member.subscribe(operation.topics, operation.pattern)
-        self._host.answer(operation)
+        self._host.answer(operation.completion)
 
     def _unsubscribe(self, operation: Unsubscribe) -> None:
         if self._membership is None or not self._membership.subscribed:
-            self._host.answer(operation)
+            self._host.answer(operation.completion)
         else:
-            self._membership.leave(lambda: self._host.answer(operation))
+            self._membership.leave(lambda: self._host.answer(operation.completion))
 
     def _acknowledge(self, operation: Acknowledge) -> None:
         stands = self._member().acknowledge(operation.number)
-        self._host.answer(operation, (stands, self._host.generations()))
+        self._host.answer(operation.completion, (stands, self._host.generations()))
 
     def _commit(self, operation: Commit) -> None:
         self._member().commit(
             operation.offsets,
             operation.deadline_ns,
-            lambda value, error: self._host.answer(operation, value, error),
+            lambda value, error: self._host.answer(operation.completion, value, error),
         )
 
     def _find_committed(self, operation: FindCommitted) -> None:
         self._member().committed(
             operation.partitions,
             operation.deadline_ns,
-            lambda value, error: self._host.answer(operation, value, error),
+            lambda value, error: self._host.answer(operation.completion, value, error),
         )

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.core.completion import Completion
-from fairlead_kafka.core.group_offsets import OffsetAndMetadata
+from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Acknowledge(NamedTuple):
     Answer: (True if it stands, {partition: generation} as it is now).
     """
 
-    completion: Any
+    completion: Completion[tuple[bool, Mapping[TopicPartition, int]]]
     number: int
 
 
@@ -66,42 +66,35 @@ class Commit(NamedTuple):
 class FindCommitted(NamedTuple):
     """Look up committed offsets. Answer: {partition: OffsetAndMetadata | None}."""
 
-    completion: Any
+    completion: Completion[dict[TopicPartition, OffsetAndMetadata | None]]
     deadline_ns: int
     partitions: Sequence[TopicPartition]
 
 
-class TellPositions(NamedTuple):
+class GetPositions(NamedTuple):
     """Get positions after the last record passed on to the client class.
 
     Answer: {partition: Position}, of those assigned that have one.
     """
 
-    completion: Any
+    completion: Completion[Mapping[TopicPartition, Position]]
 
 
-class TellGroup(NamedTuple):
+class GetGroup(NamedTuple):
     """Get group, generation and member id. Answer: GroupMetadata."""
 
-    completion: Any
+    completion: Completion[GroupMetadata]
 
 
-class TellSubscription(NamedTuple):
+class GetSubscription(NamedTuple):
     """Get the topics subscribed to. Answer: them, in the order given.
 
     For a pattern, those known by now.
     """
 
-    completion: Any
+    completion: Completion[Sequence[str]]
 
 
 GroupOperation = (
-    Subscribe
-    | Unsubscribe
-    | Acknowledge
-    | Commit
-    | FindCommitted
-    | TellPositions
-    | TellGroup
-    | TellSubscription
+    Subscribe | Unsubscribe | Acknowledge | Commit | FindCommitted | GetPositions | GetGroup | GetSubscription
 )

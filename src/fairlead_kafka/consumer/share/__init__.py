@@ -46,11 +46,11 @@ from fairlead_kafka.consumer.share.inflight import Delivery, InFlight
 from fairlead_kafka.consumer.share.machine import ShareConsumerMachine
 from fairlead_kafka.consumer.share.operations import (
     Acknowledge,
+    GetMetrics,
     Shut,
     Subscribe,
     Take,
     Taken,
-    TellMetrics,
     Unsubscribe,
 )
 from fairlead_kafka.consumer.share.settings import share_settings
@@ -76,7 +76,7 @@ __all__ = [
     "Subscribe",
     "Take",
     "Taken",
-    "TellMetrics",
+    "GetMetrics",
     "Unsubscribe",
     "decode_share_chunk",
     "share_settings",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,18 +18,19 @@ from fairlead_kafka.consumer.share.fetcher import ShareFetcher
 from fairlead_kafka.consumer.share.membership import ShareMembership
 from fairlead_kafka.consumer.share.operations import (
     Acknowledge,
+    GetMetrics,
     Operation,
     ShareCounters,
     Shut,
     Subscribe,
     Take,
     Taken,
-    TellMetrics,
     Unsubscribe,
 )
 from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Effect, Resolve
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
+from fairlead_kafka.core.handlers import Handlers
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import AwaitConnection, Network
 
@@ -63,17 +64,19 @@ class ShareConsumerMachine:
         self._leaving = False
         self._now_ns = 0
         self._closed = False
-        self._serve: dict[type, Callable[[Any], None]] = {
-            Subscribe: self._subscribe,
-            Unsubscribe: self._unsubscribe,
-            Take: self._take,
-            Acknowledge: self._acknowledge,
-            AwaitConnection: lambda operation: self._network.await_connection(
+        self._handlers = Handlers()
+        self._handlers.add(Subscribe, self._subscribe)
+        self._handlers.add(Unsubscribe, self._unsubscribe)
+        self._handlers.add(Take, self._take)
+        self._handlers.add(Acknowledge, self._acknowledge)
+        self._handlers.add(
+            AwaitConnection,
+            lambda operation: self._network.await_connection(
                 operation.deadline_ns, partial(self._answer, operation.completion)
             ),
-            TellMetrics: lambda operation: self._answer(operation.completion, self.metrics()),
-            Shut: self._shut,
-        }
+        )
+        self._handlers.add(GetMetrics, lambda operation: self._answer(operation.completion, self.metrics()))
+        self._handlers.add(Shut, self._shut)
 
     def receive(self, event: Event) -> None:
         """Queue `event`."""
@@ -162,7 +165,7 @@ class ShareConsumerMachine:
             )
             return
         try:
-            self._serve[type(operation)](operation)
+            self._handlers.handle(operation)
         except FairleadError as error:
             self._answer(operation.completion, error=error)
 

@@ -78,7 +78,7 @@ class ShareCounters(TypedDict):
     acquisition_lock_timeout_ms: int | None
 
 
-class TellMetrics(NamedTuple):
+class GetMetrics(NamedTuple):
     """Get the counters. Answer: ShareCounters."""
 
     completion: Completion[ShareCounters]
@@ -94,5 +94,5 @@ class Shut(NamedTuple):
     acks: Sequence[Acks] = ()
 
 
-Operation = Subscribe | Unsubscribe | Take | Acknowledge | TellMetrics | Shut
+Operation = Subscribe | Unsubscribe | Take | Acknowledge | GetMetrics | Shut
 """Operations of a share consumer."""
