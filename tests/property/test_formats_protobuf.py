@@ -142,6 +142,11 @@ def test_values_that_are_no_message_are_told_by_row() -> None:
     colours = pa.array([{"colour": "RED"}, {"colour": "PINK"}])
     made, reasons = ProtobufSerializer(Visit, None).encode_column(colours, VALUE)
     assert reasons == {1: "colour: the enum Colour has no 'PINK'"}
+    with pytest.raises(ValueError, match="inner: 7 is no dictionary of Inner's fields"):
+        ProtobufSerializer(Visit, None)({"inner": 7}, VALUE)
+    lists = [field.name for field in Repeated.DESCRIPTOR.fields if field.is_repeated]  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match=f"{lists[0]}: 7 is no list of {lists[0]}"):
+        ProtobufSerializer(Repeated, None)({lists[0]: 7}, VALUE)
     with pytest.raises(TypeError, match="neither a Other nor a dictionary"):
         write(7, VALUE)
     with pytest.raises(ConfigError, match=r"shop\.Tree holds itself"):

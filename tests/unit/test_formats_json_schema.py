@@ -100,6 +100,8 @@ def test_validation_can_be_left_out(running: FakeRegistry) -> None:
         JsonSchemaSerializer({"url": running.url}, VISIT, conf={"validate": "no"})
     with pytest.raises(ConfigError, match="not a JSON Schema"):
         JsonSchemaDeserializer({"url": running.url}, {"type": 7})
+    with pytest.raises(ConfigError, match=r"an object, true or false is needed, not \[1\]"):
+        JsonSchemaDeserializer({"url": running.url}, "[1]")
 
 
 def test_json_that_is_nested_without_end_is_told_and_fails_no_column(running: FakeRegistry) -> None:

@@ -9,7 +9,7 @@ from fairlead_kafka.base.errors import DeserializationFailed, FairleadError, Usa
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer import Record, check_columns
 from fairlead_kafka.formats.context import Deserializer, MessageField, SerializationContext
-from fairlead_kafka.formats.naming import format_of
+from fairlead_kafka.formats.naming import deserializer_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,6 +149,6 @@ def _empty(table: pa.Table, names: Sequence[str]) -> pa.Table:
 def deserializing_of(settings: Mapping[str, Any]) -> Deserializing | None:
     """A consumer's deserializers; None if it has none. ConfigError if one cannot be had."""
     key, value = (
-        format_of(f"{field}.deserializer", settings[f"{field}.deserializer"]) for field in MessageField
+        deserializer_of(f"{field}.deserializer", settings[f"{field}.deserializer"]) for field in MessageField
     )
     return None if key is None and value is None else Deserializing(key, value)

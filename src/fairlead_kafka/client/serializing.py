@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlead_kafka.base.errors import FairleadError, InvalidRecord
 from fairlead_kafka.formats.context import MessageField, SerializationContext, Serializer
-from fairlead_kafka.formats.naming import format_of
+from fairlead_kafka.formats.naming import serializer_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,7 +77,8 @@ class Serializing:
 
 def serializing_of(settings: Mapping[str, Any]) -> Serializing | None:
     """A producer's serializers; None if it has none. ConfigError if one cannot be had."""
-    key, value = (format_of(f"{field}.serializer", settings[f"{field}.serializer"]) for field in MessageField)
+    names = [f"{field}.serializer" for field in MessageField]
+    key, value = (serializer_of(name, settings[name]) for name in names)
     return None if key is None and value is None else Serializing(key, value)
 
 

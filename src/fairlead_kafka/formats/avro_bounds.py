@@ -18,8 +18,8 @@ VALUE_DEPTH_MAX: Final = 200
 """Records, arrays and maps within each other. fastavro takes up to 2 KiB of stack for each, and the
 least stack of a thread is 512 KiB (macOS)."""
 EMPTY_VALUES_MAX: Final = 10_000
-"""Values without bytes (null, fixed of no bytes, records of no fields) that a message may have more
-than bytes: fastavro reads so many in a millisecond."""
+"""Bound on values without bytes (null, fixed of no bytes, records of no fields), as many more than
+the message has bytes: fastavro reads so many in a millisecond."""
 _LONG_BYTES_MAX: Final = 10
 _LONG, _SIZED, _PLAIN, _EMPTY, _UNION, _RECORD, _ENTRY, _LIST = range(8)
 """Kinds of nodes. `_SIZED`: bytes after their length; `_PLAIN`: of a size that the schema has;
@@ -45,34 +45,35 @@ class _Node(NamedTuple):
 
 
 class _Cost(NamedTuple):
-    """The most that a value takes: the depth of its nesting, and values without bytes beyond its
-    bytes, lists left out."""
+    """Upper bounds on a value: how deep it is nested, and how many values without bytes it has
+    beyond its bytes. Lists do not count."""
 
     depth: int
     excess: int
     is_blind: bool
-    """No part of it tells how long it is, so fastavro passes over it without a look at the end."""
+    """True if no part of the value has its length in front, so fastavro passes over it without
+    looking for the end of the bytes."""
 
 
 class Bounds:
-    """The bounds of a writer's schema, and whether a value keeps to them."""
+    """The bounds of a writer's schema, and the check of a value against them."""
 
     def __init__(self, schema: AvroSchema) -> None:
-        """Raises ValueError for what is no schema."""
+        """Raises ValueError if the writer's schema is not Avro."""
         parsed, named = cast("tuple[Avro, dict[str, Definition]]", schema.parsed())
         self._nodes = _Nodes(named).of(parsed)
         self.needed = _may_exceed(self._nodes)
         """False if no bytes of the schema can exceed the bounds: they are not walked then."""
 
     def check(self, data: bytes, start: int) -> None:
-        """Refuse the value that begins at `start`: ValueError if it is nested too deep, has too many
-        values without bytes, or is none; EOFError if the bytes end before it does."""
+        """Check the value that begins at `start`. ValueError if it is nested too deep, has too many
+        values without bytes, or is not Avro; EOFError if the bytes end before it does."""
         if self.needed:
             _Walk(self._nodes, data, start).run()
 
 
 class _Walk:
-    """A walk through one value. The way back up is a list, not the stack."""
+    """A walk through one value. The path back up is a list of its own, not Python's stack."""
 
     def __init__(self, nodes: list[_Node], data: bytes, start: int) -> None:
         self._nodes, self._data, self._start, self._position = nodes, data, start, start
@@ -131,7 +132,7 @@ class _Walk:
         return union.inner[branch]
 
     def _block(self, item: _Node) -> int:
-        """How many items the next block has that are to be walked; 0 at the end of the list."""
+        """The number of items in the next block that are to be walked; 0 at the end of the list."""
         while count := self._long():
             if count < 0:
                 count = -count
@@ -162,43 +163,43 @@ class _Nodes:
     def __init__(self, named: dict[str, Definition]) -> None:
         self._named = named
         self._numbers: dict[str, int] = {}
-        self._told: list[Avro] = []
+        self._schemas: list[Avro] = []
 
     def of(self, schema: Avro) -> list[_Node]:
         """All nodes; the schema's is the first."""
         self._number(schema)
         nodes: list[_Node] = []
-        while len(nodes) < len(self._told):
-            nodes.append(self._node(self._told[len(nodes)]))
+        while len(nodes) < len(self._schemas):
+            nodes.append(self._node(self._schemas[len(nodes)]))
         return nodes
 
     def _number(self, schema: Avro) -> int:
-        told = self._named.get(schema, schema) if isinstance(schema, str) else schema
-        name = told.get("name") if isinstance(told, dict) and told["type"] in _NAMED else None
+        described = self._named.get(schema, schema) if isinstance(schema, str) else schema
+        name = described.get("name") if isinstance(described, dict) and described["type"] in _NAMED else None
         if name is not None and name in self._numbers:
             return self._numbers[name]
-        self._told.append(told)
+        self._schemas.append(described)
         if name is not None:
-            self._numbers[name] = len(self._told) - 1
-        return len(self._told) - 1
+            self._numbers[name] = len(self._schemas) - 1
+        return len(self._schemas) - 1
 
-    def _node(self, told: Avro) -> _Node:
-        if isinstance(told, list):
-            return _Node(_UNION, 0, tuple(map(self._number, told)))
-        kind = told if isinstance(told, str) else str(told["type"])
-        if isinstance(told, dict):
+    def _node(self, described: Avro) -> _Node:
+        if isinstance(described, list):
+            return _Node(_UNION, 0, tuple(map(self._number, described)))
+        kind = described if isinstance(described, str) else str(described["type"])
+        if isinstance(described, dict):
             if kind in ("record", "error"):
-                inner = tuple(self._number(field["type"]) for field in told["fields"])
+                inner = tuple(self._number(field["type"]) for field in described["fields"])
                 return _Node(_RECORD if inner else _EMPTY, 0, inner)
             if kind == "array":
-                return _Node(_LIST, 0, (self._number(told["items"]),))
+                return _Node(_LIST, 0, (self._number(described["items"]),))
             if kind == "map":
-                return _Node(_LIST, 0, (self._number(_entry(told["values"])),))
+                return _Node(_LIST, 0, (self._number(_entry(described["values"])),))
             if kind == "fixed":
-                size = int(cast("dict[str, int]", told)["size"])
+                size = int(cast("dict[str, int]", described)["size"])
                 return _Node(_PLAIN if size > 0 else _EMPTY, size, ())
             if kind == _ENTRY_TYPE:
-                return _Node(_ENTRY, 0, (self._number("string"), self._number(told["values"])))
+                return _Node(_ENTRY, 0, (self._number("string"), self._number(described["values"])))
         if kind not in _LEAVES:
             raise ValueError(f"not an Avro schema: {kind!r} is no type")
         return _Node(*_LEAVES[kind], ())

@@ -38,10 +38,10 @@ from fairlead_kafka.formats.kernels import (
 from fairlead_kafka.formats.slots import NotByColumn, binaries, bitmap, booleans, numbers
 
 DIGITS_MAX = 18
-"""Digits of a decimal that fits in 64 bits whatever they are."""
+"""Most digits of a decimal that fits in 64 bits, whatever its digits are."""
 STEPS_MAX = 65_536
-"""Steps of planning, two for a field at most and four within a list: more than ten thousand fields.
-Small records that name each other twice may take a billion."""
+"""Bound on steps of planning, two for a field at most and four within a list: more than ten
+thousand fields. Small records that name each other twice may take a billion steps."""
 FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999, in microseconds since 1970."""
 _NUMBERS = {"int": INT, "long": LONG, "boolean": BOOLEAN, "float": FLOAT, "double": DOUBLE}
@@ -53,7 +53,7 @@ _Op = list[int]
 
 
 class Slots:
-    """The slots of a block of values, and which of these turned out not to fit."""
+    """The slots of a block of values, and the rows whose values were found not to fit."""
 
     def __init__(self, source: Bytes, ends: Int64, owners: Int64, bad: Bools, plan: Plan) -> None:
         """A reader of the values in `source`. `ends`: where the value that a row is of ends;
@@ -68,7 +68,7 @@ class Slots:
         return self.values[number * self.rows : (number + 1) * self.rows]
 
     def valid(self, number: int | None) -> Bools | None:
-        """A column of booleans; None for what is never null."""
+        """A column of booleans; None for a column that is never null."""
         return None if number is None else self.present[number * self.rows : (number + 1) * self.rows]
 
     def spoil(self, rows: Bools) -> None:
@@ -91,7 +91,8 @@ Make = Callable[[Slots], pa.Array]
 
 
 class Plan(NamedTuple):
-    """Operations, how many slots and booleans they have, and what makes an array of these."""
+    """The operations, the numbers of slots and of booleans that they fill, and the function that
+    makes an array of these."""
 
     ops: Int64
     slots: int
@@ -110,8 +111,8 @@ def plan_of(writer: AvroSchema, reader: AvroSchema) -> Plan:
 
 
 def decode(plan: Plan, source: Bytes, starts: Int64, ends: Int64) -> tuple[pa.Array, Bools]:
-    """The values from `starts` to `ends`, and which of them are bad: left to other code, and
-    anything in the array."""
+    """The values from `starts` to `ends` as an array, and a boolean for each that is True where
+    machine code did not take the value. The array has anything there."""
     bad = np.zeros(len(starts), np.bool_)
     slots = Slots(source, ends, np.arange(len(starts)), bad, plan)
     faults = np.zeros(len(starts), np.bool_)
@@ -137,7 +138,7 @@ class _Planning:
         return Plan(np.array(self._ops, np.int64).reshape(-1), self._slots, self._valid, make)
 
     def value(self, written: Avro, wanted: Avro, target: pa.DataType) -> Make:
-        """Operations for a value, and what makes its column."""
+        """Add the operations of a value. Returns the function that makes its column."""
         valid: int | None = None
         inner = branch(wanted)
         if isinstance(written, list):
@@ -152,7 +153,8 @@ class _Planning:
         return self._plain(written, inner, target, valid)
 
     def skipped(self, written: Avro, depth: int = 0) -> None:
-        """Operations for a value that nobody asked for, `depth` types within one that was."""
+        """Add the operations that pass over a value that the reader's schema lacks, `depth` types
+        within one that it has."""
         if depth > NESTED_MAX:  # or without end: the type may hold itself
             raise NotByColumn
         self._spend()
@@ -164,33 +166,37 @@ class _Planning:
             self.skipped(branch(written), depth)
             op[3] = len(self._ops) - begun
             return
-        told = definition(written, self._written)
-        kind = str(told["type"])
+        described = definition(written, self._written)
+        kind = str(described["type"])
         if kind == "record":
-            for field in told["fields"]:
+            for field in described["fields"]:
                 self.skipped(field["type"], depth + 1)
         elif kind in ("array", "map"):
             op = [LIST, -1, 0, 0, -1]
             begun = self._add(op)
             if kind == "map":
                 self._add([BYTES, -1, 0, 0, -1])
-            self._skipped_item(told["items"] if kind == "array" else told["values"], begun, depth + 1)
+            self._skipped_item(
+                described["items"] if kind == "array" else described["values"], begun, depth + 1
+            )
             op[3] = len(self._ops) - begun
         elif kind in _NUMBERS:
             self._add([_NUMBERS[kind], -1, 0, 0, -1])
         elif kind in ("bytes", "string", "fixed", "enum"):
-            self._add(bytes_op(told, -1) if kind != "enum" else enum_op(told, -1))
+            self._add(bytes_op(described, -1) if kind != "enum" else enum_op(described, -1))
         else:
             raise NotByColumn
 
     def _skipped_item(self, written: Avro, begun: int, depth: int) -> None:
-        """Operations for an item of the list whose operations begin at `begun`."""
+        """Add the operations that pass over an item of the list whose operations begin at
+        `begun`."""
         self.skipped(written, depth)
         if len(self._ops) == begun:  # without bytes: the kernel bounds how many there are by bytes
             raise NotByColumn
 
     def _plain(self, written: Avro, wanted: Avro, target: pa.DataType, valid: int | None) -> Make:
-        """A value that is no union."""
+        """Add the operations of a value that is not a union. Returns the function that makes its
+        column."""
         there, here = definition(written, self._written), definition(wanted, self._wanted)
         kind, into = str(there["type"]), str(here["type"])
         if kind in ("record", "array", "map") or into in ("record", "array", "map"):
@@ -363,7 +369,7 @@ def _texts(slot: int, target: pa.DataType, valid: int | None) -> Make:
 
 
 def _twice(keys: pa.Array, counts: Int64) -> Bools:
-    """The rows, of so many keys each, that have a key twice."""
+    """The rows that have a key twice; `counts` is the number of keys of each row."""
     twice = np.zeros(len(counts), np.bool_)
     if int(counts.max(initial=0)) > 1:
         codes = keys.dictionary_encode().indices.to_numpy()
@@ -424,7 +430,7 @@ def _decimals(slot: int, target: pa.DataType, valid: int | None) -> Make:
 
 
 def _default(field: object, target: pa.DataType) -> Make:
-    """A column of a default: null, or a plain value of a plain type."""
+    """A column that repeats a field's default: null, or a single value of a primitive type."""
     given = cast("dict[str, object]", field)
     if "default" not in given:
         raise NotByColumn

@@ -24,15 +24,16 @@ from fairlead_kafka.formats.framing import MAGIC, PREFIX_BYTES, named_schema
 from fairlead_kafka.formats.registry import RegistryFailed, UnknownSchema
 
 WAYS_KEPT_MAX = 1000
-"""Schemas of writers that a decoder remembers."""
+"""Bound on the writers' schemas that a decoder remembers."""
 _ENDED = "the bytes end before the record does"
 LookUp = Callable[[int | str], AvroSchema]
-"""From an id or GUID to the schema. Raises UnknownSchema, ValueError or RegistryFailed."""
+"""Function from a schema's id or GUID to the schema. Raises UnknownSchema, ValueError or
+RegistryFailed."""
 
 
 class Way(NamedTuple):
-    """The way from bytes to a value: schemas as fastavro takes them (`reader`: None for the writer's),
-    and what is done with fastavro's value."""
+    """The schemas to read bytes with, as fastavro takes them (`reader`: None for the writer's), and
+    the function applied to fastavro's value."""
 
     writer: Schema
     reader: Schema | None
@@ -115,15 +116,15 @@ def _way(writer: AvroSchema, reader: AvroSchema) -> Way:
 
 
 def value_way(writer: AvroSchema, reader: AvroSchema | None) -> Way:
-    """The way to values as fastavro gives them; `reader`: None for the writer's. ValueError for
-    what is no schema."""
+    """The way to fastavro's own values; `reader`: None for the writer's schema. ValueError if a
+    schema is not Avro."""
     resolved = None if reader is None or reader == writer else reader.parsed()[0]
     return Way(writer.parsed()[0], resolved, None, Bounds(writer))
 
 
 def read_value(data: bytes, start: int, way: Way) -> object:
-    """The value of the bytes from `start` to the end. ValueError if they hold more; what fastavro
-    raises for what is no value."""
+    """The value of the bytes from `start` to the end. ValueError if bytes are left over after it;
+    fastavro's exceptions, of any class, if the bytes are not a value of the schema."""
     way.bounds.check(data, start)
     stream = io.BytesIO(data)
     stream.seek(start)
@@ -135,7 +136,7 @@ def read_value(data: bytes, start: int, way: Way) -> object:
 
 
 def reason(error: Exception) -> str:
-    """Why a value does not parse, in words."""
+    """The reason why a value does not parse, in words."""
     said = str(error)
     if isinstance(error, EOFError) and (not said or "BytesIO" in said):
         return _ENDED

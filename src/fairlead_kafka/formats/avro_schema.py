@@ -1,4 +1,5 @@
-"""Avro schemas: read once, and told in Arrow's types; what has none is refused there and then."""
+"""Avro schemas: parsed once, and mapped to Arrow's types. A schema that has no Arrow type is
+refused when it is parsed."""
 
 from __future__ import annotations
 
@@ -7,13 +8,14 @@ import decimal
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Required, TypeAlias, TypedDict, cast
+from typing import Required, TypeAlias, TypedDict, cast
 
 import fastavro
 import pyarrow as pa
 from fastavro.schema import SchemaParseException
 from fastavro.types import NamedSchemas, Schema
 
+from fairlead_kafka.base.json_types import Json
 from fairlead_kafka.formats.registry import AVRO, StoredSchema
 
 _PRIMITIVES: Mapping[str, pa.DataType] = {
@@ -34,15 +36,18 @@ _LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
     ("long", "local-timestamp-millis"): pa.timestamp("us"),
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
 }
-"""Other logical types are read as what they are written as, as Spark's `from_avro` does: times of
-day are numbers, a uuid is text."""
+"""Logical types with an Arrow type of their own. Others are read as the type that they annotate, as
+Spark's `from_avro` does: times of day are numbers, a uuid is text."""
 _DECIMAL_PRECISION_MAX = 38
 NESTED_MAX = 64
-"""Records, arrays and maps within each other in a column: Arrow's IPC reads no deeper ones."""
+"""Bound on how deep records, arrays and maps are nested in a column: Arrow's IPC reads no deeper
+ones."""
 TYPES_MAX = 65_536
-"""Types in a column, each as often as it is named: 30 small records may name a billion."""
+"""Bound on the types in a column, each counted as often as it is named: 30 small records may name a
+billion."""
 _JSON_DEPTH_MAX = 400
-"""Brackets within each other in a schema's JSON, three a record: fastavro calls itself for each."""
+"""Bound on how deep brackets are nested in a schema's JSON, three a record: fastavro calls itself
+for each."""
 
 
 class Field(TypedDict):
@@ -67,7 +72,7 @@ class Definition(TypedDict, total=False):
 
 Avro: TypeAlias = "str | list[Avro] | Definition"
 """A schema: a name, a union, or a definition."""
-Adapt = Callable[[Any], object]
+Adapt = Callable[[object], object]
 """Function from a value that fastavro returns to one that Arrow takes."""
 
 
@@ -104,10 +109,11 @@ class AvroSchema:
         return kind
 
     def adapter(self, own_writer: bool) -> Adapt | None:
-        """Function for fastavro's values before Arrow takes them; None: nothing is to be done.
+        """A function that makes of fastavro's value one that Arrow takes; None if they are the
+        same.
 
-        Without `own_writer` the value was written with another schema, whose logical types are what
-        fastavro has gone by.
+        Without `own_writer` the value was written with another schema, and fastavro has converted
+        it by that schema's logical types.
         """
         schema, named = self._typed()
         return _Reading(named).adapter(
@@ -120,7 +126,7 @@ class AvroSchema:
 
 
 def stored_avro(stored: StoredSchema, what: str) -> AvroSchema:
-    """A schema of a Schema Registry. UnknownSchema if it is not Avro."""
+    """The Avro schema that a Schema Registry has stored. UnknownSchema if it is of another kind."""
     return AvroSchema(stored.of_kind(AVRO, what).text, tuple(text for _, text in stored.imports))
 
 
@@ -128,36 +134,36 @@ class _TooDeep(ValueError):
     pass
 
 
-def _flat_enough(schema: Any) -> Any:
-    """The schema's JSON itself. _TooDeep if it is nested deeper than `_JSON_DEPTH_MAX`."""
-    level = [schema]
+def _flat_enough(schema: Json) -> Schema:
+    """The schema's JSON, as fastavro takes it. _TooDeep beyond `_JSON_DEPTH_MAX`."""
+    level: list[Json] = [schema]
     for _ in range(_JSON_DEPTH_MAX + 1):
         level = [inner for each in level for inner in _within(each)]
         if not level:
-            return schema
+            return cast("Schema", schema)
     raise _TooDeep(f"its JSON is nested deeper than {_JSON_DEPTH_MAX}")
 
 
-def _within(schema: Any) -> Iterable[Any]:
+def _within(schema: Json) -> Iterable[Json]:
     if isinstance(schema, dict):
         return schema.values()
     return schema if isinstance(schema, list) else ()
 
 
 def _kind(definition: Definition) -> str:
-    """The word for a type that `_Reading._definition` has looked up."""
+    """The name of the type that a definition unwrapped by `_Reading._definition` has."""
     kind = definition["type"]
     assert isinstance(kind, str), "definitions within definitions were unwrapped"
     return kind
 
 
 class _Reading:
-    """A walk through a schema."""
+    """A walk through a schema, with all named types at hand."""
 
     def __init__(self, named: dict[str, Definition]) -> None:
         self._named = named
         self._open: list[str] = []
-        """Types that the walk is within: named ones by name."""
+        """Names of the types that the walk is within; a type without a name is an empty text."""
         self._types = 0
 
     def type_of(self, schema: Avro, where: str) -> tuple[pa.DataType, bool]:
@@ -240,30 +246,22 @@ class _Reading:
     def adapter(
         self, schema: Avro, leaves: Mapping[tuple[str, str], Callable[[Definition], Adapt]]
     ) -> Adapt | None:
-        """See `AvroSchema.adapter`; the schema has passed `type_of`."""
+        """The function that `AvroSchema.adapter` returns, for one type. The schema has passed
+        `type_of`."""
         if isinstance(schema, list):
             inner = self.adapter(next(branch for branch in schema if branch != "null"), leaves)
-            return None if inner is None else lambda value: None if value is None else inner(value)
+            return None if inner is None else _nullable(inner)
         definition = self._definition(schema)
         kind = _kind(definition)
         if kind == "record":
             fields = [(field["name"], self.adapter(field["type"], leaves)) for field in definition["fields"]]
             adapted = [(name, adapt) for name, adapt in fields if adapt is not None]
-            return (
-                None
-                if not adapted
-                else lambda value: {**value, **{name: adapt(value[name]) for name, adapt in adapted}}
-            )
+            return _record(adapted) if adapted else None
         if kind == "array":
             items = self.adapter(definition["items"], leaves)
-            return None if items is None else lambda value: [items(item) for item in value]
+            return None if items is None else _array(items)
         if kind == "map":
-            values = self.adapter(definition["values"], leaves)
-            return lambda value: (
-                list(value.items())
-                if values is None
-                else [(name, values(item)) for name, item in value.items()]
-            )
+            return _map(self.adapter(definition["values"], leaves))
         make = leaves.get((kind, definition.get("logicalType") or ""))
         return None if make is None else make(definition)
 
@@ -279,8 +277,42 @@ class _Reading:
         return schema
 
 
+def _nullable(inner: Adapt) -> Adapt:
+    return lambda value: None if value is None else inner(value)
+
+
+def _record(fields: list[tuple[str, Adapt]]) -> Adapt:
+    """A function that adapts the fields that are given of a record."""
+
+    def adapt(value: object) -> object:
+        assert isinstance(value, dict), "a record is a dictionary in fastavro"
+        return {**value, **{name: of_field(value[name]) for name, of_field in fields}}
+
+    return adapt
+
+
+def _array(of_item: Adapt) -> Adapt:
+    def adapt(value: object) -> object:
+        assert isinstance(value, list), "an array is a list in fastavro"
+        return [of_item(item) for item in value]
+
+    return adapt
+
+
+def _map(of_value: Adapt | None) -> Adapt:
+    """A function that makes of a map a list of pairs, as Arrow takes it."""
+
+    def adapt(value: object) -> object:
+        assert isinstance(value, dict), "a map is a dictionary in fastavro"
+        if of_value is None:
+            return list(value.items())
+        return [(name, of_value(item)) for name, item in value.items()]
+
+    return adapt
+
+
 def _of_day(units_per_second: int) -> Callable[[Definition], Adapt]:
-    """A time of day as a number of units since midnight."""
+    """A function that makes of a time of day the number of units since midnight."""
 
     def adapt(value: object) -> object:
         if not isinstance(value, datetime.time):
@@ -292,7 +324,8 @@ def _of_day(units_per_second: int) -> Callable[[Definition], Adapt]:
 
 
 def _instant_ms(definition: Definition) -> Adapt:
-    """A number that was written without a logical type, in the reader's unit, as Arrow takes it."""
+    """A function that scales a number of milliseconds to Arrow's microseconds; it was written
+    without a logical type."""
     return lambda value: value * 1000 if isinstance(value, int) else value
 
 

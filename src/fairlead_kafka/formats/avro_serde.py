@@ -6,13 +6,14 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from fairlead_kafka.base.errors import ConfigError, InvalidRecord
+from fairlead_kafka.base.json_types import Json
 from fairlead_kafka.formats.building import Decode, Reasons
-from fairlead_kafka.formats.context import SerializationContext
+from fairlead_kafka.formats.context import SerializationContext, conversion
 from fairlead_kafka.formats.framing import READING, WRITING, Reader, Writer, frame_config, named_schema
 from fairlead_kafka.formats.registry import (
     AVRO,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
     from fastavro.types import NamedSchemas, Schema
 
+T = TypeVar("T")
+
 
 class AvroSerializer:
     """Dictionaries as Avro; columns of structs likewise.
@@ -48,7 +51,7 @@ class AvroSerializer:
         self,
         registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, object] | None,
         schema: str | Mapping[str, object] | None = None,
-        to_dict: Callable[[Any, SerializationContext], object] | None = None,
+        to_dict: Callable[[T, SerializationContext], object] | None = None,
         conf: Mapping[str, object] | None = None,
         *,
         references: Sequence[SchemaReference] = (),
@@ -60,7 +63,7 @@ class AvroSerializer:
         ConfigError for what is wrong; the registry is asked with the first message."""
         config = frame_config(conf, WRITING)
         self._text = schema if isinstance(schema, str) or schema is None else json.dumps(schema)
-        self._to_dict = to_dict
+        self._to_dict = conversion(to_dict)
         self._writer: Writer | None = None
         self._parsed = lru_cache(SCHEMAS_KEPT_MAX)(_parsed)
         self._name: str | None = None
@@ -80,8 +83,8 @@ class AvroSerializer:
             self._name = _own_name(self._text)
 
     def __call__(self, value: object, context: SerializationContext) -> bytes | None:
-        """Serialize a value. Raises InvalidRecord, or what fastavro raises, for a value that is not
-        the schema's, RegistryFailed if the registry does not answer; None stays null."""
+        """The bytes of a value. Raises InvalidRecord, or what fastavro raises, for a value that
+        does not fit the schema, RegistryFailed if the registry does not answer; None stays null."""
         if value is None:
             return None
         if self._to_dict is not None:
@@ -94,7 +97,8 @@ class AvroSerializer:
         return self._writer.framed(schema, stream.getvalue(), context)
 
     def encode_column(self, array: pa.Array, context: SerializationContext) -> tuple[pa.Array, Reasons]:
-        """A binary column; values that are not the schema's are null, and told by row."""
+        """A binary column and the reasons by row; values that do not fit the schema are null in
+        it."""
         schema = self._schema(context)
         prefix = b"" if self._writer is None else self._writer.prefix(schema)
         parsed = self._parsed(schema)[0]
@@ -123,7 +127,7 @@ class AvroDeserializer:
         self,
         registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, object] | None,
         schema: str | Mapping[str, object] | None = None,
-        from_dict: Callable[[Any, SerializationContext], object] | None = None,
+        from_dict: Callable[[T, SerializationContext], object] | None = None,
         conf: Mapping[str, object] | None = None,
         *,
         writer_schema: str | Mapping[str, object] | None = None,
@@ -134,7 +138,7 @@ class AvroDeserializer:
         use.latest.version (False), subject.name.strategy. ConfigError for what is wrong."""
         config = frame_config(conf, READING)
         self._config = config
-        self._from_dict = from_dict
+        self._from_dict = conversion(from_dict)
         self._registry = None if registry is None else registry_of(registry)
         self._fixed = _schema_of(schema)
         self._written = _schema_of(writer_schema) or self._fixed
@@ -150,9 +154,9 @@ class AvroDeserializer:
         self._decoders = lru_cache(SCHEMAS_KEPT_MAX)(self._decoder)
         self._ways = lru_cache(SCHEMAS_KEPT_MAX)(value_way)
 
-    def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
-        """The value. ValueError for what does not parse, RegistryFailed if the registry does not
-        answer; None for a null."""
+    def __call__(self, data: bytes | None, context: SerializationContext) -> object:
+        """The value. ValueError for bytes that do not parse, RegistryFailed if the registry does
+        not answer; None for a null."""
         if data is None:
             return None
         writer, payload, start = self._written, data, 0
@@ -168,8 +172,9 @@ class AvroDeserializer:
         return value if self._from_dict is None else self._from_dict(value, context)
 
     def decode_column(self, array: pa.Array, context: SerializationContext) -> tuple[pa.Array, Reasons]:
-        """A column of what the reader's schema says; values that do not parse are null, and told by
-        row. RegistryFailed if the registry does not answer, ConfigError if it has no such subject."""
+        """A column of the reader's schema and the reasons by row; values that do not parse are null
+        in it. RegistryFailed if the registry does not answer, ConfigError if it has no such
+        subject."""
         return self._decoders(self._reader(context))(array.cast(pa.binary()))
 
     def _reader(self, context: SerializationContext) -> AvroSchema:
@@ -220,12 +225,15 @@ def _full_name(parsed: Schema) -> str | None:
 
 
 def _own_name(text: str) -> str | None:
-    """The full name that a schema gives itself, whatever else it refers to."""
+    """The full name in a schema's own JSON; None for a schema without a name. The schemas that it
+    refers to are not looked at."""
     try:
-        schema = json.loads(text)
+        schema: Json = json.loads(text)
     except ValueError as error:
         raise ConfigError(f"AvroSerializer: not an Avro schema in JSON ({error})") from None
     if not isinstance(schema, dict):
         return None
     name, space = schema.get("name"), schema.get("namespace")
+    if not isinstance(name, str):
+        return None
     return f"{space}.{name}" if name and space and "." not in name else name

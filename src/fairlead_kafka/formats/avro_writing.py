@@ -63,7 +63,7 @@ def _not_null(schema: Avro) -> Avro:
 
 
 class _Table:
-    """Operations and slots of rows: of values, or of the items of an array or map."""
+    """The operations and slots of a table's rows, which are values, or items of an array or map."""
 
     def __init__(self, named: dict[str, Definition], owners: Int64, given: Bools, bad: Bools) -> None:
         """`given`: rows that are written; `owners`: which value a row is of; `bad`: of the values."""
@@ -112,8 +112,8 @@ class _Table:
         self._plain(schema, array, target, present if below is None else below)
 
     def _plain(self, schema: Avro, array: pa.Array, target: pa.DataType, below: Bools | None) -> None:
-        told = definition(schema, self._named)
-        kind = str(told["type"])
+        described = definition(schema, self._named)
+        kind = str(described["type"])
         if kind == "record":
             if not pa.types.is_struct(array.type):
                 raise NotByColumn
@@ -123,27 +123,29 @@ class _Table:
                 if array.null_count
                 else [array.field(i) for i in range(array.type.num_fields)]
             )
-            for field in told["fields"]:
+            for field in described["fields"]:
                 if field["name"] not in fields:
                     raise NotByColumn
                 child = children[fields[field["name"]]]
                 self.value(field["type"], child, target.field(field["name"]).type, below)
         elif kind in ("array", "map"):
-            self._list(told, array, target)
+            self._list(described, array, target)
         elif kind in _NUMBERS:
-            self._number(told, array, target, below)
+            self._number(described, array, target, below)
         elif kind == "enum":
-            symbols = pa.array(cast("dict[str, list[str]]", told)["symbols"], pa.string())
+            symbols = pa.array(cast("dict[str, list[str]]", described)["symbols"], pa.string())
             found = pc.index_in(_cast(array, pa.string()), value_set=symbols)
             missing = found.is_null().to_numpy(zero_copy_only=False)
             self._spoil(missing & array.is_valid().to_numpy(zero_copy_only=False))
-            self._ops.append(enum_op(told, len(self._slots)))
+            self._ops.append(enum_op(described, len(self._slots)))
             self._slots.append(found.fill_null(0).to_numpy().astype(np.int64))
         else:
-            self._bytes(told, array, target)
+            self._bytes(described, array, target)
 
-    def _number(self, told: Definition, array: pa.Array, target: pa.DataType, below: Bools | None) -> None:
-        logical = str(told.get("logicalType"))
+    def _number(
+        self, described: Definition, array: pa.Array, target: pa.DataType, below: Bools | None
+    ) -> None:
+        logical = str(described.get("logicalType"))
         if pa.types.is_timestamp(target):
             if not pa.types.is_timestamp(array.type):
                 raise NotByColumn
@@ -160,11 +162,11 @@ class _Table:
             values = exact.fill_null(0).to_numpy()
             if pa.types.is_floating(target):
                 values = values.view(np.int64 if target.bit_width == 64 else np.int32)
-        self._ops.append([_NUMBERS[str(told["type"])], len(self._slots), 0, 0, -1])
+        self._ops.append([_NUMBERS[str(described["type"])], len(self._slots), 0, 0, -1])
         self._slots.append(values.astype(np.int64, copy=False))
 
-    def _bytes(self, told: Definition, array: pa.Array, target: pa.DataType) -> None:
-        op = bytes_op(told, len(self._slots))
+    def _bytes(self, described: Definition, array: pa.Array, target: pa.DataType) -> None:
+        op = bytes_op(described, len(self._slots))
         if pa.types.is_decimal(target):
             source, starts, sizes = self._decimals(array, target, op[2])
         else:
@@ -195,8 +197,8 @@ class _Table:
         starts = np.arange(1, len(value) + 1) * size - sizes
         return digits.reshape(-1), starts, sizes
 
-    def _list(self, told: Definition, array: pa.Array, target: pa.DataType) -> None:
-        is_map = told["type"] == "map"
+    def _list(self, described: Definition, array: pa.Array, target: pa.DataType) -> None:
+        is_map = described["type"] == "map"
         if is_map != pa.types.is_map(array.type) or not (is_map or _is_list(array.type)):
             raise NotByColumn
         if is_map:
@@ -208,9 +210,9 @@ class _Table:
         if is_map:
             keys, values = items.flatten()
             below.value("string", keys, pa.string())
-            below.value(told["values"], values, target.item_type)
+            below.value(described["values"], values, target.item_type)
         else:
-            below.value(told["items"], items, target.value_type)
+            below.value(described["items"], items, target.value_type)
         pieces = pieces_of(below.written(EMPTY))
         ends = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(counts, out=ends[1:])

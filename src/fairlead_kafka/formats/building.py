@@ -1,5 +1,5 @@
-"""Python values to Arrow arrays, where some values may not fit: those are found, taken out, and
-told with the reason."""
+"""Python values to Arrow arrays, where some values may not fit: these are found, made null, and
+returned with the reasons."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import cast
 import pyarrow as pa
 
 Reasons = dict[int, str]
-"""Why a row does not parse, by its position."""
+"""Reasons why rows do not parse, in words, by the row's position in the column."""
 Decode = Callable[[pa.Array], tuple[pa.Array, Reasons]]
-"""A binary array → an array of the format's type, null where a value does not parse, and the
-reasons of those rows."""
+"""Function from a binary array to an array of the format's type, null where a value does not parse,
+and the reasons of those rows."""
 MISFITS = (pa.ArrowException, ValueError, TypeError, OverflowError, ArithmeticError)
 """Exceptions that Arrow and Python raise for a value that a type cannot hold."""
 
 
 def build(values: list[object], make: Callable[[list[object]], pa.Array], reasons: Reasons) -> pa.Array:
-    """`make(values)`; values for which it fails are first made None, and their reasons noted."""
+    """Returns `make(values)`; values for which it fails are first made None, and the reasons
+    noted."""
     try:
         return make(values)
     except MISFITS:
@@ -32,7 +33,7 @@ def build(values: list[object], make: Callable[[list[object]], pa.Array], reason
 def _misfits(
     values: list[object], make: Callable[[list[object]], pa.Array], first: int
 ) -> Iterator[tuple[int, Exception]]:
-    """The values that do not fit by themselves, found by halving."""
+    """Positions and errors of the values that do not fit on their own, found by halving."""
     try:
         make(values)
     except MISFITS as error:
@@ -45,8 +46,8 @@ def _misfits(
 
 
 def array_of(values: list[object], kind: pa.DataType) -> pa.Array:
-    """`pa.array(values, kind)`; structs, which are dictionaries with all their fields, column by
-    column, in a fraction of the time."""
+    """Returns `pa.array(values, kind)`. Structs, given as dictionaries with all their fields, are
+    built column by column, in a fraction of the time."""
     if not pa.types.is_struct(kind) or not values:
         return pa.array(values, kind)
     names = [field.name for field in kind]

@@ -1,12 +1,12 @@
-"""The context that a serializer is given, and the subject of a Schema Registry that its schema is
-under."""
+"""The context that a serializer is given, and the strategies that name the subject of its schema in
+a Schema Registry."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from fairlead_kafka.base.errors import ConfigError, InvalidRecord
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fairlead_kafka.formats.building import Reasons
 
 Headers = Sequence[tuple[str, bytes | None]] | Mapping[str, bytes | None] | None
+
+T = TypeVar("T")
 
 
 class MessageField(StrEnum):
@@ -38,27 +40,39 @@ class SerializationContext:
 
 
 class Serializer(Protocol):
-    """Makes bytes of objects. Any function of these arguments is one, confluent-kafka's too.
+    """A function that makes bytes of an object, such as those of confluent-kafka.
 
-    What it raises is told as InvalidRecord.
+    An exception that it raises reaches the caller of `send` as InvalidRecord.
     """
 
-    def __call__(self, value: Any, context: SerializationContext, /) -> bytes | None:
+    def __call__(self, value: object, context: SerializationContext, /) -> bytes | None:
         """The bytes of a value; None for a null, which Kafka keeps as such."""
 
 
 class Deserializer(Protocol):
-    """Makes objects of bytes. Any function of these arguments is one, confluent-kafka's too.
+    """A function that makes an object of bytes, such as those of confluent-kafka.
 
-    What it raises is told as DeserializationFailed.
+    An exception that it raises reaches the caller of `poll` as DeserializationFailed.
     """
 
     def __call__(self, data: bytes | None, context: SerializationContext, /) -> object:
         """The value; `data` is None for a null."""
 
 
+Conversion = Callable[[object, SerializationContext], object]
+"""A user's `to_dict` or `from_dict`: from an object to what the format writes, or back."""
+
+
+def conversion(given: Callable[[T, SerializationContext], object] | None) -> Conversion | None:
+    """A user's `to_dict` or `from_dict` as a function of any object.
+
+    It takes objects of one type only, which its caller keeps to: no check is made here.
+    """
+    return cast("Conversion | None", given)
+
+
 class ColumnSerializer(Protocol):
-    """A serializer that has whole columns too, for `send_table`."""
+    """A serializer that takes whole columns as well, for `send_table`."""
 
     def encode_column(self, array: pa.Array, context: SerializationContext) -> tuple[pa.Array, Reasons]:
         """A binary array, null where a value cannot be written, and the reasons by row.
@@ -68,14 +82,15 @@ class ColumnSerializer(Protocol):
 
 
 class ColumnDeserializer(Protocol):
-    """A deserializer that has whole columns too, for `poll_table`."""
+    """A deserializer that takes whole columns as well, for `poll_table`."""
 
     def decode_column(self, array: pa.Array, context: SerializationContext) -> tuple[pa.Array, Reasons]:
         """An array of the format's type, null where bytes do not parse, and the reasons by row."""
 
 
 SubjectNameStrategy = Callable[[SerializationContext, str | None], str | None]
-"""From context and the schema's full name to a subject; confluent-kafka's functions are some."""
+"""Function from the context and the schema's full name to a subject, such as those of
+confluent-kafka."""
 
 
 def topic_name(context: SerializationContext, record: str | None) -> str:

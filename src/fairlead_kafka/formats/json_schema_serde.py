@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import pyarrow as pa
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.formats.building import Reasons, one_line
-from fairlead_kafka.formats.context import SerializationContext
+from fairlead_kafka.formats.context import SerializationContext, conversion
 from fairlead_kafka.formats.framing import WRITING, FrameConfig, Reader, Writer, frame_config, named_schema
 from fairlead_kafka.formats.json_serde import JsonDeserializer, JsonSerializer
 from fairlead_kafka.formats.json_types import read_json
@@ -38,6 +39,7 @@ except ImportError as error:  # pragma: no cover
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
 
+T = TypeVar("T")
 Check = Callable[[object], None]
 """Raises ValueError, saying where and why, for a value that a schema does not allow."""
 
@@ -50,7 +52,7 @@ class JsonSchemaSerializer:
         self,
         registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, object],
         schema: str | Mapping[str, object] | None = None,
-        to_dict: Callable[[Any, SerializationContext], object] | None = None,
+        to_dict: Callable[[T, SerializationContext], object] | None = None,
         conf: Mapping[str, object] | None = None,
         *,
         references: Sequence[SchemaReference] = (),
@@ -62,7 +64,7 @@ class JsonSchemaSerializer:
         if self._text is None and not config.use_latest:
             raise ConfigError("JsonSchemaSerializer: a schema is needed, or use.latest.version")
         self._name = None if self._text is None else _title(self._text)
-        self._to_dict = to_dict
+        self._to_dict = conversion(to_dict)
         self._writer = Writer(registry_of(registry), config, JSON, references)
         self._checks = lru_cache(SCHEMAS_KEPT_MAX)(check_of)
         self._json = JsonSerializer()
@@ -82,7 +84,8 @@ class JsonSchemaSerializer:
         return self._writer.framed(schema, payload, context)
 
     def encode_column(self, array: pa.Array, context: SerializationContext) -> tuple[pa.Array, Reasons]:
-        """A binary column; values that the schema does not allow are null, and told by row."""
+        """A binary column and the reasons by row; values that the schema does not allow are null in
+        it."""
         schema = self._writer.schema(context, self._name, self._text)
         prefix = self._writer.prefix(schema)
         texts, reasons = self._json.encode_column(array)
@@ -106,7 +109,7 @@ class JsonSchemaDeserializer:
         self,
         registry: SchemaRegistry | SchemaRegistryClient | Mapping[str, object],
         schema: str | Mapping[str, object] | None = None,
-        from_dict: Callable[[Any, SerializationContext], object] | None = None,
+        from_dict: Callable[[T, SerializationContext], object] | None = None,
         conf: Mapping[str, object] | None = None,
         *,
         type: pa.DataType | pa.Schema | None = None,
@@ -119,10 +122,10 @@ class JsonSchemaDeserializer:
         self._writers = Reader(
             registry_of(registry), lambda found: check_of(found.of_kind(JSON, "what the message names"))
         )
-        self._from_dict = from_dict
+        self._from_dict = conversion(from_dict)
         self._json = JsonDeserializer(type)
 
-    def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
+    def __call__(self, data: bytes | None, context: SerializationContext) -> object:
         """The value. ValueError for what is not JSON or what the schema does not allow,
         RegistryFailed if the registry does not answer; None for a null."""
         if data is None:
@@ -131,7 +134,8 @@ class JsonSchemaDeserializer:
         return value if self._from_dict is None else self._from_dict(value, context)
 
     def decode_column(self, array: pa.Array, context: SerializationContext) -> tuple[pa.Array, Reasons]:
-        """A column of `type`; values that do not fit it or the schema are null, and told by row."""
+        """A column of `type` and the reasons by row; values that do not fit it or the schema are
+        null in it."""
         payloads: list[bytes | None] = []
         refused: Reasons = {}
         for row, data in enumerate(array.cast(pa.binary()).to_pylist()):
@@ -157,10 +161,10 @@ class JsonSchemaDeserializer:
 def check_of(schema: StoredSchema) -> Check:
     """A check against a schema, with those that it refers to. ConfigError if it is none."""
     try:
-        resources = [(name, read_json(text)) for name, text in schema.imports]
+        resources = [(name, _schema(text)) for name, text in schema.imports]
         registry = jsonschema_rs.Registry(resources) if resources else None
         validator = jsonschema_rs.validator_for(
-            read_json(schema.text), registry=registry, retriever=_not_fetched
+            _schema(schema.text), registry=registry, retriever=_not_fetched
         )
     except ValueError as error:  # json's and jsonschema_rs' own errors are some
         raise ConfigError(f"not a JSON Schema ({one_line(error)})") from None
@@ -174,6 +178,13 @@ def check_of(schema: StoredSchema) -> Check:
             raise ValueError(f"{where.lstrip('.')}: {error.message}" if where else error.message)
 
     return check
+
+
+def _schema(text: str) -> JsonObject | bool:
+    schema = read_json(text)
+    if not isinstance(schema, dict | bool):
+        raise ValueError(f"an object, true or false is needed, not {text[:40]}")
+    return schema
 
 
 def _not_fetched(uri: str) -> NoReturn:
@@ -195,4 +206,5 @@ def _title(text: str) -> str | None:
         schema = read_json(text)
     except ValueError as error:
         raise ConfigError(f"JsonSchemaSerializer: not a JSON Schema ({error})") from None
-    return schema.get("title") if isinstance(schema, dict) else None
+    title = schema.get("title") if isinstance(schema, dict) else None
+    return title if isinstance(title, str) else None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pyarrow as pa
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.json_types import Json
 from fairlead_kafka.formats.building import Decode, Reasons
 from fairlead_kafka.formats.context import SerializationContext
 from fairlead_kafka.formats.json_blocks import json_decoder
@@ -45,14 +45,16 @@ class JsonDeserializer:
             except ValueError as error:
                 raise ConfigError(f"JsonDeserializer: {error}") from None
 
-    def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> Any:
-        """Raise ValueError for what is not JSON. Any JSON is read, whatever `type` says."""
+    def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> Json:
+        """The value. ValueError for bytes that are not JSON; JSON that does not fit `type` is no
+        error here."""
         return None if data is None else read_json(data)
 
     def decode_column(
         self, array: pa.Array, context: SerializationContext | None = None
     ) -> tuple[pa.Array, Reasons]:
-        """A column of `type`; values that do not fit it whole are null, and told by row."""
+        """A column of `type` and the reasons by row; values that do not fit it whole are null in
+        it."""
         if self._decode is None:
             raise ConfigError("JsonDeserializer: columns need a type: JsonDeserializer(pa.struct([...]))")
         return self._decode(array.cast(pa.binary()))

@@ -58,8 +58,8 @@ def check_json(kind: pa.DataType, where: str = "") -> None:
 
 
 def json_texts(array: pa.Array) -> tuple[pa.Array, Reasons]:
-    """The values as binaries of JSON; null for null, and where JSON has no form for a value (NaN),
-    which `reasons` tells by row. TypeError for a type that JSON has no form for."""
+    """The values as a binary column of JSON, and the reasons by row; null for null, and where JSON
+    has no form for a value (NaN). TypeError for a type that JSON has no form for."""
     check_json(array.type)
     pieces: list[pa.Array] = []
     reasons: Reasons = {}

@@ -1,12 +1,14 @@
-"""Values of `key.serializer`, `value.deserializer` and so on."""
+"""Serializers and deserializers that configs such as `key.serializer` give, by name or as a
+function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import cast
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.formats.context import Deserializer, Serializer
 
 _SIMPLE = "fairlead_kafka.formats.simple"
 _JSON = "fairlead_kafka.formats.json_serde"
@@ -20,14 +22,23 @@ _HOMES: Mapping[str, tuple[str, str]] = {
 _BYTES = ("bytes", "ByteArraySerializer", "ByteArrayDeserializer")
 
 
-def format_of(key: str, given: object) -> Callable[..., Any] | None:
-    """The serializer or deserializer that the config `key` gives; None for bytes as they are.
+def serializer_of(key: str, given: object) -> Serializer | None:
+    """The serializer that the config `key` gives; None for bytes as they are.
 
     A function, or the name of a format, or of Kafka's class for it. ConfigError for anything else.
     """
+    return cast("Serializer | None", _format_of(key, given, "Serializer"))
+
+
+def deserializer_of(key: str, given: object) -> Deserializer | None:
+    """The deserializer that the config `key` gives; see `serializer_of`."""
+    return cast("Deserializer | None", _format_of(key, given, "Deserializer"))
+
+
+def _format_of(key: str, given: object, ending: str) -> object:
+    """A function, of whose arguments nothing is known; None for bytes as they are."""
     if given is None:
         return None
-    ending = "Serializer" if key.endswith(".serializer") else "Deserializer"
     if isinstance(given, str):
         name = given.strip().rpartition(".")[2]
         if name in _BYTES:
@@ -39,7 +50,7 @@ def format_of(key: str, given: object) -> Callable[..., Any] | None:
                 f"Avro, Protobuf and "
                 "JSON Schema need more than a name: see fairlead_kafka.formats"
             )
-        made: Callable[..., Any] = getattr(import_module(found[0]), found[1] + ending)()
+        made: object = getattr(import_module(found[0]), found[1] + ending)()
         return made
     if isinstance(given, type):
         raise ConfigError(f"{key}: give an object of {given.__name__}, not the class")

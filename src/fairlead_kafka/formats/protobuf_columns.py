@@ -79,7 +79,7 @@ class _Field(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a message is read and written."""
+    """The operations that read and write a message, and the fields of its struct."""
 
     fields: tuple[_Field, ...]
     ops: Int64

@@ -74,8 +74,9 @@ class ProtobufSerializer:
         self._writer: Writer | None = None
 
     def __call__(self, value: object, context: SerializationContext) -> bytes | None:
-        """The message's bytes. ValueError or TypeError for what is not its kind, RegistryFailed if
-        the registry does not answer; None stays null."""
+        """The bytes of a message. ValueError or TypeError for a value that is neither a message of
+        this class nor a dictionary of its fields, RegistryFailed if the registry does not answer;
+        None stays null."""
         if value is None:
             return None
         payload = self._payload(value)
@@ -85,7 +86,8 @@ class ProtobufSerializer:
         return writer.framed(self._schema(writer, context), payload, context, self._indexes)
 
     def encode_column(self, array: pa.Array, context: SerializationContext) -> tuple[pa.Array, Reasons]:
-        """A binary column; structs that are no message are null, and told by row."""
+        """A binary column and the reasons by row; structs that do not fit the message are null in
+        it."""
         prefix = b""
         if self._registry is not None:
             writer = self._writing()
@@ -156,7 +158,7 @@ class ProtobufDeserializer:
         self._plan = _plan_or_none(message.DESCRIPTOR)
 
     def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> Message | None:
-        """The message. ValueError for bytes that are none."""
+        """The message. ValueError for bytes that do not parse; None for a null."""
         if data is None:
             return None
         payload, start = data, 0
@@ -180,7 +182,8 @@ class ProtobufDeserializer:
     def decode_column(
         self, array: pa.Array, context: SerializationContext | None = None
     ) -> tuple[pa.Array, Reasons]:
-        """A column of the message's struct; what is no message is null, and told by row."""
+        """A column of the message's struct and the reasons by row; bytes that do not parse are null
+        in it."""
         target = self.arrow_type()
 
         def block(part: pa.Array) -> tuple[pa.Array, Reasons]:

@@ -7,8 +7,8 @@ are the messages they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import cast
 
 import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -109,12 +109,13 @@ def message_of(name: str, files: bytes) -> type[Message]:
 
 
 def is_map(field: FieldDescriptor) -> bool:
-    """Whether a field is a map."""
+    """True if a field is a map."""
     return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
 
 
 def value_of(message: Message) -> dict[str, object]:
-    """A message as Arrow takes it. ValueError for a number that its enum does not have."""
+    """The fields of a message by name, as Arrow takes them. ValueError for a number that its enum
+    does not have."""
     made: dict[str, object] = {}
     for field in message.DESCRIPTOR.fields:
         if field.has_presence and not message.HasField(field.name):
@@ -131,9 +132,9 @@ def value_of(message: Message) -> dict[str, object]:
     return made
 
 
-def _item(field: FieldDescriptor, value: Any) -> object:
+def _item(field: FieldDescriptor, value: object) -> object:
     if field.message_type is not None:
-        return value_of(value)
+        return value_of(cast("Message", value))
     if field.enum_type is None:
         return value
     named = field.enum_type.values_by_number.get(value)
@@ -142,11 +143,14 @@ def _item(field: FieldDescriptor, value: Any) -> object:
     return named.name
 
 
-def filled(message: Message, value: Mapping[str, object]) -> Message:
-    """A message with fields set from a dictionary; None is not set.
+def filled(message: Message, value: object) -> Message:
+    """The message given, with its fields set from a dictionary; those that are None stay unset.
 
-    ValueError or TypeError, naming the field, for what a field does not take, or is none.
+    ValueError or TypeError, naming the field, for a field that the message lacks, and for a value
+    that a field does not take.
     """
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{value!r} is no dictionary of {message.DESCRIPTOR.name}'s fields")
     fields = message.DESCRIPTOR.fields_by_name
     for name, item in value.items():
         field = fields.get(name)
@@ -161,17 +165,18 @@ def filled(message: Message, value: Mapping[str, object]) -> Message:
     return message
 
 
-def _set(message: Message, field: FieldDescriptor, item: Any) -> None:
+def _set(message: Message, field: FieldDescriptor, item: object) -> None:
     target = getattr(message, field.name)
     if is_map(field):
         value = field.message_type.fields_by_name["value"]
-        for key, each in item.items() if isinstance(item, Mapping) else item:
+        pairs = item.items() if isinstance(item, Mapping) else _items(field, item)
+        for key, each in cast("Iterable[tuple[object, object]]", pairs):
             if value.message_type is not None:
                 filled(target[key], each)
             else:
                 target[key] = _number(value, each)
     elif field.is_repeated:
-        for each in item:
+        for each in _items(field, item):
             if field.message_type is not None:
                 filled(target.add(), each)
             else:
@@ -181,6 +186,12 @@ def _set(message: Message, field: FieldDescriptor, item: Any) -> None:
         filled(target, item)
     else:
         setattr(message, field.name, _number(field, item))
+
+
+def _items(field: FieldDescriptor, item: object) -> Iterable[object]:
+    if not isinstance(item, Iterable):
+        raise TypeError(f"{item!r} is no list of {field.name}")
+    return item
 
 
 def _number(field: FieldDescriptor, value: object) -> object:

@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from fairlead_kafka.base.errors import ConfigError, FairleadError
 from fairlead_kafka.security.references import resolve
@@ -36,14 +36,15 @@ _NUMBERS = (
 )
 """Settings that the client wants as numbers; Spark's options are text."""
 SCHEMAS_KEPT_MAX = 1000
-"""Schemas that a process, and a `SchemaRegistry`, remember; as confluent-kafka's `cache.capacity`,
-which bounds only what is asked by subject."""
+"""Bound on the schemas that a process, and a `SchemaRegistry`, remember; as confluent-kafka's
+`cache.capacity`, which bounds only those asked for by subject."""
 
 
 REFERENCES_MAX = 1000
-"""Schemas that one refers to, directly or not: as many as are remembered."""
+"""Bound on the schemas that a schema refers to, directly or not: as many as are remembered."""
 REFERENCES_DEEP_MAX = 100
-"""Schemas that refer to the next. A registry that answers without end would be asked without end."""
+"""Bound on the length of a chain of references. A registry that answers without end would be asked
+without end."""
 
 
 class RegistryFailed(FairleadError):
@@ -74,7 +75,7 @@ class StoredSchema(NamedTuple):
     version: int | None = None
 
     def of_kind(self, kind: str, what: str) -> StoredSchema:
-        """Itself, if it is of this kind. UnknownSchema if not."""
+        """The schema itself if it is of this kind. UnknownSchema if not."""
         if self.kind != kind:
             raise UnknownSchema(f"{what} is {self.kind} in the Schema Registry, not {kind}")
         return self
@@ -108,11 +109,11 @@ class SchemaRegistry:
             return
         self.url = str(config.get("url", ""))
         try:
-            given: dict[str, Any] = {
+            given: dict[str, object] = {
                 name: resolve(value, f"schema registry {name}") if isinstance(value, str) else value
                 for name, value in config.items()
             }
-            numbers = {name: float(given[name]) for name in _NUMBERS if name in given}
+            numbers = {name: float(str(given[name])) for name in _NUMBERS if name in given}
             self._client = SchemaRegistryClient({"timeout": _TIMEOUT_S, **given, **numbers})
             # A serializer made of settings has nobody who closes it.
             weakref.finalize(self, self._client.close)
@@ -294,7 +295,7 @@ def registry_of(given: SchemaRegistry | Mapping[str, object] | SchemaRegistryCli
 
 @lru_cache(SCHEMAS_KEPT_MAX)
 def schema_by_id(settings: tuple[tuple[str, str], ...], schema_id: int) -> StoredSchema:
-    """`SchemaRegistry.by_id`, asked once in a process: Spark has its workers do many tasks, and
-    what an id stands for never changes."""
+    """The schema of an id, asked for once in a process: Spark has its workers do many tasks, and
+    the schema of an id never changes."""
     with SchemaRegistry(dict(settings)) as registry:
         return registry.by_id(schema_id)

@@ -12,15 +12,13 @@ import pyarrow.compute as pc
 from fairlead_kafka.formats.building import Reasons
 
 RESCUED = pa.struct([("key", pa.binary()), ("value", pa.binary()), ("reason", pa.string())])
-"""The bytes of what did not parse, null for what did, and why; the whole struct is null where all
-parsed."""
+"""The struct of a row's bytes that did not parse, with the reasons; null for those that parsed, and
+as a whole where all of a row did."""
 
 
 def rescued(batch: pa.RecordBatch, reasons: Mapping[str, Reasons]) -> pa.Array:
-    """The column: null where all of a row parsed, the usual case, which costs nothing.
-
-    `batch` has the bytes, `reasons` are by field and row.
-    """
+    """The column `rescued`: null where all of a row parsed, the usual case, which costs nothing.
+    `batch` has the bytes, `reasons` are by field and row."""
     kind = RESCUED
     count = batch.num_rows
     if not any(reasons.values()):

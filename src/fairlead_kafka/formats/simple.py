@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +13,15 @@ from fairlead_kafka.formats.building import Reasons
 from fairlead_kafka.formats.context import SerializationContext
 from fairlead_kafka.formats.utf8 import decode_text
 
+N = TypeVar("N", int, float)
+
 
 class StringSerializer:
     """Texts as UTF-8; Kafka's and confluent-kafka's StringSerializer."""
 
-    def __call__(self, value: str | None, context: SerializationContext | None = None) -> bytes | None:
-        """Raise ValueError for what cannot be UTF-8, TypeError for what is not a text."""
+    def __call__(self, value: object, context: SerializationContext | None = None) -> bytes | None:
+        """The bytes. ValueError for a text that cannot be UTF-8, TypeError for a value that is not
+        a text."""
         if value is None:
             return None
         if not isinstance(value, str):
@@ -28,7 +31,7 @@ class StringSerializer:
     def encode_column(
         self, array: pa.Array, context: SerializationContext | None = None
     ) -> tuple[pa.Array, Reasons]:
-        """A string column as it is."""
+        """The texts as a binary column. TypeError for a column of another type."""
         if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
             raise TypeError(f"string: a string column is needed, not {array.type}")
         return array.cast(pa.binary()), {}
@@ -38,13 +41,13 @@ class StringDeserializer:
     """UTF-8 as texts; Kafka's and confluent-kafka's StringDeserializer."""
 
     def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> str | None:
-        """Raise ValueError for what is not UTF-8."""
+        """The text. ValueError for bytes that are not UTF-8."""
         return None if data is None else data.decode()
 
     def decode_column(
         self, array: pa.Array, context: SerializationContext | None = None
     ) -> tuple[pa.Array, Reasons]:
-        """A string column; no copy where all are UTF-8."""
+        """A string column and the reasons by row; nothing is copied where all values are UTF-8."""
         return decode_text(array)
 
 
@@ -71,7 +74,8 @@ class _Float64(_Number):
 
 class _NumberSerializer(_Number):
     def __call__(self, value: object, context: SerializationContext | None = None) -> bytes | None:
-        """Raise ValueError for a number that does not fit, TypeError for what is none."""
+        """The bytes. ValueError for a number that does not fit, TypeError for a value that is not a
+        number."""
         if value is None:
             return None
         try:
@@ -83,7 +87,8 @@ class _NumberSerializer(_Number):
     def encode_column(
         self, array: pa.Array, context: SerializationContext | None = None
     ) -> tuple[pa.Array, Reasons]:
-        """A column of numbers; TypeError for others. Numbers that do not fit are told by row."""
+        """A binary column and the reasons by row; numbers that do not fit are null in it. TypeError
+        for a column that is not of numbers."""
         reasons: Reasons = {}
         try:
             fitting = array.cast(self.arrow)
@@ -110,19 +115,20 @@ class _NumberSerializer(_Number):
         return pa.array(values, self.arrow), reasons
 
 
-class _NumberDeserializer(_Number):
-    def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> Any:
-        """Raise ValueError for bytes of another number."""
+class _NumberDeserializer(_Number, Generic[N]):
+    def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> N | None:
+        """The number. ValueError if there are more or fewer bytes than it has."""
         if data is None:
             return None
         if len(data) != self.packing.size:
             raise ValueError(f"{self.name}: {len(data)} bytes instead of {self.packing.size}")
-        return self.packing.unpack(data)[0]
+        number: N = self.packing.unpack(data)[0]
+        return number
 
     def decode_column(
         self, array: pa.Array, context: SerializationContext | None = None
     ) -> tuple[pa.Array, Reasons]:
-        """A column of numbers; values of another length are told by row."""
+        """A column of numbers and the reasons by row; values of another length are null in it."""
         size = self.packing.size
         fits = pc.equal(pc.binary_length(array), size).fill_null(False).to_numpy(zero_copy_only=False)
         given = array.is_valid().to_numpy(zero_copy_only=False)
@@ -146,7 +152,7 @@ class IntegerSerializer(_NumberSerializer, _Int32):
     """Whole numbers in four bytes; Kafka's and confluent-kafka's IntegerSerializer."""
 
 
-class IntegerDeserializer(_NumberDeserializer, _Int32):
+class IntegerDeserializer(_NumberDeserializer[int], _Int32):
     """Whole numbers of four bytes; Kafka's and confluent-kafka's IntegerDeserializer."""
 
 
@@ -154,7 +160,7 @@ class LongSerializer(_NumberSerializer, _Int64):
     """Whole numbers in eight bytes; Kafka's LongSerializer."""
 
 
-class LongDeserializer(_NumberDeserializer, _Int64):
+class LongDeserializer(_NumberDeserializer[int], _Int64):
     """Whole numbers of eight bytes; Kafka's LongDeserializer."""
 
 
@@ -162,5 +168,5 @@ class DoubleSerializer(_NumberSerializer, _Float64):
     """Numbers in eight bytes of IEEE 754; Kafka's and confluent-kafka's DoubleSerializer."""
 
 
-class DoubleDeserializer(_NumberDeserializer, _Float64):
+class DoubleDeserializer(_NumberDeserializer[float], _Float64):
     """Numbers of eight bytes of IEEE 754; Kafka's and confluent-kafka's DoubleDeserializer."""

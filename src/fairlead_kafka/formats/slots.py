@@ -17,7 +17,7 @@ what offsets of 32 bits reach."""
 
 
 class NotByColumn(Exception):
-    """A schema, or a type, that goes row by row."""
+    """Raised for a schema, or a type, that machine code does not take: its values go row by row."""
 
 
 class Pieces(NamedTuple):
@@ -41,7 +41,7 @@ def pieces_of(array: pa.Array) -> Pieces:
 
 
 def bitmap(valid: Bools | None) -> pa.Buffer | None:
-    """Arrow's validity bitmap; None if all are valid."""
+    """Arrow's validity bitmap of an array; None if no value is null."""
     if valid is None or valid.all():
         return None
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -57,7 +57,7 @@ def numbers(
 
 
 def booleans(values: Bools, valid: Bools | None) -> pa.Array:
-    """An array of booleans."""
+    """An array of booleans, null where not valid."""
     bits = pa.py_buffer(np.packbits(values, bitorder="little"))
     return pa.Array.from_buffers(pa.bool_(), len(values), [bitmap(valid), bits])
 
@@ -100,7 +100,7 @@ def in_blocks(
 
 
 def placed(pieces: Sequence[tuple[Int64, pa.Array]], count: int, target: pa.DataType) -> pa.Array:
-    """Pieces put in the order of their rows; null where there is none."""
+    """An array of pieces put in the order of their rows; null in rows that no piece has."""
     pieces = [(rows, array) for rows, array in pieces if len(rows)]
     if not pieces:
         return pa.nulls(count, target)

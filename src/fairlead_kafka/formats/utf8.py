@@ -1,4 +1,4 @@
-"""Bytes as text: what is not UTF-8 is found and left to the column `rescued`."""
+"""Bytes as text. Bytes that are not UTF-8 are null, and left to the column `rescued`."""
 
 from __future__ import annotations
 
