@@ -43,11 +43,12 @@ def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     return "\n".join(lines)
 
 
+_CONFIG_HEADER = ("key, type, default; what is allowed", "meaning")
+
+
 def _config_row(key: ConfigKey) -> tuple[str, ...]:
     default = (
-        "required"
-        if key.required
-        else "null"
+        "null"
         if key.default is None
         else str(key.default).lower()
         if key.default in (True, False)
@@ -55,25 +56,19 @@ def _config_row(key: ConfigKey) -> tuple[str, ...]:
         if isinstance(key.default, tuple)
         else key.default
     )
-    return (
-        f"`{key.name}`",
-        (key.kafka_type or key.type).value,
-        f"`{default}`" if default != "" else "empty",
-        key.allowed(),
-        key.doc,
-    )
+    kind, allowed = (key.kafka_type or key.type).value, key.allowed()
+    standing = "required" if key.required else f"default `{default}`" if default != "" else "default empty"
+    return f"`{key.name}`<br>{kind}, {standing}{f'; {allowed}' if allowed else ''}", key.doc
 
 
 def _scope(configs: ConfigTable, scope: str, title: str) -> str:
     keys = [key for key in configs.scope(scope) if not key.no_effect]
-    return f"## {title}\n\n" + table(("key", "type", "default", "allowed", "meaning"), map(_config_row, keys))
+    return f"## {title}\n\n" + table(_CONFIG_HEADER, map(_config_row, keys))
 
 
 def _of_no_effect(configs: ConfigTable, scope: str, title: str) -> str:
     rows = [(*_config_row(key), key.no_effect) for key in configs.scope(scope) if key.no_effect]
-    return f"## {title}\n\n" + table(
-        ("key", "type", "default", "allowed", "meaning", "why it changes nothing"), rows
-    )
+    return f"## {title}\n\n" + table((*_CONFIG_HEADER, "why it changes nothing"), rows)
 
 
 def _unsupported(configs: ConfigTable) -> str:
@@ -308,20 +303,27 @@ def remedies(kind: str) -> dict[str, str]:
     return entries[kind]
 
 
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def errors() -> str:
     """docs/reference/errors.md"""
     exceptions, by_code = remedies("exceptions"), remedies("codes")
     raised = (
         (
-            f"`{one.__name__}`",
-            f"`{one.__bases__[0].__name__}`",
+            f"`{one.__name__}`<br>a kind of `{one.__bases__[0].__name__}`",
             " ".join((one.__doc__ or "").split("\n\n")[0].split()),
             exceptions[one.__name__],
         )
         for one in EXCEPTIONS
     )
     answered = (
-        (each.code, f"`{each.name}`", "yes" if each.retriable else "", each.meaning, by_code[each.name])
+        (
+            f"`{each.name}`<br>{each.code}{', retriable' if each.retriable else ''}",
+            _sentence(each.meaning),
+            by_code[each.name],
+        )
         for each in TABLE.values()
     )
     return (
@@ -333,10 +335,10 @@ def errors() -> str:
                 "fault it is. What "
                 "a broker answered is a `BrokerError` with `code`, `name` and `retriable`.",
                 "## Exceptions",
-                table(("exception", "kind of", "cause", "remedy"), raised),
+                table(("exception", "cause", "remedy"), raised),
                 "## Error codes of brokers",
                 "Retriable: the client sends the same request again by itself, until its time-out.",
-                table(("code", "name", "retriable", "cause", "remedy"), answered),
+                table(("name and code", "cause", "remedy"), answered),
             )
         )
         + "\n"
