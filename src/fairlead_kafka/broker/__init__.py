@@ -51,7 +51,7 @@ needs of the broker, and `machine`, which builds all of them, fits every one.
     purgatory                                 what waits
     log                             control   records; the way to a controller elsewhere
     controller                                the cluster's metadata
-    files, timers, faults, listeners, home    and guard, which all stand on
+    files, timers, faults, fields, listeners, home    and guard, which all stand on
 
 A handler is given `Services` and the `Requester`, and no more; `sessions` and `api` never meet but
 in the table. A test fits either with a few attributes.

@@ -21,13 +21,11 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.broker.consumer_groups.assignors import Target
 from fairlead_kafka.broker.consumer_groups.states import MemberState, member_state
-from fairlead_kafka.broker.flexible import Reader, Writer
+from fairlead_kafka.broker.fields import KeysOfTexts, Reader, Writer
 
 _VALUE_VERSION = 0
-_VERSION_BYTES = 2
 _HASH_TAG, _ASSIGNED_TAG, _EPOCHS_TAG, _CLASSIC_TAG = 0, 0, 0, 0
 """Each structure counts its own tags."""
 
@@ -137,50 +135,20 @@ GroupsValue = EpochRecord | About | TargetEpochRecord | Target | Current | Resol
 GroupsEntry = tuple[GroupsKey, GroupsValue | None]
 """One record of a consumer group; value None: a tombstone."""
 
-_KEYS: dict[int, type[GroupsKey]] = {
-    3: EpochKey,
-    5: MemberKey,
-    6: TargetEpochKey,
-    7: TargetKey,
-    8: CurrentKey,
-    16: PatternKey,
-}
-"""Version of a key → the key; Kafka numbers kinds of records so."""
-_NUMBERS = {kind: number for number, kind in _KEYS.items()}
-
-
-def is_groups_key(key: object) -> bool:
-    """Whether a key is one of a consumer group's."""
-    return type(key) in _NUMBERS
+_KEYS: KeysOfTexts[GroupsKey] = KeysOfTexts(
+    "the key of a consumer group",
+    {3: EpochKey, 5: MemberKey, 6: TargetEpochKey, 7: TargetKey, 8: CurrentKey, 16: PatternKey},
+)
 
 
 def encode_groups_key(key: GroupsKey) -> bytes:
-    """A key as bytes."""
-    parts = [struct.pack(">h", _NUMBERS[type(key)])]
-    for text in key:
-        data = text.encode()
-        parts += [struct.pack(">h", len(data)), data]
-    return b"".join(parts)
+    """The bytes of a key."""
+    return _KEYS.encode(key)
 
 
 def decode_groups_key(data: bytes) -> GroupsKey | None:
     """The key, or None for a record of another kind. DecodeError for garbage."""
-    try:
-        (number,) = struct.unpack_from(">h", data, 0)
-        kind = _KEYS.get(number)
-        if kind is None:
-            return None
-        position, texts = 2, []
-        while position < len(data):
-            (length,) = struct.unpack_from(">h", data, position)
-            position += 2
-            if length < 0 or position + length > len(data):
-                raise struct.error("cut short")
-            texts.append(data[position : position + length].decode())
-            position += length
-        return kind(*texts)
-    except (struct.error, UnicodeDecodeError, TypeError):
-        raise DecodeError(f"not the key of a consumer group: {data[:64]!r}", 0) from None
+    return _KEYS.decode(data)
 
 
 # --- Values
@@ -188,7 +156,8 @@ def decode_groups_key(data: bytes) -> GroupsKey | None:
 
 def encode_groups_value(key: GroupsKey, value: GroupsValue) -> bytes:
     """The value of a record with this key."""
-    writer = Writer()
+    writer = Writer(compact=True)
+    writer.number(">h", _VALUE_VERSION)
     match value:
         case EpochRecord(epoch, metadata_hash):
             writer.number(">i", epoch)
@@ -208,23 +177,17 @@ def encode_groups_value(key: GroupsKey, value: GroupsValue) -> bytes:
             writer.number(">qq", value.version, value.resolved_ms)
             writer.tags({})
         case _:
-            _write_target(writer, value)
-    return struct.pack(">h", _VALUE_VERSION) + writer.joined()
+            writer.partitions(value)
+            writer.tags({})
+    return writer.joined()
 
 
 def decode_groups_value(key: GroupsKey, data: bytes) -> GroupsValue:
     """The value of a record with this key. DecodeError for garbage or a version that is not
     known."""
-    reader = Reader(data)
-    if len(data) >= _VERSION_BYTES and (version := reader.number(">h")) != _VALUE_VERSION:
-        raise DecodeError(
-            f"a {type(key).__name__} record of version {version}; this release reads {_VALUE_VERSION}", 0
-        )
-    try:
-        read = _READ[type(key)]
-        return read(reader)
-    except (struct.error, UnicodeDecodeError, IndexError, ValueError):
-        raise DecodeError(f"not the value of a consumer group: {data[:64]!r}", 0) from None
+    reader = Reader(data, "the value of a consumer group", compact=True)
+    reader.version(_VALUE_VERSION)
+    return _READ[type(key)](reader)
 
 
 def _write_about(writer: Writer, about: About) -> None:
@@ -239,10 +202,10 @@ def _write_about(writer: Writer, about: About) -> None:
     if about.classic is None:
         writer.tags({})
         return
-    inner = Writer()
+    inner = Writer(compact=True)
     inner.varint(1)  # a structure that could be null begins with a byte that says it is not
     inner.number(">i", about.classic.session_timeout_ms)
-    inner.varint(len(about.classic.protocols) + 1)
+    inner.count(len(about.classic.protocols))
     for name, metadata in about.classic.protocols:
         inner.text(name)
         inner.data(metadata)
@@ -254,12 +217,16 @@ def _write_about(writer: Writer, about: About) -> None:
 def _read_about(reader: Reader) -> About:
     instance_id, rack_id = reader.text_or_null(), reader.text_or_null()
     client_id, client_host = reader.text(), reader.text()
-    topics = frozenset(reader.text() for _ in range(reader.count()))
+    topics = frozenset(reader.texts())
     pattern = reader.text_or_null() or ""
     rebalance_ms = reader.number(">i")
     assignor = reader.text_or_null()
     tagged = reader.tags().get(_CLASSIC_TAG)
-    classic = None if tagged is None else _read_classic(Reader(tagged))
+    classic = (
+        None
+        if tagged is None
+        else _read_classic(Reader(tagged, "a member of the classic protocol", compact=True))
+    )
     return About(
         instance_id, rack_id, client_id, client_host, topics, pattern, rebalance_ms, assignor, classic
     )
@@ -277,13 +244,13 @@ def _read_classic(reader: Reader) -> ClassicAbout | None:
 
 
 def _write_partitions(writer: Writer, partitions: Partitions) -> None:
-    writer.varint(len(partitions) + 1)
+    writer.count(len(partitions))
     for topic in sorted(partitions):
         epochs = partitions[topic]
         numbers = sorted(epochs)
-        writer.raw(topic.bytes)
+        writer.uuid(topic)
         writer.numbers(numbers)
-        tagged = Writer()
+        tagged = Writer(compact=True)
         tagged.numbers(epochs[number] for number in numbers)
         writer.tags({_EPOCHS_TAG: tagged.joined()})
 
@@ -293,9 +260,9 @@ def _read_partitions(reader: Reader, epoch: int) -> Partitions:
     own."""
     partitions: dict[UUID, dict[int, int]] = {}
     for _ in range(reader.count()):
-        topic, numbers = UUID(bytes=reader.take(16)), reader.numbers()
+        topic, numbers = reader.uuid(), reader.numbers()
         tagged = reader.tags().get(_EPOCHS_TAG)
-        epochs = [] if tagged is None else Reader(tagged).numbers()
+        epochs = [] if tagged is None else Reader(tagged, "epochs of partitions", compact=True).numbers()
         if len(epochs) != len(numbers):
             epochs = [max(epoch, 0)] * len(numbers)
         partitions[topic] = dict(zip(numbers, epochs, strict=True))
@@ -308,38 +275,16 @@ def _read_current(reader: Reader) -> Current:
     return Current(epoch, previous, member_state(state), assigned, revoking)
 
 
-def _write_target(writer: Writer, target: Target) -> None:
-    writer.varint(len(target) + 1)
-    for topic in sorted(target):
-        writer.raw(topic.bytes)
-        writer.numbers(sorted(target[topic]))
-        writer.tags({})
-    writer.tags({})
-
-
-def _read_target(reader: Reader) -> Target:
-    target: dict[UUID, frozenset[int]] = {}
-    for _ in range(reader.count()):
-        topic = UUID(bytes=reader.take(16))
-        target[topic] = frozenset(reader.numbers())
-        reader.tags()
-    return target
-
-
 def _read_epoch(reader: Reader) -> EpochRecord:
-    return EpochRecord(reader.number(">i"), _long(reader.tags().get(_HASH_TAG)))
+    return EpochRecord(reader.number(">i"), reader.tagged(reader.tags(), _HASH_TAG, ">q", 0))
 
 
 def _read_target_epoch(reader: Reader) -> TargetEpochRecord:
-    return TargetEpochRecord(reader.number(">i"), _long(reader.tags().get(_ASSIGNED_TAG)))
-
-
-def _long(data: bytes | None) -> int:
-    return 0 if data is None else int(struct.unpack(">q", data)[0])
+    return TargetEpochRecord(reader.number(">i"), reader.tagged(reader.tags(), _ASSIGNED_TAG, ">q", 0))
 
 
 def _read_resolved(reader: Reader) -> Resolved:
-    topics = frozenset(reader.text() for _ in range(reader.count()))
+    topics = frozenset(reader.texts())
     return Resolved(topics, reader.number(">q"), reader.number(">q"))
 
 
@@ -347,7 +292,7 @@ _READ: Mapping[type[GroupsKey], Callable[[Reader], GroupsValue]] = {
     EpochKey: _read_epoch,
     MemberKey: _read_about,
     TargetEpochKey: _read_target_epoch,
-    TargetKey: _read_target,
+    TargetKey: Reader.partitions,
     CurrentKey: _read_current,
     PatternKey: _read_resolved,
 }

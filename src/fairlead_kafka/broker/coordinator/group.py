@@ -3,19 +3,19 @@ writes."""
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.broker.consumer_groups import ConsumerGroup
 from fairlead_kafka.broker.coordinator.group_records import GroupRecord, MemberRecord
 from fairlead_kafka.broker.coordinator.states import TRANSITIONS, GroupState
+from fairlead_kafka.broker.fields import Reader
 from fairlead_kafka.broker.share_groups import SHARE_TYPE, ShareGroup
 from fairlead_kafka.broker.timers import Timer
 
@@ -446,16 +446,9 @@ class Group:
 def topics_of_subscription(metadata: bytes) -> list[str] | None:
     """The topics in a consumer's join metadata (`ConsumerProtocolSubscription`: int16 version,
     array of strings, ...); None if garbled."""
+    reader = Reader(metadata, "a subscription")
     try:
-        _, count = struct.unpack_from(">hi", metadata, 0)
-        position, topics = 6, []
-        for _ in range(count):
-            (length,) = struct.unpack_from(">h", metadata, position)
-            position += 2
-            if length < 0 or position + length > len(metadata):
-                return None
-            topics.append(metadata[position : position + length].decode())
-            position += length
-    except (struct.error, UnicodeDecodeError):
+        reader.number(">h")
+        return reader.texts()
+    except DecodeError:
         return None
-    return topics

@@ -15,15 +15,15 @@ takes the offset back.
 
 from __future__ import annotations
 
-import struct
 from typing import NamedTuple
 
-from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, TopicPartition
 from fairlead_kafka.broker.coordinator.group import CommittedOffset
+from fairlead_kafka.broker.fields import Reader, Writer
 
 _KEY_VERSION = 1
 _VALUE_VERSION = 3
+_LEADER_EPOCH_FROM = 3
 
 
 class OffsetKey(NamedTuple):
@@ -35,62 +35,37 @@ class OffsetKey(NamedTuple):
 
 def encode_key(key: OffsetKey) -> bytes:
     """An `OffsetCommitKey`."""
-    return (
-        struct.pack(">h", _KEY_VERSION)
-        + _string(key.group_id)
-        + _string(key.partition.topic)
-        + struct.pack(">i", key.partition.partition)
-    )
+    writer = Writer()
+    writer.number(">h", _KEY_VERSION)
+    writer.text(key.group_id)
+    writer.text(key.partition.topic)
+    writer.number(">i", key.partition.partition)
+    return writer.joined()
 
 
 def encode_value(committed: CommittedOffset) -> bytes:
     """An `OffsetCommitValue`."""
-    head = struct.pack(">hqi", _VALUE_VERSION, committed.offset, committed.leader_epoch)
-    return head + _string(committed.metadata) + struct.pack(">q", committed.commit_ms)
+    writer = Writer()
+    writer.number(">hqi", _VALUE_VERSION, committed.offset, committed.leader_epoch)
+    writer.text(committed.metadata)
+    writer.number(">q", committed.commit_ms)
+    return writer.joined()
 
 
 def decode_key(data: bytes) -> OffsetKey | None:
     """The key, or None for a record of another kind. DecodeError for garbage."""
-    try:
-        (version,) = struct.unpack_from(">h", data, 0)
-        if version not in (0, 1):
-            return None
-        group_id, position = _read_string(data, 2)
-        topic, position = _read_string(data, position)
-        (partition,) = struct.unpack_from(">i", data, position)
-    except (struct.error, UnicodeDecodeError):
-        raise DecodeError(f"not the key of a committed offset: {data[:64]!r}", 0) from None
-    return OffsetKey(group_id, TopicPartition(topic, partition))
+    reader = Reader(data, "the key of a committed offset")
+    if not 0 <= reader.number(">h") <= _KEY_VERSION:
+        return None
+    group_id, topic = reader.text(), reader.text()
+    return OffsetKey(group_id, TopicPartition(topic, reader.number(">i")))
 
 
 def decode_value(data: bytes, position: int) -> CommittedOffset:
     """The value of the record at offset `position`. DecodeError for garbage or a version that is
     not known."""
-    try:
-        version, offset = struct.unpack_from(">hq", data, 0)
-        if not 0 <= version <= _VALUE_VERSION:
-            raise DecodeError(
-                f"a committed offset of version {version}; this release reads up to {_VALUE_VERSION}", 0
-            )
-        leader_epoch, place = NO_LEADER_EPOCH, 10
-        if version >= _VALUE_VERSION:
-            (leader_epoch,) = struct.unpack_from(">i", data, place)
-            place += 4
-        metadata, place = _read_string(data, place)
-        (commit_ms,) = struct.unpack_from(">q", data, place)
-    except (struct.error, UnicodeDecodeError):
-        raise DecodeError(f"not the value of a committed offset: {data[:64]!r}", 0) from None
+    reader = Reader(data, "the value of a committed offset")
+    version, offset = reader.version(_VALUE_VERSION), reader.number(">q")
+    leader_epoch = reader.number(">i") if version >= _LEADER_EPOCH_FROM else NO_LEADER_EPOCH
+    metadata, commit_ms = reader.text(), reader.number(">q")
     return CommittedOffset(offset, leader_epoch, metadata, commit_ms, position)
-
-
-def _string(text: str) -> bytes:
-    data = text.encode()
-    return struct.pack(">h", len(data)) + data
-
-
-def _read_string(data: bytes, position: int) -> tuple[str, int]:
-    (length,) = struct.unpack_from(">h", data, position)
-    end = position + 2 + length
-    if length < 0 or end > len(data):
-        raise struct.error("cut short")
-    return data[position + 2 : end].decode(), end

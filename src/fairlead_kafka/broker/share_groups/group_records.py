@@ -19,8 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from fairlead_kafka.base.errors import DecodeError
-from fairlead_kafka.broker.flexible import Reader, Writer
+from fairlead_kafka.broker.fields import KeysOfTexts, Reader, Writer
 from fairlead_kafka.broker.share_groups.assignor import Target
 
 _VALUE_VERSION = 0
@@ -122,16 +121,17 @@ ShareGroupValue = ShareAbout | ShareEpoch | ShareTargetEpoch | Target | ShareCur
 ShareGroupEntry = tuple[ShareGroupKey, ShareGroupValue | None]
 """One record of a share group; value None: a tombstone."""
 
-_KEYS: dict[int, type[ShareGroupKey]] = {
-    10: ShareMemberKey,
-    11: ShareEpochKey,
-    12: ShareTargetEpochKey,
-    13: ShareTargetKey,
-    14: ShareCurrentKey,
-    15: StatePartitionsKey,
-}
-"""Version of a key → the key; Kafka numbers kinds of records so."""
-_NUMBERS = {kind: number for number, kind in _KEYS.items()}
+_KEYS: KeysOfTexts[ShareGroupKey] = KeysOfTexts(
+    "the key of a share group",
+    {
+        10: ShareMemberKey,
+        11: ShareEpochKey,
+        12: ShareTargetEpochKey,
+        13: ShareTargetKey,
+        14: ShareCurrentKey,
+        15: StatePartitionsKey,
+    },
+)
 SHARE_KEYS = (
     ShareMemberKey,
     ShareEpochKey,
@@ -146,32 +146,13 @@ SHARE_VALUES = (ShareAbout, ShareEpoch, ShareTargetEpoch, ShareCurrent, StatePar
 
 
 def encode_share_key(key: ShareGroupKey) -> bytes:
-    """A key as bytes."""
-    parts = [struct.pack(">h", _NUMBERS[type(key)])]
-    for text in key:
-        data = text.encode()
-        parts += [struct.pack(">h", len(data)), data]
-    return b"".join(parts)
+    """The bytes of a key."""
+    return _KEYS.encode(key)
 
 
 def decode_share_key(data: bytes) -> ShareGroupKey | None:
     """The key, or None for a record of another kind. DecodeError for garbage."""
-    try:
-        (number,) = struct.unpack_from(">h", data, 0)
-        kind = _KEYS.get(number)
-        if kind is None:
-            return None
-        position, texts = 2, []
-        while position < len(data):
-            (length,) = struct.unpack_from(">h", data, position)
-            position += 2
-            if length < 0 or position + length > len(data):
-                raise struct.error("cut short")
-            texts.append(data[position : position + length].decode())
-            position += length
-        return kind(*texts)
-    except (struct.error, UnicodeDecodeError, TypeError):
-        raise DecodeError(f"not the key of a share group: {data[:64]!r}", 0) from None
+    return _KEYS.decode(data)
 
 
 # --- Values
@@ -179,7 +160,7 @@ def decode_share_key(data: bytes) -> ShareGroupKey | None:
 
 def encode_share_value(value: ShareGroupValue) -> bytes:
     """The value of a record."""
-    writer = Writer()
+    writer = Writer(compact=True)
     writer.number(">h", _VALUE_VERSION)
     tags: dict[int, bytes] = {}
     match value:
@@ -195,46 +176,32 @@ def encode_share_value(value: ShareGroupValue) -> bytes:
             tags = {_ASSIGNED_TAG: struct.pack(">q", assigned_ms)} if assigned_ms else {}
         case ShareCurrent(epoch, previous_epoch, assigned):
             writer.number(">iib", epoch, previous_epoch, _STABLE)
-            _write_target(writer, assigned)
+            writer.partitions(assigned)
         case StatePartitions():
             _write_topics(writer, value.initializing)
             _write_topics(writer, value.initialized)
-            writer.varint(len(value.deleting) + 1)
+            writer.count(len(value.deleting))
             for topic in sorted(value.deleting):
-                writer.raw(topic.bytes)
+                writer.uuid(topic)
                 writer.text(value.deleting[topic])
                 writer.tags({})
         case _:
-            _write_target(writer, value)
+            writer.partitions(value)
     writer.tags(tags)
     return writer.joined()
 
 
 def decode_share_value(key: ShareGroupKey, data: bytes) -> ShareGroupValue:
     """The value of a record with this key. DecodeError for garbage or a version that is not known."""
-    try:
-        reader = Reader(data)
-        if (version := reader.number(">h")) != _VALUE_VERSION:
-            raise DecodeError(
-                f"a {type(key).__name__} record of version {version}; this release reads {_VALUE_VERSION}", 0
-            )
-        return _READ[type(key)](reader)
-    except (struct.error, UnicodeDecodeError, IndexError, ValueError):
-        raise DecodeError(f"not the value of a share group: {data[:64]!r}", 0) from None
-
-
-def _write_target(writer: Writer, target: Target) -> None:
-    writer.varint(len(target) + 1)
-    for topic in sorted(target):
-        writer.raw(topic.bytes)
-        writer.numbers(sorted(target[topic]))
-        writer.tags({})
+    reader = Reader(data, "the value of a share group", compact=True)
+    reader.version(_VALUE_VERSION)
+    return _READ[type(key)](reader)
 
 
 def _write_topics(writer: Writer, topics: Mapping[UUID, TopicState]) -> None:
-    writer.varint(len(topics) + 1)
+    writer.count(len(topics))
     for topic in sorted(topics):
-        writer.raw(topic.bytes)
+        writer.uuid(topic)
         writer.text(topics[topic].name)
         writer.numbers(sorted(topics[topic].partitions))
         writer.tags({})
@@ -243,7 +210,7 @@ def _write_topics(writer: Writer, topics: Mapping[UUID, TopicState]) -> None:
 def _read_about(reader: Reader) -> ShareAbout:
     rack_id = reader.text_or_null()
     client_id, client_host = reader.text(), reader.text()
-    topics = frozenset(reader.text() for _ in range(reader.count()))
+    topics = frozenset(reader.texts())
     return ShareAbout(rack_id, client_id, client_host, topics)
 
 
@@ -252,29 +219,18 @@ def _read_epoch(reader: Reader) -> ShareEpoch:
 
 
 def _read_target_epoch(reader: Reader) -> ShareTargetEpoch:
-    epoch = reader.number(">i")
-    tagged = reader.tags().get(_ASSIGNED_TAG)
-    return ShareTargetEpoch(epoch, 0 if tagged is None else int(struct.unpack(">q", tagged)[0]))
-
-
-def _read_target(reader: Reader) -> Target:
-    target: dict[UUID, frozenset[int]] = {}
-    for _ in range(reader.count()):
-        topic = UUID(bytes=reader.take(16))
-        target[topic] = frozenset(reader.numbers())
-        reader.tags()
-    return target
+    return ShareTargetEpoch(reader.number(">i"), reader.tagged(reader.tags(), _ASSIGNED_TAG, ">q", 0))
 
 
 def _read_current(reader: Reader) -> ShareCurrent:
     epoch, previous_epoch, _state = reader.number(">i"), reader.number(">i"), reader.number(">b")
-    return ShareCurrent(epoch, previous_epoch, _read_target(reader))
+    return ShareCurrent(epoch, previous_epoch, reader.partitions())
 
 
 def _read_topics(reader: Reader) -> dict[UUID, TopicState]:
     topics: dict[UUID, TopicState] = {}
     for _ in range(reader.count()):
-        topic = UUID(bytes=reader.take(16))
+        topic = reader.uuid()
         name = reader.text()
         topics[topic] = TopicState(name, frozenset(reader.numbers()))
         reader.tags()
@@ -285,7 +241,7 @@ def _read_state_partitions(reader: Reader) -> StatePartitions:
     initializing, initialized = _read_topics(reader), _read_topics(reader)
     deleting: dict[UUID, str] = {}
     for _ in range(reader.count()):
-        topic = UUID(bytes=reader.take(16))
+        topic = reader.uuid()
         deleting[topic] = reader.text()
         reader.tags()
     return StatePartitions(initializing, initialized, deleting)
@@ -295,7 +251,7 @@ _READ: Mapping[type[ShareGroupKey], Callable[[Reader], ShareGroupValue]] = {
     ShareMemberKey: _read_about,
     ShareEpochKey: _read_epoch,
     ShareTargetEpochKey: _read_target_epoch,
-    ShareTargetKey: _read_target,
+    ShareTargetKey: Reader.partitions,
     ShareCurrentKey: _read_current,
     StatePartitionsKey: _read_state_partitions,
 }

@@ -19,8 +19,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from fairlead_kafka.base.errors import DecodeError
-from fairlead_kafka.broker.flexible import Reader, Writer
+from fairlead_kafka.broker.fields import Reader, Writer
 from fairlead_kafka.broker.share_groups.window import StateBatch
 
 NO_OFFSET = -1
@@ -30,7 +29,6 @@ NO_COUNT = -1
 _SNAPSHOT, _UPDATE = 0, 1
 _VALUE_VERSION = 0
 _COUNT_TAG = 0
-_KEY_TAIL = struct.Struct(">16si")
 
 
 class ShareKey(NamedTuple):
@@ -123,15 +121,16 @@ def combined(batches: Iterable[StateBatch], start: int) -> tuple[StateBatch, ...
 def encode_entry(entry: StateEntry) -> tuple[bytes, bytes | None]:
     """Key and value of a record."""
     key, value = entry
-    group = key.group_id.encode()
-    kind = _UPDATE if isinstance(value, StateUpdate) else _SNAPSHOT
-    head = struct.pack(">hh", kind, len(group))
-    key_bytes = head + group + _KEY_TAIL.pack(key.topic_id.bytes, key.partition)
-    return key_bytes, None if value is None else _encode(value)
+    writer = Writer()
+    writer.number(">h", _UPDATE if isinstance(value, StateUpdate) else _SNAPSHOT)
+    writer.text(key.group_id)
+    writer.uuid(key.topic_id)
+    writer.number(">i", key.partition)
+    return writer.joined(), None if value is None else _encode(value)
 
 
 def _encode(value: ShareState | StateUpdate) -> bytes:
-    writer = Writer()
+    writer = Writer(compact=True)
     writer.number(">h", _VALUE_VERSION)
     if isinstance(value, ShareState):
         writer.number(
@@ -147,7 +146,7 @@ def _encode(value: ShareState | StateUpdate) -> bytes:
 
 
 def _write_batches(writer: Writer, batches: Sequence[StateBatch]) -> None:
-    writer.varint(len(batches) + 1)
+    writer.count(len(batches))
     for batch in batches:
         writer.number(">qqbh", *batch)
         writer.tags({})
@@ -155,23 +154,18 @@ def _write_batches(writer: Writer, batches: Sequence[StateBatch]) -> None:
 
 def decode_entry(key_bytes: bytes, value: bytes | None) -> StateEntry | None:
     """The entry of a record; None for a record of another kind. DecodeError for garbage."""
-    try:
-        kind, length = struct.unpack_from(">hh", key_bytes, 0)
-        if kind not in (_SNAPSHOT, _UPDATE):
-            return None
-        group_id = key_bytes[4 : 4 + length].decode()
-        topic_id, partition = _KEY_TAIL.unpack(key_bytes[4 + length :])
-        key = ShareKey(group_id, UUID(bytes=topic_id), partition)
-        if value is None:
-            return key, None
-        reader = Reader(value)
-        if (version := reader.number(">h")) != _VALUE_VERSION:
-            raise DecodeError(
-                f"a record of {key} of version {version}; this release reads {_VALUE_VERSION}", 0
-            )
-        return key, _read_snapshot(reader) if kind == _SNAPSHOT else _read_update(reader)
-    except (struct.error, UnicodeDecodeError, IndexError, ValueError):
-        raise DecodeError(f"not a record of a share partition: {key_bytes[:64]!r}", 0) from None
+    reader = Reader(key_bytes, "the key of a share partition")
+    kind = reader.number(">h")
+    if kind not in (_SNAPSHOT, _UPDATE):
+        return None
+    key = ShareKey(reader.text(), reader.uuid(), reader.number(">i"))
+    if reader.left():
+        raise reader.error()
+    if value is None:
+        return key, None
+    reader = Reader(value, f"the state of {key}", compact=True)
+    reader.version(_VALUE_VERSION)
+    return key, _read_snapshot(reader) if kind == _SNAPSHOT else _read_update(reader)
 
 
 def _read_snapshot(reader: Reader) -> ShareState:
@@ -200,5 +194,4 @@ def _read_batches(reader: Reader) -> tuple[StateBatch, ...]:
 
 
 def _read_count(reader: Reader) -> int:
-    tagged = reader.tags().get(_COUNT_TAG)
-    return NO_COUNT if tagged is None else int(struct.unpack(">i", tagged)[0])
+    return reader.tagged(reader.tags(), _COUNT_TAG, ">i", NO_COUNT)
