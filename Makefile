@@ -26,8 +26,9 @@ demo: setup
 
 # Files are handed out in the order of their folders: long ones with servers and Java first, so that what is left at the end is short.
 # Three at a time on two cores: a third of the time of the long ones is waiting for servers, time-outs and quotas.
+# A worker that is gone is not replaced, or the test that it hung in would be tried again, and hang again.
 test: setup lint
-	$(BIN)/python -m pytest tests -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest tests -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 
 # The wheel and the source archive, with every extra, in empty environments: some gigabytes for pip.
 test-distribution: setup

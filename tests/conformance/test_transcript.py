@@ -20,7 +20,6 @@ from fairlead_kafka.lab.transcript.talk import Outcome
 from fairlead_kafka.wire import ApiKey, Message
 
 
-@pytest.mark.timeout(300)
 def test_our_cluster_answers_as_apache_kafka_does_and_every_difference_has_a_reason(
     kafka_jars: str,
 ) -> None:
@@ -33,7 +32,6 @@ def test_our_cluster_answers_as_apache_kafka_does_and_every_difference_has_a_rea
     assert figures["requests"] == figures["same"] + figures["explained"] + figures["unexplained"]
 
 
-@pytest.mark.timeout(300)
 def test_our_secured_cluster_refuses_and_answers_as_apache_kafka_does(kafka_jars: str) -> None:
     result = run_secured()
     assert result.unexplained == []

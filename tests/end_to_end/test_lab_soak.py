@@ -9,15 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from fairlead_kafka.lab import soak
 from fairlead_kafka.lab.peers.soak import ROLES
 from fairlead_kafka.lab.process_usage import folder_mb, usage
 from tests.support.command_line import Run
 
 
-@pytest.mark.timeout(600)  # eleven processes have to start, on whatever machine
 def test_nothing_is_lost_in_a_short_soak_and_every_process_is_measured(run_at: Run, tmp_path: Path) -> None:
     report, plot = tmp_path / "soak.json", tmp_path / "soak.svg"
     ran = run_at(

@@ -93,7 +93,6 @@ class Reader:
             self.once()
 
 
-@pytest.mark.timeout(180)
 def test_no_accepted_record_comes_again_and_none_is_lost_while_brokers_are_killed(three: Cluster) -> None:
     reader = Reader(three)
     with reader.consumer:
@@ -106,7 +105,6 @@ def test_no_accepted_record_comes_again_and_none_is_lost_while_brokers_are_kille
         assert reader.consumer.poll(0.5) == []
 
 
-@pytest.mark.timeout(120)
 def test_a_cluster_that_starts_again_goes_on_where_the_group_was(tmp_path: Path) -> None:
     with Cluster(brokers=1, config=CONFIG, data_dir=tmp_path) as cluster:
         prepare(cluster, 1)

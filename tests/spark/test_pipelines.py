@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 import fairlead_kafka
 from tests.support.waiting import PATIENCE_S
@@ -96,7 +95,6 @@ def values(servers: str, topic: str) -> list[tuple[bytes, bytes]]:
     ]
 
 
-@pytest.mark.timeout(900)
 def test_a_second_run_goes_on_where_the_first_stopped_on_a_cluster_too(
     servers: str, new_topic: Callable[..., str], tmp_path: Path
 ) -> None:
