@@ -6,13 +6,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int64, Offset, Seconds
-from fairlead_kafka.client.consumer_calls import ConsumerCalls
+from fairlead_kafka.client.consumer_calls import ConsumerCalls, ConsumerMetrics
 from fairlead_kafka.client.consumer_group import RebalanceListener
 from fairlead_kafka.client.hosting import Opener, Steps, end_with, offload, open_host, run_async
 from fairlead_kafka.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
@@ -308,7 +308,7 @@ class AsyncConsumer:
         number."""
         return await self._run(self._calls.lookups.topics(None, timeout_s))
 
-    async def metrics(self) -> dict[str, Any]:
+    async def metrics(self) -> ConsumerMetrics:
         """Counters of this consumer, by name.
 
         fetch_requests, fetched_bytes, undelivered_bytes, assigned_partitions, records, and lag by

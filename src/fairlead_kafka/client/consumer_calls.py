@@ -31,12 +31,21 @@ from fairlead_kafka.client.consumer_taking import Taking
 from fairlead_kafka.client.deserializing import deserializing_of
 from fairlead_kafka.client.hosting import Offload, Opener, Steps, abandon, open_host, wait_until
 from fairlead_kafka.client.interceptors_consumer import consumer_interceptors
-from fairlead_kafka.consumer import ConsumerMachine, GetMetrics, Shut
+from fairlead_kafka.consumer import ConsumerCounters, ConsumerMachine, GetMetrics, Shut
 from fairlead_kafka.consumer.groups import Gate, Unsubscribe, check_group_settings
 from fairlead_kafka.runtime import Completion
 
 CLOSE_S = 5.0
 """Seconds that `close` waits for the machine and its host."""
+
+
+class ConsumerMetrics(ConsumerCounters):
+    """Counters of `Consumer.metrics()`: those of its machine, and those of the client's side."""
+
+    records: int
+    """Records returned."""
+    machine_code: bool
+    """False where there is no machine code for this platform, and everything is slow."""
 
 
 class ConsumerCalls:
@@ -77,10 +86,10 @@ class ConsumerCalls:
         """True once `close` or `abandon` was called."""
         return self._asking.closed
 
-    def metrics(self) -> Steps[dict[str, object]]:
+    def metrics(self) -> Steps[ConsumerMetrics]:
         """Counters of the machine, and of this side: `records` and `machine_code`."""
-        told = yield from self._asking.ask(GetMetrics)
-        return {**told, "records": self.reading.records, "machine_code": MACHINE_CODE}
+        counters = yield from self._asking.ask(GetMetrics)
+        return {**counters, "records": self.reading.records, "machine_code": MACHINE_CODE}
 
     def close(self) -> Steps[None]:
         """Leave the group and shut the machine; does nothing if it is closed already."""

@@ -13,7 +13,7 @@ from copy import copy
 from functools import partial
 from itertools import repeat
 from threading import Lock
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -78,9 +78,10 @@ class Results:
     def note(self, completed: CompletedRows) -> None:
         """Enter the results of some rows."""
         first_row, start, stop, order, partition, base_offset, log_append_ms, error = completed
-        rows: Any = (
-            slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
+        numbers = (
+            range(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
         )
+        rows = slice(numbers.start, numbers.stop) if isinstance(numbers, range) else numbers
         self.states[rows] = _DELIVERED if error is None else _FAILED
         self.partitions[rows] = partition
         if base_offset >= 0:
@@ -91,7 +92,7 @@ class Results:
             self.timestamps[rows] = log_append_ms
         if error is not None:
             self.errors.update(
-                dict.fromkeys(range(rows.start, rows.stop) if order is None else rows.tolist(), error)
+                dict.fromkeys(numbers if isinstance(numbers, range) else numbers.tolist(), error)
             )
 
 
@@ -222,14 +223,14 @@ class Delivery:
         """Call callbacks of completed rows, on the host's thread, outside the machine's step."""
         first_row, start, stop, order, partition, base_offset, log_append_ms, error = completed
         assert self.timestamps is not None, "rows are completed after they were submitted"
-        rows: Any = (
-            slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
-        )
         count, callbacks = stop - start, self.callbacks
+        rows: slice | Int64
         if order is None:
-            called: list[OnDelivery | None] = callbacks[rows]
+            rows = slice(first_row + start, first_row + stop)
+            called = callbacks[rows]
             callbacks[rows] = [None] * len(called)  # what they refer to is not kept longer than it takes
         else:
+            rows = order[start:stop] + first_row
             given = rows[rows < len(callbacks)]
             called = [callbacks[row] if row < len(callbacks) else None for row in rows.tolist()]
             for row in given.tolist():

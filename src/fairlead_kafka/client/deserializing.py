@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import DeserializationFailed, FairleadError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer import Record, check_columns
@@ -146,7 +147,7 @@ def _empty(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return table.select(list(names))
 
 
-def deserializing_of(settings: Mapping[str, Any]) -> Deserializing | None:
+def deserializing_of(settings: Settings) -> Deserializing | None:
     """A consumer's deserializers; None if it has none. ConfigError if one cannot be had."""
     key, value = (
         deserializer_of(f"{field}.deserializer", settings[f"{field}.deserializer"]) for field in MessageField

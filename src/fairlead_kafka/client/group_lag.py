@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fairlead_kafka.admin import GroupMember
 from fairlead_kafka.base.errors import ItemsFailed
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.client.admin import Admin
-from fairlead_kafka.core.partition_offsets import LATEST
+from fairlead_kafka.core.partition_offsets import LATEST, OffsetAndTimestamp
 
 
 @dataclass(slots=True, frozen=True)
@@ -30,7 +30,7 @@ class PartitionLag:
         """`end` less `committed`, in offsets, at least 0; None unless both are known."""
         return None if self.committed is None or self.end is None else max(0, self.end - self.committed)
 
-    def as_row(self) -> dict[str, Any]:
+    def as_row(self) -> JsonObject:
         """{topic, partition, committed, end, lag, member_id, host, client_id}, None where there is
         nothing: for reports."""
         member = self.member
@@ -71,9 +71,9 @@ def _ends(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicParti
     targets = dict.fromkeys(sorted(partitions), LATEST)
     if not targets:
         return {}
-    found: dict[Any, Any]
+    found: Mapping[TopicPartition, OffsetAndTimestamp | None]
     try:
-        found = dict(admin.list_offsets(targets))
+        found = admin.list_offsets(targets)
     except ItemsFailed as error:
         found = error.results
     return {of: one.offset for of, one in found.items() if one is not None}

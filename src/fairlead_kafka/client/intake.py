@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -25,7 +25,7 @@ from fairlead_kafka.client.delivery import Delivery, OnDelivery, fresh
 from fairlead_kafka.client.handles import H
 from fairlead_kafka.client.hosting import Steps, Waiting
 from fairlead_kafka.client.memory import MemoryPool
-from fairlead_kafka.client.single_records import NO_ROOM, Column, RecordBuffer, SingleSend, padded
+from fairlead_kafka.client.single_records import NO_ROOM, Column, Pairs, RecordBuffer, SingleSend, padded
 from fairlead_kafka.producer import Submission
 from fairlead_kafka.producer.submission import Rows
 from fairlead_kafka.records import BinaryColumn, RecordColumns, headers_from_lists
@@ -41,7 +41,15 @@ CHUNK_MAX_BYTES = 1 << 18
 HEADER_OVERHEAD_BYTES = 10
 """Upper bound, bytes, of the encoded lengths of one header's key and value."""
 
-_intakes: WeakSet[Intake[Any]] = WeakSet()
+
+class Forkable(Protocol):
+    """Refuses everything in a forked child process."""
+
+    def forked(self) -> None:
+        """Called there, once."""
+
+
+_intakes: WeakSet[Forkable] = WeakSet()
 Headers = Sequence[tuple[str, "bytes | None"]] | Mapping[str, "bytes | None"]
 
 
@@ -64,7 +72,7 @@ class Chunk(NamedTuple):
     created_ns: int
     created_ms: int
     delivery: Delivery
-    headers: list[Sequence[tuple[str, bytes | None]] | None]
+    headers: list[Pairs | None]
     buffer: RecordBuffer
 
     def seal(self) -> Submission:
@@ -75,7 +83,7 @@ class Chunk(NamedTuple):
         if timestamps is not None:
             given = np.frombuffer(timestamps, np.int64)
             stamps = np.where(given == NO_TIMESTAMP, stamps, given)
-        headers = headers_from_lists(padded(self.headers, count, None)) if self.headers else None
+        headers = headers_from_lists(padded(self.headers, count)) if self.headers else None
         columns = RecordColumns(count, _column(keys), _column(values), headers, stamps)
         self.delivery.timestamps, self.delivery.pending = stamps, count
         return Submission(
@@ -185,7 +193,7 @@ class Intake(Generic[H]):
         """Why records of a topic are not delivered yet; see `delivery.Owner`."""
         return self._why(topic, within_s)
 
-    def offering(self, no_room: Callable[[int, Record], Any]) -> Callable[..., Any]:
+    def offering(self, no_room: Callable[[int, Record], T]) -> Callable[..., H | T]:
         """Make the function that takes a single record, with the parameters of `Producer.send`.
 
         It checks the record, reserves its bytes, appends it, and returns its handle. If there is no
@@ -212,7 +220,7 @@ class Intake(Generic[H]):
             timestamp_ms: int | None = None,
             on_delivery: OnDelivery | None = None,
             reserved_bytes: int = 0,
-        ) -> Any:
+        ) -> H | T:
             """See `Producer.send`."""
             if beyond:
                 raise UsageError(
@@ -365,7 +373,7 @@ class Intake(Generic[H]):
         check_topic(topic)
         delivery = Delivery(topic)
         delivery.owner = self
-        headers: list[Sequence[tuple[str, bytes | None]] | None] = []
+        headers: list[Pairs | None] = []
         buffer = RecordBuffer(delivery, delivery.callbacks, headers, CHUNK_MAX_BYTES)
         self._items.append(Chunk(topic, self._now_ns(), self._now_ms(), delivery, headers, buffer))
         self._open[topic] = buffer
@@ -387,7 +395,7 @@ if hasattr(os, "register_at_fork"):  # Windows does not fork
     os.register_at_fork(after_in_child=_forked)
 
 
-def check_topic(topic: Any) -> None:
+def check_topic(topic: object) -> None:
     """Raise InvalidRecord for a topic that is not a text, or not a valid name."""
     if type(topic) is not str:
         raise InvalidRecord(f"topic must be a text, not {topic!r}")
@@ -395,7 +403,7 @@ def check_topic(topic: Any) -> None:
         raise InvalidRecord(wrong)
 
 
-def as_bytes(field: str, value: Any) -> bytes:
+def as_bytes(field: str, value: object) -> bytes:
     """`value` as bytes; InvalidRecord for what is not bytes already."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
@@ -436,7 +444,7 @@ def checked_headers(headers: Headers | None) -> tuple[list[tuple[str, bytes | No
     return checked, size
 
 
-def check_callback(on_delivery: Any) -> None:
+def check_callback(on_delivery: object) -> None:
     """Raise InvalidRecord for a callback that cannot be called."""
     if not callable(on_delivery):
         raise InvalidRecord(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Generic, Protocol, TypeVar, cast
 
 from fairlead_kafka.base.errors import ConfigError
 
@@ -36,7 +36,7 @@ class Chain(Generic[I]):
         self._interceptors: Sequence[I] = interceptors
         self._closed = False
 
-    def changed(self, item: T, apply: Callable[[I, T], Any], kind: type | tuple[type, ...]) -> T:
+    def changed(self, item: T, apply: Callable[[I, T], object], kind: type | tuple[type, ...]) -> T:
         """Pass `item` through all interceptors, and return what they leave.
 
         A result that is not of type `kind` is logged and left out.
@@ -55,11 +55,11 @@ class Chain(Generic[I]):
                 )
         return item
 
-    def told(self, tell: Callable[[I], object]) -> None:
+    def each(self, call: Callable[[I], object]) -> None:
         """Call each interceptor; what one raises is logged."""
         for interceptor in self._interceptors:
             try:
-                tell(interceptor)
+                call(interceptor)
             except Exception:
                 LOGGER.exception("an interceptor (%r) raised", interceptor)
 
@@ -67,17 +67,17 @@ class Chain(Generic[I]):
         """Close all interceptors, once."""
         if not self._closed:
             self._closed = True
-            self.told(lambda each: each.close())
+            self.each(lambda interceptor: interceptor.close())
 
 
-def made_of(given: Any, config: Mapping[str, object], methods: tuple[str, ...], base: type[T]) -> list[T]:
+def made_of(given: object, config: Mapping[str, object], methods: tuple[str, ...], base: type[T]) -> list[T]:
     """The interceptors that `interceptor.classes` names, each with all methods of `base`.
 
     ConfigError if one cannot be imported or made, or has none of `methods`.
     """
     if given is None:
         return []
-    items: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given]
+    items: Sequence[object] = given if isinstance(given, (list, tuple)) else [given]
     if isinstance(given, str):
         items = [text.strip() for text in given.split(",")]
     made = []
@@ -99,7 +99,7 @@ def made_of(given: Any, config: Mapping[str, object], methods: tuple[str, ...], 
     return made
 
 
-def _looked_up(path: str) -> Any:
+def _looked_up(path: str) -> object:
     module, dot, name = path.rpartition(".")
     try:
         if not dot:
@@ -109,7 +109,7 @@ def _looked_up(path: str) -> Any:
         raise ConfigError(f"interceptor.classes: {path!r} cannot be imported: {error}") from None
 
 
-def _completed(item: Any, base: type[T]) -> T:
+def _completed(item: object, base: type[T]) -> T:
     """Wrap an interceptor that is not a subclass of `base`: methods that it lacks do nothing."""
     made = base()
     for method in dir(base):

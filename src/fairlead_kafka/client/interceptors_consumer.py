@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead_kafka.client.interceptors import Chain, made_of
 from fairlead_kafka.consumer.record import Record
@@ -49,7 +49,7 @@ class ConsumerInterceptors(Chain[ConsumerInterceptor]):
         )
 
 
-def consumer_interceptors(given: Any, config: Mapping[str, object]) -> ConsumerInterceptors | None:
+def consumer_interceptors(given: object, config: Mapping[str, object]) -> ConsumerInterceptors | None:
     """Interceptors of `interceptor.classes`; None for none. ConfigError if one cannot be had."""
     found = made_of(given, config, ("on_consume", "on_consume_table"), ConsumerInterceptor)
     return ConsumerInterceptors(found) if found else None

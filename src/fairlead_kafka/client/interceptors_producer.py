@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from fairlead_kafka.base.ids import NO_OFFSET, NO_PARTITION, NO_TIMESTAMP
 from fairlead_kafka.client.delivery import ALL_ROWS, Delivery, OnDelivery, RecordMetadata
@@ -91,7 +91,7 @@ class ProducerInterceptors(Chain[ProducerInterceptor]):
 
         return intercepted
 
-    def around_async(self, send: Callable[..., Any]) -> Callable[..., Any]:
+    def around_async(self, send: Callable[..., Awaitable[T]]) -> Callable[..., Coroutine[object, object, T]]:
         """`AsyncProducer.send` with the interceptors around it."""
 
         @wraps(send)
@@ -104,7 +104,7 @@ class ProducerInterceptors(Chain[ProducerInterceptor]):
             partition: int | None = None,
             timestamp_ms: int | None = None,
             on_delivery: OnDelivery | None = None,
-        ) -> Any:
+        ) -> T:
             record = self.on_send(ProducerRecord(topic, value, key, headers, partition, timestamp_ms))
             try:
                 return await send(**record._asdict(), on_delivery=self._on_delivery(record, on_delivery))
@@ -126,15 +126,15 @@ class ProducerInterceptors(Chain[ProducerInterceptor]):
         """Tell the interceptors of a table's results once they are all there."""
         from fairlead_kafka.client.handles import as_arrow
 
-        def told(_: object = None) -> None:
+        def completed(_: object = None) -> None:
             results = as_arrow(delivery.results())
-            self.told(lambda each: each.on_acknowledgement_table(delivery.topic, results))
+            self.each(lambda each: each.on_acknowledgement_table(delivery.topic, results))
 
         completion = delivery.completion(ALL_ROWS)
         if completion is None:
-            told()
+            completed()
         else:
-            completion.add_done_callback(told)
+            completion.add_done_callback(completed)
 
     def _on_delivery(self, record: ProducerRecord, on_delivery: OnDelivery | None) -> OnDelivery:
         def delivered(metadata: RecordMetadata | None, error: Exception | None) -> None:
@@ -145,10 +145,10 @@ class ProducerInterceptors(Chain[ProducerInterceptor]):
         return delivered
 
     def _acknowledged(self, metadata: RecordMetadata, error: Exception | None) -> None:
-        self.told(lambda each: each.on_acknowledgement(metadata, error))
+        self.each(lambda each: each.on_acknowledgement(metadata, error))
 
 
-def producer_interceptors(given: Any, config: Mapping[str, object]) -> ProducerInterceptors | None:
+def producer_interceptors(given: object, config: Mapping[str, object]) -> ProducerInterceptors | None:
     """Interceptors of `interceptor.classes`; None for none. ConfigError if one cannot be had."""
     found = made_of(
         given,

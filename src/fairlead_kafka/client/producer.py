@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.within import Seconds
@@ -97,7 +97,7 @@ class Producer:
         )
         return handle
 
-    def send_table(self, topic: str, table: Any) -> TableAck:
+    def send_table(self, topic: str, table: object) -> TableAck:
         """Send a table, a record for each row; returns before it is delivered.
 
         `table`: a `pyarrow.Table` or `RecordBatch`, or a stream of batches: a `RecordBatchReader`,

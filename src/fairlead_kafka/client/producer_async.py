@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.within import Seconds
@@ -26,10 +26,10 @@ from fairlead_kafka.core.prepared import PreparedTransaction
 from fairlead_kafka.producer.metrics import Metrics
 
 T = TypeVar("T")
-_F = TypeVar("_F", bound=Callable[..., Any])
+_F = TypeVar("_F", bound=Callable[..., object])
 
 
-def _as(blocking: Callable[..., Any]) -> Callable[[_F], _F]:
+def _as(blocking: Callable[..., object]) -> Callable[[_F], _F]:
     """Decorator: gives a method the docstring of its blocking counterpart.
 
     `tests/tidy/test_client_apis_agree.py` compares the parameters.
@@ -93,13 +93,12 @@ class AsyncProducer:
                 timestamp_ms=timestamp_ms,
                 on_delivery=on_delivery,
             )
-        if type(found) is tuple:
+        if isinstance(found, tuple):
             return await self._run(self._core.offer_steps(*found))
-        handle: AsyncAck = found
-        return handle
+        return found
 
     @_as(Producer.send_table)
-    async def send_table(self, topic: str, table: Any) -> AsyncTableAck:
+    async def send_table(self, topic: str, table: object) -> AsyncTableAck:
         return AsyncTableAck(await self._run(self._core.table_steps(topic, table)))
 
     @_as(Producer.flush)

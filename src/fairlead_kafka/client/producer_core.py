@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, Generic
+from typing import Generic, Protocol
 from weakref import WeakSet
 
 import numpy as np
@@ -51,7 +51,23 @@ QUIET_S = 1.0
 _PATIENCE_S = 1.0
 """Seconds: after Ctrl-C a `with` block goes on for as long as anything is delivered within this."""
 _WAKE = Wake()
-_cores: WeakSet[ProducerCore[Any]] = WeakSet()
+
+
+class Ending(Protocol):
+    """A producer that the interpreter's end has to end."""
+
+    @property
+    def ended(self) -> bool:
+        """True once nothing is left to be ended."""
+
+    def now_ns(self) -> int:
+        """Its machine's monotonic clock, ns."""
+
+    def exit(self, deadline_ns: int) -> None:
+        """End it by `deadline_ns` on that clock."""
+
+
+_cores: WeakSet[Ending] = WeakSet()
 
 
 class ProducerCore(Generic[H]):
@@ -87,7 +103,7 @@ class ProducerCore(Generic[H]):
             partial(why_waiting, self._hosted),
         )
         self.offering = self._intake.offering
-        self.offer = self.offering(lambda *without_room: without_room)
+        self.offer = self.offering(_without_room)
         """Takes a record and returns its handle; without room, a plain tuple for `offer_steps`."""
         self.transactions = TransactionSteps(
             self._hosted, self._intake, settings, self._check_outside, self.timed
@@ -111,13 +127,14 @@ class ProducerCore(Generic[H]):
         """Submit a record that found no room (`Intake.offering`), once it has room."""
         yield from self._reserve(size_bytes, 1, f"a record of {size_bytes} bytes for topic {record.topic!r}")
         try:
-            handle: H = self.offer(**record._asdict(), reserved_bytes=size_bytes)
+            handle = self.offer(**record._asdict(), reserved_bytes=size_bytes)
         except Exception:
             self._memory.release(size_bytes)
             raise
+        assert not isinstance(handle, tuple), "it was offered with the room that it needs"
         return handle
 
-    def table_steps(self, topic: str, table: Any) -> Steps[Delivery]:
+    def table_steps(self, topic: str, table: object) -> Steps[Delivery]:
         """Submit a table, piece by piece as room comes. Returns its delivery."""
         from fairlead_kafka.client.tables import groups_of, parts_of
 
@@ -437,6 +454,10 @@ class ProducerCore(Generic[H]):
                 self.interceptors.close()
         finally:
             self._ended.set_result(None)
+
+
+def _without_room(size_bytes: int, record: Record) -> tuple[int, Record]:
+    return size_bytes, record
 
 
 def _close_all() -> None:

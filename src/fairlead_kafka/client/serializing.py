@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import FairleadError, InvalidRecord
 from fairlead_kafka.formats.context import MessageField, SerializationContext, Serializer
 from fairlead_kafka.formats.naming import serializer_of
@@ -75,7 +76,7 @@ class Serializing:
         return table
 
 
-def serializing_of(settings: Mapping[str, Any]) -> Serializing | None:
+def serializing_of(settings: Settings) -> Serializing | None:
     """A producer's serializers; None if it has none. ConfigError if one cannot be had."""
     names = [f"{field}.serializer" for field in MessageField]
     key, value = (serializer_of(name, settings[name]) for name in names)

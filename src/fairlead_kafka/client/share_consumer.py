@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Offset, PartitionNumber, Seconds
 from fairlead_kafka.client.hosting import Opener, Steps, end_with, open_host, run_blocking
-from fairlead_kafka.client.share_consumer_calls import AcknowledgementCommitCallback, ShareConsumerCalls
+from fairlead_kafka.client.share_consumer_calls import (
+    AcknowledgementCommitCallback,
+    ShareConsumerCalls,
+    ShareConsumerMetrics,
+)
 from fairlead_kafka.consumer.share import AcknowledgeType, ShareRecord
 
 if TYPE_CHECKING:
@@ -136,7 +140,7 @@ class ShareConsumer:
         """
         self._run(self._calls.connect(timeout_s))
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> ShareConsumerMetrics:
         """Counters of this consumer, by name.
 
         fetch_requests, acknowledge_requests, fetched_bytes, undelivered_bytes, assigned_partitions,

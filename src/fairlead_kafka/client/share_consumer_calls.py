@@ -44,6 +44,7 @@ from fairlead_kafka.consumer.share import (
     InFlight,
     ShareChunk,
     ShareConsumerMachine,
+    ShareCounters,
     ShareRecord,
     Shut,
     Subscribe,
@@ -85,6 +86,15 @@ class AcknowledgementCommitCallback(Protocol):
     def __call__(
         self, offsets: Mapping[TopicPartition, Sequence[int]], error: Exception | None, /
     ) -> object: ...
+
+
+class ShareConsumerMetrics(ShareCounters):
+    """Counters of `ShareConsumer.metrics()`: those of its machine, and those of the client's side."""
+
+    records: int
+    """Records returned."""
+    machine_code: bool
+    """False where there is no machine code for this platform, and everything is slow."""
 
 
 class ShareConsumerCalls:
@@ -233,10 +243,10 @@ class ShareConsumerCalls:
         self.check()
         return connect(self._hosted, self.settings, timeout_s)
 
-    def metrics(self) -> Steps[dict[str, object]]:
+    def metrics(self) -> Steps[ShareConsumerMetrics]:
         """Counters of the machine, and of this side: `records` and `machine_code`."""
-        told = yield from self._ask(GetMetrics)
-        return {**told, "records": self._records, "machine_code": MACHINE_CODE}
+        counters = yield from self._ask(GetMetrics)
+        return {**counters, "records": self._records, "machine_code": MACHINE_CODE}
 
     # Ending
 

@@ -10,17 +10,21 @@ the tests, and the fallback where there is no machine code; then the lock of
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sized
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence, Sized
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from fairlead_kafka.base.ids import NO_PARTITION, NO_TIMESTAMP
 from fairlead_kafka.base.kernel import native_type
+from fairlead_kafka.client.delivery import Delivery, OnDelivery
 
 Column = tuple["bytes | bytearray", "bytes | bytearray", "bytes | bytearray | None"]
 """Data, int64 offsets (one more than there are items), and bools: which are not null (None: all)."""
 Columns = tuple["Column | None", "Column | None", "bytes | bytearray | None", "bytes | bytearray | None"]
 """Values, keys (None: all null), int32 partitions, int64 timestamps (None: none given; -1: not
 given)."""
+Pairs = Sequence[tuple[str, "bytes | None"]]
+"""Headers of a record."""
+T = TypeVar("T")
 NO_ROOM = -1
 
 
@@ -49,7 +53,13 @@ class PythonRecordBuffer:
     one. `most_bytes`: beyond this, memory for data is not doubled any more.
     """
 
-    def __init__(self, delivery: Any, callbacks: list[Any], headers: list[Any], most_bytes: int) -> None:
+    def __init__(
+        self,
+        delivery: Delivery,
+        callbacks: list[OnDelivery | None],
+        headers: list[Pairs | None],
+        most_bytes: int,
+    ) -> None:
         self.delivery = delivery
         self.count = 0
         self.size_bytes = 0
@@ -67,8 +77,8 @@ class PythonRecordBuffer:
         key: bytes | None,
         partition: int,
         timestamp_ms: int,
-        headers: Any,
-        callback: Any,
+        headers: Pairs | None,
+        callback: OnDelivery | None,
         size_bytes: int,
         pool: ByteCounter | None,
     ) -> int:
@@ -82,9 +92,10 @@ class PythonRecordBuffer:
         if pool is not None and not pool.take(size_bytes):
             return NO_ROOM
         row = self.count
-        for given, items, filler in ((headers, self._headers, None), (callback, self._callbacks, None)):
-            if given is not None:
-                padded(items, row, filler).append(given)
+        if headers is not None:
+            padded(self._headers, row).append(headers)
+        if callback is not None:
+            padded(self._callbacks, row).append(callback)
         self._values.append(value)
         self._keys.append(key)
         self._partitions.append(partition)
@@ -119,12 +130,12 @@ class PythonHandle:
 
     __slots__ = ("delivery", "row")
 
-    def __init__(self, delivery: Any, row: int) -> None:
+    def __init__(self, delivery: Delivery, row: int) -> None:
         self.delivery = delivery
         self.row = row
 
 
-class PythonSingleSend:
+class PythonSingleSend(Generic[T]):
     """`send` appends a plain record to the open buffer of its topic; other cases go to `slow`.
 
     A record is plain if it has no headers, nobody waits for memory and there is enough, and the
@@ -138,7 +149,7 @@ class PythonSingleSend:
         waiters: Sized,
         open_buffers: dict[str, RecordBuffer],
         handle: type[Handle],
-        slow: Callable[..., Any],
+        slow: Callable[..., T],
         largest_bytes: int,
         chunk_max_bytes: int,
         overhead_bytes: int,
@@ -146,10 +157,10 @@ class PythonSingleSend:
         self.send = slow
 
 
-def padded(items: list[Any], count: int, filler: Any) -> list[Any]:
-    """`items`, lengthened to `count` in place."""
+def padded(items: list[T | None], count: int) -> list[T | None]:
+    """`items`, lengthened to `count` in place with None."""
     if len(items) < count:
-        items.extend([filler] * (count - len(items)))
+        items.extend([None] * (count - len(items)))
     return items
 
 

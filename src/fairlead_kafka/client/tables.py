@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +27,7 @@ _HINTS = {
 """Advice for objects often taken for a table, by a type's top module and its name."""
 
 
-def groups_of(table: Any) -> Iterator[pa.Table]:
+def groups_of(table: object) -> Iterator[pa.Table]:
     """Split a table into groups, each checked as one before any of its rows is sent.
 
     A table or record batch is one group; of a stream each batch is one. A stream is a
@@ -60,12 +59,12 @@ def groups_of(table: Any) -> Iterator[pa.Table]:
         )
 
 
-def _hint(table: Any) -> str:
+def _hint(table: object) -> str:
     kind = type(table)
     return _HINTS.get((kind.__module__.partition(".")[0], kind.__name__), "")
 
 
-def _no_stream(table: Any, error: Exception) -> InvalidRecord:
+def _no_stream(table: object, error: Exception) -> InvalidRecord:
     """The error for an object that offers a stream which is not one of record batches."""
     name = type(table).__name__
     if hint := _hint(table):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import FairleadError, TimedOut, TransactionFailed, UsageError
@@ -26,7 +26,6 @@ from fairlead_kafka.client.hosting import (
     run_blocking,
     wait_for,
 )
-from fairlead_kafka.client.intake import Intake
 from fairlead_kafka.client.offsets import Offsets, as_offsets
 from fairlead_kafka.core.group_offsets import GroupMetadata
 from fairlead_kafka.core.prepared import PreparedTransaction
@@ -60,6 +59,19 @@ _NONE_OPEN = (
 T = TypeVar("T")
 
 
+class Gate(Protocol):
+    """The intake, as far as transactions open and shut it (`client.intake.Intake`)."""
+
+    def check(self) -> None:
+        """Raise UsageError if closed."""
+
+    def shut(self, why: str) -> None:
+        """Refuse records with UsageError until `admit`; earlier ones stay."""
+
+    def admit(self) -> None:
+        """Accept records again, after `shut`."""
+
+
 class TransactionSteps:
     """Steps of each call.
 
@@ -69,7 +81,7 @@ class TransactionSteps:
     def __init__(
         self,
         hosted: Host[ProducerMachine],
-        intake: Intake[Any],
+        intake: Gate,
         settings: Settings,
         check_thread: Callable[[str], None],
         timed: Callable[[str], AbstractContextManager[None]],
@@ -231,7 +243,7 @@ class AsyncTransaction:
         await run_async(self._steps.end_block(error), self._steps.host)
 
 
-def _group(group: Any) -> GroupMetadata:
+def _group(group: object) -> GroupMetadata:
     found = GroupMetadata(group) if isinstance(group, str) else group
     if not isinstance(found, GroupMetadata) or not found.group_id:
         raise UsageError(f"the group is its id, which is not empty, or a GroupMetadata, not {group!r}")

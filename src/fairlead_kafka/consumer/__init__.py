@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from fairlead_kafka.consumer.operations import (
         Assign,
         AssignRange,
+        ConsumerCounters,
         DescribeTopics,
         FindOffsets,
         GetMetrics,
@@ -92,6 +93,7 @@ __all__ = [
     "Assign",
     "AssignRange",
     "Chunk",
+    "ConsumerCounters",
     "ConsumerMachine",
     "DescribeTopics",
     "FindOffsets",
@@ -126,6 +128,7 @@ _HOMES = {
     "fairlead_kafka.consumer.operations": (
         "Assign",
         "AssignRange",
+        "ConsumerCounters",
         "DescribeTopics",
         "FindOffsets",
         "Seek",

@@ -47,6 +47,7 @@ from fairlead_kafka.consumer.share.machine import ShareConsumerMachine
 from fairlead_kafka.consumer.share.operations import (
     Acknowledge,
     GetMetrics,
+    ShareCounters,
     Shut,
     Subscribe,
     Take,
@@ -77,6 +78,7 @@ __all__ = [
     "Take",
     "Taken",
     "GetMetrics",
+    "ShareCounters",
     "Unsubscribe",
     "decode_share_chunk",
     "share_settings",
