@@ -99,7 +99,7 @@ def _structure(entity: Any) -> Structure:
     )
 
 
-def _field(field: dataclasses.Field[Any]) -> Field:
+def _field(field: dataclasses.Field[object]) -> Field:
     annotation, nullable = _without_none(field.type)
     array = typing.get_origin(annotation) is tuple
     if array:
@@ -117,15 +117,15 @@ def _field(field: dataclasses.Field[Any]) -> Field:
     )
 
 
-def _without_none(annotation: Any) -> tuple[Any, bool]:
+def _without_none(annotation: object) -> tuple[object, bool]:
     if typing.get_origin(annotation) in (types.UnionType, typing.Union):
         (inner,) = (argument for argument in typing.get_args(annotation) if argument is not types.NoneType)
         return inner, True
     return annotation, False
 
 
-def _default(field: dataclasses.Field[Any], kind: str, array: bool, nullable: bool) -> object:
-    value: Any = field.default
+def _default(field: dataclasses.Field[object], kind: str, array: bool, nullable: bool) -> object:
+    value: object = field.default
     if array:
         return None if value is None or (nullable and value is dataclasses.MISSING) else ()
     if kind == "structure":
@@ -137,7 +137,7 @@ def _default(field: dataclasses.Field[Any], kind: str, array: bool, nullable: bo
     return _plain(value)
 
 
-def _plain(value: Any) -> object:
+def _plain(value: object) -> object:
     """A default without kio's wrapping."""
     if isinstance(value, datetime.timedelta):
         return value // _MILLISECOND

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
-"""Any value that JSON can carry."""
+"""A value that JSON can carry."""
 JsonObject: TypeAlias = dict[str, Json]
 """A JSON object that is built key by key, or was parsed: a flat row of a report, say."""
 

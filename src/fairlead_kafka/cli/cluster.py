@@ -93,7 +93,7 @@ def up(
 ) -> None:
     """Start an embedded cluster and serve it until Ctrl-C.
 
-    Any Kafka client may use it. With --tls or --sasl there is a file of settings for each user, for
+    Every Kafka client may use it. With --tls or --sasl there is a file of settings for each user, for
     --command-config and Java's tools.
     """
     named, security = _users(users), _security(tls, sasl)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairlead_kafka.base.errors import ConfigError, FairleadError, InvalidRecord
 from fairlead_kafka.formats.context import MessageField, SerializationContext
@@ -46,6 +46,7 @@ class Shown(NamedTuple):
     """In JSON."""
 
 
+Convert = Callable[[object, SerializationContext], object]
 Decode = Callable[[bytes, SerializationContext], Shown]
 Encode = Callable[[bytes, SerializationContext], bytes]
 """Makes the bytes of a key or value of a piece of a line."""
@@ -66,7 +67,7 @@ def decoder(form: Format, field: MessageField, schemas: Schemas) -> Decode:
         return lambda data, _context: Shown(data, data.decode())
     if form is Format.JSON:
         return lambda data, _context: Shown(data, json.loads(data))
-    made: Callable[[bytes, SerializationContext], Any] = (
+    made: Callable[[bytes, SerializationContext], object] = (
         _avro(field, schemas, "Deserializer") if form is Format.AVRO else _simple(form, "Deserializer")
     )
 
@@ -110,19 +111,19 @@ def _checked_json(text: bytes, _context: SerializationContext) -> bytes:
     return text
 
 
-def _bytes(data: bytes | None) -> bytes:
-    assert data is not None, "a value gives bytes"
+def _bytes(data: object) -> bytes:
+    assert isinstance(data, bytes), "a value gives bytes"
     return data
 
 
-def _simple(form: Format, ending: str) -> Callable[[Any, SerializationContext], Any]:
+def _simple(form: Format, ending: str) -> Convert:
     from fairlead_kafka.formats import simple
 
-    made: Callable[[Any, SerializationContext], Any] = getattr(simple, form.value.capitalize() + ending)()
+    made: Convert = getattr(simple, form.value.capitalize() + ending)()
     return made
 
 
-def _avro(field: MessageField, schemas: Schemas, ending: str) -> Callable[[Any, SerializationContext], Any]:
+def _avro(field: MessageField, schemas: Schemas, ending: str) -> Convert:
     from fairlead_kafka.formats import avro_serde
 
     path = schemas.files.get(field)
@@ -139,9 +140,7 @@ def _avro(field: MessageField, schemas: Schemas, ending: str) -> Callable[[Any, 
     conf = {"use.latest.version": True, "auto.register.schemas": False} if ending == "Serializer" else None
     if schema is not None:
         conf = None
-    made: Callable[[Any, SerializationContext], Any] = getattr(avro_serde, "Avro" + ending)(
-        schemas.registry or None, schema, conf=conf
-    )
+    made: Convert = getattr(avro_serde, "Avro" + ending)(schemas.registry or None, schema, conf=conf)
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.connecting import open_share_consumer
@@ -33,7 +33,7 @@ class DescribedGroup(TypedDict):
 
 
 def consume_share(
-    settings: Mapping[str, Any], topic: str, max_records: int | None, show: Callable[[ShareRecord], None]
+    settings: Mapping[str, object], topic: str, max_records: int | None, show: Callable[[ShareRecord], None]
 ) -> None:
     """Print records as a member of a share group, up to so many, until Ctrl-C.
 

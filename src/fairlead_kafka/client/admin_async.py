@@ -53,7 +53,7 @@ class AsyncAdmin(AsyncClusterAdmin, AsyncShareGroupAdmin):
     reached, a call without a time-out raises NoBrokerReached after
     `bootstrap.connection.timeout.ms` at the latest. Calls about several items raise ItemsFailed (a
     BrokerError), which names every item that failed. TimedOut says what was missing. UsageError
-    once closed. Any number of tasks may call. Kafka's counterpart:
+    once closed. Tasks may share it. Kafka's counterpart:
     `org.apache.kafka.clients.admin.Admin`.
     """
 
@@ -287,7 +287,7 @@ class AsyncAdmin(AsyncClusterAdmin, AsyncShareGroupAdmin):
     ) -> dict[PreparedTransaction, None]:
         """Commit or abort transactions that `Producer.prepare_transaction` has left open.
 
-        Any process may do that. The same call may be repeated, as after a crash or a lost answer.
+        Another process may do that too. The same call may be repeated, as after a crash or a lost answer.
         ItemsFailed names those that could not be ended like that: INVALID_TXN_STATE for one that
         has ended the other way, PRODUCER_FENCED or INVALID_PRODUCER_EPOCH if the coordinator
         aborted it because it was open for longer than transaction.timeout.ms, or a newer producer

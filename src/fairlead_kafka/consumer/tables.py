@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -85,11 +84,11 @@ def table_of(batches: Sequence[pa.RecordBatch], columns: Iterable[str]) -> pa.Ta
     )
 
 
-def _binary(column: BinaryColumn | None, count: int) -> Any:
+def _binary(column: BinaryColumn | None, count: int) -> pa.Array:
     return pa.nulls(count, pa.binary()) if column is None else column.to_arrow()
 
 
-def _headers(decoded: DecodedRecords) -> Any:
+def _headers(decoded: DecodedRecords) -> pa.Array:
     if decoded.headers is None:
         return pa.nulls(decoded.count, MESSAGE_SCHEMA.field("headers").type)
     return decoded.headers.to_arrow()

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fairlead_kafka.base.errors import ConfigError
 
 Data: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[np.uint8]
-"""Any contiguous buffer of bytes."""
+"""A contiguous buffer of bytes."""
 
 MAGIC = 2
 HEADER_SIZE_BYTES = 61

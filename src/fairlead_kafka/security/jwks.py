@@ -220,7 +220,7 @@ def source_of(url: str) -> Source:
 
 
 class Jwks:
-    """The keys of one source, for all log-ins of a listener. Any thread may ask; one at a time
+    """The keys of one source, for all log-ins of a listener. Every thread may ask; one at a time
     reads them."""
 
     def __init__(

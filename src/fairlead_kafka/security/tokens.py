@@ -236,7 +236,7 @@ class Refresh(NamedTuple):
 
 
 class Tokens:
-    """The newest token of one source, for all connections of one client. Any thread may ask.
+    """The newest token of one source, for all connections of one client. Every thread may ask.
 
     `random` gives numbers in [0, 1), and `monotonic_s` seconds that measure
     how long a fetch took.

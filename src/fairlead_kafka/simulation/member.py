@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple, TypeAlias
+from typing import Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
@@ -55,18 +55,37 @@ REFUSALS = frozenset(
     }
 )
 """Errors of a group after which a process ends and another begins."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Call(NamedTuple):
     """An operation for a machine; `make` is given its completion."""
 
     handle: Handle
-    make: Callable[[Completion[Any]], object]
+    make: Callable[[Completion[object]], object]
 
 
-Answer: TypeAlias = "tuple[Any, Exception | None]"
-Steps: TypeAlias = Generator["float | Call", Answer, None]
-Asking: TypeAlias = Generator["float | Call", Answer, bool]
+Answer: TypeAlias = "tuple[object, Exception | None]"
+Part: TypeAlias = Generator["float | Call", Answer, T]
+"""A part of a process's life, which returns a `T`. It waits for so many ms, or for a call's answer."""
+Steps: TypeAlias = Part[None]
+
+
+def called(
+    handle: Handle,
+    operation: Callable[Concatenate[Completion[T], P], object],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Part[tuple[T, Exception | None]]:
+    """Submit `operation(completion, *args, **kwargs)`; its result, which is nothing with an error,
+    and its error."""
+
+    def make(done: Completion[object]) -> object:
+        return operation(cast("Completion[T]", done), *args, **kwargs)
+
+    value, error = yield Call(handle, make)
+    return cast("T", value), error  # the answer to a call is its operation's
 
 
 class Habits(NamedTuple):
@@ -163,11 +182,12 @@ class MemberProcess:
                 yield wait_ms
             if self._topics != self._wanted:
                 self._topics = self._wanted
-                yield self._call(lambda done: Subscribe(done, list(self._topics)))
+                yield from self._call(Subscribe, list(self._topics))
             self._gate.polled_ns = self._host.now_ns()
             while (change := self._gate.change) is not None:
                 yield from self._make(change)
-            chunks, error = yield self._call(self._take)
+            patience_ns = ms_to_ns(self._habits.poll_ms)
+            chunks, error = yield from self._call(Take, self._host.now_ns() + patience_ns, TAKE_BYTES)
             if error is not None and self._ends(error):
                 self._end("left")
                 return
@@ -175,9 +195,6 @@ class MemberProcess:
                 yield from self._work(taken)
             yield self._rng.random() * self._habits.work_ms
         yield from self._leave()
-
-    def _take(self, done: Completion[Any]) -> object:
-        return Take(done, self._host.now_ns() + ms_to_ns(self._habits.poll_ms), TAKE_BYTES)
 
     def _ends(self, error: Exception) -> bool:
         """True if the error ends this process; a retriable one is passed over by the next poll."""
@@ -195,8 +212,8 @@ class MemberProcess:
         if change.revoked and not change.lost and self._habits.commits_when_revoked:
             yield from self._commit(waits=True)
         stopped_ns = self._host.now_ns()
-        (_, generations), _ = yield self._call(lambda done: Acknowledge(done, change.number))
-        who, _ = yield self._call(GetGroup)
+        (_, generations), _ = yield from self._call(Acknowledge, change.number)
+        who, _ = yield from self._call(GetGroup)
         self._losses += change.lost
         self._held(generations, who, stopped_ns, "lost" if change.lost else "revoked")
 
@@ -246,11 +263,11 @@ class MemberProcess:
         offsets = self._positions()
         if not offsets:
             return
-        who, _ = yield self._call(GetGroup)
+        who, _ = yield from self._call(GetGroup)
         results = self._asked(offsets, who)
         deadline_ns = self._host.now_ns() + ms_to_ns(CALL_TIMEOUT_MS)
         if waits:
-            _, error = yield self._call(lambda done: Commit(done, deadline_ns, offsets))
+            _, error = yield from self._call(Commit, deadline_ns, offsets)
             self._completed(results, error)
         else:
             heard: Completion[None] = Completion(lambda _value, error: self._completed(results, error))
@@ -292,9 +309,9 @@ class MemberProcess:
         if self._gate.change is None or not self._gate.change.lost:
             yield from self._commit(waits=True)
         stopped_ns = self._host.now_ns()
-        yield self._call(Unsubscribe)
+        yield from self._call(Unsubscribe)
         self._held({}, GroupMetadata(self._ledger.group), stopped_ns, "left")
-        yield self._call(Shut)
+        yield from self._call(Shut)
         self._end("left")
 
     def _end(self, how: str) -> None:
@@ -310,8 +327,10 @@ class MemberProcess:
 
     # Inside
 
-    def _call(self, make: Callable[[Completion[Any]], object]) -> Call:
-        return Call(self.handle, make)
+    def _call(
+        self, operation: Callable[Concatenate[Completion[T], P], object], *args: P.args, **kwargs: P.kwargs
+    ) -> Part[tuple[T, Exception | None]]:
+        return called(self.handle, operation, *args, **kwargs)
 
     def _go_on(self, steps: Steps, step: Callable[[], float | Call]) -> None:
         if self.ended:

@@ -8,7 +8,7 @@ hangs from committing what others have read meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Concatenate
 
 from fairlead_kafka.base.errors import FairleadError, ProducerFenced, TimedOut, TransactionFailed
 from fairlead_kafka.base.units import ms_to_ns
@@ -17,7 +17,17 @@ from fairlead_kafka.consumer.groups import GetGroup
 from fairlead_kafka.producer.submission import BeginTransaction, EndTransaction, InitTransactions, SendOffsets
 from fairlead_kafka.simulation.application import Application, SubmittedRecords
 from fairlead_kafka.simulation.group_ledger import Claim, CommitResult, Place, partition_of
-from fairlead_kafka.simulation.member import CALL_TIMEOUT_MS, Asking, Call, MemberProcess, Role, Stage, Steps
+from fairlead_kafka.simulation.member import (
+    CALL_TIMEOUT_MS,
+    MemberProcess,
+    P,
+    Part,
+    Role,
+    Stage,
+    Steps,
+    T,
+    called,
+)
 from fairlead_kafka.simulation.workload import Completion
 
 PRODUCER = {
@@ -60,14 +70,14 @@ class Processor(MemberProcess):
     def _work(self, taken: Sequence[tuple[Claim, int, bytes]]) -> Steps:
         if not self._ready and not (yield from self._initialize()):
             return
-        yield self._ask(BeginTransaction)
+        yield from self._ask(BeginTransaction)
         values = [output_of(claim.place, offset) for claim, offset, _ in taken]
         assert self._ledger.output is not None
         self._application.submit(self._ledger.output, values)
         offsets = self._positions()
-        who, _ = yield self._call(GetGroup)
+        who, _ = yield from self._call(GetGroup)
         results = self._asked(offsets, who)
-        _, error = yield self._ask(lambda done: SendOffsets(done, self._deadline_ns(), offsets, who))
+        _, error = yield from self._ask(SendOffsets, self._deadline_ns(), offsets, who)
         if error is None:
             yield self._rng.random() * self._habits.work_ms
         yield from self._finish(results, error)
@@ -77,12 +87,10 @@ class Processor(MemberProcess):
         return
         yield
 
-    def _initialize(self) -> Asking:
+    def _initialize(self) -> Part[bool]:
         again, error = False, None
         while not self._ready and (error is None or isinstance(error, TimedOut)):
-            _, error = yield self._ask(
-                lambda done, again=again: InitTransactions(done, self._deadline_ns(), again)  # type: ignore[misc]
-            )
+            _, error = yield from self._ask(InitTransactions, self._deadline_ns(), again)
             self._ready, again = error is None, True
         if not self._ready:
             self._give_up(error)
@@ -93,11 +101,7 @@ class Processor(MemberProcess):
         commits, again, may_stand = failed is None, False, False
         while True:
             may_stand = may_stand or commits
-            _, error = yield self._ask(
-                lambda done, commits=commits, again=again: (  # type: ignore[misc]
-                    EndTransaction(done, self._deadline_ns(), commits, again)
-                )
-            )
+            _, error = yield from self._ask(EndTransaction, self._deadline_ns(), commits, again)
             if isinstance(error, TransactionFailed) and commits:
                 commits = again = may_stand = False
             elif isinstance(error, TimedOut):
@@ -125,7 +129,7 @@ class Processor(MemberProcess):
         }
         if not places:
             return
-        generations, error = yield self._call(lambda done: Seek(done, places))
+        generations, error = yield from self._call(Seek, places)
         if error is not None:
             return  # the partitions were lost meanwhile, as the next poll tells
         self._generations = dict(generations)
@@ -146,8 +150,10 @@ class Processor(MemberProcess):
     ) -> None:
         """Do nothing: what became of a record is its transaction's."""
 
-    def _ask(self, make: Callable[[Completion[Any]], object]) -> Call:
-        return Call(self._application.handle, make)
+    def _ask(
+        self, operation: Callable[Concatenate[Completion[T], P], object], *args: P.args, **kwargs: P.kwargs
+    ) -> Part[tuple[T, Exception | None]]:
+        return called(self._application.handle, operation, *args, **kwargs)
 
     def _deadline_ns(self) -> int:
         return self._host.now_ns() + ms_to_ns(CALL_TIMEOUT_MS)

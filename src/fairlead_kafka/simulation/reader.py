@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, NamedTuple
+from typing import Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import FairleadError
@@ -84,7 +84,24 @@ class Look:
         return f"{level} look at {self.place[0]}-{self.place[1]}, begun at {self.begun_ns / 1e6:.1f} ms"
 
 
-Steps = Generator[Callable[[Completion[Any]], object], tuple[Any, "Exception | None"], None]
+P = ParamSpec("P")
+T = TypeVar("T")
+Made = Callable[[Completion[object]], object]
+Part: TypeAlias = Generator[Made, "tuple[object, Exception | None]", T]
+"""A part of a look, which returns a `T`. It waits for the answer to the operation that it yields."""
+
+
+def _asked(
+    operation: Callable[Concatenate[Completion[T], P], object], *args: P.args, **kwargs: P.kwargs
+) -> Part[tuple[T, Exception | None]]:
+    """Submit `operation(completion, *args, **kwargs)`; its result, which is nothing with an error,
+    and its error."""
+
+    def make(done: Completion[object]) -> object:
+        return operation(cast("Completion[T]", done), *args, **kwargs)
+
+    value, error = yield make
+    return cast("T", value), error  # the answer is the operation's
 
 
 class Reader:
@@ -122,7 +139,7 @@ class Reader:
         self._go_on(self._looking(look, self._host.now_ns() + ms_to_ns(patience_ms)), None, None)
         return look
 
-    def _go_on(self, steps: Steps, value: object, error: Exception | None) -> None:
+    def _go_on(self, steps: Part[None], value: object, error: Exception | None) -> None:
         try:
             operation = next(steps) if (value, error) == (None, None) else steps.send((value, error))
         except StopIteration:
@@ -131,10 +148,10 @@ class Reader:
             self.handle, operation(Completion(lambda value, error: self._go_on(steps, value or (), error)))
         )
 
-    def _looking(self, look: Look, deadline_ns: int) -> Steps:
+    def _looking(self, look: Look, deadline_ns: int) -> Part[None]:
         partition = TopicPartition(*look.place)
         for asked in (LATEST, EARLIEST, *(() if look.times_ms is None else (MAX_TIMESTAMP, *look.times_ms))):
-            answer, error = yield lambda done, asked=asked: FindOffsets(done, deadline_ns, {partition: asked})  # type: ignore[misc]
+            answer, error = yield from _asked(FindOffsets, deadline_ns, {partition: asked})
             if self._failed(look, error):
                 return
             result = answer[partition]
@@ -146,13 +163,13 @@ class Reader:
                 look.end = result.offset
             else:
                 look.start = result.offset
-        _, error = yield lambda done: Assign(done, [partition])
+        _, error = yield from _asked(Assign, [partition])
         if self._failed(look, error):
             return
         look.position = max(look.seek, look.start)
-        generations, error = yield lambda done: Seek(done, {partition: look.position})
+        generations, error = yield from _asked(Seek, {partition: look.position})
         while error is None and look.position < look.end:
-            chunks, error = yield lambda done: Take(done, deadline_ns, TAKE_BYTES)
+            chunks, error = yield from _asked(Take, deadline_ns, TAKE_BYTES)
             if error is None:
                 error = self._taken(
                     look, [chunk for chunk in chunks if chunk.generation == generations[partition]]
@@ -160,7 +177,7 @@ class Reader:
             if error is None and self._host.now_ns() >= deadline_ns:
                 error = FairleadError(f"it came no further than {look.position} of {look.end}")
         if not self._failed(look, error):
-            yield lambda done: Assign(done, [])
+            yield from _asked(Assign, [])
             look.stopped_ns = self._host.now_ns()
 
     def _failed(self, look: Look, error: Exception | None) -> bool:

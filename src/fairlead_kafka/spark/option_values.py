@@ -96,7 +96,7 @@ def names(text: str) -> list[str]:
 
 
 def not_empty(text: str) -> str:
-    """Any text that is not blank."""
+    """A text that is not blank."""
     if not text.strip():
         raise ValueError("must not be empty")
     return text.strip()

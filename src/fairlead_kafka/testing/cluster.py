@@ -71,7 +71,7 @@ class Cluster:
         self,
         brokers: int = 3,
         data_dir: str | os.PathLike[str] | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         port: int = 0,
         host: str = "127.0.0.1",
         processes: bool = False,

@@ -11,7 +11,7 @@ from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
 
 Buffer = bytes | bytearray | memoryview
-"""Any buffer of bytes in a frame; the host writes a list of these with one system call."""
+"""A buffer of bytes in a frame; the host writes a list of these with one system call."""
 
 Records = Buffer | list[Buffer] | tuple[Buffer, ...]
 """Record batches: one buffer, or several that follow each other."""

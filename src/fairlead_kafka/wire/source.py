@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FunctionType
 
 
 class Source:
@@ -44,12 +44,13 @@ class Source:
         return "\n".join(self._lines) + "\n"
 
 
-def compile_function(source: Source, name: str, label: str) -> Callable[..., Any]:
+def compile_function(source: Source, name: str, label: str) -> FunctionType:
     """Compile the source and return its function `name`; `label` stands for the file in tracebacks,
     `__source__` keeps the text."""
     text = source.text()
-    namespace: dict[str, Any] = dict(source.names)
+    namespace: dict[str, object] = dict(source.names)
     exec(compile(text, f"<{label}>", "exec"), namespace)
-    namespace[name].__source__ = text
-    function: Callable[..., Any] = namespace[name]
+    function = namespace[name]
+    assert isinstance(function, FunctionType), f"the source defines {name}"
+    function.__dict__["__source__"] = text
     return function

@@ -1,6 +1,6 @@
 """ApiVersions (18): which APIs this broker serves, in which versions. Derived from the registry.
 
-Versions 0-4. Any other version is answered in version 0 with UNSUPPORTED_VERSION and this API's own
+Versions 0-4. Every other version is answered in version 0 with UNSUPPORTED_VERSION and this API's own
 range (KIP-511; `sessions`). From version 3 on the client names its software; a name that does not
 fit Kafka's pattern is INVALID_REQUEST. From version 3 on features (KIP-584) are told: the levels
 that this release serves, below version 4 without those that begin at 0 (KIP-1022), and the

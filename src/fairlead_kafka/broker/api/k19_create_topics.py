@@ -1,6 +1,6 @@
 """CreateTopics (19): topics that are there, with their leaders, when the answer is sent.
 
-Versions 2-7. Any broker serves it and has the controller decide. -1 for partitions or replication
+Versions 2-7. Every broker serves it and has the controller decide. -1 for partitions or replication
 factor means the broker's defaults (KIP-464; Kafka takes it in older versions too). Refused with
 Kafka's codes: unknown or unsupported configs (INVALID_CONFIG, with the nearest right name), names
 that differ in '.' and '_' alone (INVALID_TOPIC_EXCEPTION), a name that comes twice in a request

@@ -1,6 +1,6 @@
 """DeleteTopics (20): by name, or by id from version 6 on.
 
-Versions 1-6. Any broker serves it. Refused: internal topics (INVALID_TOPIC_EXCEPTION), everything
+Versions 1-6. Every broker serves it. Refused: internal topics (INVALID_TOPIC_EXCEPTION), everything
 if delete.topic.enable is false (TOPIC_DELETION_DISABLED), a topic that comes twice in a request or
 has both a name and an id (INVALID_REQUEST); from version 5 on what is above the client's
 controller_mutation_rate (THROTTLING_QUOTA_EXCEEDED, KIP-599).

@@ -1,6 +1,6 @@
 """CreateAcls (30): have ACLs; one that is there already stays as it is.
 
-Versions 1-3. Any broker serves it and has the controller decide. Needs ALTER on the cluster.
+Versions 1-3. Every broker serves it and has the controller decide. Needs ALTER on the cluster.
 Refused: everything without an authorizer (SECURITY_DISABLED); each ACL for itself
 (INVALID_REQUEST): types, operations and permissions that are for filters, or not known; a name that
 is empty, or on a resource of type CLUSTER not kafka-cluster; a principal without a colon.

@@ -1,7 +1,7 @@
 """DescribeConfigs (32): every config of a topic, broker or group, and where each value comes
 from.
 
-Versions 1-4. The keys are those that this release has, see `docs/reference/configuration.md`. Any
+Versions 1-4. The keys are those that this release has, see `docs/reference/configuration.md`. Every
 broker answers for every broker; the broker named "" is the whole cluster, of which only the dynamic
 configs are listed (as Kafka does). Refused: other resources (INVALID_REQUEST): there are no broker
 loggers and client metrics. Needs DESCRIBE_CONFIGS on the topic (TOPIC_AUTHORIZATION_FAILED, whether

@@ -1,6 +1,6 @@
 """CreatePartitions (37): a topic grows to a number of partitions.
 
-Versions 0-3. Any broker serves it. Refused: a number that is not larger than now
+Versions 0-3. Every broker serves it. Refused: a number that is not larger than now
 (INVALID_PARTITIONS), internal topics (INVALID_TOPIC_EXCEPTION), assignments that are not one per
 new partition or name a broker that is not there (INVALID_REPLICA_ASSIGNMENT), a topic that comes
 twice in a request (INVALID_REQUEST); from version 3 on what is above the client's

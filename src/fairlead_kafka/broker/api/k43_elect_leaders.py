@@ -1,7 +1,7 @@
 """ElectLeaders (43): partitions get their preferred leader, or where nobody in sync is alive any
 leader at all (KIP-460).
 
-Versions 0-2; version 0 knows the preferred leader alone. Any broker serves it and has the
+Versions 0-2; version 0 knows the preferred leader alone. Every broker serves it and has the
 controller decide. Null for the partitions means all of them, and only those that needed an election
 are told of. Refused per partition: nothing to do (ELECTION_NOT_NEEDED), the preferred leader is
 down or not in sync (PREFERRED_LEADER_NOT_AVAILABLE), no replica is alive

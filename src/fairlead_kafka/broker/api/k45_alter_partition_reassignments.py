@@ -2,7 +2,7 @@
 (KIP-455).
 
 Versions 0-1; from 1 on the request may forbid that a move changes the number of replicas (KIP-860).
-Any broker serves it and has the controller decide. The answer says that moves have begun;
+Every broker serves it and has the controller decide. The answer says that moves have begun;
 ListPartitionReassignments (46) says which are not over. Refused per partition: a broker that is not
 there or named twice, or no replicas (INVALID_REPLICA_ASSIGNMENT), nothing to cancel
 (NO_REASSIGNMENT_IN_PROGRESS), another number of replicas where that is forbidden

@@ -1,6 +1,6 @@
 """DescribeClientQuotas (48): which quotas there are, as far as a filter lets through (KIP-546).
 
-Versions 0-1. Any broker serves it. A component of the filter asks for entities with a name, with
+Versions 0-1. Every broker serves it. A component of the filter asks for entities with a name, with
 the default, or with either, of one type; types that it does not mention may be there too, unless it
 is strict. So an empty filter is for all. Refused with an error for the whole: a type that comes
 twice, an ip beside a user or client-id, a name where there must be none or none where there must be

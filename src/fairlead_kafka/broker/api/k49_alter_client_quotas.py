@@ -1,6 +1,6 @@
 """AlterClientQuotas (49): quotas of users, client ids and addresses are set and removed (KIP-546).
 
-Versions 0-1. Any broker serves it and has the controller decide; when the answer is sent, the
+Versions 0-1. Every broker serves it and has the controller decide; when the answer is sent, the
 broker that sends it goes by the new quotas. Per entity all is done or nothing. Refused with
 INVALID_REQUEST: entities without a part, with two of one type, of unknown types, with an empty
 name, or of an ip beside others; an entity that comes twice in a request, or a quota twice for an

@@ -1,6 +1,6 @@
 """UpdateFeatures (57): feature levels of the cluster are raised or lowered (KIP-584).
 
-Versions 0-2. Any broker serves it and has the controller decide; all levels change, or none. A
+Versions 0-2. Every broker serves it and has the controller decide; all levels change, or none. A
 level that is not served, or that would fall without the request asking for a downgrade, is
 INVALID_UPDATE_VERSION for the whole request; up to version 1 an answer without error has a row for
 each feature. Needs ALTER on the cluster (CLUSTER_AUTHORIZATION_FAILED).

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import ConfigKey, ConfigType, Settings
@@ -379,10 +379,10 @@ def _wrong(scope: str, name: str, value: str) -> str | None:
     return f"Invalid value {shown} for configuration {name}: {text.rpartition(', got ')[0] or text}"
 
 
-def contradiction(settings: Mapping[str, Any]) -> str | None:
+def contradiction(settings: Settings) -> str | None:
     """Words about two settings of a topic that cannot go together (Kafka's
     `LogConfig.validateValues`); None: all can."""
-    least, most = settings[_LEAST_LAG], settings[_MOST_LAG]
+    least, most = settings.integer(_LEAST_LAG), settings.integer(_MOST_LAG)
     if least > most:
         return f"conflict topic config setting {_LEAST_LAG} ({least}) > {_MOST_LAG} ({most})"
     return None
