@@ -18,6 +18,7 @@ from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import peer_host, reason
+from fairlead_kafka.broker.api.group_requests import HeartbeatAnswers, demand_topics
 from fairlead_kafka.broker.api.rights import demand, permitted
 from fairlead_kafka.broker.consumer_groups import Beaten, Heartbeat
 from fairlead_kafka.broker.controller.features import GROUP_VERSION, level
@@ -27,8 +28,12 @@ from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
-_Assignment = ConsumerGroupHeartbeatResponse.Assignment
-_TopicPartitions = ConsumerGroupHeartbeatResponse.TopicPartitions
+_ANSWERS = HeartbeatAnswers(
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponse.Assignment,
+    ConsumerGroupHeartbeatResponse.TopicPartitions,
+    "consumer.heartbeat.interval.ms",
+)
 
 
 @serves(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions=(0, 1))
@@ -39,15 +44,15 @@ def consumer_group_heartbeat(
     message = request.message
 
     def answer(error: int, beaten: Beaten) -> None:
-        reply(_refused(error, None) if error else _answer(broker, message.group_id, beaten))
+        reply(_ANSWERS.refused(error) if error else _ANSWERS.beaten(broker, message.group_id, beaten))
 
     try:
         check_served(broker)
         demand(session, AclOperation.READ, AclResourceType.GROUP, message.group_id)
-        _demand_topics(session, message.subscribed_topic_names or ())
+        demand_topics(session, message.subscribed_topic_names or ())
         broker.coordinator.consumer.heartbeat(_heartbeat(request, session), request.version, answer)
     except BrokerError as error:
-        reply(_refused(error.code, reason(error)))
+        reply(_ANSWERS.refused(error.code, reason(error)))
 
 
 def check_served(broker: Services) -> None:
@@ -58,17 +63,6 @@ def check_served(broker: Services) -> None:
             ErrorCode.UNSUPPORTED_VERSION,
             "this cluster does not speak the consumer protocol of groups: set group.protocol=classic in the "
             "consumer's configs",
-        )
-
-
-def _demand_topics(session: Requester, names: Iterable[str]) -> None:
-    wanted = list(names)
-    seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, wanted)
-    hidden = [name for name in wanted if name not in seen]
-    if hidden:
-        raise BrokerError(
-            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            f"{session.principal} has no right to DESCRIBE on the topic {hidden[0]!r}",
         )
 
 
@@ -94,37 +88,4 @@ def _heartbeat(request: Request[ConsumerGroupHeartbeatRequest], session: Request
         message.server_assignor,
         None if owned is None else {one.topic_id: frozenset(one.partitions) for one in owned},
         visible,
-    )
-
-
-def _answer(broker: Services, group_id: str, beaten: Beaten) -> ConsumerGroupHeartbeatResponse:
-    assignment = None
-    if beaten.assignment is not None:
-        rows = [
-            _TopicPartitions(topic_id=topic_id, partitions=numbers)
-            for topic_id, numbers in beaten.assignment.items()
-        ]
-        assignment = _Assignment(topic_partitions=rows)
-    leaving = beaten.member_epoch < 0
-    interval_ms = broker.controller.group_settings(group_id)["consumer.heartbeat.interval.ms"]
-    return ConsumerGroupHeartbeatResponse(
-        throttle_time_ms=0,
-        error_code=ErrorCode.NONE,
-        error_message=None,
-        member_id=beaten.member_id,
-        member_epoch=beaten.member_epoch,
-        heartbeat_interval_ms=0 if leaving else interval_ms,
-        assignment=assignment,
-    )
-
-
-def _refused(code: int, text: str | None) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(
-        throttle_time_ms=0,
-        error_code=code,
-        error_message=text,
-        member_id=None,
-        member_epoch=0,
-        heartbeat_interval_ms=0,
-        assignment=None,
     )

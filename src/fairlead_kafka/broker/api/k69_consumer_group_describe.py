@@ -8,15 +8,10 @@ it); the authorized operations, if asked for, are those of the session's princip
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from uuid import UUID
-
-from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import reason
+from fairlead_kafka.broker.api.group_requests import Descriptions, topic_rows
 from fairlead_kafka.broker.api.k68_consumer_group_heartbeat import check_served
-from fairlead_kafka.broker.api.rights import NO_OPERATIONS, demand, operations, permitted
+from fairlead_kafka.broker.api.rights import NO_OPERATIONS
 from fairlead_kafka.broker.consumer_groups import ConsumerGroup, ConsumerMember
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
@@ -38,50 +33,22 @@ def consumer_group_describe(
     broker: Services, request: Request[ConsumerGroupDescribeRequest], session: Requester, reply: Reply
 ) -> None:
     """Describe each group."""
-    message = request.message
-    groups = [_describe(broker, session, group_id) for group_id in message.group_ids]
-    if message.include_authorized_operations:
-        for group in groups:
-            if not group.error_code:
-                group.authorized_operations = operations(session, AclResourceType.GROUP, group.group_id)
+    groups = _GROUPS.answered(broker, session, request.message)
     reply(ConsumerGroupDescribeResponse(throttle_time_ms=0, groups=groups))
 
 
-def _describe(broker: Services, session: Requester, group_id: str) -> _Group:
-    try:
-        check_served(broker)
-        demand(session, AclOperation.DESCRIBE, AclResourceType.GROUP, group_id)
-        group = broker.coordinator.consumer.existing(group_id)
-        row = _row(broker, group)
-        _demand_topics(session, row)
-    except BrokerError as error:
-        return _Group(
-            error_code=error.code,
-            error_message=reason(error),
-            group_id=group_id,
-            group_state="",
-            group_epoch=0,
-            assignment_epoch=0,
-            assignor_name="",
-            members=[],
-            authorized_operations=NO_OPERATIONS,
-        )
-    return row
-
-
-def _demand_topics(session: Requester, group: _Group) -> None:
-    names = {
-        one.topic_name
-        for member in group.members
+def _describe(broker: Services, group_id: str) -> tuple[_Group, list[_TopicPartitions]]:
+    row = _row(broker, broker.coordinator.consumer.existing(group_id))
+    topics = [
+        topic
+        for member in row.members
         for assignment in (member.assignment, member.target_assignment)
-        for one in assignment.topic_partitions
-    }
-    seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, names)
-    if any(name not in seen for name in names):
-        raise BrokerError(
-            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            "The group has described topic(s) that the client is not authorized to describe.",
-        )
+        for topic in assignment.topic_partitions
+    ]
+    return row, topics
+
+
+_GROUPS = Descriptions(check_served, _describe, _Group)
 
 
 def _row(broker: Services, group: ConsumerGroup) -> _Group:
@@ -104,6 +71,7 @@ def _member(broker: Services, group: ConsumerGroup, member: ConsumerMember) -> _
         topic: sorted({*current.assigned.get(topic, ()), *current.revoking.get(topic, ())})
         for topic in {*current.assigned, *current.revoking}
     }
+    target = group.targets.get(member.member_id, {})
     return _Member(
         member_id=member.member_id,
         instance_id=about.instance_id,
@@ -113,18 +81,7 @@ def _member(broker: Services, group: ConsumerGroup, member: ConsumerMember) -> _
         client_host=about.client_host,
         subscribed_topic_names=sorted(about.topics),
         subscribed_topic_regex=about.pattern,
-        assignment=_assignment(broker, has),
-        target_assignment=_assignment(broker, group.targets.get(member.member_id, {})),
+        assignment=_Assignment(topic_partitions=topic_rows(broker, has, _TopicPartitions)),
+        target_assignment=_Assignment(topic_partitions=topic_rows(broker, target, _TopicPartitions)),
         member_type=_CLASSIC if member.classic else _CONSUMER,
     )
-
-
-def _assignment(broker: Services, partitions: Mapping[UUID, Iterable[int]]) -> _Assignment:
-    """Partitions of topics that are still there."""
-    by_id = broker.controller.image.topics_by_id
-    rows = [
-        _TopicPartitions(topic_id=topic, topic_name=by_id[topic].name, partitions=sorted(partitions[topic]))
-        for topic in sorted(partitions)
-        if topic in by_id
-    ]
-    return _Assignment(topic_partitions=rows)

@@ -13,7 +13,8 @@ from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import peer_host, reason
-from fairlead_kafka.broker.api.rights import demand, permitted
+from fairlead_kafka.broker.api.group_requests import HeartbeatAnswers, demand_topics
+from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.api.share_requests import MEMBER_ID_MAX_LENGTH, check_share_groups
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
@@ -22,8 +23,12 @@ from fairlead_kafka.broker.share_groups import ShareBeaten, ShareHeartbeat
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
-_Assignment = ShareGroupHeartbeatResponse.Assignment
-_TopicPartitions = ShareGroupHeartbeatResponse.TopicPartitions
+_ANSWERS = HeartbeatAnswers(
+    ShareGroupHeartbeatResponse,
+    ShareGroupHeartbeatResponse.Assignment,
+    ShareGroupHeartbeatResponse.TopicPartitions,
+    "share.heartbeat.interval.ms",
+)
 
 
 @serves(ApiKey.SHARE_GROUP_HEARTBEAT, versions=(1, 1))
@@ -34,27 +39,17 @@ def share_group_heartbeat(
     message = request.message
 
     def answer(error: int, beaten: ShareBeaten) -> None:
-        reply(_refused(error, None) if error else _answer(broker, message.group_id, beaten))
+        reply(_ANSWERS.refused(error) if error else _ANSWERS.beaten(broker, message.group_id, beaten))
 
     try:
         check_share_groups(broker)
         demand(session, AclOperation.READ, AclResourceType.GROUP, message.group_id)
         if not message.member_id or len(message.member_id) > MEMBER_ID_MAX_LENGTH:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
-        _demand_topics(session, message.subscribed_topic_names or [])
+        demand_topics(session, message.subscribed_topic_names or [])
         broker.coordinator.share.heartbeat(_heartbeat(request, session), answer)
     except BrokerError as error:
-        reply(_refused(error.code, reason(error)))
-
-
-def _demand_topics(session: Requester, names: list[str]) -> None:
-    seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, names)
-    hidden = [name for name in names if name not in seen]
-    if hidden:
-        raise BrokerError(
-            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            f"{session.principal} has no right to DESCRIBE on the topic {hidden[0]!r}",
-        )
+        reply(_ANSWERS.refused(error.code, reason(error)))
 
 
 def _heartbeat(request: Request[ShareGroupHeartbeatRequest], session: Requester) -> ShareHeartbeat:
@@ -68,37 +63,4 @@ def _heartbeat(request: Request[ShareGroupHeartbeatRequest], session: Requester)
         peer_host(session.peer),
         message.rack_id,
         None if names is None else frozenset(names),
-    )
-
-
-def _answer(broker: Services, group_id: str, beaten: ShareBeaten) -> ShareGroupHeartbeatResponse:
-    assignment = None
-    if beaten.assignment is not None:
-        rows = [
-            _TopicPartitions(topic_id=topic, partitions=sorted(beaten.assignment[topic]))
-            for topic in sorted(beaten.assignment)
-        ]
-        assignment = _Assignment(topic_partitions=rows)
-    leaving = beaten.member_epoch < 0
-    interval_ms = broker.controller.group_settings(group_id)["share.heartbeat.interval.ms"]
-    return ShareGroupHeartbeatResponse(
-        throttle_time_ms=0,
-        error_code=ErrorCode.NONE,
-        error_message=None,
-        member_id=beaten.member_id,
-        member_epoch=beaten.member_epoch,
-        heartbeat_interval_ms=0 if leaving else interval_ms,
-        assignment=assignment,
-    )
-
-
-def _refused(code: int, text: str | None) -> ShareGroupHeartbeatResponse:
-    return ShareGroupHeartbeatResponse(
-        throttle_time_ms=0,
-        error_code=code,
-        error_message=text,
-        member_id=None,
-        member_epoch=0,
-        heartbeat_interval_ms=0,
-        assignment=None,
     )

@@ -8,11 +8,9 @@ if asked for, are those of the session's principal.
 
 from __future__ import annotations
 
-from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import reason
-from fairlead_kafka.broker.api.rights import NO_OPERATIONS, demand, operations, permitted
+from fairlead_kafka.broker.api.group_requests import Descriptions, topic_rows
+from fairlead_kafka.broker.api.rights import NO_OPERATIONS
 from fairlead_kafka.broker.api.share_requests import check_share_groups
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
@@ -32,44 +30,16 @@ def share_group_describe(
     broker: Services, request: Request[ShareGroupDescribeRequest], session: Requester, reply: Reply
 ) -> None:
     """Describe each group."""
-    message = request.message
-    groups = [_describe(broker, session, group_id) for group_id in message.group_ids]
-    if message.include_authorized_operations:
-        for group in groups:
-            if not group.error_code:
-                group.authorized_operations = operations(session, AclResourceType.GROUP, group.group_id)
+    groups = _GROUPS.answered(broker, session, request.message)
     reply(ShareGroupDescribeResponse(throttle_time_ms=0, groups=groups))
 
 
-def _describe(broker: Services, session: Requester, group_id: str) -> _Group:
-    try:
-        check_share_groups(broker)
-        demand(session, AclOperation.DESCRIBE, AclResourceType.GROUP, group_id)
-        row = _row(broker, broker.coordinator.share.existing(group_id))
-        _demand_topics(session, row)
-    except BrokerError as error:
-        return _Group(
-            error_code=error.code,
-            error_message=reason(error),
-            group_id=group_id,
-            group_state="",
-            group_epoch=0,
-            assignment_epoch=0,
-            assignor_name="",
-            members=[],
-            authorized_operations=NO_OPERATIONS,
-        )
-    return row
+def _describe(broker: Services, group_id: str) -> tuple[_Group, list[_TopicPartitions]]:
+    row = _row(broker, broker.coordinator.share.existing(group_id))
+    return row, [topic for member in row.members for topic in member.assignment.topic_partitions]
 
 
-def _demand_topics(session: Requester, group: _Group) -> None:
-    names = {one.topic_name for member in group.members for one in member.assignment.topic_partitions}
-    seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, names)
-    if any(name not in seen for name in names):
-        raise BrokerError(
-            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            "The group has described topic(s) that the client is not authorized to describe.",
-        )
+_GROUPS = Descriptions(check_share_groups, _describe, _Group)
 
 
 def _row(broker: Services, group: ShareGroup) -> _Group:
@@ -88,14 +58,7 @@ def _row(broker: Services, group: ShareGroup) -> _Group:
 
 def _member(broker: Services, member: ShareMember) -> _Member:
     about, current = member.about, member.current
-    by_id = broker.controller.image.topics_by_id
-    rows = [
-        _TopicPartitions(
-            topic_id=topic, topic_name=by_id[topic].name, partitions=sorted(current.assigned[topic])
-        )
-        for topic in sorted(current.assigned)
-        if topic in by_id
-    ]
+    rows = topic_rows(broker, current.assigned, _TopicPartitions)
     return _Member(
         member_id=member.member_id,
         rack_id=about.rack_id,

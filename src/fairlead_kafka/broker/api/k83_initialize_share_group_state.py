@@ -8,11 +8,7 @@ cluster (CLUSTER_AUTHORIZATION_FAILED for every partition).
 
 from __future__ import annotations
 
-from functools import partial
-
-from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.broker.api.common import PendingParts
-from fairlead_kafka.broker.api.share_state_rows import StateRows
+from fairlead_kafka.broker.api.share_state_rows import StateApi
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
@@ -21,28 +17,13 @@ from fairlead_kafka.broker.share_groups.share_coordinator import Stateful
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import InitializeShareGroupStateRequest, InitializeShareGroupStateResponse
 
-_Row = InitializeShareGroupStateResponse.PartitionResult
-_Result = InitializeShareGroupStateResponse.InitializeStateResult
-
 
 @serves(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions=(0, 0))
 def initialize_share_group_state(
     broker: Services, request: Request[InitializeShareGroupStateRequest], session: Requester, reply: Reply
 ) -> None:
     """Begin each state."""
-    message = request.message
-    answer = InitializeShareGroupStateResponse(results=[])
-    pending = PendingParts(lambda: reply(answer))
-    rows = StateRows(session, pending)
-    for topic in message.topics:
-        result = _Result(topic_id=topic.topic_id, partitions=[])
-        answer.results.append(result)
-        for asked in topic.partitions:
-            row = _Row(partition=asked.partition, error_code=ErrorCode.NONE, error_message=None)
-            result.partitions.append(row)
-            key = ShareKey(message.group_id, topic.topic_id, asked.partition)
-            rows.fill(row, partial(_ask, broker.share_coordinator, key, asked))
-    pending.done()
+    _API.serve(broker, request.message, session, reply)
 
 
 def _ask(
@@ -52,3 +33,11 @@ def _ask(
     done: Stateful,
 ) -> None:
     coordinator.initialize(key, asked.state_epoch, asked.start_offset, lambda error: done(error, None))
+
+
+_API = StateApi(
+    InitializeShareGroupStateResponse,
+    InitializeShareGroupStateResponse.InitializeStateResult,
+    InitializeShareGroupStateResponse.PartitionResult,
+    _ask,
+)

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.broker.api.common import PendingParts
-from fairlead_kafka.broker.api.share_state_rows import StateRows
+from fairlead_kafka.broker.api.share_state_rows import StateApi
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
@@ -22,7 +20,6 @@ from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ReadShareGroupStateRequest, ReadShareGroupStateResponse
 
 _Row = ReadShareGroupStateResponse.PartitionResult
-_Result = ReadShareGroupStateResponse.ReadStateResult
 _Batch = ReadShareGroupStateResponse.StateBatch
 
 
@@ -31,30 +28,7 @@ def read_share_group_state(
     broker: Services, request: Request[ReadShareGroupStateRequest], session: Requester, reply: Reply
 ) -> None:
     """Read each state."""
-    message = request.message
-    answer = ReadShareGroupStateResponse(results=[])
-    pending = PendingParts(lambda: reply(answer))
-    rows = StateRows(session, pending)
-    for topic in message.topics:
-        result = _Result(topic_id=topic.topic_id, partitions=[])
-        answer.results.append(result)
-        for asked in topic.partitions:
-            row = _row(asked.partition)
-            result.partitions.append(row)
-            key = ShareKey(message.group_id, topic.topic_id, asked.partition)
-            rows.fill(row, partial(_ask, broker.share_coordinator, key, asked), partial(_fill, row))
-    pending.done()
-
-
-def _row(partition: int) -> _Row:
-    return _Row(
-        partition=partition,
-        error_code=ErrorCode.NONE,
-        error_message=None,
-        state_epoch=0,
-        start_offset=0,
-        state_batches=[],
-    )
+    _API.serve(broker, request.message, session, reply)
 
 
 def _fill(row: _Row, state: ShareState) -> None:
@@ -77,3 +51,12 @@ def _ask(
     done: Stateful,
 ) -> None:
     coordinator.read(key, asked.leader_epoch, done)
+
+
+_API = StateApi(
+    ReadShareGroupStateResponse,
+    ReadShareGroupStateResponse.ReadStateResult,
+    partial(_Row, state_epoch=0, start_offset=0, state_batches=[]),
+    _ask,
+    _fill,
+)

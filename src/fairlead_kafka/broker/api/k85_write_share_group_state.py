@@ -10,11 +10,7 @@ cluster (CLUSTER_AUTHORIZATION_FAILED for every partition).
 
 from __future__ import annotations
 
-from functools import partial
-
-from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.broker.api.common import PendingParts
-from fairlead_kafka.broker.api.share_state_rows import StateRows
+from fairlead_kafka.broker.api.share_state_rows import StateApi
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
@@ -23,28 +19,13 @@ from fairlead_kafka.broker.share_groups.share_coordinator import Stateful
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import WriteShareGroupStateRequest, WriteShareGroupStateResponse
 
-_Row = WriteShareGroupStateResponse.PartitionResult
-_Result = WriteShareGroupStateResponse.WriteStateResult
-
 
 @serves(ApiKey.WRITE_SHARE_GROUP_STATE, versions=(0, 1))
 def write_share_group_state(
     broker: Services, request: Request[WriteShareGroupStateRequest], session: Requester, reply: Reply
 ) -> None:
     """Keep what is new of each state."""
-    message = request.message
-    answer = WriteShareGroupStateResponse(results=[])
-    pending = PendingParts(lambda: reply(answer))
-    rows = StateRows(session, pending)
-    for topic in message.topics:
-        result = _Result(topic_id=topic.topic_id, partitions=[])
-        answer.results.append(result)
-        for asked in topic.partitions:
-            row = _Row(partition=asked.partition, error_code=ErrorCode.NONE, error_message=None)
-            result.partitions.append(row)
-            key = ShareKey(message.group_id, topic.topic_id, asked.partition)
-            rows.fill(row, partial(_ask, broker.share_coordinator, key, asked))
-    pending.done()
+    _API.serve(broker, request.message, session, reply)
 
 
 def _update(asked: WriteShareGroupStateRequest.PartitionData) -> StateUpdate:
@@ -62,3 +43,11 @@ def _ask(
     done: Stateful,
 ) -> None:
     coordinator.write(key, asked.state_epoch, _update(asked), lambda error: done(error, None))
+
+
+_API = StateApi(
+    WriteShareGroupStateResponse,
+    WriteShareGroupStateResponse.WriteStateResult,
+    WriteShareGroupStateResponse.PartitionResult,
+    _ask,
+)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.broker.api.common import PendingParts
-from fairlead_kafka.broker.api.share_state_rows import StateRows
+from fairlead_kafka.broker.api.share_state_rows import StateApi
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
-from fairlead_kafka.broker.share_groups import ShareKey, ShareState
+from fairlead_kafka.broker.share_groups import ShareCoordinator, ShareKey, ShareState
+from fairlead_kafka.broker.share_groups.share_coordinator import Stateful
+from fairlead_kafka.broker.share_groups.share_state import NO_COUNT
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import (
     ReadShareGroupStateSummaryRequest,
@@ -24,7 +24,6 @@ from fairlead_kafka.wire.messages import (
 )
 
 _Row = ReadShareGroupStateSummaryResponse.PartitionResult
-_Result = ReadShareGroupStateSummaryResponse.ReadStateSummaryResult
 
 
 @serves(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=(0, 1))
@@ -32,33 +31,27 @@ def read_share_group_state_summary(
     broker: Services, request: Request[ReadShareGroupStateSummaryRequest], session: Requester, reply: Reply
 ) -> None:
     """Look at each state."""
-    message = request.message
-    answer = ReadShareGroupStateSummaryResponse(results=[])
-    pending = PendingParts(lambda: reply(answer))
-    rows = StateRows(session, pending)
-    for topic in message.topics:
-        result = _Result(topic_id=topic.topic_id, partitions=[])
-        answer.results.append(result)
-        for asked in topic.partitions:
-            row = _row(asked.partition)
-            result.partitions.append(row)
-            key = ShareKey(message.group_id, topic.topic_id, asked.partition)
-            rows.fill(row, partial(broker.share_coordinator.summary, key), partial(_fill, row))
-    pending.done()
-
-
-def _row(partition: int) -> _Row:
-    return _Row(
-        partition=partition,
-        error_code=ErrorCode.NONE,
-        error_message=None,
-        state_epoch=0,
-        leader_epoch=0,
-        start_offset=0,
-        delivery_complete_count=-1,
-    )
+    _API.serve(broker, request.message, session, reply)
 
 
 def _fill(row: _Row, state: ShareState) -> None:
     row.state_epoch, row.leader_epoch = state.state_epoch, state.leader_epoch
     row.start_offset, row.delivery_complete_count = state.start_offset, state.complete_count
+
+
+def _ask(
+    coordinator: ShareCoordinator,
+    key: ShareKey,
+    _asked: ReadShareGroupStateSummaryRequest.PartitionData,
+    done: Stateful,
+) -> None:
+    coordinator.summary(key, done)
+
+
+_API = StateApi(
+    ReadShareGroupStateSummaryResponse,
+    ReadShareGroupStateSummaryResponse.ReadStateSummaryResult,
+    partial(_Row, state_epoch=0, leader_epoch=0, start_offset=0, delivery_complete_count=NO_COUNT),
+    _ask,
+    _fill,
+)
