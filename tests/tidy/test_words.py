@@ -31,9 +31,12 @@ GLOSSARY = {
 }
 """Words that were ours alone, and what Kafka's documents and the field call it."""
 ROOMS_WITH_THE_FIELDS_NAMES = (
+    "admin",
     "base",
     "broker",
     "cli",
+    "client",
+    "consumer",
     "core",
     "formats",
     "lab",

@@ -9,12 +9,12 @@ from fairlead_kafka.admin.acl_items import binding_of
 from fairlead_kafka.admin.scripts import (
     AdminScript,
     Done,
+    Outcome,
     Refused,
-    Settled,
     about_one,
     explained,
+    outcome_of,
     per_item,
-    settled,
 )
 from fairlead_kafka.base.acls import AclBinding, AclFilter
 from fairlead_kafka.core.network import CONTROLLER
@@ -44,11 +44,11 @@ def create_acls(bindings: Sequence[AclBinding]) -> AdminScript[dict[AclBinding, 
             )
         ]
 
-    def read(answer: CreateAclsResponse) -> list[tuple[AclBinding, Settled[None]]]:
+    def read(answer: CreateAclsResponse) -> list[tuple[AclBinding, Outcome[None]]]:
         # Answers are in the order of what was asked, and name nothing.
         rows = zip(tuple(asked), answer.results, strict=False)
         return [
-            (one, settled(row.error_code, explained(row.error_code, row.error_message, "Alter"), None))
+            (one, outcome_of(row.error_code, explained(row.error_code, row.error_message, "Alter"), None))
             for one, row in rows
         ]
 
@@ -58,7 +58,7 @@ def create_acls(bindings: Sequence[AclBinding]) -> AdminScript[dict[AclBinding, 
 def describe_acls(wanted: AclFilter) -> AdminScript[list[AclBinding]]:
     """ACL entries that match a filter, sorted."""
 
-    def read(answer: DescribeAclsResponse) -> Settled[list[AclBinding]]:
+    def read(answer: DescribeAclsResponse) -> Outcome[list[AclBinding]]:
         found = [
             binding_of(
                 of.resource_type,
@@ -72,7 +72,7 @@ def describe_acls(wanted: AclFilter) -> AdminScript[list[AclBinding]]:
             for of in answer.resources
             for row in of.acls
         ]
-        return settled(
+        return outcome_of(
             answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), sorted(found)
         )
 
@@ -88,7 +88,7 @@ def delete_acls(filters: Sequence[AclFilter]) -> AdminScript[dict[AclFilter, lis
         filters = [_filter(DeleteAclsRequest.DeleteAclsFilter, one) for one in asked]
         return [Ask(ApiKey.DELETE_ACLS, DeleteAclsRequest(filters=filters), CONTROLLER)]
 
-    def read(answer: DeleteAclsResponse) -> list[tuple[AclFilter, Settled[list[AclBinding]]]]:
+    def read(answer: DeleteAclsResponse) -> list[tuple[AclFilter, Outcome[list[AclBinding]]]]:
         return [(one, _deleted(row)) for one, row in zip(tuple(asked), answer.filter_results, strict=False)]
 
     return per_item("delete_acls", dict.fromkeys(filters), ask, read)
@@ -118,7 +118,7 @@ def _filter(made: type[F], wanted: AclFilter) -> F:
     )
 
 
-def _deleted(row: DeleteAclsResponse.DeleteAclsFilterResult) -> Settled[list[AclBinding]]:
+def _deleted(row: DeleteAclsResponse.DeleteAclsFilterResult) -> Outcome[list[AclBinding]]:
     """Result of one filter, which fails if an entry that matches could not be deleted."""
     rows: list[DeleteAclsResponse.DeleteAclsFilterResult | DeleteAclsResponse.DeleteAclsMatchingAcl]
     rows = [row, *row.matching_acls]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from fairlead_kafka.admin.scripts import AdminScript, Refused, Settled, retriable
+from fairlead_kafka.admin.scripts import AdminScript, Outcome, Refused, retriable
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed, UnsupportedVersion
 from fairlead_kafka.base.ids import TopicPartition
@@ -24,7 +24,7 @@ def per_leader(
     partitions: list[TopicPartition],
     api_key: ApiKey,
     request: Callable[[list[TopicPartition]], RequestMessage[R]],
-    read: Callable[[R], Mapping[TopicPartition, Settled[T]]],
+    read: Callable[[R], Mapping[TopicPartition, Outcome[T]]],
 ) -> AdminScript[dict[TopicPartition, T]]:
     """A script: {partition: result}; ItemsFailed names those that failed, once all are answered."""
     results: dict[TopicPartition, T] = {}

@@ -13,7 +13,7 @@ from fairlead_kafka.admin.cluster_items import (
     UpgradeType,
 )
 from fairlead_kafka.admin.items import ConfigResource, ResourceType
-from fairlead_kafka.admin.scripts import AdminScript, Refused, Settled, about_one, explained, settled
+from fairlead_kafka.admin.scripts import AdminScript, Outcome, Refused, about_one, explained, outcome_of
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.core.network import CONTROLLER
 from fairlead_kafka.core.script import Ask, Pause, ask_all
@@ -38,14 +38,14 @@ def list_config_resources(types: Sequence[ResourceType]) -> AdminScript[list[Con
     """Everything that has configs; `types` empty: of all types that the broker knows."""
     message = ListConfigResourcesRequest(resource_types=[int(one) for one in types])
 
-    def read(answer: ListConfigResourcesResponse) -> Settled[list[ConfigResource]]:
+    def read(answer: ListConfigResourcesResponse) -> Outcome[list[ConfigResource]]:
         known = set(ResourceType)
         found = sorted(
             ConfigResource(ResourceType(row.resource_type), row.resource_name)
             for row in answer.config_resources
             if row.resource_type in known
         )
-        return settled(answer.error_code, explained(answer.error_code, None, "DescribeConfigs"), found)
+        return outcome_of(answer.error_code, explained(answer.error_code, None, "DescribeConfigs"), found)
 
     return about_one("list_config_resources", Ask(ApiKey.LIST_CONFIG_RESOURCES, message), read)
 
@@ -55,7 +55,7 @@ def describe_metadata_quorum() -> AdminScript[QuorumInfo]:
     one = DescribeQuorumRequest.PartitionData(partition_index=0)
     topic = DescribeQuorumRequest.TopicData(topic_name=_METADATA_LOG, partitions=[one])
 
-    def read(answer: DescribeQuorumResponse) -> Settled[QuorumInfo]:
+    def read(answer: DescribeQuorumResponse) -> Outcome[QuorumInfo]:
         if answer.error_code:
             return Refused(answer.error_code, explained(answer.error_code, answer.error_message, "Describe"))
         row = answer.topics[0].partitions[0]
@@ -66,7 +66,7 @@ def describe_metadata_quorum() -> AdminScript[QuorumInfo]:
             tuple(map(_replica, row.current_voters)),
             tuple(map(_replica, row.observers)),
         )
-        return settled(row.error_code, row.error_message, info)
+        return outcome_of(row.error_code, row.error_message, info)
 
     return about_one(
         "describe_metadata_quorum", Ask(ApiKey.DESCRIBE_QUORUM, DescribeQuorumRequest(topics=[topic])), read
@@ -83,14 +83,14 @@ def describe_features() -> AdminScript[FeatureMetadata]:
     """Features that a broker supports, and the levels of the cluster."""
     message = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="admin")
 
-    def read(answer: ApiVersionsResponse) -> Settled[FeatureMetadata]:
+    def read(answer: ApiVersionsResponse) -> Outcome[FeatureMetadata]:
         epoch = answer.finalized_features_epoch
         features = FeatureMetadata(
             {row.name: FeatureLevels(row.min_version, row.max_version) for row in answer.supported_features},
             {row.name: row.max_version_level for row in answer.finalized_features},
             None if epoch < 0 else epoch,
         )
-        return settled(answer.error_code, None, features)
+        return outcome_of(answer.error_code, None, features)
 
     return about_one("describe_features", Ask(ApiKey.API_VERSIONS, message), read)
 
@@ -135,10 +135,12 @@ def update_features(
     ]
     message = UpdateFeaturesRequest(timeout_ms=timeout_ms, feature_updates=rows, validate_only=validate_only)
 
-    def read(answer: UpdateFeaturesResponse) -> Settled[None]:
+    def read(answer: UpdateFeaturesResponse) -> Outcome[None]:
         wrong = next((row for row in answer.results if row.error_code), None)
         if wrong is not None and not answer.error_code:
             return Refused(wrong.error_code, wrong.error_message)
-        return settled(answer.error_code, explained(answer.error_code, answer.error_message, "Alter"), None)
+        return outcome_of(
+            answer.error_code, explained(answer.error_code, answer.error_message, "Alter"), None
+        )
 
     return about_one("update_features", Ask(ApiKey.UPDATE_FEATURES, message, CONTROLLER), read)

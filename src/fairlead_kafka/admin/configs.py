@@ -13,7 +13,7 @@ from fairlead_kafka.admin.items import (
     ResourceType,
     config_text,
 )
-from fairlead_kafka.admin.scripts import AdminScript, Settled, per_item, settled
+from fairlead_kafka.admin.scripts import AdminScript, Outcome, outcome_of, per_item
 from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.script import Ask
 from fairlead_kafka.wire import ApiKey, RequestMessage
@@ -46,11 +46,11 @@ def describe_configs(
 
     def read(
         answer: DescribeConfigsResponse,
-    ) -> list[tuple[ConfigResource, Settled[dict[str, ConfigEntry]]]]:
+    ) -> list[tuple[ConfigResource, Outcome[dict[str, ConfigEntry]]]]:
         return [
             (
                 resource,
-                settled(
+                outcome_of(
                     item.error_code,
                     item.error_message,
                     {config.name: _entry(config) for config in item.configs},
@@ -88,9 +88,9 @@ def alter_configs(
         ]
         return IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
 
-    def read(answer: IncrementalAlterConfigsResponse) -> list[tuple[ConfigResource, Settled[None]]]:
+    def read(answer: IncrementalAlterConfigsResponse) -> list[tuple[ConfigResource, Outcome[None]]]:
         return [
-            (resource, settled(item.error_code, item.error_message, None))
+            (resource, outcome_of(item.error_code, item.error_message, None))
             for resource, item in _named(answer.responses)
         ]
 

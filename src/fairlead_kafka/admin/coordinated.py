@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from fairlead_kafka.admin.scripts import AdminScript, Done, Refused, Settled
+from fairlead_kafka.admin.scripts import AdminScript, Done, Outcome, Refused
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed, UnsupportedVersion
 from fairlead_kafka.core.connection import R
@@ -63,7 +63,7 @@ def per_coordinated(
     metadata: Metadata,
     keys: Sequence[str],
     ask: Callable[[list[str]], Sequence[tuple[ApiKey, RequestMessage[R]]]],
-    read: Callable[[int, R], Iterable[tuple[str, Settled[T]]]],
+    read: Callable[[int, R], Iterable[tuple[str, Outcome[T]]]],
 ) -> AdminScript[dict[str, T]]:
     """A script: {key: result}, of the coordinators of groups or transactional ids.
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from fairlead_kafka.admin.acl_items import operations_of
 from fairlead_kafka.admin.coordinated import per_coordinated
 from fairlead_kafka.admin.group_items import GroupDescription, GroupMember
-from fairlead_kafka.admin.scripts import AdminScript, Settled, settled
+from fairlead_kafka.admin.scripts import AdminScript, Outcome, outcome_of
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError, ItemsFailed, UnsupportedVersion
 from fairlead_kafka.base.ids import TopicPartition
@@ -39,11 +39,15 @@ def describe_groups(
     metadata: Metadata, group_ids: Sequence[str], *, include_authorized_operations: bool
 ) -> AdminScript[dict[str, GroupDescription]]:
     """Describe groups: {group: description}; ItemsFailed names those that are missing."""
-    found, errors = yield from _settled(_classic(metadata, group_ids, include_authorized_operations))
+    found, errors = yield from _results_and_errors(
+        _classic(metadata, group_ids, include_authorized_operations)
+    )
     others = [name for name, error in errors.items() if error.code == ErrorCode.GROUP_ID_NOT_FOUND]
     if others:
         with suppress(UnsupportedVersion):  # brokers have no other groups: what is missing is missing
-            more, still = yield from _settled(_consumer(metadata, others, include_authorized_operations))
+            more, still = yield from _results_and_errors(
+                _consumer(metadata, others, include_authorized_operations)
+            )
             found |= more
             errors = {name: still.get(name, error) for name, error in errors.items() if name not in more}
     if errors:
@@ -51,7 +55,7 @@ def describe_groups(
     return {name: found[name] for name in group_ids}
 
 
-def _settled(
+def _results_and_errors(
     script: AdminScript[dict[str, GroupDescription]],
 ) -> AdminScript[tuple[dict[str, GroupDescription], dict[str, BrokerError]]]:
     """Descriptions, and the errors of the groups that have none."""
@@ -64,7 +68,7 @@ def _settled(
 def _classic(
     metadata: Metadata, group_ids: Sequence[str], operations: bool
 ) -> AdminScript[dict[str, GroupDescription]]:
-    def read(node_id: int, answer: DescribeGroupsResponse) -> list[tuple[str, Settled[GroupDescription]]]:
+    def read(node_id: int, answer: DescribeGroupsResponse) -> list[tuple[str, Outcome[GroupDescription]]]:
         rows = []
         for group in answer.groups:
             missing = not group.error_code and group.group_state == _MISSING
@@ -78,7 +82,7 @@ def _classic(
                 tuple(_classic_member(member, group.protocol_type) for member in group.members),
                 operations_of(group.authorized_operations),
             )
-            rows.append((group.group_id, settled(code, group.error_message, description)))
+            rows.append((group.group_id, outcome_of(code, group.error_message, description)))
         return rows
 
     def ask(groups: list[str]) -> list[tuple[ApiKey, DescribeGroupsRequest]]:
@@ -103,7 +107,7 @@ def _consumer(
 ) -> AdminScript[dict[str, GroupDescription]]:
     def read(
         node_id: int, answer: ConsumerGroupDescribeResponse
-    ) -> list[tuple[str, Settled[GroupDescription]]]:
+    ) -> list[tuple[str, Outcome[GroupDescription]]]:
         rows = []
         for group in answer.groups:
             description = GroupDescription(
@@ -118,7 +122,7 @@ def _consumer(
                 group.group_epoch,
                 group.assignment_epoch,
             )
-            rows.append((group.group_id, settled(group.error_code, group.error_message, description)))
+            rows.append((group.group_id, outcome_of(group.error_code, group.error_message, description)))
         return rows
 
     def ask(groups: list[str]) -> list[tuple[ApiKey, ConsumerGroupDescribeRequest]]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from fairlead_kafka.admin.coordinated import of_every_broker, per_coordinated
 from fairlead_kafka.admin.group_describing import describe_groups
 from fairlead_kafka.admin.group_items import GroupListing
-from fairlead_kafka.admin.scripts import AdminScript, Done, Refused, Settled, settled
+from fairlead_kafka.admin.scripts import AdminScript, Done, Outcome, Refused, outcome_of
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed
 from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
@@ -56,8 +56,8 @@ def list_groups(
 def delete_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript[dict[str, None]]:
     """Delete groups that have no members, with their offsets."""
 
-    def read(_node_id: int, answer: DeleteGroupsResponse) -> list[tuple[str, Settled[None]]]:
-        return [(row.group_id, settled(row.error_code, None, None)) for row in answer.results]
+    def read(_node_id: int, answer: DeleteGroupsResponse) -> list[tuple[str, Outcome[None]]]:
+        return [(row.group_id, outcome_of(row.error_code, None, None)) for row in answer.results]
 
     def ask(groups: list[str]) -> list[tuple[ApiKey, DeleteGroupsRequest]]:
         return [(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=groups))]
@@ -72,7 +72,7 @@ def list_group_offsets(
 
     def read(
         _node_id: int, answer: OffsetFetchResponse
-    ) -> list[tuple[str, Settled[dict[TopicPartition, OffsetAndMetadata]]]]:
+    ) -> list[tuple[str, Outcome[dict[TopicPartition, OffsetAndMetadata]]]]:
         if answer.groups:
             return [(group.group_id, _offsets(group)) for group in answer.groups]
         return [("", _offsets(answer))]  # below version 8 an answer is about the one group that was asked for
@@ -98,14 +98,14 @@ def alter_group_offsets(
 
     def read(
         _node_id: int, answer: OffsetCommitResponse
-    ) -> list[tuple[str, Settled[dict[TopicPartition, int]]]]:
+    ) -> list[tuple[str, Outcome[dict[TopicPartition, int]]]]:
         return [(group_id, _partition_rows(answer))]
 
     asked = [(ApiKey.OFFSET_COMMIT, message)]
     outcomes = yield from per_coordinated(
         "alter_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
     )
-    return _partitions_settled("alter_group_offsets", outcomes[group_id])
+    return _completed("alter_group_offsets", outcomes[group_id])
 
 
 def delete_group_offsets(
@@ -124,14 +124,14 @@ def delete_group_offsets(
 
     def read(
         _node_id: int, answer: OffsetDeleteResponse
-    ) -> list[tuple[str, Settled[dict[TopicPartition, int]]]]:
+    ) -> list[tuple[str, Outcome[dict[TopicPartition, int]]]]:
         return [(group_id, Refused(answer.error_code) if answer.error_code else _partition_rows(answer))]
 
     asked = [(ApiKey.OFFSET_DELETE, message)]
     outcomes = yield from per_coordinated(
         "delete_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
     )
-    return _partitions_settled("delete_group_offsets", outcomes[group_id])
+    return _completed("delete_group_offsets", outcomes[group_id])
 
 
 def remove_members(
@@ -152,8 +152,8 @@ def remove_members(
         return {}
     message = LeaveGroupRequest(group_id=group_id, member_id="", members=rows)
 
-    def read(_node_id: int, answer: LeaveGroupResponse) -> list[tuple[str, Settled[LeaveGroupResponse]]]:
-        return [(group_id, settled(answer.error_code, None, answer))]
+    def read(_node_id: int, answer: LeaveGroupResponse) -> list[tuple[str, Outcome[LeaveGroupResponse]]]:
+        return [(group_id, outcome_of(answer.error_code, None, answer))]
 
     asked = [(ApiKey.LEAVE_GROUP, message)]
     try:
@@ -183,7 +183,7 @@ def _fetch_message(group_id: str, require_stable: bool) -> OffsetFetchRequest:
 
 def _offsets(
     group: OffsetFetchResponse | OffsetFetchResponse.OffsetFetchResponseGroup,
-) -> Settled[dict[TopicPartition, OffsetAndMetadata]]:
+) -> Outcome[dict[TopicPartition, OffsetAndMetadata]]:
     if group.error_code:
         return Refused(group.error_code)
     found: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -201,7 +201,7 @@ def _offsets(
 
 def _partition_rows(
     answer: OffsetCommitResponse | OffsetDeleteResponse,
-) -> Settled[dict[TopicPartition, int]]:
+) -> Outcome[dict[TopicPartition, int]]:
     """Result with {partition: error code}.
 
     An error that passes stands for all: then none was done, and all are asked again.
@@ -219,10 +219,10 @@ def _partition_rows(
         ),
         0,
     )
-    return settled(passing, None, codes)
+    return outcome_of(passing, None, codes)
 
 
-def _partitions_settled(what: str, codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, None]:
+def _completed(what: str, codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, None]:
     errors = {of: BrokerError(code) for of, code in codes.items() if code}
     done: dict[TopicPartition, None] = dict.fromkeys(of for of, code in codes.items() if not code)
     if errors:

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from fairlead_kafka.admin.cluster_items import ElectionType, PartitionReassignment, PartitionReplica
 from fairlead_kafka.admin.scripts import (
     AdminScript,
+    Outcome,
     Refused,
-    Settled,
     about_one,
     explained,
+    outcome_of,
     per_item,
-    settled,
 )
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed
 from fairlead_kafka.base.ids import TopicPartition
@@ -56,8 +56,8 @@ def elect_leaders(
         election_type=int(election_type), topic_partitions=rows, timeout_ms=timeout_ms
     )
 
-    def read(answer: ElectLeadersResponse) -> Settled[ElectLeadersResponse]:
-        return settled(answer.error_code, explained(answer.error_code, None, "Alter"), answer)
+    def read(answer: ElectLeadersResponse) -> Outcome[ElectLeadersResponse]:
+        return outcome_of(answer.error_code, explained(answer.error_code, None, "Alter"), answer)
 
     answer = yield from about_one("elect_leaders", Ask(ApiKey.ELECT_LEADERS, message, CONTROLLER), read)
     elected: dict[TopicPartition, None] = {}
@@ -94,14 +94,14 @@ def alter_partition_reassignments(
         )
         return [Ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, message, CONTROLLER)]
 
-    def read(answer: AlterPartitionReassignmentsResponse) -> list[tuple[TopicPartition, Settled[None]]]:
+    def read(answer: AlterPartitionReassignmentsResponse) -> list[tuple[TopicPartition, Outcome[None]]]:
         if answer.error_code:
             text = explained(answer.error_code, answer.error_message, "Alter")
             return [(of, Refused(answer.error_code, text)) for of in moves]
         return [
             (
                 TopicPartition(topic.name, one.partition_index),
-                settled(one.error_code, one.error_message, None),
+                outcome_of(one.error_code, one.error_message, None),
             )
             for topic in answer.responses
             for one in topic.partitions
@@ -127,7 +127,7 @@ def list_partition_reassignments(
 
     def read(
         answer: ListPartitionReassignmentsResponse,
-    ) -> Settled[dict[TopicPartition, PartitionReassignment]]:
+    ) -> Outcome[dict[TopicPartition, PartitionReassignment]]:
         found = {
             TopicPartition(topic.name, one.partition_index): PartitionReassignment(
                 tuple(one.replicas), tuple(one.adding_replicas), tuple(one.removing_replicas)
@@ -135,7 +135,7 @@ def list_partition_reassignments(
             for topic in answer.topics
             for one in topic.partitions
         }
-        return settled(
+        return outcome_of(
             answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), found
         )
 
@@ -173,11 +173,11 @@ def alter_replica_log_dirs(
         def ask(items: dict[PartitionReplica, str]) -> list[Ask[AlterReplicaLogDirsResponse]]:
             return [Ask(ApiKey.ALTER_REPLICA_LOG_DIRS, message(items), node_id)]
 
-        def read(answer: AlterReplicaLogDirsResponse) -> list[tuple[PartitionReplica, Settled[None]]]:
+        def read(answer: AlterReplicaLogDirsResponse) -> list[tuple[PartitionReplica, Outcome[None]]]:
             return [
                 (
                     PartitionReplica(topic.topic_name, one.partition_index, node_id),
-                    settled(one.error_code, None, None),
+                    outcome_of(one.error_code, None, None),
                 )
                 for topic in answer.results
                 for one in topic.partitions

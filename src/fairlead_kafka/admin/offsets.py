@@ -24,7 +24,7 @@ def list_offsets(
 ) -> AdminScript[dict[TopicPartition, OffsetAndTimestamp | None]]:
     """Look up offsets: {partition: offset and timestamp}, None where no record is that late."""
     found = yield from ask_offsets(metadata, targets)
-    return settle("list_offsets", found)
+    return results_or_error("list_offsets", found)
 
 
 def delete_records(
@@ -64,10 +64,10 @@ def delete_records(
             yield Pause(
                 BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "an answer left out partitions"), refresh=True
             )
-    return settle("delete_records", {partition: found[partition] for partition in before})
+    return results_or_error("delete_records", {partition: found[partition] for partition in before})
 
 
-def settle(what: str, found: Mapping[TopicPartition, T | BrokerError]) -> dict[TopicPartition, T]:
+def results_or_error(what: str, found: Mapping[TopicPartition, T | BrokerError]) -> dict[TopicPartition, T]:
     """Results by partition; ItemsFailed if errors are among them."""
     errors = {partition: result for partition, result in found.items() if isinstance(result, BrokerError)}
     results = {

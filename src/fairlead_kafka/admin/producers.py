@@ -9,7 +9,7 @@ from fairlead_kafka.admin.by_leader import per_leader
 from fairlead_kafka.admin.cluster_items import AbortTransaction, FencedProducer, ProducerState
 from fairlead_kafka.admin.coordinated import per_coordinated
 from fairlead_kafka.admin.moves import numbers_by_topic
-from fairlead_kafka.admin.scripts import AdminScript, Settled, settled
+from fairlead_kafka.admin.scripts import AdminScript, Outcome, outcome_of
 from fairlead_kafka.base.errors import ItemsFailed
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.core.coordinator_lookup import KeyType
@@ -41,9 +41,9 @@ def describe_producers(
             ]
         )
 
-    def read(answer: DescribeProducersResponse) -> dict[TopicPartition, Settled[list[ProducerState]]]:
+    def read(answer: DescribeProducersResponse) -> dict[TopicPartition, Outcome[list[ProducerState]]]:
         return {
-            TopicPartition(topic.name, one.partition_index): settled(
+            TopicPartition(topic.name, one.partition_index): outcome_of(
                 one.error_code, one.error_message, [_state(row) for row in one.active_producers]
             )
             for topic in answer.topics
@@ -82,9 +82,9 @@ def abort_transaction(metadata: Metadata, one: AbortTransaction) -> AdminScript[
         )
         return WriteTxnMarkersRequest(markers=[marker])
 
-    def read(answer: WriteTxnMarkersResponse) -> dict[TopicPartition, Settled[None]]:
+    def read(answer: WriteTxnMarkersResponse) -> dict[TopicPartition, Outcome[None]]:
         return {
-            TopicPartition(topic.name, row.partition_index): settled(row.error_code, None, None)
+            TopicPartition(topic.name, row.partition_index): outcome_of(row.error_code, None, None)
             for marker in answer.markers
             for topic in marker.topics
             for row in topic.partitions
@@ -116,8 +116,8 @@ def fence_producers(
             for each in wanted
         ]
 
-    def read(_node_id: int, answer: InitProducerIdResponse) -> Iterable[tuple[str, Settled[FencedProducer]]]:
+    def read(_node_id: int, answer: InitProducerIdResponse) -> Iterable[tuple[str, Outcome[FencedProducer]]]:
         fenced = FencedProducer(answer.producer_id, answer.producer_epoch)
-        yield "", settled(answer.error_code, None, fenced)
+        yield "", outcome_of(answer.error_code, None, fenced)
 
     return per_coordinated("fence_producers", KeyType.TRANSACTION, metadata, transactional_ids, ask, read)

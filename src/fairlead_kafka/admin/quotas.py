@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fairlead_kafka.admin.quota_items import ClientQuotaEntity, ClientQuotaFilter
-from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained, per_item, settled
+from fairlead_kafka.admin.scripts import AdminScript, Outcome, about_one, explained, outcome_of, per_item
 from fairlead_kafka.core.network import CONTROLLER
 from fairlead_kafka.core.script import Ask
 from fairlead_kafka.wire import ApiKey
@@ -24,12 +24,12 @@ def describe_client_quotas(
 
     def read(
         answer: DescribeClientQuotasResponse,
-    ) -> Settled[dict[ClientQuotaEntity, dict[str, float]]]:
+    ) -> Outcome[dict[ClientQuotaEntity, dict[str, float]]]:
         found = {
             _entity(row): {value.key: value.value for value in row.values} for row in answer.entries or ()
         }
         ordered = dict(sorted(found.items(), key=lambda item: str(item[0])))
-        return settled(
+        return outcome_of(
             answer.error_code, explained(answer.error_code, answer.error_message, "DescribeConfigs"), ordered
         )
 
@@ -66,11 +66,13 @@ def alter_client_quotas(
         message = AlterClientQuotasRequest(entries=entries, validate_only=validate_only)
         return [Ask(ApiKey.ALTER_CLIENT_QUOTAS, message, CONTROLLER)]
 
-    def read(answer: AlterClientQuotasResponse) -> list[tuple[ClientQuotaEntity, Settled[None]]]:
+    def read(answer: AlterClientQuotasResponse) -> list[tuple[ClientQuotaEntity, Outcome[None]]]:
         return [
             (
                 _entity(row),
-                settled(row.error_code, explained(row.error_code, row.error_message, "AlterConfigs"), None),
+                outcome_of(
+                    row.error_code, explained(row.error_code, row.error_message, "AlterConfigs"), None
+                ),
             )
             for row in answer.entries
         ]

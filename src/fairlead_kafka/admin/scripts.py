@@ -39,11 +39,11 @@ class Refused(NamedTuple):
     message: str | None = None
 
 
-Settled: TypeAlias = Done[T] | Refused
+Outcome: TypeAlias = Done[T] | Refused
 """Outcome of one item, as an answer has it."""
 
 
-def settled(code: int, message: str | None, result: T) -> Settled[T]:
+def outcome_of(code: int, message: str | None, result: T) -> Outcome[T]:
     """The outcome that a row of an answer tells: `result` if its error code is 0."""
     return Refused(code, message) if code else Done(result)
 
@@ -57,7 +57,7 @@ def per_item(
     what: str,
     items: Mapping[K, V],
     ask: Callable[[dict[K, V]], Sequence[Ask[R]]],
-    read: Callable[[R], Iterable[tuple[K, Settled[T]]]],
+    read: Callable[[R], Iterable[tuple[K, Outcome[T]]]],
 ) -> AdminScript[dict[K, T]]:
     """A script: {item: result}. `ask` makes the requests about the items still open.
 
@@ -102,7 +102,7 @@ def per_item(
     return {item: results[item] for item in items}
 
 
-def about_one(what: str, ask: Ask[R], read: Callable[[R], Settled[T]]) -> AdminScript[T]:
+def about_one(what: str, ask: Ask[R], read: Callable[[R], Outcome[T]]) -> AdminScript[T]:
     """A script: the result of a single request.
 
     BrokerError, not ItemsFailed, if it fails: there is nothing to tell apart.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from fairlead_kafka.admin.acl_items import operations_of
 from fairlead_kafka.admin.coordinated import per_coordinated
-from fairlead_kafka.admin.scripts import AdminScript, Done, Refused, Settled, settled
+from fairlead_kafka.admin.scripts import AdminScript, Done, Outcome, Refused, outcome_of
 from fairlead_kafka.admin.share_group_items import (
     ShareGroupDescription,
     ShareGroupMember,
@@ -42,7 +42,7 @@ def describe_share_groups(
 
     def read(
         node_id: int, answer: ShareGroupDescribeResponse
-    ) -> list[tuple[str, Settled[ShareGroupDescription]]]:
+    ) -> list[tuple[str, Outcome[ShareGroupDescription]]]:
         rows = []
         for group in answer.groups:
             description = ShareGroupDescription(
@@ -55,7 +55,7 @@ def describe_share_groups(
                 group.assignment_epoch,
                 operations_of(group.authorized_operations),
             )
-            rows.append((group.group_id, settled(group.error_code, group.error_message, description)))
+            rows.append((group.group_id, outcome_of(group.error_code, group.error_message, description)))
         return rows
 
     def ask(groups: list[str]) -> list[tuple[ApiKey, ShareGroupDescribeRequest]]:
@@ -91,7 +91,7 @@ def list_share_group_offsets(
 
     def read(
         _node_id: int, answer: DescribeShareGroupOffsetsResponse
-    ) -> list[tuple[str, Settled[dict[TopicPartition, SharePartitionOffset]]]]:
+    ) -> list[tuple[str, Outcome[dict[TopicPartition, SharePartitionOffset]]]]:
         return [(group.group_id, _offsets(group)) for group in answer.groups]
 
     def ask(groups: list[str]) -> list[tuple[ApiKey, DescribeShareGroupOffsetsRequest]]:
@@ -103,7 +103,7 @@ def list_share_group_offsets(
 
 def _offsets(
     group: DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup,
-) -> Settled[dict[TopicPartition, SharePartitionOffset]]:
+) -> Outcome[dict[TopicPartition, SharePartitionOffset]]:
     if group.error_code:
         return Refused(group.error_code, group.error_message)
     found: dict[TopicPartition, SharePartitionOffset] = {}
@@ -134,13 +134,13 @@ def alter_share_group_offsets(
 
     def read(
         _node_id: int, answer: AlterShareGroupOffsetsResponse
-    ) -> list[tuple[str, Settled[dict[TopicPartition, tuple[int, str | None]]]]]:
+    ) -> list[tuple[str, Outcome[dict[TopicPartition, tuple[int, str | None]]]]]:
         codes = {
             TopicPartition(topic.topic_name, row.partition_index): (row.error_code, row.error_message)
             for topic in answer.responses
             for row in topic.partitions
         }
-        return [(group_id, settled(answer.error_code, answer.error_message, codes))]
+        return [(group_id, outcome_of(answer.error_code, answer.error_message, codes))]
 
     asked = [(ApiKey.ALTER_SHARE_GROUP_OFFSETS, message)]
     outcomes = yield from per_coordinated(
@@ -165,9 +165,9 @@ def delete_share_group_offsets(
 
     def read(
         _node_id: int, answer: DeleteShareGroupOffsetsResponse
-    ) -> list[tuple[str, Settled[dict[str, tuple[int, str | None]]]]]:
+    ) -> list[tuple[str, Outcome[dict[str, tuple[int, str | None]]]]]:
         codes = {row.topic_name: (row.error_code, row.error_message) for row in answer.responses}
-        return [(group_id, settled(answer.error_code, answer.error_message, codes))]
+        return [(group_id, outcome_of(answer.error_code, answer.error_message, codes))]
 
     asked = [(ApiKey.DELETE_SHARE_GROUP_OFFSETS, message)]
     outcomes = yield from per_coordinated(

@@ -16,12 +16,12 @@ from fairlead_kafka.admin.items import (
 )
 from fairlead_kafka.admin.scripts import (
     AdminScript,
-    Settled,
+    Outcome,
     about_one,
     explained,
+    outcome_of,
     per_item,
     retriable,
-    settled,
 )
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
@@ -61,9 +61,10 @@ def create_topics(
         message = CreateTopicsRequest(topics=rows, timeout_ms=timeout_ms, validate_only=validate_only)
         return [Ask(ApiKey.CREATE_TOPICS, message, CONTROLLER)]
 
-    def read(answer: CreateTopicsResponse) -> list[tuple[str, Settled[uuid.UUID]]]:
+    def read(answer: CreateTopicsResponse) -> list[tuple[str, Outcome[uuid.UUID]]]:
         return [
-            (item.name, settled(item.error_code, item.error_message, item.topic_id)) for item in answer.topics
+            (item.name, outcome_of(item.error_code, item.error_message, item.topic_id))
+            for item in answer.topics
         ]
 
     created: dict[str, uuid.UUID] = {}
@@ -90,9 +91,9 @@ def delete_topics(names: Sequence[str], *, timeout_ms: int) -> AdminScript[dict[
         message = DeleteTopicsRequest(topics=rows, topic_names=list(items), timeout_ms=timeout_ms)
         return [Ask(ApiKey.DELETE_TOPICS, message, CONTROLLER)]
 
-    def read(answer: DeleteTopicsResponse) -> list[tuple[str, Settled[uuid.UUID]]]:
+    def read(answer: DeleteTopicsResponse) -> list[tuple[str, Outcome[uuid.UUID]]]:
         return [
-            (item.name, settled(item.error_code, item.error_message, item.topic_id))
+            (item.name, outcome_of(item.error_code, item.error_message, item.topic_id))
             for item in answer.responses
             if item.name is not None
         ]
@@ -144,8 +145,8 @@ def create_partitions(
         message = CreatePartitionsRequest(topics=topics, timeout_ms=timeout_ms, validate_only=validate_only)
         return [Ask(ApiKey.CREATE_PARTITIONS, message, CONTROLLER)]
 
-    def read(answer: CreatePartitionsResponse) -> list[tuple[str, Settled[None]]]:
-        return [(item.name, settled(item.error_code, item.error_message, None)) for item in answer.results]
+    def read(answer: CreatePartitionsResponse) -> list[tuple[str, Outcome[None]]]:
+        return [(item.name, outcome_of(item.error_code, item.error_message, None)) for item in answer.results]
 
     done = yield from per_item("create_partitions", changes, ask, read)
     if not validate_only and done:
@@ -217,8 +218,8 @@ def describe_cluster(
             include_fenced_brokers=include_fenced_brokers,
         )
 
-        def read(answer: DescribeClusterResponse) -> Settled[DescribeClusterResponse]:
-            return settled(
+        def read(answer: DescribeClusterResponse) -> Outcome[DescribeClusterResponse]:
+            return outcome_of(
                 answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), answer
             )
 

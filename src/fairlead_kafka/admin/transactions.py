@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairlead_kafka.admin.coordinated import of_every_broker, per_coordinated
-from fairlead_kafka.admin.scripts import AdminScript, Settled, settled
+from fairlead_kafka.admin.scripts import AdminScript, Outcome, outcome_of
 from fairlead_kafka.admin.transaction_items import TransactionDescription, TransactionListing
 from fairlead_kafka.base.errors import ItemsFailed
 from fairlead_kafka.base.ids import TopicPartition
@@ -64,7 +64,7 @@ def describe_transactions(
 
     def read(
         node_id: int, answer: DescribeTransactionsResponse
-    ) -> Iterable[tuple[str, Settled[TransactionDescription]]]:
+    ) -> Iterable[tuple[str, Outcome[TransactionDescription]]]:
         for row in answer.transaction_states:
             description = TransactionDescription(
                 row.transactional_id,
@@ -78,7 +78,7 @@ def describe_transactions(
                     TopicPartition(topic.topic, number) for topic in row.topics for number in topic.partitions
                 ),
             )
-            yield row.transactional_id, settled(row.error_code, None, description)
+            yield row.transactional_id, outcome_of(row.error_code, None, description)
 
     return per_coordinated(
         "describe_transactions", KeyType.TRANSACTION, metadata, transactional_ids, ask, read
@@ -97,8 +97,8 @@ def end_transactions(
     def ask(wanted: list[str]) -> list[tuple[ApiKey, EndTxnRequest]]:
         return [(ApiKey.END_TXN, _end(by_id[each], commit)) for each in wanted]
 
-    def read(_node_id: int, answer: EndTxnResponse) -> Iterable[tuple[str, Settled[None]]]:
-        yield "", settled(answer.error_code, None, None)
+    def read(_node_id: int, answer: EndTxnResponse) -> Iterable[tuple[str, Outcome[None]]]:
+        yield "", outcome_of(answer.error_code, None, None)
 
     try:
         yield from per_coordinated("end_transactions", KeyType.TRANSACTION, metadata, list(by_id), ask, read)

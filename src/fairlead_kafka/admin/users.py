@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from fairlead_kafka.admin.scripts import (
     AdminScript,
+    Outcome,
     Refused,
-    Settled,
     about_one,
     explained,
+    outcome_of,
     per_item,
-    settled,
 )
 from fairlead_kafka.admin.user_items import (
     SaltedPassword,
@@ -45,9 +45,9 @@ def describe_user_scram_credentials(
 
     def read_all(
         answer: DescribeUserScramCredentialsResponse,
-    ) -> Settled[dict[str, list[ScramCredentialInfo]]]:
+    ) -> Outcome[dict[str, list[ScramCredentialInfo]]]:
         found = {row.user: _infos(row) for row in answer.results}
-        return settled(
+        return outcome_of(
             answer.error_code,
             explained(answer.error_code, answer.error_message, "Describe"),
             dict(sorted(found.items())),
@@ -55,11 +55,13 @@ def describe_user_scram_credentials(
 
     def read(
         answer: DescribeUserScramCredentialsResponse,
-    ) -> list[tuple[str, Settled[list[ScramCredentialInfo]]]]:
+    ) -> list[tuple[str, Outcome[list[ScramCredentialInfo]]]]:
         whole = read_all(answer)
         if isinstance(whole, Refused):
             return [(user, whole) for user in users]
-        return [(row.user, settled(row.error_code, row.error_message, _infos(row))) for row in answer.results]
+        return [
+            (row.user, outcome_of(row.error_code, row.error_message, _infos(row))) for row in answer.results
+        ]
 
     if not users:
         return about_one("describe_user_scram_credentials", ask, read_all)
@@ -77,9 +79,9 @@ def alter_user_scram_credentials(alterations: Sequence[Alteration]) -> AdminScri
         waiting.setdefault(one.user, []).append(one)
     errors: dict[str, BrokerError] = {}
     done: dict[str, None] = {}
-    while turn := {user: own.pop(0) for user, own in waiting.items() if own and user not in errors}:
+    while batch := {user: own.pop(0) for user, own in waiting.items() if own and user not in errors}:
         try:
-            done |= yield from per_item("alter_user_scram_credentials", turn, _ask, _read)
+            done |= yield from per_item("alter_user_scram_credentials", batch, _ask, _read)
         except ItemsFailed as failed:
             errors |= failed.errors
             done |= failed.results
@@ -111,9 +113,9 @@ def _ask(items: dict[str, Alteration]) -> list[Ask[AlterUserScramCredentialsResp
     return [Ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, message, CONTROLLER)]
 
 
-def _read(answer: AlterUserScramCredentialsResponse) -> list[tuple[str, Settled[None]]]:
+def _read(answer: AlterUserScramCredentialsResponse) -> list[tuple[str, Outcome[None]]]:
     return [
-        (row.user, settled(row.error_code, explained(row.error_code, row.error_message, "Alter"), None))
+        (row.user, outcome_of(row.error_code, explained(row.error_code, row.error_message, "Alter"), None))
         for row in answer.results
     ]
 

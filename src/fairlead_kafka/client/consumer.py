@@ -245,7 +245,7 @@ class Consumer:
                     return
                 raise
             if block is not None:
-                yield from self._calls.reading.hand_over(block)
+                yield from self._calls.reading.one_by_one(block)
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None

@@ -266,7 +266,7 @@ class AsyncConsumer:
                     return
                 raise
             if block is not None:
-                for record in self._calls.reading.hand_over(block):
+                for record in self._calls.reading.one_by_one(block):
                     yield record
 
     async def beginning_offsets(

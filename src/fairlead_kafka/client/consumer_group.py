@@ -207,7 +207,7 @@ class ConsumerGroup:
             if not change.lost:
                 yield from self._auto_commit_now(None)
             heard = self._listener.on_lost if change.lost else self._listener.on_revoked
-            failure = yield from self._tell(heard, change.revoked)
+            failure = yield from self._call_listener(heard, change.revoked)
             self._revoking = change.number
         completion: Completion[Made] = Completion()
         self._asking.submit(Acknowledge(completion, change.number))
@@ -224,11 +224,11 @@ class ConsumerGroup:
         for of in change.revoked:
             self._last_committed.pop(of, None)
         if stands and change.complete:
-            failure = (yield from self._tell(self._listener.on_assigned, change.added)) or failure
+            failure = (yield from self._call_listener(self._listener.on_assigned, change.added)) or failure
         if failure is not None:
             raise failure
 
-    def _tell(
+    def _call_listener(
         self, heard: Callable[[Sequence[TopicPartition]], object], partitions: Sequence[TopicPartition]
     ) -> Steps[Exception | None]:
         """Call a method of the listener; returns what it raised, or None."""
@@ -315,7 +315,7 @@ class ConsumerGroup:
         yield from self._auto_commit_now(timeout_s)
         partitions = tuple(self._fetched.assigned)
         if partitions:
-            failure = yield from self._tell(self._listener.on_revoked, partitions)
+            failure = yield from self._call_listener(self._listener.on_revoked, partitions)
         completion: Completion[None] = Completion()
         self._asking.submit(Unsubscribe(completion))
         yield from wait_until(completion, timeout_s)

@@ -80,14 +80,14 @@ class ConsumerReading:
         return records if self._interceptors is None else self._interceptors.on_consume(records)
 
     def block(self, timeout_s: float) -> Steps[tuple[OpenChunk, list[Record]] | None]:
-        """Some records of one chunk, for `hand_over`."""
+        """Some records of one chunk, for `one_by_one`."""
         with self._taking.one_poll():
             deadline_ns = self._asking.deadline_ns(timeout_s)
             yield from self._group.tend()
             opened = yield from self._taking.opened(deadline_ns)
         return None if opened is None else (opened, opened.records(self._max_poll_records))
 
-    def hand_over(self, block: tuple[OpenChunk, list[Record]]) -> Iterator[Record]:
+    def one_by_one(self, block: tuple[OpenChunk, list[Record]]) -> Iterator[Record]:
         """The records of a `block` one by one, moving its chunk's `index`.
 
         Ends where a seek, a pause or another poll intervenes.

@@ -176,13 +176,13 @@ def closed(client: str) -> UsageError:
     return UsageError(f"this {client} is closed; make a new one")
 
 
-def end_with(face: object, abandon: Callable[[], None]) -> None:
+def end_with(client: object, abandon: Callable[[], None]) -> None:
     """Call `abandon` when the client object is dropped, so that the thread of an unclosed one ends.
 
     The garbage collector calls it, on any thread and in the middle of anything: it must take no
     lock, wait for nothing, and not refer to the client object.
     """
-    finalize(face, abandon).atexit = False  # the interpreter's end is the hosts' own affair
+    finalize(client, abandon).atexit = False  # the interpreter's end is the hosts' own affair
 
 
 def abandon(

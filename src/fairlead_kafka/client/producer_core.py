@@ -37,7 +37,7 @@ from fairlead_kafka.client.memory import MemoryPool
 from fairlead_kafka.client.pieces import Part, cuts_of, piece_of
 from fairlead_kafka.client.serializing import serializing_of
 from fairlead_kafka.client.transactions import TransactionSteps
-from fairlead_kafka.client.undelivered import tell_waiting, why_waiting
+from fairlead_kafka.client.undelivered import log_undelivered, why_waiting
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.producer import Flush, PartitionsFor, ProducerMachine, Stop, Submission, Wake
 from fairlead_kafka.producer.metrics import Metrics, ProducerMeter
@@ -164,8 +164,10 @@ class ProducerCore(Generic[H]):
     def _part_steps(self, delivery: Delivery, part: Part, first: int) -> Steps[None]:
         topic, columns, partitions = delivery.topic, part.columns, part.partitions
         for start, stop, size in cuts_of(columns, self._memory.total_bytes):
-            handed = first + start
-            what = f"{size} bytes of the table for topic {topic!r} (its first {handed} rows are on their way)"
+            submitted = first + start
+            what = (
+                f"{size} bytes of the table for topic {topic!r} (its first {submitted} rows are on their way)"
+            )
             yield from self._reserve(size, columns.count - start, what)
             piece = Submission(
                 topic,
@@ -283,9 +285,9 @@ class ProducerCore(Generic[H]):
 
     # When nobody closes it
 
-    def belongs_to(self, face: object) -> None:
+    def belongs_to(self, client: object) -> None:
         """Have `abandon` called if the producer object is dropped without being closed."""
-        end_with(face, self.abandon)
+        end_with(client, self.abandon)
 
     def abandon(self) -> None:
         """Deliver what was sent and end the thread, after the producer was dropped unclosed.
@@ -370,7 +372,7 @@ class ProducerCore(Generic[H]):
         if not completion.done() and (timeout_s is None or timeout_s > QUIET_S):
             longest_s = self._delivery_timeout_ms / 1000 if timeout_s is None else timeout_s
             remaining_s = max(longest_s - (self._hosted.now_ns() - begun_ns) / NS_PER_S, 0)
-            yield from tell_waiting(
+            yield from log_undelivered(
                 self._hosted, logging.INFO if self._left() < before else logging.WARNING, remaining_s
             )
             yield from wait_until(completion, None if timeout_s is None else remaining_s)

@@ -214,15 +214,15 @@ class ShareConsumerCalls:
         with self._one_call():
             deadline_ns = self._deadline_ns(timeout_s)
             acks = self._decided()
-            if not acks and not self._flight.unsettled():
+            if not acks and not self._flight.incomplete():
                 return {}
             yield from connect_first(self._hosted, self.settings, timeout_s, "default.api.timeout.ms")
             results = yield from self._acknowledge(acks, deadline_ns, deadline_ns)
             outcome: Outcome = {}
             for each, error in results:
-                told = error if error is None or isinstance(error, FairleadError) else FairleadError(error)
-                outcome[each.partition] = outcome.get(each.partition) or told
-            for partition in self._flight.unsettled():
+                failure = error if error is None or isinstance(error, FairleadError) else FairleadError(error)
+                outcome[each.partition] = outcome.get(each.partition) or failure
+            for partition in self._flight.incomplete():
                 late = TimedOut(f"acknowledging {partition}: no answer within the time allowed")
                 outcome[partition] = outcome.get(partition) or late
             return outcome
@@ -235,8 +235,8 @@ class ShareConsumerCalls:
 
     def acquisition_lock_timeout_ms(self) -> Steps[int | None]:
         """Ms for which brokers lock what they deliver; None: not known yet."""
-        told = yield from self._ask(GetMetrics)
-        return told["acquisition_lock_timeout_ms"]
+        counters = yield from self._ask(GetMetrics)
+        return counters["acquisition_lock_timeout_ms"]
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
         """Wait until a broker is reached."""
@@ -262,7 +262,7 @@ class ShareConsumerCalls:
         with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
             results = yield from wait_until(completion, CLOSE_S)
         self._pending.clear()
-        self._settle(results or ())
+        self._complete(results or ())
 
     def abandon(self) -> None:
         """End the thread of a consumer that was dropped without `close` (`hosting.end_with`); what
@@ -376,7 +376,7 @@ class ShareConsumerCalls:
             return False
         self._asked = None
         self._pending.extend(taken.chunks)
-        self._settle(taken.results)
+        self._complete(taken.results)
         return bool(taken.chunks) or (remaining_s is not None and self._hosted.now_ns() < deadline_ns)
 
     def _send(self, acks: Sequence[Acks], deadline_ns: int) -> None:
@@ -394,10 +394,10 @@ class ShareConsumerCalls:
         self._hosted.submit(Acknowledge(completion, deadline_ns, acks, acks_by_ns))
         results = yield from wait_for(completion)
         self._acking.remove(completion)
-        self._settle(results)
+        self._complete(results)
         return results
 
-    def _settle(self, results: Iterable[AckResult]) -> None:
+    def _complete(self, results: Iterable[AckResult]) -> None:
         """Note outcomes, and tell the callback; raises what it raises, at the end."""
         results = list(results)
         for left in [each for each in self._acking if each.done()]:
@@ -406,7 +406,7 @@ class ShareConsumerCalls:
                 results += left.result()
         if not results:
             return
-        self._flight.settle(results)
+        self._flight.complete(results)
         failure: Exception | None = None
         for acks, error in results:
             offsets = acks.offsets[acks.types != GAP].tolist()

@@ -24,7 +24,7 @@ def why_waiting(hosted: Host[ProducerMachine], topic: str | None, within_s: floa
     return f": {undelivered.why}" if undelivered is not None and undelivered.why else ""
 
 
-def tell_waiting(hosted: Host[ProducerMachine], level: int, remaining_s: float) -> Steps[None]:
+def log_undelivered(hosted: Host[ProducerMachine], level: int, remaining_s: float) -> Steps[None]:
     """Log what a close waits for, and for how long it may."""
     undelivered = yield from _ask(hosted, None, EXPLAIN_S)
     if undelivered is not None and undelivered.counts:
@@ -45,7 +45,7 @@ def _ask(hosted: Host[ProducerMachine], topic: str | None, within_s: float) -> S
     completion: Completion[Undelivered] = Completion()
     try:
         hosted.submit(ReportUndelivered(completion, topic))
-        told = yield from wait_until(completion, within_s)
+        report = yield from wait_until(completion, within_s)
     except UsageError:
         return None
-    return told
+    return report

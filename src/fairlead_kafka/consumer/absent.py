@@ -17,13 +17,13 @@ class AbsentTopics:
     def __init__(self, creates: bool) -> None:
         """`creates`: `allow.auto.create.topics`."""
         self.creates = creates
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def missing(self, topic: str) -> None:
         """Log that the cluster does not have this topic, unless it was logged."""
-        if topic in self._told:
+        if topic in self._logged:
             return
-        self._told.add(topic)
+        self._logged.add(topic)
         then = (
             "the cluster is asked to create it (allow.auto.create.topics=true)"
             if self.creates
@@ -33,8 +33,8 @@ class AbsentTopics:
 
     def there(self, topic: str, partitions: int) -> None:
         """Log that the cluster has a topic that was missing."""
-        if topic in self._told:
-            self._told.discard(topic)
+        if topic in self._logged:
+            self._logged.discard(topic)
             LOGGER.warning(
                 "topic %r was created just now, with %d partition%s",
                 topic,
@@ -44,7 +44,7 @@ class AbsentTopics:
 
     def keep(self, topics: Iterable[str]) -> None:
         """Forget topics that are not read any more."""
-        self._told.intersection_update(topics)
+        self._logged.intersection_update(topics)
 
     def look(self, metadata: Metadata, topics: Collection[str]) -> None:
         """Log which of the topics read are missing, or there again, by what metadata know."""

@@ -45,7 +45,7 @@ class Asked(NamedTuple):
     changes with the position alone."""
 
 
-class Turn(NamedTuple):
+class SessionRequest(NamedTuple):
     """One request: its place in the session, and the partitions that it names."""
 
     session_id: int
@@ -74,17 +74,17 @@ class FetchSession:
         """True if the last request named changes alone."""
         return self._epoch > FULL_EPOCH
 
-    def begin(self, wanted: dict[TopicPartition, Asked], by_id: bool) -> Turn:
+    def begin(self, wanted: dict[TopicPartition, Asked], by_id: bool) -> SessionRequest:
         """The next request, for `wanted`; `by_id`: it names topics by their ids."""
         if self._epoch == FULL_EPOCH or by_id != self._by_id:
             epoch = FULL_EPOCH if self._id != NO_SESSION or len(wanted) >= PARTITIONS_MIN else FINAL_EPOCH
-            turn = Turn(self._id, epoch, list(wanted), [])
+            request = SessionRequest(self._id, epoch, list(wanted), [])
             self._epoch = FULL_EPOCH
         else:
-            turn = Turn(self._id, self._epoch, *self._changes(wanted))
+            request = SessionRequest(self._id, self._epoch, *self._changes(wanted))
         self._by_id = by_id
         self.asked = wanted
-        return turn
+        return request
 
     def _changes(
         self, wanted: Mapping[TopicPartition, Asked]

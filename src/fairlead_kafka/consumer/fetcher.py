@@ -221,15 +221,15 @@ class Fetcher:
         if NO_TOPIC_ID in ids.values():
             version = min(version, LAST_VERSION_WITH_NAMES)
         wanted = {state.partition: self._asked(state, ids[state.partition.topic]) for state in states}
-        turn = self._sessions.setdefault(node_id, FetchSession()).begin(
+        request = self._sessions.setdefault(node_id, FetchSession()).begin(
             wanted, version > LAST_VERSION_WITH_NAMES
         )
         topics: dict[str, FetchRequest.FetchTopic] = {}
-        for partition in turn.named:
+        for partition in request.named:
             row = _of_topic(FetchRequest.FetchTopic, topics, partition.topic, ids[partition.topic])
             row.partitions.append(self._ask(partition.partition, wanted[partition]))
         forgotten: dict[str, FetchRequest.ForgottenTopic] = {}
-        for partition, topic_id in turn.forgotten:
+        for partition, topic_id in request.forgotten:
             gone = _of_topic(FetchRequest.ForgottenTopic, forgotten, partition.topic, topic_id)
             gone.partitions.append(partition.partition)
         message = FetchRequest(
@@ -238,8 +238,8 @@ class Fetcher:
             min_bytes=self._min_bytes,
             max_bytes=self._room_bytes(node_id),
             isolation_level=self._isolation_level,
-            session_id=turn.session_id,
-            session_epoch=turn.epoch,
+            session_id=request.session_id,
+            session_epoch=request.epoch,
             topics=list(topics.values()),
             forgotten_topics_data=list(forgotten.values()),
             rack_id=self._rack,

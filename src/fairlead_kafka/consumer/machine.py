@@ -37,7 +37,7 @@ from fairlead_kafka.consumer.partition import (
     PartitionState,
     Phase,
     Signal,
-    failure_to_tell,
+    failure_to_report,
     missing,
 )
 from fairlead_kafka.consumer.placing import Placing
@@ -119,7 +119,7 @@ class ConsumerMachine:
         handlers.add(Seek, self._seek)
         handlers.add(SetPaused, self._set_paused)
         handlers.add(Take, self._take)
-        handlers.add(GetPosition, self._tell_position)
+        handlers.add(GetPosition, self._get_position)
         handlers.add(FindOffsets, self._find_offsets)
         handlers.add(DescribeTopics, self._describe_topics)
         handlers.add(
@@ -149,7 +149,7 @@ class ConsumerMachine:
                     talker.handle(event, now_ns, wall_ms)
         for talker in self._talkers:
             talker.advance(now_ns, wall_ms)
-        self._tell_refusals()
+        self._fail_refused()
         self._watch_metadata()
         self._place()
         self._scripts.advance(now_ns)
@@ -275,7 +275,7 @@ class ConsumerMachine:
             raise UsageError("no partition is assigned; call assign first, or subscribe")
         self._takes.append(operation)
 
-    def _tell_position(self, operation: GetPosition) -> None:
+    def _get_position(self, operation: GetPosition) -> None:
         self._state(operation.partition)
         self._askers.append(operation)
 
@@ -439,7 +439,7 @@ class ConsumerMachine:
 
     # Answers
 
-    def _tell_refusals(self) -> None:
+    def _fail_refused(self) -> None:
         """Fail what waits if a broker refuses this client; a later poll sees a later attempt."""
         for node_id, error in self._network.take_refusals() + (
             [] if self._group is None else self._group.take_refusals()
@@ -479,7 +479,7 @@ class ConsumerMachine:
             for state in self._failed
             if not state.paused and not self._fetcher.waiting.of_partition(state.partition)
         ]
-        return failure_to_tell(telling, late or len(telling) == len(self._partitions))
+        return failure_to_report(telling, late or len(telling) == len(self._partitions))
 
     def _finished(self) -> bool:
         """True if a range is fetched to its end; not if paused: records may wait in the client."""

@@ -125,7 +125,7 @@ class PartitionState:
     """Do not fetch at or above this offset."""
     paused: bool = False
     error: Exception | None = None
-    told: bool = False
+    reported: bool = False
     """A poll has raised `error`: the next one lets records of other partitions go first."""
     readable_end: int = NO_OFFSET
     """The offset after the last one that may be read: the high watermark, with read_committed the
@@ -148,7 +148,7 @@ class PartitionState:
     def fail(self, error: Exception) -> None:
         """Stop with `error`."""
         self.signal(Signal.FAIL)
-        self.error, self.told = error, False
+        self.error, self.reported = error, False
 
     def fetchable(self, now_ns: int) -> bool:
         """True if a fetch may ask for it."""
@@ -160,7 +160,7 @@ class PartitionState:
         )
 
 
-def failure_to_tell(failed: Iterable[PartitionState], again: bool) -> Exception | None:
+def failure_to_report(failed: Iterable[PartitionState], again: bool) -> Exception | None:
     """The error that a poll ends with, if it is to end with one, noted as told; `again`: also one
     that was told before.
 
@@ -169,8 +169,8 @@ def failure_to_tell(failed: Iterable[PartitionState], again: bool) -> Exception 
     partitions.
     """
     for state in failed:
-        if state.error is not None and (again or not state.told):
-            state.told = True
+        if state.error is not None and (again or not state.reported):
+            state.reported = True
             return state.error
     return None
 

@@ -88,10 +88,10 @@ def assign_range(counts: Mapping[str, int], members: Members) -> Assignments:
 def assign_round_robin(counts: Mapping[str, int], members: Members) -> Assignments:
     """Assign all partitions of all topics in turn."""
     shares: Assignments = {member: [] for member in members}
-    turn = itertools.cycle(members)
+    next_members = itertools.cycle(members)
     for topic in _topics(counts, members):
         for number in range(counts[topic]):
-            member = next(member for member in turn if topic in members[member].topics)
+            member = next(member for member in next_members if topic in members[member].topics)
             shares[member].append(TopicPartition(topic, number))
     return shares
 
@@ -131,8 +131,8 @@ def assignors_named(names: Sequence[str]) -> list[Assignor]:
     found = [ASSIGNORS.get(_CLASSES.get(name, name)) for name in names]
     unknown = [name for name, assignor in zip(names, found, strict=True) if assignor is None]
     if unknown or not names:
-        told = f"{', '.join(unknown)} is unknown" if unknown else "it is empty"
-        raise ConfigError(f"partition.assignment.strategy: {told}; there are {', '.join(ASSIGNORS)}")
+        wrong = f"{', '.join(unknown)} is unknown" if unknown else "it is empty"
+        raise ConfigError(f"partition.assignment.strategy: {wrong}; there are {', '.join(ASSIGNORS)}")
     known = [assignor for assignor in found if assignor is not None]
     if len({assignor.name for assignor in known}) < len(known):
         raise ConfigError(f"partition.assignment.strategy: {', '.join(names)} names an assignor twice")

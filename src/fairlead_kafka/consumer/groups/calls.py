@@ -33,14 +33,14 @@ class Reaction(Enum):
     RETRY = auto()
     REFIND = auto()
     """The coordinator has moved: look it up again."""
-    TELL = auto()
+    REPORT = auto()
     """The application, or the membership, has to know."""
 
 
 _REFIND = frozenset(
     {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT}
 )
-_TOLD = frozenset(
+_REPORTED = frozenset(
     {
         ErrorCode.REBALANCE_IN_PROGRESS,
         ErrorCode.MEMBER_ID_REQUIRED,
@@ -55,7 +55,7 @@ def reaction(code: int) -> Reaction:
     """The reaction to `code`."""
     if code in _REFIND:
         return Reaction.REFIND
-    return Reaction.RETRY if code not in _TOLD and policy(code).retriable else Reaction.TELL
+    return Reaction.RETRY if code not in _REPORTED and policy(code).retriable else Reaction.REPORT
 
 
 class Coordinator:
@@ -87,12 +87,12 @@ class Coordinator:
         message: Callable[[], RequestMessage[R]],
         codes_of: Callable[[R], Iterable[int]],
         timeout_ms: float | None = None,
-        told: frozenset[int] = frozenset(),
+        reported: frozenset[int] = frozenset(),
     ) -> Steps[tuple[R, int]]:
         """Ask the coordinator; (answer, code), 0 if there is no error.
 
         Asked again, of a coordinator looked up again if it moved, while the code is one that
-        passes. `told`: codes that are not waited out, although they might pass. UnsupportedVersion
+        passes. `reported`: codes that are not waited out, although they might pass. UnsupportedVersion
         from a broker that is too old.
         """
         while True:
@@ -106,8 +106,8 @@ class Coordinator:
                 yield Pause(answer)
                 continue
             code = next((code for code in codes_of(answer) if code), 0)
-            found = reaction(code) if code and code not in told else Reaction.TELL
-            if found is Reaction.TELL:
+            found = reaction(code) if code and code not in reported else Reaction.REPORT
+            if found is Reaction.REPORT:
                 return answer, code
             if found is Reaction.REFIND:
                 self.node_id = None
@@ -159,9 +159,9 @@ class CoordinatorCalls(Coordinator):
 
         # A topic that is gone does not come back, and commits behind this one wait for it (as in
         # Java, where it fails them at once).
-        told = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+        reported = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
         while True:
-            _, code = yield from self.ask(ApiKey.OFFSET_COMMIT, message, _row_codes, told=told)
+            _, code = yield from self.ask(ApiKey.OFFSET_COMMIT, message, _row_codes, reported=reported)
             if code != ErrorCode.STALE_MEMBER_EPOCH:
                 break
             yield Pause(self.error(ApiKey.OFFSET_COMMIT, code))  # a heartbeat will tell the new epoch
@@ -234,7 +234,7 @@ _COMMIT_ADVICE: dict[int, str] = {
 def _row_codes(answer: OffsetCommitResponse | _Fetched) -> Iterable[int]:
     """Error codes of partitions, those first that an application has to know."""
     codes = [row.error_code for topic in answer.topics for row in topic.partitions if row.error_code]
-    return sorted(codes, key=lambda code: reaction(code) is not Reaction.TELL)
+    return sorted(codes, key=lambda code: reaction(code) is not Reaction.REPORT)
 
 
 def _fetched(answer: OffsetFetchResponse) -> _Fetched:

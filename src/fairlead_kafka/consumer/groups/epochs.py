@@ -36,7 +36,7 @@ class EpochSignal(Enum):
     SUBSCRIBE = auto()
     TARGET = auto()
     """The coordinator assigns something else than the member reads."""
-    SETTLED = auto()
+    REACHED = auto()
     """The coordinator assigns what the member reads."""
     TAKEN = auto()
     """The client class has taken the target over."""
@@ -60,9 +60,9 @@ EPOCH_TRANSITIONS: dict[tuple[EpochState, EpochSignal], EpochState] = {
     (_State.UNSUBSCRIBED, _Signal.SUBSCRIBE): _State.JOINING,
     (_State.FATAL, _Signal.SUBSCRIBE): _State.FENCED,
     **{(state, _Signal.TARGET): _State.RECONCILING for state in BEATING},
-    (_State.RECONCILING, _Signal.SETTLED): _State.ACKNOWLEDGING,
-    (_State.ACKNOWLEDGING, _Signal.SETTLED): _State.ACKNOWLEDGING,
-    (_State.STABLE, _Signal.SETTLED): _State.ACKNOWLEDGING,
+    (_State.RECONCILING, _Signal.REACHED): _State.ACKNOWLEDGING,
+    (_State.ACKNOWLEDGING, _Signal.REACHED): _State.ACKNOWLEDGING,
+    (_State.STABLE, _Signal.REACHED): _State.ACKNOWLEDGING,
     (_State.RECONCILING, _Signal.TAKEN): _State.ACKNOWLEDGING,
     (_State.ACKNOWLEDGING, _Signal.SENT): _State.STABLE,
     **{(state, _Signal.FENCE): _State.FENCED for state in BEATING},

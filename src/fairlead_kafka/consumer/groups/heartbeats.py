@@ -47,25 +47,25 @@ class Heartbeats:
         self._rebalance_timeout_ms: int = settings["max.poll.interval.ms"]
         self._assignor: str | None = settings["group.remote.assignor"]
         self.member_id = member_id
-        self._told: Status | None = None
+        self._known: Status | None = None
         """Status that the coordinator knows; None: it is to be told all."""
-        self._telling: Status | None = None
+        self._sending: Status | None = None
 
     def forget(self) -> None:
         """Start from scratch: the coordinator knows nothing of this member."""
-        self._told = self._telling = None
+        self._known = self._sending = None
 
     def knows(self, *statuses: Status) -> bool:
         """True if one of these is what the coordinator was told last."""
-        return self._told in statuses
+        return self._known in statuses
 
     def message(self, epoch: int, status: Status, *, acknowledges: bool) -> ConsumerGroupHeartbeatRequest:
         """The heartbeat to send now; one that `acknowledges` an assignment says what is owned."""
-        told, self._told, self._telling = self._told, None, status
-        whole = told is None
-        named = whole or (told is not None and (told.topics, told.regex) != (status.topics, status.regex))
-        owning = whole or acknowledges or (told is not None and told.owned != status.owned)
-        dropped = "" if told is not None and told.regex else None  # "" ends the match of the one before
+        known, self._known, self._sending = self._known, None, status
+        whole = known is None
+        named = whole or (known is not None and (known.topics, known.regex) != (status.topics, status.regex))
+        owning = whole or acknowledges or (known is not None and known.owned != status.owned)
+        dropped = "" if known is not None and known.regex else None  # "" ends the match of the one before
         return ConsumerGroupHeartbeatRequest(
             group_id=self._group_id,
             member_id=self.member_id,
@@ -81,7 +81,7 @@ class Heartbeats:
 
     def answered(self) -> None:
         """Note that the coordinator heard the last heartbeat."""
-        self._told = self._telling
+        self._known = self._sending
 
     def farewell(self) -> ConsumerGroupHeartbeatRequest:
         """The heartbeat that leaves the group; a static member's keeps its place."""

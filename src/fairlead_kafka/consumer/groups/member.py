@@ -191,12 +191,12 @@ class Member(ABC):
         """`done`, after this member has reacted to the error, if it is the same one still."""
         attempt = self._attempt
 
-        def told(value: T | None, error: Exception | None) -> None:
+        def completed(value: T | None, error: Exception | None) -> None:
             if isinstance(error, BrokerError) and self.subscribed and attempt == self._attempt:
                 self._refused(error.code)
             done(value, error)
 
-        return told
+        return completed
 
     # --- The machine's step
 
@@ -222,7 +222,7 @@ class Member(ABC):
     def _start(self, what: str, script: Steps[T], done: Done[T]) -> None:
         self._scripts.start(f"{what} for group {self.group_id!r}", script, _FOR_EVER_NS, done)
 
-    def _tell(
+    def _announce(
         self,
         *,
         revoked: tuple[TopicPartition, ...],

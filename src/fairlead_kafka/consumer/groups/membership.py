@@ -86,7 +86,7 @@ class Membership(Member):
         if not member_id or self._instance_id is not None or node_id is None:
             done()
             return
-        self._tell_leaving(node_id, member_id, "the consumer is being closed", done)
+        self._send_leave(node_id, member_id, "the consumer is being closed", done)
 
     def who(self) -> GroupMetadata:
         """Sender of commits: this member in its generation, or only the group if not subscribed."""
@@ -144,8 +144,8 @@ class Membership(Member):
         )
         holds(f"a stable member has generation {self.generation}", member or state is not MemberState.STABLE)
         holds(f"an error in state {state.name}", (self.error is not None) == (state is MemberState.FAILED))
-        tells = state in (MemberState.ADOPTING, MemberState.GIVING_UP)
-        holds(f"the face has {change} to make in state {state.name}", (change is not None) == tells)
+        expected = state in (MemberState.ADOPTING, MemberState.GIVING_UP)
+        holds(f"the face has {change} to make in state {state.name}", (change is not None) == expected)
         holds(
             f"a join is under way in state {state.name}",
             not self._under_way or state in (MemberState.JOINING, MemberState.FAILED),
@@ -186,7 +186,7 @@ class Membership(Member):
         owned = set(self._assignee.assigned())
         target = set(joined.partitions)
         self._target = joined.partitions
-        self._tell(
+        self._announce(
             revoked=tuple(sorted(owned - target)),
             added=tuple(sorted(target - owned)),
             complete=True,
@@ -211,7 +211,7 @@ class Membership(Member):
         topics = set(self._watch.topics or ())
         kept = [of for of in owned if self._cooperative and of.topic in topics]
         self._target = tuple(kept)
-        self._tell(revoked=tuple(sorted(set(owned) - set(kept))))
+        self._announce(revoked=tuple(sorted(set(owned) - set(kept))))
 
     def _forget(self) -> None:
         """Be no member any more: the next join is a new member's."""
@@ -225,7 +225,7 @@ class Membership(Member):
         self._forget()
         self._signal(MemberSignal.LOST)
         self._target = ()
-        self._tell(revoked=tuple(sorted(self._assignee.assigned())), lost=True)
+        self._announce(revoked=tuple(sorted(self._assignee.assigned())), lost=True)
 
     def _fail(self, error: Exception) -> None:
         if not isinstance(error, FairleadError):
@@ -279,11 +279,11 @@ class Membership(Member):
         member_id, node_id = self._joining.member_id, self._calls.node_id
         self._lose()
         if self._instance_id is None and node_id is not None:
-            self._tell_leaving(
+            self._send_leave(
                 node_id, member_id, "the consumer did not poll within max.poll.interval.ms", lambda: None
             )
 
-    def _tell_leaving(self, node_id: int, member_id: str, reason: str, done: Callable[[], None]) -> None:
+    def _send_leave(self, node_id: int, member_id: str, reason: str, done: Callable[[], None]) -> None:
         member = LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None, reason=reason)
         message = LeaveGroupRequest(group_id=self.group_id, member_id=member_id, members=[member])
         deadline_ns = self._now_ns + ms_to_ns(self._settings["request.timeout.ms"])

@@ -226,7 +226,7 @@ class ConsumerMembership(Member):
 
     def _lose(self, signal: EpochSignal) -> None:
         self._out(signal)
-        self._tell(revoked=tuple(sorted(self._assignee.assigned())), lost=True)
+        self._announce(revoked=tuple(sorted(self._assignee.assigned())), lost=True)
 
     def _release(self) -> None:
         """Join again after a fence, once the client class has given up what was lost."""
@@ -258,7 +258,7 @@ class ConsumerMembership(Member):
         """Take note of an assignment in an answer, which the coordinator wants to be acknowledged."""
         self._target = target
         self._coming = self._gate.change = None
-        self._signal(EpochSignal.SETTLED if target == self._current else EpochSignal.TARGET)
+        self._signal(EpochSignal.REACHED if target == self._current else EpochSignal.TARGET)
 
     def _reconcile(self) -> None:
         """Have the client class take over as much of the target as has names."""
@@ -276,7 +276,7 @@ class ConsumerMembership(Member):
         if coming == self._current:
             return
         self._coming = coming
-        self._tell(
+        self._announce(
             revoked=tuple(sorted(self._named(_without(current, coming)))),
             added=tuple(sorted(self._named(_without(coming, current)))),
             complete=True,

@@ -65,7 +65,7 @@ _Leader = ShareFetchResponse.LeaderIdAndEpoch | ShareAcknowledgeResponse.LeaderI
 _Answer = ShareFetchResponse | ShareAcknowledgeResponse
 
 
-class _Verdict(NamedTuple):
+class _AckAnswer(NamedTuple):
     """A broker's answer to the acknowledgements of one partition."""
 
     code: int
@@ -121,7 +121,7 @@ class ShareFetcher:
             self.outcomes.ask(each)
             session = self._sessions.get(each.node_id)
             if session is None or session.number != each.session or not session.opened:
-                self.outcomes.settle(each, self._lost(each.node_id))
+                self.outcomes.complete(each, self._lost(each.node_id))
                 continue
             session.waiting.append(Waiting(each, deadline_ns))
             for chunk in self._chunks:
@@ -153,7 +153,7 @@ class ShareFetcher:
             if node_id not in self._sessions and self.max_records:
                 self._sessions[node_id] = ShareSession(node_id, self._number())
         # Who was asked for records last comes last: with record_limit one broker is asked at a time.
-        for session in sorted(self._sessions.values(), key=lambda session: session.turn):
+        for session in sorted(self._sessions.values(), key=lambda session: session.fetch_number):
             if not session.busy:
                 self._attend(session)
 
@@ -165,7 +165,7 @@ class ShareFetcher:
         """Complete all open acknowledgements with `error`; the network is closed by its owner."""
         for session in self._sessions.values():
             for each in session.restart(self._number()):
-                self.outcomes.settle(each.acks, error)
+                self.outcomes.complete(each.acks, error)
 
     def deadline_ns(self) -> int | None:
         """Monotonic time at which the next back-off, or the patience with acknowledgements, ends."""
@@ -256,9 +256,9 @@ class ShareFetcher:
         try:
             return self._network.version(session.node_id, api_key)
         except UnsupportedVersion as error:
-            told = UnsupportedVersion(f"group {self._group_id!r}: {NO_SHARE_GROUPS}")
-            told.__cause__ = error
-            self.errors.append(told)
+            problem = UnsupportedVersion(f"group {self._group_id!r}: {NO_SHARE_GROUPS}")
+            problem.__cause__ = error
+            self.errors.append(problem)
             self._rest(session)
             session.over = self.closing
             return None
@@ -268,7 +268,7 @@ class ShareFetcher:
         kept = []
         for each in session.waiting:
             if each.acks.renews:
-                self.outcomes.settle(each.acks, old)
+                self.outcomes.complete(each.acks, old)
             else:
                 kept.append(each)
         session.waiting = kept
@@ -292,7 +292,7 @@ class ShareFetcher:
         session.known = dict(wanted)
         session.busy = session.fetching = True
         self.fetch_requests += 1
-        session.turn = self.fetch_requests
+        session.fetch_number = self.fetch_requests
 
         def done(answer: ShareFetchResponse | None, error: Exception | None) -> None:
             self._fetched(session, answer, error)
@@ -346,11 +346,11 @@ class ShareFetcher:
             for topic in answer.responses
             for row in topic.partitions
         }
-        verdicts = {
-            place: _Verdict(row.acknowledge_error_code, row.acknowledge_error_message)
+        ack_answers = {
+            place: _AckAnswer(row.acknowledge_error_code, row.acknowledge_error_message)
             for place, row in rows.items()
         }
-        sound = self._judge(session, verdicts)
+        sound = self._complete_acks(session, ack_answers)
         for (topic_id, number), row in rows.items():
             partition = session.known.get((topic_id, number))
             if partition is not None:
@@ -365,17 +365,19 @@ class ShareFetcher:
     ) -> None:
         if not self._usable(session, answer, error) or answer is None:
             return
-        verdicts: dict[Place, _Verdict] = {}
+        ack_answers: dict[Place, _AckAnswer] = {}
         for topic in answer.responses:
             for row in topic.partitions:
-                verdicts[topic.topic_id, row.partition_index] = _Verdict(row.error_code, row.error_message)
+                ack_answers[topic.topic_id, row.partition_index] = _AckAnswer(
+                    row.error_code, row.error_message
+                )
         partitions = {each.acks.place: each.acks.partition for each in session.sent}
         for topic in answer.responses:
             for row in topic.partitions:
                 partition = partitions.get((topic.topic_id, row.partition_index))
                 if row.error_code and partition is not None:
                     self._moved(partition, row.error_code, row.current_leader)
-        if not self._judge(session, verdicts):
+        if not self._complete_acks(session, ack_answers):
             self._rest(session)
         if session.over:
             self._restart(session, self._lost(session.node_id))
@@ -397,21 +399,21 @@ class ShareFetcher:
         if code and not policy(code).retriable:
             self.errors.append(reason)
 
-    def _judge(self, session: ShareSession, verdicts: Mapping[Place, _Verdict]) -> bool:
+    def _complete_acks(self, session: ShareSession, ack_answers: Mapping[Place, _AckAnswer]) -> bool:
         """Settle acknowledgements by an answer; False if some are to be sent again later."""
         again = False
         for each in session.answered():
-            left_out = _Verdict(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer left it out")
-            code, said = verdicts.get(each.acks.place, left_out)
+            left_out = _AckAnswer(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer left it out")
+            code, said = ack_answers.get(each.acks.place, left_out)
             passes = policy(code).retriable and code not in _MISSING and not policy(code).refreshes_metadata
             if not code:
-                self.outcomes.settle(each.acks, None)
+                self.outcomes.complete(each.acks, None)
             elif passes and self.now_ns < each.deadline_ns and not session.over:
                 session.waiting.append(each)
                 again = True
             else:
                 what = f"acknowledging {each.acks.partition}: {said or policy(code).meaning}"
-                self.outcomes.settle(each.acks, broker_error(code, what, "Read"))
+                self.outcomes.complete(each.acks, broker_error(code, what, "Read"))
         return not again
 
     def _read(
@@ -450,7 +452,7 @@ class ShareFetcher:
         """Fail acknowledgements of records that came again, since their locks had ended."""
         for acks in session.overtake(chunk):
             late = f"acknowledging {acks.partition}: the lock had ended, and the records came again"
-            self.outcomes.settle(acks, BrokerError(ErrorCode.INVALID_RECORD_STATE, late))
+            self.outcomes.complete(acks, BrokerError(ErrorCode.INVALID_RECORD_STATE, late))
 
     def _moved(self, partition: TopicPartition, code: int, leader: _Leader | None) -> None:
         """Look for a partition's leader again, if an error says so (KIP-951)."""
@@ -465,7 +467,7 @@ class ShareFetcher:
     def _restart(self, session: ShareSession, reason: Exception) -> None:
         """Forget a broker's session: it has freed, or will free, all that it acquired for us."""
         for each in session.restart(self._number()):
-            self.outcomes.settle(each.acks, reason)
+            self.outcomes.complete(each.acks, reason)
         self._chunks = deque(chunk for chunk in self._chunks if chunk.node_id != session.node_id)
 
     def _lost(self, node_id: int) -> BrokerError:
@@ -481,7 +483,7 @@ class ShareFetcher:
                 trouble = self._network.trouble()
                 for each in late:
                     text = f"acknowledging {each.acks.partition}: not done within the time allowed; {trouble}"
-                    self.outcomes.settle(each.acks, TimedOut(text))
+                    self.outcomes.complete(each.acks, TimedOut(text))
 
     def _rest(self, session: ShareSession) -> None:
         """Leave a broker alone for a while: longer with each failure in a row."""

@@ -63,7 +63,7 @@ class InFlight:
         self._deliveries: list[Delivery] = []
         self._renewing: dict[int, Delivery] = {}
         self._renewed: list[Delivery] = []
-        self._unsettled: dict[int, tuple[TopicPartition, int]] = {}
+        self._incomplete: dict[int, tuple[TopicPartition, int]] = {}
         """Number of what was sent → its partition, and how many of its offsets have no outcome."""
         self._numbers = 0
 
@@ -77,9 +77,9 @@ class InFlight:
         """True if locks are being renewed, or records whose locks were are to be returned again."""
         return bool(self._renewing or self._renewed)
 
-    def unsettled(self) -> list[TopicPartition]:
+    def incomplete(self) -> list[TopicPartition]:
         """Partitions of which acknowledgements that were sent have no outcome yet."""
-        return list(dict.fromkeys(partition for partition, _ in self._unsettled.values()))
+        return list(dict.fromkeys(partition for partition, _ in self._incomplete.values()))
 
     def add(self, chunk: ShareChunk, decoded: Decoded) -> Delivery:
         """Note that the records of a chunk are returned. Gaps, and what does not decode, are
@@ -157,21 +157,21 @@ class InFlight:
     def _take(self, delivery: Delivery, offsets: Int64, types: Int8) -> Acks:
         self._numbers += 1
         number, chunk = self._numbers, delivery.chunk
-        self._unsettled[number] = (chunk.partition, len(offsets))
+        self._incomplete[number] = (chunk.partition, len(offsets))
         if (types == AcknowledgeType.RENEW).any():
             self._renewing[number] = delivery
         return Acks(number, chunk.partition, chunk.topic_id, chunk.node_id, chunk.session, offsets, types)
 
-    def settle(self, results: Iterable[AckResult]) -> None:
+    def complete(self, results: Iterable[AckResult]) -> None:
         """Take note of outcomes; records whose locks were renewed come again."""
         for acks, error in results:
-            partition, left = self._unsettled.pop(acks.number, (acks.partition, 0))
+            partition, left = self._incomplete.pop(acks.number, (acks.partition, 0))
             if left > len(acks.offsets):
-                self._unsettled[acks.number] = (partition, left - len(acks.offsets))
+                self._incomplete[acks.number] = (partition, left - len(acks.offsets))
             renewing = self._renewing.get(acks.number)
             if renewing is None:
                 continue
-            if acks.number not in self._unsettled:
+            if acks.number not in self._incomplete:
                 del self._renewing[acks.number]
             again = acks.offsets[acks.types == AcknowledgeType.RENEW]
             if error is None and len(again):

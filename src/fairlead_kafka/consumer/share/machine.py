@@ -95,7 +95,7 @@ class ShareConsumerMachine:
                 self._submitted(event.operation)
         for talker in self._talkers:
             talker.advance(now_ns, wall_ms)
-        self._tell_refusals()
+        self._fail_refused()
         self._answer_takes()
         self._fetcher.max_records = max((take.max_records for take in self._takes), default=0)
         self._fetcher.advance(self._group.assigned, self._group.version)
@@ -244,7 +244,7 @@ class ShareConsumerMachine:
 
     # Answers
 
-    def _tell_refusals(self) -> None:
+    def _fail_refused(self) -> None:
         """Fail polls that wait if a broker refuses this client. A later poll sees the outcome of a
         later attempt."""
         for _, error in (*self._network.take_refusals(), *self._group.take_refusals()):

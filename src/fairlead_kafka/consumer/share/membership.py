@@ -83,7 +83,7 @@ class ShareMembership:
         self._target: dict[UUID, tuple[int, ...]] = {}
         self._names: dict[UUID, str] = {}
         self._resolving = False
-        self._told: tuple[str, ...] | None = None
+        self._known_topics: tuple[str, ...] | None = None
         """Topics that the coordinator knows of; None: it is to be told all."""
         self._attempt = 0
         """Number of this membership: answers to an older one are ignored."""
@@ -176,7 +176,7 @@ class ShareMembership:
         """Be no member any more: answers that are under way are another's."""
         self._attempt += 1
         self._beating, self._beat_at_ns = False, 0
-        self.epoch, self._told = JOIN_EPOCH, None
+        self.epoch, self._known_topics = JOIN_EPOCH, None
         self._assign({})
         self._signal(signal)
 
@@ -242,13 +242,13 @@ class ShareMembership:
     def _beat_is_due(self) -> bool:
         if self._beating or self.state not in BEATING:
             return False
-        return self.now_ns >= self._beat_at_ns or self._told != self.topics
+        return self.now_ns >= self._beat_at_ns or self._known_topics != self.topics
 
     def _beat(self) -> None:
         self._beating = True
-        attempt, topics, whole = self._attempt, self.topics, self._told is None
+        attempt, topics, whole = self._attempt, self.topics, self._known_topics is None
         sent_ns = self.now_ns
-        changed = self._told != topics
+        changed = self._known_topics != topics
 
         def script() -> Steps[ShareGroupHeartbeatResponse]:
             answer, code = yield from self._coordinator.ask(
@@ -265,7 +265,7 @@ class ShareMembership:
                 return
             self._beating = False
             if answer is not None:
-                self._told = topics
+                self._known_topics = topics
                 self._heard(answer, sent_ns)
             elif isinstance(error, BrokerError) and self._fences(error.code):
                 self._out(ShareSignal.FENCE)

@@ -23,7 +23,7 @@ class Outcomes:
         """Note that an outcome is to come."""
         self.open += len(acks.offsets)
 
-    def settle(self, acks: Acks, error: Exception | None) -> None:
+    def complete(self, acks: Acks, error: Exception | None) -> None:
         """Note the outcome: `error`, or None if the broker has them."""
         count = len(acks.offsets)
         self.open -= count

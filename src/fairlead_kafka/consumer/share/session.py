@@ -52,7 +52,7 @@ class ShareSession:
     """A request is under way."""
     fetching: bool = False
     """It is a fetch."""
-    turn: int = 0
+    fetch_number: int = 0
     """Number of its last fetch, among those to all brokers."""
     over: bool = False
     """The final request was sent, or is not needed."""
