@@ -25,13 +25,18 @@ from fairlead_kafka.broker.dispatch import REGISTRY
 from fairlead_kafka.broker.refusals import REFUSED_APIS, REFUSED_OPTIONS, REFUSED_VERSIONS
 from fairlead_kafka.cli.application import COMMANDS
 from fairlead_kafka.client.admin_names import COUNTERPARTS
+from fairlead_kafka.client.prometheus import prometheus_name
+from fairlead_kafka.consumer import metric_names as consumer_metrics
+from fairlead_kafka.core.metric_table import Group
 from fairlead_kafka.lab.transcript.compare import Explanation, explanations
-from fairlead_kafka.producer.metric_names import GROUPS
+from fairlead_kafka.producer import metric_names as producer_metrics
 from fairlead_kafka.spark.connector import REFUSED_SETTINGS
 from fairlead_kafka.spark.option_table import OPTIONS, REFUSED, Option
 from fairlead_kafka.wire import CLIENT_VERSIONS, ApiKey
 
 FOLDER = Path(__file__).parent
+METRIC_GROUPS = (*producer_metrics.GROUPS, *consumer_metrics.GROUPS)
+
 NOTE = "<!-- Written by docs/generate.py (`make docs`) from the code; edits here are lost. -->"
 
 
@@ -232,40 +237,47 @@ def protocol() -> str:
 
 def metrics() -> str:
     """docs/reference/metrics.md"""
-    about = {
-        "producer-metrics": "The producer as a whole.",
-        "producer-node-metrics": "One dictionary for each broker, `node-0`; bootstrap servers have negative "
-        "numbers, as in Kafka.",
-        "producer-topic-metrics": "One dictionary for each topic that was sent to.",
-    }
-    rows = {
-        group: table(
-            ("metric", "unit", "meaning"),
-            ((f"`{row.name}`{' (ours)' if row.ours else ''}", row.unit, row.meaning) for row in metrics),
-        )
-        for group, metrics in GROUPS.items()
-    }
     return (
         "\n\n".join(
             (
                 NOTE,
                 "# Metrics",
-                "`Producer.metrics()` gives these, by Kafka's groups and names; those marked (ours) are no "
-                "names of Kafka's. "
-                "Totals are since the start; rates, averages and maxima over the last "
-                "`metrics.sample.window.ms` times "
-                "`metrics.num.samples`; an average or maximum of nothing is NaN. Counting happens once for a "
-                "batch or a request, never "
-                "for a record.",
-                "`fairlead_kafka.PrometheusCollector(producer)` (extra `metrics`) gives them to "
-                "prometheus-client: `record-send-total` is "
-                "`kafka_producer_record_send_total{client_id}`, a node's `kafka_producer_node_…{client_id, "
-                "node}`, a topic's "
-                "`kafka_producer_topic_…{client_id, topic}`.",
-                *(f"## {group}\n\n{about[group]}\n\n{rows[group]}" for group in GROUPS),
+                "`metrics()` of a client gives these, by Kafka's groups and names; those marked (ours) are "
+                "no names of Kafka's. Totals are since the start; rates, averages and maxima over the last "
+                "`metrics.sample.window.ms` times `metrics.num.samples`; an average or maximum of nothing "
+                "is NaN. Counting happens once for a batch, a request or a poll, never for a record.",
+                "`fairlead_kafka.PrometheusCollector(producer, consumer)` (extra `metrics`) gives them to "
+                "prometheus-client under the names in the second column, with the labels that stand above "
+                "each table.",
+                *(
+                    f"## {group.name}\n\n{_about_group(group)}\n\n{_metric_rows(group)}"
+                    for group in METRIC_GROUPS
+                ),
             )
         )
         + "\n"
+    )
+
+
+def _about_group(group: Group) -> str:
+    labels = ", ".join(f"`{label}`" for label in ("client_id", *group.labels))
+    kafka = f" Kafka's group: `{group.kafka}`, with labels." if group.kafka else ""
+    return f"{group.meaning}{kafka} Labels in Prometheus: {labels}."
+
+
+def _metric_rows(group: Group) -> str:
+    return table(
+        ("metric", "in Prometheus", "type", "unit", "meaning"),
+        (
+            (
+                f"`{row.name}`{' (ours)' if row.ours else ''}",
+                f"`{prometheus_name(group, row)}`",
+                "counter" if row.counts else "gauge",
+                row.unit,
+                row.meaning,
+            )
+            for row in group.rows
+        ),
     )
 
 

@@ -149,7 +149,7 @@ def test_our_clients_keep_to_the_quotas_of_apache_kafka(
             return len(offsets) >= count
 
         until(read)
-        assert consumer.metrics()["fetch_throttle_time_max"] > 0
+        assert consumer.metrics()["consumer-fetch-manager-metrics"]["fetch-throttle-time-max"] > 0
     took_s = monotonic() - began_s
     assert offsets == list(range(count))
     assert count * len(VALUE) <= 50_000 * (took_s + 11)

@@ -23,6 +23,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.wire import ApiKey
 from tests.support.cutting_proxy import CUTS, CuttingProxy, Fault, every
+from tests.support.metrics import lags
 from tests.support.transaction_check import (
     PARTITIONS,
     SECOND_STEPS,
@@ -148,7 +149,7 @@ def test_a_reader_of_committed_data_stops_before_an_open_transaction(
         assert consumer.poll(0.3) == []
         assert before == 2, "the record and its marker"
         assert consumer.position(partition) == 2, "the position is behind the marker"
-        assert consumer.metrics()["lag"] == {partition: 0}
+        assert lags(consumer) == {partition: 0}
         sender.commit_transaction()
         assert [record.value for record in consumer.poll(PATIENCE_S)] == [b"second"]
         sender.begin_transaction()

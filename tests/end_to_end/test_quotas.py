@@ -105,10 +105,10 @@ def test_our_consumer_gets_its_rate_and_reads_everything(cluster: VirtualCluster
         while len(arrived_s) < 1_500:
             records = consumer.poll(10)
             arrived_s += [(cluster.host.now_ns() - begun_ns) / 1e9] * len(records)
-        counters = consumer.metrics()
+        counters = consumer.metrics()["consumer-fetch-manager-metrics"]
     assert rate_over(5, arrived_s, 2) == pytest.approx(LIMIT_BYTES, rel=0.15)
-    assert counters["fetch_throttle_time_max"] > 0
-    assert 0 < counters["fetch_throttle_time_avg"] <= counters["fetch_throttle_time_max"]
+    assert counters["fetch-throttle-time-max"] > 0
+    assert 0 < counters["fetch-throttle-time-avg"] <= counters["fetch-throttle-time-max"]
 
 
 def test_partitions_are_counted_once_for_the_whole_cluster(cluster: VirtualCluster) -> None:

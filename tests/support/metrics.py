@@ -1,8 +1,10 @@
-"""Reading producers' metrics in tests."""
+"""Reading clients' metrics in tests."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from fairlead_kafka.base.ids import TopicPartition
 
 
 def metric(producer: Any, name: str) -> float:
@@ -17,3 +19,9 @@ def memory_is_free(producer: Any) -> bool:
     return bool(
         found["buffer-available-bytes"] == found["buffer-total-bytes"] and not found["waiting-threads"]
     )
+
+
+def lags(consumer: Any) -> dict[TopicPartition, float]:
+    """Records that a consumer is behind the end that it may read, by partition."""
+    found = consumer.metrics()["consumer-fetch-manager-partition-metrics"]
+    return {partition: values["records-lag"] for partition, values in found.items()}

@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.application import COMMANDS
 from fairlead_kafka.cli.perf_consume import Count
 from fairlead_kafka.cli.perf_options import (
@@ -26,6 +27,8 @@ from fairlead_kafka.cli.perf_options import (
     servers,
 )
 from fairlead_kafka.cli.terminal import client_settings, counted, rows_table, settings
+from fairlead_kafka.consumer import metric_names as _consumer  # noqa: F401  (entered in the table)
+from fairlead_kafka.producer import metric_names as _producer  # noqa: F401
 
 SEVERAL = ("--producer-props", "--command-property")
 
@@ -145,21 +148,27 @@ def test_consumer_figures_have_the_columns_of_kafkas() -> None:
 
 
 def test_metrics_are_sorted_and_aligned() -> None:
-    assert metric_lines("me", {"g": {"b_c": 1, "a": 2.5, "text": "x"}}) == [
+    assert metric_lines("me", {"producer-metrics": {"b-c": 1, "a": 2.5}}) == [
         "",
-        "Metric Name            Value",
-        "g:a:{client-id=me}   : 2.500",
-        "g:b-c:{client-id=me} : 1.000",
+        "Metric Name                           Value",
+        "producer-metrics:a:{client-id=me}   : 2.500",
+        "producer-metrics:b-c:{client-id=me} : 1.000",
     ]
 
 
-def test_metrics_of_nodes_and_topics_are_tagged_with_them() -> None:
+def test_metrics_of_nodes_topics_and_partitions_are_tagged_with_them() -> None:
     lines = metric_lines(
-        "me", {"producer-node-metrics": {"node-0": {"a": 1}}, "producer-topic-metrics": {"t": {"b": 2}}}
+        "me",
+        {
+            "producer-node-metrics": {"node-0": {"a": 1}},
+            "producer-topic-metrics": {"t": {"b": 2}},
+            "consumer-fetch-manager-partition-metrics": {TopicPartition("t", 3): {"c": 4}},
+        },
     )
-    assert lines[2:] == [
-        "producer-node-metrics:a:{client-id=me, node-id=node-0} : 1.000",
-        "producer-topic-metrics:b:{client-id=me, topic=t}       : 2.000",
+    assert [line.split(" : ")[0].rstrip() for line in lines[2:]] == [
+        "consumer-fetch-manager-metrics:c:{client-id=me, topic=t, partition=3}",
+        "producer-node-metrics:a:{client-id=me, node-id=node-0}",
+        "producer-topic-metrics:b:{client-id=me, topic=t}",
     ]
 
 

@@ -42,8 +42,7 @@ ARGUMENTS: dict[str, Any] = {
     "bindings": [], "filters": [], "alterations": [],
 }  # fmt: skip
 STILL_TOLD = {"close", "metrics", "assignment", "paused", "transaction", "send_table"}
-"""These say what they know, or do nothing, or wait for what comes next; `metrics` of a consumer
-asks its machine."""
+"""These say what they know, or do nothing, or wait for what comes next."""
 
 
 def run(made: Any) -> Any:

@@ -89,8 +89,9 @@ def test_both_faces_have_the_same_methods_with_the_same_parameters(blocking: typ
     names = {name for name in vars(blocking) if not name.startswith("_")}
     assert names == {name for name in vars(waiting) if not name.startswith("_")}
     for name in names:
-        one, other = (inspect.signature(getattr(api, name)) for api in (blocking, waiting))
-        assert one.parameters == other.parameters, name
+        if not isinstance(vars(blocking)[name], property):
+            one, other = (inspect.signature(getattr(api, name)) for api in (blocking, waiting))
+            assert one.parameters == other.parameters, name
         assert getattr(blocking, name).__doc__ == getattr(waiting, name).__doc__, name
 
 

@@ -12,6 +12,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.wire import ApiKey
 from tests.support.client_rig import Rig
+from tests.support.metrics import lags
 
 T0 = TopicPartition("t", 0)
 DONE, UNDONE = 1, 2
@@ -56,7 +57,7 @@ def test_aborted_records_are_left_out_and_the_position_goes_over_them_and_over_t
         ]
         assert consumer.poll(0.1) == []
         assert consumer.position(T0) == 10
-        assert consumer.metrics()["lag"] == {T0: 0}
+        assert lags(consumer) == {T0: 0}
 
 
 def test_tables_leave_the_same_out(rig: Rig) -> None:
@@ -103,7 +104,7 @@ def test_an_open_transaction_is_where_reading_stops_and_where_the_end_is(rig: Ri
         assert [record.value for record in consumer.poll(1)] == [b"plain"]
         assert consumer.poll(0.5) == []
         assert (consumer.position(T0), consumer.end_offsets([T0])[T0]) == (1, 1)
-        assert consumer.metrics()["lag"] == {T0: 0}, "behind what may be read, not behind what is written"
+        assert lags(consumer) == {T0: 0}, "behind what may be read, not behind what is written"
         assert dirty.end_offsets([T0])[T0] == 3
         consumer.seek_to_end()
         assert consumer.position(T0) == 1

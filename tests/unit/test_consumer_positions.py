@@ -128,9 +128,9 @@ def test_much_data_of_a_paused_partition_does_not_hold_up_the_others(rig: Rig) -
         rig.cluster.write("t", 0, [b"x" * 2000])
     with open_consumer(rig, T0, fetch_max_bytes=8_000, max_partition_fetch_bytes=2_500) as reader:
         rig.host.advance(1_000)
-        assert reader.metrics()["undelivered_bytes"] > 4_000
+        assert reader.metrics()["consumer-metrics"]["bytes-waiting"] > 4_000
         reader.pause([T0])
-        assert reader.metrics()["undelivered_bytes"] == 0
+        assert reader.metrics()["consumer-metrics"]["bytes-waiting"] == 0
         reader.assign([T0, T1])
         assert offsets(reader) == list(range(50))
         reader.resume([T0])
@@ -144,7 +144,7 @@ def test_an_answer_to_what_was_asked_before_a_pause_leaves_no_gap(rig: Rig) -> N
         fetched = 0
         while fetched < 5_000:
             rig.host.advance(0.5)
-            fetched = reader.metrics()["fetched_bytes"]
+            fetched = reader.metrics()["consumer-metrics"]["incoming-byte-total"]
         reader.pause([T0])  # puts the position back, while a request from a later one is under way
         reader.resume([T0])
         assert offsets(reader) == list(range(60))

@@ -156,7 +156,7 @@ def test_fetching_stops_when_the_budget_is_full_and_goes_on_as_data_are_taken(ri
     with consumer(rig, T0, fetch_max_bytes=8_000, max_partition_fetch_bytes=3_000) as reader:
         reader.poll(1, max_records=1)
         rig.host.advance(10_000)
-        waiting = reader.metrics()["undelivered_bytes"]
+        waiting = reader.metrics()["consumer-metrics"]["bytes-waiting"]
         assert 5_000 <= waiting <= 11_000
         asked = len(rig.cluster.asked(ApiKey.FETCH))
         rig.host.advance(10_000)
@@ -188,7 +188,7 @@ def test_iteration_moves_the_position_with_each_record_and_yields_to_a_seek(rig:
             if record.offset == 9:
                 break
         assert seen == [0, 1, 2, 3, 8, 9]
-        assert reader.metrics()["records"] == 6
+        assert reader.metrics()["consumer-fetch-manager-metrics"]["records-consumed-total"] == 6
 
 
 def test_iteration_ends_when_the_consumer_is_closed(rig: Rig) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from fairlead_kafka.base.errors import BufferExhausted, RecordTooLarge, TimedOut
 from fairlead_kafka.base.units import NS_PER_S
-from fairlead_kafka.producer.meters import Meter, Sampling, combined
+from fairlead_kafka.core.meters import Meter, Sampling, combined
 from fairlead_kafka.producer.metric_names import GROUPS
 from tests.support.metrics import metric
 from tests.support.producer_rig import Rig
@@ -118,8 +118,8 @@ def test_every_name_of_the_table_is_there_and_is_a_number(rig: Rig) -> None:
     producer = rig.producer()
     producer.send("t", b"v").result()
     found = producer.metrics()
-    assert list(found) == list(GROUPS)
-    expected = {group: [row.name for row in rows] for group, rows in GROUPS.items()}
+    assert list(found) == [group.name for group in GROUPS]
+    expected = {group.name: [row.name for row in group.rows] for group in GROUPS}
     assert [len(names) == len(set(names)) for names in expected.values()] == [True] * 3
     assert list(found["producer-metrics"]) == expected["producer-metrics"]
     for group in ("producer-node-metrics", "producer-topic-metrics"):

@@ -343,7 +343,7 @@ _KEYS = (
         _T.LONG,
         30_000,
         "Span of time that rates, averages and maxima are taken over.",
-        _PRODUCER,
+        _ALL,
         at_least(1),
     ),
     ConfigKey(
@@ -351,7 +351,7 @@ _KEYS = (
         _T.INT,
         2,
         "How many of metrics.sample.window.ms they cover, the present one included.",
-        _PRODUCER,
+        _ALL,
         at_least(1),
     ),
     ConfigKey(

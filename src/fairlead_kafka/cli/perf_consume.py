@@ -178,7 +178,7 @@ def consume(
         if not show_detailed_stats:
             say(f"{clock(started)}, {clock(datetime.now())}, {count.figures(start)}")
         if print_metrics:
-            for line in metric_lines(config["client.id"], {"consumer-metrics": consumer.metrics()}):
+            for line in metric_lines(config["client.id"], consumer.metrics()):
                 say(line)
 
 

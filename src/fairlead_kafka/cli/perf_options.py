@@ -19,6 +19,7 @@ from typer.core import TyperCommand
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.units import MIB
 from fairlead_kafka.cli.terminal import DEFAULT_BOOTSTRAP_SERVERS, settings
+from fairlead_kafka.core.metric_table import GROUPS, labelled
 
 PAYLOAD_SEED = 0
 PAYLOADS_BYTES_MAX = 8 * MIB
@@ -143,20 +144,22 @@ def date_formatter(pattern: str) -> Callable[[datetime], str]:
     return format_date
 
 
+_TAGS = {"node": "node-id"}
+"""Label of a group of metrics → Kafka's tag, if it is another."""
+
+
 def metric_lines(client_id: str, groups: Mapping[str, object]) -> list[str]:
     """Groups of metrics as `--print-metrics` shows them: aligned, sorted, `group:name:{client-id=…}
     : value`."""
     names: dict[str, float] = {}
-    for group, metrics in groups.items():
-        tag = "node-id" if group == "producer-node-metrics" else "topic"
-        for name, value in metrics.items() if isinstance(metrics, Mapping) else ():
-            if isinstance(value, int | float):
-                names[f"{group}:{name.replace('_', '-')}:{{client-id={client_id}}}"] = value
-            elif group.startswith("producer-") and isinstance(value, Mapping):
-                names |= {
-                    f"{group}:{inner}:{{client-id={client_id}, {tag}={name}}}": each
-                    for inner, each in value.items()
-                }
+    for group in groups:
+        row = GROUPS[group]
+        for labels, values in labelled(row, groups):
+            tags = [f"client-id={client_id}"]
+            tags += [f"{_TAGS.get(tag, tag)}={label}" for tag, label in zip(row.labels, labels, strict=True)]
+            names |= {
+                f"{row.kafka_name}:{name}:{{{', '.join(tags)}}}": value for name, value in values.items()
+            }
     width = max(map(len, names), default=0)
     return [
         "",

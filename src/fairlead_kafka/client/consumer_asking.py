@@ -9,6 +9,8 @@ from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.units import s_to_ns
 from fairlead_kafka.client.hosting import LONGEST_S, Host, Steps, closed, connect, connect_first, wait_for
 from fairlead_kafka.consumer import ConsumerMachine
+from fairlead_kafka.consumer.metrics import PollRecorder
+from fairlead_kafka.core.traffic_meter import sampling_of
 from fairlead_kafka.runtime import Completion
 
 P = ParamSpec("P")
@@ -26,6 +28,8 @@ class Asking:
         self.default_timeout_s: float = settings["default.api.timeout.ms"] / 1000
         self.submit = host.submit
         self.now_ns = host.now_ns
+        self.polls = PollRecorder(sampling_of(settings), host.now_ns)
+        """Counts what polls return."""
 
     def check(self) -> None:
         """Raise UsageError if closed."""

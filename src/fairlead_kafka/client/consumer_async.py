@@ -12,11 +12,12 @@ from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int64, Offset, Seconds
-from fairlead_kafka.client.consumer_calls import ConsumerCalls, ConsumerMetrics
+from fairlead_kafka.client.consumer_calls import ConsumerCalls
 from fairlead_kafka.client.consumer_group import RebalanceListener
 from fairlead_kafka.client.hosting import Opener, Steps, end_with, offload, open_host, run_async
 from fairlead_kafka.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
 from fairlead_kafka.consumer.groups import SubscriptionPattern
+from fairlead_kafka.consumer.metrics import ConsumerMetrics
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.runtime import Completion
@@ -308,15 +309,23 @@ class AsyncConsumer:
         number."""
         return await self._run(self._calls.lookups.topics(None, timeout_s))
 
-    async def metrics(self) -> ConsumerMetrics:
-        """Counters of this consumer, by name.
+    @property
+    def client_id(self) -> str:
+        """The `client.id` of the config."""
+        return self._calls.client_id
 
-        fetch_requests, fetched_bytes, undelivered_bytes, assigned_partitions, records, and lag by
-        partition (in records). `fetch_throttle_time_avg`, `fetch_throttle_time_max`: throttle time
-        that brokers told with their answers to fetches, ms (quotas). `machine_code`: False where
-        there is none for this platform, and everything is slow.
+    def metrics(self) -> ConsumerMetrics:
+        """Metrics by Kafka's groups and names (docs/reference/metrics.md); on any thread, also once
+        closed.
+
+        {"consumer-metrics": {name: number}, "consumer-node-metrics": {"node-0": {name: number}},
+        "consumer-coordinator-metrics": ..., "consumer-fetch-manager-metrics": ...,
+        "consumer-fetch-manager-topic-metrics": {topic: ...},
+        "consumer-fetch-manager-partition-metrics": {TopicPartition: {"records-lag": ...}}}. Totals
+        are since the start; rates, averages and maxima over `metrics.sample.window.ms` times
+        `metrics.num.samples`, NaN if there was nothing.
         """
-        return await self._run(self._calls.metrics())
+        return self._calls.metrics()
 
     async def close(self) -> None:
         """Leave the group, after a last commit where `enable.auto.commit` says so, stop fetching

@@ -19,7 +19,6 @@ from contextlib import suppress
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import UsageError
-from fairlead_kafka.base.kernel import MACHINE_CODE
 from fairlead_kafka.client.consumer_asking import Asking
 from fairlead_kafka.client.consumer_fetched import Fetched
 from fairlead_kafka.client.consumer_group import AwaitUser, ConsumerGroup
@@ -31,21 +30,13 @@ from fairlead_kafka.client.consumer_taking import Taking
 from fairlead_kafka.client.deserializing import deserializing_of
 from fairlead_kafka.client.hosting import Offload, Opener, Steps, abandon, open_host, wait_until
 from fairlead_kafka.client.interceptors_consumer import consumer_interceptors
-from fairlead_kafka.consumer import ConsumerCounters, ConsumerMachine, GetMetrics, Shut
+from fairlead_kafka.consumer import ConsumerMachine, Shut
 from fairlead_kafka.consumer.groups import Gate, Unsubscribe, check_group_settings
+from fairlead_kafka.consumer.metrics import ConsumerMetrics
 from fairlead_kafka.runtime import Completion
 
 CLOSE_S = 5.0
 """Seconds that `close` waits for the machine and its host."""
-
-
-class ConsumerMetrics(ConsumerCounters):
-    """Counters of `Consumer.metrics()`: those of its machine, and those of the client's side."""
-
-    records: int
-    """Records returned."""
-    machine_code: bool
-    """False where there is no machine code for this platform, and everything is slow."""
 
 
 class ConsumerCalls:
@@ -69,7 +60,7 @@ class ConsumerCalls:
         gate = Gate()
         self.host = opener(lambda rng: ConsumerMachine(settings, rng, gate), settings, "fairlead-consumer")
         self._asking = asking = Asking(self.host, settings)
-        self.fetched = fetched = Fetched()
+        self.fetched = fetched = Fetched(asking.polls.keep)
         self.group = ConsumerGroup(asking, fetched, gate, await_user)
         self._taking = Taking(asking, fetched, self.group, offload)
         self.positions = ConsumerPositions(asking, fetched)
@@ -82,14 +73,19 @@ class ConsumerCalls:
         self.connect = asking.connect
 
     @property
+    def client_id(self) -> str:
+        """The `client.id` of the config."""
+        return str(self._asking.settings["client.id"])
+
+    @property
     def closed(self) -> bool:
         """True once `close` or `abandon` was called."""
         return self._asking.closed
 
-    def metrics(self) -> Steps[ConsumerMetrics]:
-        """Counters of the machine, and of this side: `records` and `machine_code`."""
-        counters = yield from self._asking.ask(GetMetrics)
-        return {**counters, "records": self.reading.records, "machine_code": MACHINE_CODE}
+    def metrics(self) -> ConsumerMetrics:
+        """Metrics of the machine and of this side, by Kafka's names; from any thread."""
+        machine, polls = self.host.machine, self._asking.polls
+        return machine.metrics(self.host.now_ns(), polls, self.fetched.held)
 
     def close(self) -> Steps[None]:
         """Leave the group and shut the machine; does nothing if it is closed already."""

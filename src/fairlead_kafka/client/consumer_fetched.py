@@ -7,7 +7,7 @@ reported at every poll and never skipped in silence.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.ids import TopicPartition
@@ -18,9 +18,13 @@ from fairlead_kafka.runtime import Completion
 
 
 class Fetched:
-    """Partitions assigned and paused, and their chunks: pending as bytes, or open as records."""
+    """Partitions assigned and paused, and their chunks: pending as bytes, or open as records.
 
-    def __init__(self) -> None:
+    `replaced`: called with the partitions of each new assignment.
+    """
+
+    def __init__(self, replaced: Callable[[Iterable[TopicPartition]], object] = list) -> None:
+        self._replaced = replaced
         self.assigned: dict[TopicPartition, int] = {}
         """Partitions assigned, and their generations: a seek overtook chunks below them."""
         self._parted = 0
@@ -46,6 +50,7 @@ class Fetched:
             gone = self.assigned.keys() - generations.keys()
             self._parted = max([self._parted, *(self.assigned[partition] for partition in gone)])
             self.paused = {partition: None for partition in self.paused if partition in generations}
+            self._replaced(generations)
         self.assigned = dict(generations)
         self.pending = deque(chunk for chunk in self.pending if self._current(chunk))
         for opened in self.opened:
@@ -63,14 +68,15 @@ class Fetched:
             opened.held = opened.chunk.partition in self.paused
 
     def held(self) -> dict[TopicPartition, Position]:
-        """First positions, by partition, of chunks taken from the machine and not yet returned."""
+        """First positions, by partition, of chunks taken from the machine and not yet returned; from
+        any thread."""
         held: dict[TopicPartition, Position] = {}
-        for opened in self.opened:
+        for opened in list(self.opened):
             if not opened.dropped:
                 held.setdefault(opened.chunk.partition, opened.chunk.position_at(opened.position))
         asked = self.asked
         answered = asked.result() if asked is not None and asked.done() and asked.error() is None else ()
-        for chunk in (*self.pending, *answered):
+        for chunk in (*list(self.pending), *answered):
             if self._current(chunk):
                 held.setdefault(chunk.partition, chunk.position)
         return held

@@ -153,7 +153,8 @@ class ConsumerGroup:
         if wanted is None:
             wanted = {of: position.to_commit() for of, position in (yield from self._positions()).items()}
         if wanted:
-            yield from self._asking.ask(Commit, deadline_ns, wanted)
+            with self._asking.polls.timed("commit_call_ns"):
+                yield from self._asking.ask(Commit, deadline_ns, wanted)
             self._note_committed(wanted)
 
     def committed(
@@ -167,7 +168,8 @@ class ConsumerGroup:
         deadline_ns = self._asking.deadline_ns(timeout_s)
         yield from self._asking.connect_first(timeout_s)
         found: dict[TopicPartition, OffsetAndMetadata | None]
-        found = yield from self._asking.ask(FindCommitted, deadline_ns, wanted)
+        with self._asking.polls.timed("committed_call_ns"):
+            found = yield from self._asking.ask(FindCommitted, deadline_ns, wanted)
         return found
 
     def group_metadata(self) -> Steps[GroupMetadata]:
@@ -207,7 +209,9 @@ class ConsumerGroup:
             if not change.lost:
                 yield from self._auto_commit_now(None)
             heard = self._listener.on_lost if change.lost else self._listener.on_revoked
-            failure = yield from self._call_listener(heard, change.revoked)
+            failure = yield from self._call_listener(
+                heard, change.revoked, "lost_call" if change.lost else "revoked_call"
+            )
             self._revoking = change.number
         completion: Completion[Made] = Completion()
         self._asking.submit(Acknowledge(completion, change.number))
@@ -224,14 +228,21 @@ class ConsumerGroup:
         for of in change.revoked:
             self._last_committed.pop(of, None)
         if stands and change.complete:
-            failure = (yield from self._call_listener(self._listener.on_assigned, change.added)) or failure
+            failure = (
+                yield from self._call_listener(self._listener.on_assigned, change.added, "assigned_call")
+            ) or failure
         if failure is not None:
             raise failure
 
     def _call_listener(
-        self, heard: Callable[[Sequence[TopicPartition]], object], partitions: Sequence[TopicPartition]
+        self,
+        heard: Callable[[Sequence[TopicPartition]], object],
+        partitions: Sequence[TopicPartition],
+        kind: str,
     ) -> Steps[Exception | None]:
-        """Call a method of the listener; returns what it raised, or None."""
+        """Call a method of the listener; returns what it raised, or None. `kind`: what it counts
+        as."""
+        began_ns = self._asking.now_ns()
         try:
             result = heard(partitions)
             if inspect.isawaitable(result):
@@ -240,6 +251,8 @@ class ConsumerGroup:
                 yield from wait_for(self._await_user(result))
         except Exception as error:
             return error
+        finally:
+            self._asking.polls.listened(kind, began_ns)
         return None
 
     def _positions(self) -> Steps[dict[TopicPartition, Position]]:
@@ -315,7 +328,7 @@ class ConsumerGroup:
         yield from self._auto_commit_now(timeout_s)
         partitions = tuple(self._fetched.assigned)
         if partitions:
-            failure = yield from self._call_listener(self._listener.on_revoked, partitions)
+            failure = yield from self._call_listener(self._listener.on_revoked, partitions, "revoked_call")
         completion: Completion[None] = Completion()
         self._asking.submit(Unsubscribe(completion))
         yield from wait_until(completion, timeout_s)

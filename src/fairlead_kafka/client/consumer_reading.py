@@ -45,8 +45,6 @@ class ConsumerReading:
         self._deserializing = deserializing
         self._interceptors = interceptors
         self._max_poll_records: int = asking.settings["max.poll.records"]
-        self.records = 0
-        """Records returned so far."""
 
     @property
     def by_polls(self) -> bool:
@@ -67,9 +65,8 @@ class ConsumerReading:
                 if opened is None:
                     break
                 part = opened.records(limit - len(records))
-                opened.index += len(part)
+                self._taking.move(opened, opened.index + len(part))
                 records = records + part if records else part
-        self.records += len(records)
         if self._deserializing is not None:
             read = self._deserializing.records(records)
             records = read.records
@@ -93,13 +90,15 @@ class ConsumerReading:
         Ends where a seek, a pause or another poll intervenes.
         """
         opened, records = block
-        expected = opened.index
-        for record in records:
-            if opened.index != expected or opened.dropped or opened.held:
-                return
-            opened.index = expected = expected + 1
-            self.records += 1
-            yield record
+        first = expected = opened.index
+        try:
+            for record in records:
+                if opened.index != expected or opened.dropped or opened.held:
+                    return
+                opened.index = expected = expected + 1
+                yield record
+        finally:
+            self._asking.polls.returned(opened.chunk, expected - first, opened.position)
 
     def poll_table(
         self, timeout_s: float, max_records: int | None, columns: Sequence[str] | None
@@ -119,7 +118,6 @@ class ConsumerReading:
             elif not batches and (yield from taking.opened(deadline_ns)) is not None:
                 batches = taking.rest(names, max_records)
         table = consumer.table_of(batches, names)
-        self.records += table.num_rows
         if self._deserializing is not None:
             read = self._deserializing.table(table, asked)
             if read.failure is not None:

@@ -60,6 +60,7 @@ class Taking:
         self._asking = asking
         self._fetched = fetched
         self._group = group
+        self._polls = asking.polls
         self._offload = offload
         self._check_crcs: bool = asking.settings["check.crcs"]
         self.polling = threading.Lock()
@@ -70,9 +71,11 @@ class Taking:
         """Raise UsageError if another poll is under way."""
         if not self.polling.acquire(blocking=False):
             raise UsageError("another poll of this consumer is under way; one at a time, or a consumer each")
+        began_ns = self._polls.poll_began()
         try:
             yield
         finally:
+            self._polls.poll_ended(began_ns)
             self.polling.release()
 
     def opened(self, deadline_ns: int) -> Steps[OpenChunk | None]:
@@ -84,7 +87,7 @@ class Taking:
             chunk = self._fetched.first_ready()
             if chunk is not None:
                 decoded = yield from self._work(lambda chunk=chunk: self._decode(chunk), len(chunk.data))  # type: ignore[misc]
-                self._fetched.open(chunk, decoded)
+                self._open(chunk, decoded)
             elif not (yield from self._take(deadline_ns, POLL_MAX_BYTES)):
                 return None
 
@@ -101,7 +104,16 @@ class Taking:
                 decoded = self._decode(chunk)
             except FairleadError:
                 return None  # told when nothing before it is left
-            self._fetched.open(chunk, decoded)
+            self._open(chunk, decoded)
+
+    def move(self, opened: OpenChunk, stop: int) -> None:
+        """Note that a poll returns the records of an open chunk up to `stop`."""
+        records, opened.index = stop - opened.index, stop
+        self._polls.returned(opened.chunk, records, opened.position)
+
+    def _open(self, chunk: Chunk, decoded: DecodedRecords) -> None:
+        if self._fetched.open(chunk, decoded):
+            self._polls.took(chunk, decoded.next_offset)
 
     def rest(self, names: Sequence[str], max_records: int | None) -> list[pa.RecordBatch]:
         """Records left in open chunks, up to `max_records`."""
@@ -114,13 +126,15 @@ class Taking:
                     consumer.to_batch(opened.chunk.partition, opened.decoded, names, opened.index, stop)
                 )
                 room -= stop - opened.index
-                opened.index = stop
+                self.move(opened, stop)
         return batches
 
     def records(self, names: Sequence[str], deadline_ns: int) -> Steps[list[pa.RecordBatch]]:
         """Record batches with the columns named, of one table's worth of chunks; none in time: []."""
         return self._batches(
-            deadline_ns, lambda chunk: lambda: consumer.chunk_batch(chunk, names, check_crcs=self._check_crcs)
+            deadline_ns,
+            lambda chunk: lambda: consumer.chunk_batch(chunk, names, check_crcs=self._check_crcs),
+            counts=True,
         )
 
     def headers(self, measure: bool, deadline_ns: int) -> Steps[list[pa.RecordBatch]]:
@@ -136,18 +150,19 @@ class Taking:
         )
 
     def _batches(
-        self, deadline_ns: int, work_of: Callable[[Chunk], ChunkWork]
+        self, deadline_ns: int, work_of: Callable[[Chunk], ChunkWork], *, counts: bool = False
     ) -> Steps[list[pa.RecordBatch]]:
+        """Record batches of chunks, as `work_of` makes them; `counts`: their rows are records."""
         batches: list[pa.RecordBatch] = []
         while not batches:
             if self._fetched.first_ready() is None and not (
                 yield from self._take(deadline_ns, TABLE_MAX_BYTES)
             ):
                 break
-            batches = yield from self._worked(work_of)
+            batches = yield from self._worked(work_of, counts)
         return batches
 
-    def _worked(self, work_of: Callable[[Chunk], ChunkWork]) -> Steps[list[pa.RecordBatch]]:
+    def _worked(self, work_of: Callable[[Chunk], ChunkWork], counts: bool) -> Steps[list[pa.RecordBatch]]:
         """Record batches of pending chunks, up to one table's worth.
 
         An error is raised once no chunk before it is left.
@@ -166,11 +181,17 @@ class Taking:
             done.append((chunk, batch, next_offset))
             size_bytes += len(chunk.data)
         # Chunks are struck off only now, when nothing can cancel this call any more.
-        return [
-            batch
-            for chunk, batch, next_offset in done
-            if self._fetched.strike(chunk, next_offset) and batch.num_rows
-        ]
+        return [batch for each in done if (batch := self._struck(*each, counts)) is not None]
+
+    def _struck(
+        self, chunk: Chunk, batch: pa.RecordBatch, next_offset: int, counts: bool
+    ) -> pa.RecordBatch | None:
+        """`batch`, made of a chunk, to be returned; None if there is nothing to return."""
+        if not self._fetched.strike(chunk, next_offset):
+            return None
+        self._polls.took(chunk, next_offset)
+        self._polls.returned(chunk, batch.num_rows if counts else 0, next_offset)
+        return batch if batch.num_rows else None
 
     def _take(self, deadline_ns: int, max_bytes: int) -> Steps[bool]:
         """Get chunks from the machine. False if none came in time.

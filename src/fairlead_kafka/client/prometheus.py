@@ -1,14 +1,11 @@
-"""Producers' metrics for Prometheus, by the extra `fairlead-kafka[metrics]`."""
+"""Metrics for Prometheus, by the extra `fairlead-kafka[metrics]`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from threading import Lock
-from typing import Protocol
-from weakref import ref
+from collections.abc import Iterator
 
-from fairlead_kafka.producer.metric_names import GROUPS, Metric
-from fairlead_kafka.producer.metrics import Metrics
+from fairlead_kafka.client.measured import Measured, Sources
+from fairlead_kafka.core.metric_table import GROUPS, Group, Metric, labelled
 
 try:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -19,89 +16,58 @@ except ImportError as error:
         "PrometheusCollector needs prometheus-client: pip install 'fairlead-kafka[metrics]'"
     ) from error
 
-_PREFIXES = {
-    "producer-metrics": ("kafka_producer", ()),
-    "producer-node-metrics": ("kafka_producer_node", ("node",)),
-    "producer-topic-metrics": ("kafka_producer_topic", ("topic",)),
-}
-"""Group → prefix of its names, and labels of its samples besides client_id."""
-
-
-class _Producer(Protocol):
-    """The part of `Producer` and `AsyncProducer` that metrics need."""
-
-    @property
-    def client_id(self) -> str: ...
-
-    def metrics(self) -> Metrics: ...
-
 
 class PrometheusCollector(Collector):
-    """Exports the metrics of producers to Prometheus, read at each scrape.
+    """Exports the metrics of clients, Spark streams and clusters to Prometheus, read at each
+    scrape.
 
-    `REGISTRY.register(fairlead_kafka.PrometheusCollector(producer))`. Names are Kafka's with
-    underscores: `kafka_producer_record_send_total{client_id}`,
+    `REGISTRY.register(fairlead_kafka.PrometheusCollector(producer, consumer))`. A source is
+    whatever has `client_id` and `metrics()`: producers, consumers, share consumers and admin
+    clients, blocking and async, a `ProgressListener` of Spark, a `testing.Cluster`. Names are
+    Kafka's with underscores: `kafka_producer_record_send_total{client_id}`,
     `kafka_producer_node_request_latency_avg{client_id, node}`,
-    `kafka_producer_topic_byte_total{client_id, topic}`; docs/reference/metrics.md has them all. A
-    producer without `client.id` is called producer-1 and so on, in the order in which this
-    collector got to know them. Producers that are no longer used are forgotten.
+    `kafka_consumer_records_lag{client_id, topic, partition}`; docs/reference/metrics.md has them
+    all. A source without `client.id` is called producer-1, consumer-2 and so on, in the order in
+    which this collector got to know them. Sources that are no longer used are forgotten.
     """
 
-    def __init__(self, *producers: _Producer) -> None:
-        self._lock = Lock()
-        self._count = 0
-        self._producers: dict[str, ref[_Producer]] = {}
-        for producer in producers:
-            self.add(producer)
+    def __init__(self, *sources: Measured) -> None:
+        self._sources = Sources(sources)
 
-    def add(self, producer: _Producer) -> None:
-        """Export the metrics of `producer` too.
+    def add(self, source: Measured) -> None:
+        """Export the metrics of `source` too.
 
-        Of producers with the same `client.id` the later ones get a number behind it.
+        Of sources with the same `client.id` the later ones get a number behind it.
         """
-        with self._lock:
-            self._count += 1
-            name = producer.client_id or f"producer-{self._count}"
-            known = self._producers.get(name)
-            if known is not None and known() is not None:
-                name = f"{name}-{self._count}"
-            self._producers[name] = ref(producer)
+        self._sources.add(source)
 
-    def remove(self, producer: _Producer) -> None:
-        """Stop exporting the metrics of `producer`; one that is not known is no error."""
-        with self._lock:
-            self._producers = {
-                name: each for name, each in self._producers.items() if each() not in (None, producer)
-            }
+    def remove(self, source: Measured) -> None:
+        """Stop exporting the metrics of `source`; one that is not known is no error."""
+        self._sources.remove(source)
 
     def collect(self) -> Iterator[Family]:
-        """Metric families of all producers; prometheus-client calls it at a scrape."""
-        read: list[tuple[str, Metrics]] = []
-        for name, each in list(self._producers.items()):
-            producer = each()
-            if producer is not None:
-                read.append((name, producer.metrics()))
-        for group, rows in GROUPS.items():
-            prefix, labels = _PREFIXES[group]
-            for row in rows:
-                family = _family(f"{prefix}_{row.name.replace('-', '_')}", row, ["client_id", *labels])
-                for client_id, metrics in read:
-                    for label, values in _by_label(metrics, group).items():
-                        family.add_metric([client_id, label] if labels else [client_id], values[row.name])
-                yield family
+        """Metric families of all sources; prometheus-client calls it at a scrape."""
+        read = self._sources.read()
+        found = dict.fromkeys(name for _, metrics in read for name in metrics)
+        for group in map(GROUPS.__getitem__, found):
+            families = [_family(group, row) for row in group.rows]
+            for client_id, metrics in read:
+                if group.name not in metrics:
+                    continue
+                for labels, values in labelled(group, metrics):
+                    for row, family in zip(group.rows, families, strict=True):
+                        family.add_metric([client_id, *labels], values[row.name])
+            yield from families
 
 
-def _by_label(metrics: Metrics, group: str) -> Mapping[str, Mapping[str, float]]:
-    """The metrics of a group by node or topic; by "" those of the producer as a whole."""
-    if group == "producer-node-metrics":
-        return metrics["producer-node-metrics"]
-    if group == "producer-topic-metrics":
-        return metrics["producer-topic-metrics"]
-    return {"": metrics["producer-metrics"]}
+def prometheus_name(group: Group, row: Metric) -> str:
+    """The name of a metric in Prometheus: "kafka_producer_record_send_total"."""
+    return f"{group.prefix}_{row.name.replace('-', '_')}"
 
 
-def _family(name: str, row: Metric, labels: list[str]) -> CounterMetricFamily | GaugeMetricFamily:
-    meaning = f"{row.meaning} ({row.unit})"
+def _family(group: Group, row: Metric) -> CounterMetricFamily | GaugeMetricFamily:
+    name, meaning = prometheus_name(group, row), f"{row.meaning} ({row.unit})"
+    labels = ["client_id", *group.labels]
     if row.counts:
         return CounterMetricFamily(
             name, meaning, labels=labels

@@ -24,6 +24,7 @@ from fairlead_kafka.base.ids import NO_LEADER, NO_OFFSET, Node, TopicPartition
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.fetch_session import NO_SESSION, SESSION_ERRORS, Asked, FetchSession
+from fairlead_kafka.consumer.metrics import Recorder
 from fairlead_kafka.consumer.partition import Chunk, PartitionState, Phase, end_of_batches
 from fairlead_kafka.consumer.waiting import Waiting
 from fairlead_kafka.core.backoff import Backoff
@@ -31,7 +32,7 @@ from fairlead_kafka.core.connection import OnDone
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.core.network import Network
-from fairlead_kafka.core.partition_offsets import READ_COMMITTED
+from fairlead_kafka.core.partition_offsets import ISOLATION_LEVELS, READ_COMMITTED
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import FetchRequest, FetchResponse
 
@@ -52,12 +53,13 @@ class Fetcher:
         settings: Settings,
         network: Network,
         rng: Rng,
-        isolation_level: int,
+        recorder: Recorder,
         out_of_range: Callable[[PartitionState], None],
         truncated: Callable[[PartitionState, int, int], None],
     ) -> None:
         self._network = network
-        self._isolation_level = isolation_level
+        self._isolation_level = ISOLATION_LEVELS[settings["isolation.level"]]
+        self._recorder = recorder
         self._rng = rng
         self._out_of_range = out_of_range
         self._truncated = truncated
@@ -80,9 +82,6 @@ class Fetcher:
         self.waiting = Waiting(self._partition_max_bytes)
         self.now_ns = 0
         """The time of this step; its owner sets it first."""
-        self.requests = 0
-        self.fetched_bytes = 0
-        self.answers = self.throttle_ms = self.throttle_max_ms = 0
 
     def set_partitions(self, partitions: dict[TopicPartition, PartitionState]) -> None:
         """Fetch from exactly these partitions; chunks of others, and of older generations, are
@@ -245,7 +244,6 @@ class Fetcher:
             rack_id=self._rack,
         )
         self._under_way.add(node_id)
-        self.requests += 1
         names = {topic_id: name for name, topic_id in ids.items()}
         done = self._on_answer(node_id, names)
         self._network.send(node_id, ApiKey.FETCH, message, done, timeout_ms=self._timeout_ms, version=version)
@@ -281,9 +279,7 @@ class Fetcher:
         def on_answer(response: FetchResponse | None, error: Exception | None) -> None:
             self._under_way.remove(node_id)
             if response is not None:
-                self.answers += 1
-                self.throttle_ms += response.throttle_time_ms
-                self.throttle_max_ms = max(self.throttle_max_ms, response.throttle_time_ms)
+                self._recorder.fetched(_sizes(response, names), response.throttle_time_ms)
             if error is None and response is not None and not response.error_code:
                 self._read(node_id, session, names, response)
                 session.answered(response.session_id)
@@ -360,6 +356,7 @@ class Fetcher:
             if committed and part.last_stable_offset != NO_OFFSET
             else part.high_watermark
         )
+        state.log_start = part.log_start_offset
         if not part.records or state.paused:
             return
         data = memoryview(part.records)
@@ -391,9 +388,10 @@ class Fetcher:
             node_id,
             aborted,
             state.last_epoch,
+            state.readable_end,
+            state.log_start,
         )
         self.waiting.add(chunk)
-        self.fetched_bytes += len(data)
         state.position, state.last_epoch = next_offset, epoch
         for line in (self._line, self._by_node.get(node_id, {})):
             if line.pop(state.partition, None) is not None:
@@ -416,6 +414,16 @@ class Fetcher:
             self.back_off(state)
         else:
             state.fail(broker_error(code, f"fetching {state.partition} at offset {state.position}", "Read"))
+
+
+def _sizes(response: FetchResponse, names: dict[UUID, str]) -> dict[str, int]:
+    """Bytes of records in an answer, by topic."""
+    sizes: dict[str, int] = {}
+    for topic in response.responses:
+        size_bytes = sum(len(part.records) for part in topic.partitions if part.records)
+        if size_bytes:
+            sizes[topic.topic or names.get(topic.topic_id, "")] = size_bytes
+    return sizes
 
 
 def _of_topic(made: type[Named], topics: dict[str, Named], name: str, topic_id: UUID) -> Named:

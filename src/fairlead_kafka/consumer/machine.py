@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from math import nan
 from typing import TypeVar
 
 from fairlead_kafka.base.checks import holds
@@ -12,17 +13,17 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, FairleadError, UsageError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.base.kernel import MACHINE_CODE
+from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.consumer.absent import AbsentTopics
-from fairlead_kafka.consumer.counters import counters
 from fairlead_kafka.consumer.fetcher import Fetcher
 from fairlead_kafka.consumer.groups import Gate, GroupDesk, Member, make_member
+from fairlead_kafka.consumer.metrics import ConsumerMetrics, PollRecorder, Recorder, read
 from fairlead_kafka.consumer.operations import (
     Assign,
     AssignRange,
-    ConsumerCounters,
     DescribeTopics,
     FindOffsets,
-    GetMetrics,
     GetPosition,
     Operation,
     Seek,
@@ -52,12 +53,12 @@ from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import AwaitConnection, Network
 from fairlead_kafka.core.partition_offsets import (
     EARLIEST,
-    ISOLATION_LEVELS,
     LATEST,
     OffsetAndTimestamp,
     leader_problem,
 )
 from fairlead_kafka.core.script import Scripts, late
+from fairlead_kafka.core.traffic_meter import sampling_of
 
 T = TypeVar("T")
 
@@ -70,14 +71,16 @@ class ConsumerMachine:
 
     def __init__(self, settings: Settings, rng: Rng, gate: Gate | None = None) -> None:
         self._settings, self._rng = settings, rng
-        isolation_level = ISOLATION_LEVELS[settings["isolation.level"]]
-        self._network = Network(settings, rng, max_in_flight=3)  # one fetch, and room for look-ups beside it
+        self.recorder = Recorder(sampling_of(settings))
+        # One fetch, and room for look-ups beside it.
+        self._network = Network(settings, rng, max_in_flight=3, traffic=self.recorder)
         self._gate = gate or Gate()
         self._group = (
             None
             if settings["group.id"] is None
-            else make_member(settings, rng, self._network, self._gate, self)
+            else make_member(settings, rng, self._network, self._gate, self, self.recorder)
         )
+        self._networks = [self._network, *([] if self._group is None else [self._group.network])]
         self._talkers: list[Network | Member | Parting] = [self._network, *filter(None, [self._group])]
         """Everything with connections; an event goes to each, which ignores those of others."""
         self._scripts = Scripts(
@@ -94,7 +97,7 @@ class ConsumerMachine:
             committed,
         )
         self._fetcher = Fetcher(
-            settings, self._network, rng, isolation_level, self._placing.out_of_range, self._placing.truncated
+            settings, self._network, rng, self.recorder, self._placing.out_of_range, self._placing.truncated
         )
         self._generation = 0
         self._moved: list[PartitionState] = []
@@ -128,7 +131,6 @@ class ConsumerMachine:
                 operation.deadline_ns, partial(self.answer, operation.completion)
             ),
         )
-        handlers.add(GetMetrics, lambda operation: self.answer(operation.completion, self.metrics()))
         handlers.add(Shut, self._shut)
         handlers.update(GroupDesk(self, self._group).handlers)
         return handlers
@@ -140,6 +142,7 @@ class ConsumerMachine:
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """Work on what arrived: answers first, then operations, then what follows from both."""
         self._now_ns = self._fetcher.now_ns = self._placing.now_ns = now_ns
+        self.recorder.tick(now_ns)
         self._stepping, self._events = self._events, []
         for event in self._stepping:
             if isinstance(event, Submitted):
@@ -189,9 +192,33 @@ class ConsumerMachine:
         effects, self._effects = self._effects, []
         return [effect for effect in effects if isinstance(effect, Resolve)]
 
-    def metrics(self) -> ConsumerCounters:
-        """Counters of `Consumer.metrics()`; see `consumer.counters`."""
-        return counters(self._fetcher, self._partitions, self.positions())
+    def metrics(
+        self, now_ns: int, polls: PollRecorder, held: Callable[[], Mapping[TopicPartition, Position]]
+    ) -> ConsumerMetrics:
+        """All metrics by Kafka's names (`metric_names`). May be called from any thread.
+
+        `polls`, `held`: counters of the client class, and positions of what it has not returned,
+        asked for after those of this machine: what moves in between is seen.
+        """
+        age_ns = self._network.metadata.age_ns(now_ns)
+        partitions = self._partitions
+        own = {
+            "connection-count": sum(each.open_connections() for each in self._networks),
+            "metadata-age": nan if age_ns is None else age_ns / NS_PER_S,
+            "requests-in-flight": sum(map(self._in_flight, list(self.recorder.nodes))),
+            "bytes-waiting": self._fetcher.waiting.size_bytes(),
+            "assigned-partitions": len(partitions),
+            "machine-code": int(MACHINE_CODE),
+        }
+        positions = {**self.positions(), **held()}
+        of_partitions = {
+            of: state.gauges(positions[of].offset if of in positions else NO_OFFSET)
+            for of, state in list(partitions.items())
+        }
+        return read(self.recorder, polls, now_ns, own, self._in_flight, of_partitions)
+
+    def _in_flight(self, node_id: int) -> int:
+        return sum(network.in_flight(node_id) for network in self._networks)
 
     def check(self) -> None:
         """Raise CheckFailed if copies of state differ. Called between two steps, by tests and the
@@ -363,9 +390,11 @@ class ConsumerMachine:
     def positions(self) -> dict[TopicPartition, Position]:
         """Position of the next record to return, of each assigned partition that has one."""
         waiting = self._fetcher.waiting.positions()
-        placed = (
-            (partition, state) for partition, state in self._partitions.items() if state.position != NO_OFFSET
-        )
+        placed = [
+            (partition, state)
+            for partition, state in list(self._partitions.items())
+            if state.position != NO_OFFSET
+        ]
         return {
             partition: waiting.get(partition) or Position(state.position, state.last_epoch)
             for partition, state in placed
@@ -388,6 +417,7 @@ class ConsumerMachine:
         before, self._partitions = self._partitions, partitions
         self._forget(dict.fromkeys(partition.topic for partition in before))
         self._fetcher.set_partitions(partitions)
+        self.recorder.keep(partitions)
         self._metadata_version = -1
         self._ranged = False
         self._moved[:] = partitions.values()

@@ -6,7 +6,7 @@ Each carries a completion, answered once by `effects.Resolve`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer.partition import Chunk
@@ -97,41 +97,11 @@ class DescribeTopics(NamedTuple):
     topics: Sequence[str] | None
 
 
-class ConsumerCounters(TypedDict):
-    """Counters of a consumer's machine since its start, and what waits now, by name."""
-
-    fetch_requests: int
-    fetched_bytes: int
-    fetch_throttle_time_avg: float
-    fetch_throttle_time_max: int
-    undelivered_bytes: int
-    assigned_partitions: int
-    lag: dict[TopicPartition, int]
-    """Records behind the end that was seen last, as may be read."""
-
-
-class GetMetrics(NamedTuple):
-    """Get the counters. Answer: ConsumerCounters."""
-
-    completion: Completion[ConsumerCounters]
-
-
 class Shut(NamedTuple):
     """Close connections and fail what is under way. Answer: None."""
 
     completion: Completion[None]
 
 
-Operation = (
-    Assign
-    | AssignRange
-    | Seek
-    | SetPaused
-    | Take
-    | GetPosition
-    | FindOffsets
-    | DescribeTopics
-    | GetMetrics
-    | Shut
-)
+Operation = Assign | AssignRange | Seek | SetPaused | Take | GetPosition | FindOffsets | DescribeTopics | Shut
 """Operations of every consumer; `groups.operations` has those of consumers with a group."""

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from math import nan
 from typing import NamedTuple
 
 from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
@@ -82,6 +83,10 @@ class Chunk(NamedTuple):
     out."""
     epoch: int = NO_LEADER_EPOCH
     """The leader epoch of the last record before `start`, as far as it was read."""
+    readable_end: int = NO_OFFSET
+    """The offset after the last one that could be read when it was fetched."""
+    log_start: int = NO_OFFSET
+    """The first offset of the log when it was fetched."""
 
     @property
     def position(self) -> Position:
@@ -130,6 +135,8 @@ class PartitionState:
     readable_end: int = NO_OFFSET
     """The offset after the last one that may be read: the high watermark, with read_committed the
     last stable offset."""
+    log_start: int = NO_OFFSET
+    """The first offset of the log, as a broker told it last."""
     read_replica: int = NO_LEADER
     """The broker that the leader prefers it to be read at; NO_LEADER: the leader itself."""
     replica_until_ns: int = 0
@@ -139,6 +146,17 @@ class PartitionState:
     failures: int = 0
     missing_since_ns: int | None = None
     """Since when metadata has said that there is no such topic or partition."""
+
+    def gauges(self, position: int) -> dict[str, float]:
+        """Its metrics of the present, with `position` as the offset of the next record to return;
+        NO_OFFSET: not known."""
+        behind = NO_OFFSET in (position, self.readable_end)
+        ahead = NO_OFFSET in (position, self.log_start)
+        return {
+            "records-lag": nan if behind else max(0, self.readable_end - position),
+            "records-lead": nan if ahead else max(0, position - self.log_start),
+            "preferred-read-replica": self.read_replica,
+        }
 
     def signal(self, signal: Signal) -> None:
         """Change the phase; KeyError, a defect, if `TRANSITIONS` has no row."""

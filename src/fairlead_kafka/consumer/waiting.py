@@ -84,11 +84,12 @@ class Waiting:
         self._chunks.extendleft(reversed(chunks))
 
     def positions(self) -> dict[TopicPartition, Position]:
-        """Position of the next record to return, of each partition of which data wait."""
+        """Position of the next record to return, of each partition of which data wait; from any
+        thread."""
         found: dict[TopicPartition, Position] = {
-            partition: chunks[0].position for partition, chunks in self._parked.items()
+            partition: chunks[0].position for partition, chunks in list(self._parked.items())
         }
-        for chunk in self._chunks:
+        for chunk in list(self._chunks):
             found.setdefault(chunk.partition, chunk.position)
         return found
 
@@ -101,8 +102,8 @@ class Waiting:
         return self._bytes.get(node_id, 0)
 
     def size_bytes(self) -> int:
-        """Bytes that wait, but for those of paused partitions."""
-        return sum(len(chunk.data) for chunk in self._chunks)
+        """Bytes that wait, but for those of paused partitions; from any thread."""
+        return sum(len(chunk.data) for chunk in list(self._chunks))
 
     def check(self, partitions: Mapping[TopicPartition, PartitionState]) -> None:
         """Raise CheckFailed unless bytes are those of the chunks, and these fit the `partitions`.

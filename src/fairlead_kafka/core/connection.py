@@ -110,6 +110,8 @@ class InFlight:
     on_done: Callback
     timeout_ns: int
     deadline_ns: int
+    sent_ns: int = 0
+    """When it was written."""
 
 
 @dataclass(slots=True, eq=False)

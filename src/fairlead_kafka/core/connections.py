@@ -117,7 +117,7 @@ class Connections:
             return
         self.now_ns = now_ns
         for request in self._fresh:
-            request.deadline_ns = now_ns + request.timeout_ns
+            request.sent_ns, request.deadline_ns = now_ns, now_ns + request.timeout_ns
 
     def take_effects(self) -> list[Effect]:
         """The effects gathered since the last call; ends the step."""
@@ -179,7 +179,7 @@ class Connections:
             return
         timeout_ns = ms_to_ns(self._request_timeout_ms if timeout_ms is None else timeout_ms)
         deadline_ns = self.now_ns + timeout_ns
-        request = InFlight(0, api_key, spoken, on_done, timeout_ns, deadline_ns)
+        request = InFlight(0, api_key, spoken, on_done, timeout_ns, deadline_ns, self.now_ns)
         try:
             buffers = connection.encode(request, message, expects_response)
         except UsageError as error:  # a value does not fit its field: only this request fails
@@ -266,6 +266,8 @@ class Connections:
             throttle_ms = wait_ms(request.api_key, request.version, response)
             if throttle_ms > 0:
                 self._throttle(peer, connection, throttle_ms)
+            if self._traffic is not None and type(request.api_key) is ApiKey:
+                self._traffic.served(peer.node_id, request.api_key, self.now_ns - request.sent_ns)
             request.on_done(response, None)
             if connection.state is State.CLOSED:
                 return  # the callback closed it
@@ -287,7 +289,7 @@ class Connections:
         broker has no such API."""
         version = connection.version(api_key)
         timeout_ns = ms_to_ns(self._request_timeout_ms)
-        request = InFlight(0, api_key, version, on_done, timeout_ns, self.now_ns + timeout_ns)
+        request = InFlight(0, api_key, version, on_done, timeout_ns, self.now_ns + timeout_ns, self.now_ns)
         self._write(connection, connection.encode(request, message))
         self.next_ns = min(self.next_ns, request.deadline_ns)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from fairlead_kafka.wire import ApiKey
+
 
 class Traffic(Protocol):
     """Counts traffic on the connections. A bootstrap server has a negative node id of its own."""
@@ -19,3 +21,6 @@ class Traffic(Protocol):
 
     def disconnected(self, node_id: int) -> None:
         """Called when a connection that had been made ended."""
+
+    def served(self, node_id: int, api_key: ApiKey, latency_ns: int) -> None:
+        """Called when a request was answered, `latency_ns` after it was written."""

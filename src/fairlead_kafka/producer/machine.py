@@ -19,11 +19,11 @@ from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.machine import MemoryPool, Rng
+from fairlead_kafka.core.meters import Sampling
 from fairlead_kafka.core.network import AwaitConnection, Network
 from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.identity import Identity, IdentityState, IdentityTrigger
 from fairlead_kafka.producer.ledger import Ledger
-from fairlead_kafka.producer.meters import Sampling
 from fairlead_kafka.producer.metrics import Metrics, ProducerMeter, Recorder
 from fairlead_kafka.producer.nodes import Nodes
 from fairlead_kafka.producer.parts import Parts

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from fairlead_kafka.producer.meters import Meter, Sampling, combined
-from fairlead_kafka.producer.metric_names import NODE, PRODUCER, TOPIC, named
+from fairlead_kafka.core.meters import Meter, Sampling, combined
+from fairlead_kafka.core.metric_table import named
+from fairlead_kafka.core.traffic_meter import NodeMeter
+from fairlead_kafka.producer.metric_names import NODE, PRODUCER, TOPIC
+from fairlead_kafka.wire import ApiKey
 
 if TYPE_CHECKING:
     from fairlead_kafka.producer.queues import Batch
@@ -29,22 +32,6 @@ Metrics = TypedDict(
 )
 """Metrics by Kafka's groups: of the producer, of each broker ("node-0") and of each topic, by
 name."""
-
-
-class NodeMeter(Meter):
-    """Counters of one broker, or one bootstrap server, whose node id is negative."""
-
-    TOTALS = ("requests", "request_bytes", "responses", "response_bytes", "answers", "latency_ns")
-    MAXIMA = ("request_max_bytes", "latency_max_ns")
-    __slots__ = (*TOTALS, *MAXIMA)
-    requests: int
-    request_bytes: int
-    responses: int
-    response_bytes: int
-    answers: int
-    latency_ns: int
-    request_max_bytes: int
-    latency_max_ns: int
 
 
 class TopicMeter(Meter):
@@ -199,7 +186,7 @@ class Recorder:
         for name in names:
             self.topics.pop(name, None)
 
-    # Requests; the first four are `core.network.Traffic`
+    # Requests; the first five are `core.traffic.Traffic`
 
     def wrote(self, node_id: int, size_bytes: int) -> None:
         """Count a request that was written to a broker."""
@@ -222,6 +209,9 @@ class Recorder:
     def disconnected(self, node_id: int) -> None:
         """Called when a connection that had been made ended."""
         self.whole.connections_ended += 1
+
+    def served(self, node_id: int, api_key: ApiKey, latency_ns: int) -> None:
+        """Nothing: of requests other than Produce no latency is counted, and `answered` has that."""
 
     def answered(self, node_id: int, latency_ns: int, throttle_ms: int) -> None:
         """Called when a Produce request was answered."""

@@ -68,6 +68,7 @@ from fairlead_kafka.consumer.groups.operations import (
 from fairlead_kafka.consumer.groups.reconciling import ConsumerMembership
 from fairlead_kafka.consumer.groups.settings import CONSUMER_PROTOCOL, check_group_settings
 from fairlead_kafka.consumer.groups.states import TRANSITIONS, MemberSignal, MemberState
+from fairlead_kafka.consumer.metrics import Recorder
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import Network
 
@@ -103,7 +104,9 @@ __all__ = [
 ]
 
 
-def make_member(settings: Settings, rng: Rng, network: Network, gate: Gate, assignee: Assignee) -> Member:
+def make_member(
+    settings: Settings, rng: Rng, network: Network, gate: Gate, assignee: Assignee, recorder: Recorder
+) -> Member:
     """The member that `group.protocol` asks for; see `Member`."""
     made = ConsumerMembership if settings["group.protocol"] == CONSUMER_PROTOCOL else Membership
-    return made(settings, rng, network, gate, assignee)
+    return made(settings, rng, network, gate, assignee, recorder)

@@ -19,6 +19,7 @@ from fairlead_kafka.consumer.groups.calls import CoordinatorCalls
 from fairlead_kafka.consumer.groups.gate import Gate, GroupChange
 from fairlead_kafka.consumer.groups.operations import SubscriptionPattern
 from fairlead_kafka.consumer.groups.watch import Watch
+from fairlead_kafka.consumer.metrics import Recorder
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import ConnectionEvent
@@ -49,16 +50,25 @@ class Member(ABC):
     """
 
     def __init__(
-        self, settings: Settings, rng: Rng, network: Network, gate: Gate, assignee: Assignee
+        self,
+        settings: Settings,
+        rng: Rng,
+        network: Network,
+        gate: Gate,
+        assignee: Assignee,
+        recorder: Recorder,
     ) -> None:
         self._settings = settings
+        self._recorder = recorder
         self._assignee = assignee
         self._gate = gate
         group_id = settings["group.id"]
         assert group_id is not None, "a machine without group.id has no member"
         self.group_id = group_id
         self._instance_id: str | None = settings["group.instance.id"]
-        self._network = Network(settings, rng, max_in_flight=_IN_FLIGHT_MAX, beside=network)
+        self.network = self._network = Network(
+            settings, rng, max_in_flight=_IN_FLIGHT_MAX, traffic=recorder, beside=network
+        )
         self._scripts = Scripts(
             self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
         )

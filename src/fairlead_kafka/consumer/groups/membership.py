@@ -20,6 +20,7 @@ from fairlead_kafka.consumer.groups.joining import Joined, Joining
 from fairlead_kafka.consumer.groups.member import Assignee, Member
 from fairlead_kafka.consumer.groups.operations import SubscriptionPattern
 from fairlead_kafka.consumer.groups.states import BEATING, TRANSITIONS, MemberSignal, MemberState
+from fairlead_kafka.consumer.metrics import Recorder
 from fairlead_kafka.core.group_offsets import NO_GENERATION, GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import Network
@@ -34,9 +35,15 @@ class Membership(Member):
     """A member, or none yet, of the group `group.id`, by the classic protocol."""
 
     def __init__(
-        self, settings: Settings, rng: Rng, network: Network, gate: Gate, assignee: Assignee
+        self,
+        settings: Settings,
+        rng: Rng,
+        network: Network,
+        gate: Gate,
+        assignee: Assignee,
+        recorder: Recorder,
     ) -> None:
-        super().__init__(settings, rng, network, gate, assignee)
+        super().__init__(settings, rng, network, gate, assignee, recorder)
         self._assignors = assignors_named(settings["partition.assignment.strategy"])
         self._cooperative = all(assignor.cooperative for assignor in self._assignors)
         self._joining = Joining(settings, self._calls, self._assignors, self._instance_id)
@@ -165,6 +172,7 @@ class Membership(Member):
         if subscription is None:  # a pattern whose topics are not known yet
             self._under_way = False
             return
+        self._recorder.rebalance_began()
 
         def done(joined: Joined | None, error: Exception | None) -> None:
             if attempt != self._attempt:
@@ -180,6 +188,7 @@ class Membership(Member):
 
     def _joined(self, joined: Joined) -> None:
         self.generation = joined.generation
+        self._recorder.rebalance_ended()
         self._watch.shared(joined.counts)
         self._beat_at_ns = self._now_ns + ms_to_ns(self._settings["heartbeat.interval.ms"])
         self._signal(MemberSignal.ASSIGNED)
@@ -207,6 +216,7 @@ class Membership(Member):
             return
         self._again = False
         self._signal(MemberSignal.REJOIN)
+        self._recorder.rebalance_began()
         owned = self._assignee.assigned()
         topics = set(self._watch.topics or ())
         kept = [of for of in owned if self._cooperative and of.topic in topics]
@@ -216,6 +226,7 @@ class Membership(Member):
     def _forget(self) -> None:
         """Be no member any more: the next join is a new member's."""
         self._parted()
+        self._recorder.rebalance_ended(failed=True)
         self._joining.forget()
 
     def _lose(self) -> None:

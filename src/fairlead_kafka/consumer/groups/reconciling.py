@@ -23,6 +23,7 @@ from fairlead_kafka.consumer.groups.heartbeats import JOIN_EPOCH, Heartbeats, Ow
 from fairlead_kafka.consumer.groups.looking import find_topics, topic_names
 from fairlead_kafka.consumer.groups.member import Assignee, Member
 from fairlead_kafka.consumer.groups.operations import SubscriptionPattern
+from fairlead_kafka.consumer.metrics import Recorder
 from fairlead_kafka.core.group_offsets import NO_GENERATION, GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import Network
@@ -63,9 +64,15 @@ class ConsumerMembership(Member):
     """
 
     def __init__(
-        self, settings: Settings, rng: Rng, network: Network, gate: Gate, assignee: Assignee
+        self,
+        settings: Settings,
+        rng: Rng,
+        network: Network,
+        gate: Gate,
+        assignee: Assignee,
+        recorder: Recorder,
     ) -> None:
-        super().__init__(settings, rng, network, gate, assignee)
+        super().__init__(settings, rng, network, gate, assignee, recorder)
         self._heartbeats = Heartbeats(settings, self.group_id, make_member_id(rng))
         self._absent_topics = AbsentTopics(settings["allow.auto.create.topics"])
         self._state = EpochState.UNSUBSCRIBED
@@ -208,7 +215,13 @@ class ConsumerMembership(Member):
     # --- States
 
     def _signal(self, signal: EpochSignal) -> None:
-        self._state = EPOCH_TRANSITIONS[self._state, signal]
+        before, self._state = self._state, EPOCH_TRANSITIONS[self._state, signal]
+        rebalanced, rebalances = (state is EpochState.RECONCILING for state in (before, self._state))
+        if rebalances:
+            self._recorder.rebalance_began()
+        elif rebalanced:  # as in Kafka's `AbstractMembershipManager.transitionTo`
+            made = self._state in (EpochState.ACKNOWLEDGING, EpochState.STABLE)
+            self._recorder.rebalance_ended(failed=not made)
 
     def _out(self, signal: EpochSignal) -> None:
         """Be no member any more: answers that are under way are another's."""
