@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from math import nan
 from typing import TypeVar
 
 from fairlead_kafka.base.checks import holds
@@ -13,10 +12,9 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, FairleadError, UsageError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
-from fairlead_kafka.base.kernel import MACHINE_CODE
-from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.consumer.absent import AbsentTopics
 from fairlead_kafka.consumer.fetcher import Fetcher
+from fairlead_kafka.consumer.gauges import Gauges, of_partitions
 from fairlead_kafka.consumer.groups import Gate, GroupDesk, Member, make_member
 from fairlead_kafka.consumer.metrics import ConsumerMetrics, PollRecorder, Recorder, read
 from fairlead_kafka.consumer.operations import (
@@ -80,7 +78,7 @@ class ConsumerMachine:
             if settings["group.id"] is None
             else make_member(settings, rng, self._network, self._gate, self, self.recorder)
         )
-        self._networks = [self._network, *([] if self._group is None else [self._group.network])]
+        self._gauges = Gauges([self._network, *([] if self._group is None else [self._group.network])])
         self._talkers: list[Network | Member | Parting] = [self._network, *filter(None, [self._group])]
         """Everything with connections; an event goes to each, which ignores those of others."""
         self._scripts = Scripts(
@@ -200,25 +198,12 @@ class ConsumerMachine:
         `polls`, `held`: counters of the client class, and positions of what it has not returned,
         asked for after those of this machine: what moves in between is seen.
         """
-        age_ns = self._network.metadata.age_ns(now_ns)
-        partitions = self._partitions
-        own = {
-            "connection-count": sum(each.open_connections() for each in self._networks),
-            "metadata-age": nan if age_ns is None else age_ns / NS_PER_S,
-            "requests-in-flight": sum(map(self._in_flight, list(self.recorder.nodes))),
-            "bytes-waiting": self._fetcher.waiting.size_bytes(),
-            "assigned-partitions": len(partitions),
-            "machine-code": int(MACHINE_CODE),
-        }
-        positions = {**self.positions(), **held()}
-        of_partitions = {
-            of: state.gauges(positions[of].offset if of in positions else NO_OFFSET)
-            for of, state in list(partitions.items())
-        }
-        return read(self.recorder, polls, now_ns, own, self._in_flight, of_partitions)
-
-    def _in_flight(self, node_id: int) -> int:
-        return sum(network.in_flight(node_id) for network in self._networks)
+        recorder, partitions = self.recorder, self._partitions
+        own = self._gauges.of_client(now_ns, list(recorder.nodes))
+        own["bytes-waiting"] = self._fetcher.waiting.size_bytes()
+        own["assigned-partitions"] = len(partitions)
+        found = of_partitions(partitions, {**self.positions(), **held()})
+        return read(recorder, polls, now_ns, own, self._gauges.in_flight, found)
 
     def check(self) -> None:
         """Raise CheckFailed if copies of state differ. Called between two steps, by tests and the
@@ -390,14 +375,10 @@ class ConsumerMachine:
     def positions(self) -> dict[TopicPartition, Position]:
         """Position of the next record to return, of each assigned partition that has one."""
         waiting = self._fetcher.waiting.positions()
-        placed = [
-            (partition, state)
-            for partition, state in list(self._partitions.items())
-            if state.position != NO_OFFSET
-        ]
         return {
             partition: waiting.get(partition) or Position(state.position, state.last_epoch)
-            for partition, state in placed
+            for partition, state in list(self._partitions.items())
+            if state.position != NO_OFFSET
         }
 
     def _new(self, partition: TopicPartition) -> PartitionState:
