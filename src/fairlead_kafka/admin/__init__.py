@@ -9,7 +9,7 @@ Every call about several items has one frame (`scripts.per_item`): all items go 
 items that failed for a reason that passes are asked about again after a back-off with fresh
 metadata, and when all are completed the call gives {item: result} or raises one `ItemsFailed` that
 names every item with its error, and holds the results of the others. What passes is what the table
-of error codes calls retriable, except that a topic that is not there is told at once.
+of error codes calls retriable, except that a topic that is not there is an error at once.
 
 Requests that must go to the controller go to the node that the metadata names; NOT_CONTROLLER asks
 for metadata and tries again. Under KRaft that node is any broker, which passes the request on.

@@ -60,7 +60,7 @@ def check_filter(where: str, wanted: AclFilter) -> None:
 
 
 def operations_of(bits: int) -> frozenset[AclOperation] | None:
-    """Operations of a bit field, a bit for each (KIP-430); None if the broker did not tell."""
+    """Operations of a bit field, a bit for each (KIP-430); None if the broker did not report them."""
     if bits == _NO_BITS:
         return None
     return frozenset(

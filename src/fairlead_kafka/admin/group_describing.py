@@ -29,7 +29,7 @@ from fairlead_kafka.wire.messages import (
 )
 
 _MISSING = "Dead"
-"""The state that brokers tell of a group that is not there (until DescribeGroups 6, which has an
+"""The state that brokers report for a group that is not there (until DescribeGroups 6, which has an
 error for it)."""
 _UPGRADED = {0: False, 1: True}
 """Type of a member of a KIP-848 group → whether it speaks that protocol; others are not known."""

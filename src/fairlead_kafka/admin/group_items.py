@@ -11,7 +11,7 @@ from fairlead_kafka.base.ids import Node, TopicPartition
 @dataclass(slots=True, frozen=True)
 class GroupListing:
     """A group by name. `state` as Kafka names it (Stable, Empty, ...), "" if the broker does not
-    tell; `type` likewise (classic, ...)."""
+    report it; `type` likewise (classic, ...)."""
 
     group_id: str
     protocol_type: str

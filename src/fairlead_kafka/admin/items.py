@@ -56,7 +56,7 @@ class TopicDescription:
     """A topic; `partitions` by number, each with leader, leader_epoch, replicas and isr (node ids).
 
     `authorized_operations`: what the user of this client may do with it; None if that was not asked
-    for, or the broker does not tell.
+    for, or the broker does not report them.
     """
 
     name: str

@@ -44,7 +44,7 @@ Outcome: TypeAlias = Done[T] | Refused
 
 
 def outcome_of(code: int, message: str | None, result: T) -> Outcome[T]:
-    """The outcome that a row of an answer tells: `result` if its error code is 0."""
+    """The outcome in a row of an answer: `result` if its error code is 0, else Refused."""
     return Refused(code, message) if code else Done(result)
 
 
@@ -105,7 +105,7 @@ def per_item(
 def about_one(what: str, ask: Ask[R], read: Callable[[R], Outcome[T]]) -> AdminScript[T]:
     """A script: the result of a single request.
 
-    BrokerError, not ItemsFailed, if it fails: there is nothing to tell apart.
+    BrokerError, not ItemsFailed, if it fails: there is only one item.
     """
     try:
         outcomes = yield from per_item(

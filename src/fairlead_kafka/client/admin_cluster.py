@@ -44,10 +44,12 @@ class ClusterAdmin(Blocking):
     def alter_partition_reassignments(
         self, reassignments: Mapping[TopicPartition, Sequence[Int32] | None], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, None]:
-        """Begin to move partitions: {partition: node ids of its replicas, the preferred leader first}.
+        """Begin to move partitions: {partition: node ids of its replicas, the preferred leader
+        first}.
 
         None takes back what is under way. Returns once the moves have begun;
-        `list_partition_reassignments` tells those that are not over."""
+        `list_partition_reassignments` lists those that are not over.
+        """
         return self._run(self._calls.cluster.alter_partition_reassignments(reassignments, timeout_s))
 
     def list_partition_reassignments(

@@ -75,8 +75,8 @@ class Consumer:
 
         `topics`: names, or a compiled pattern for all topics whose whole name it matches, or, with
         `group.protocol=consumer`, a SubscriptionPattern that brokers match. Partitions come, and
-        go, in later polls, and `listener` is told. Reading begins at the committed offset, else as
-        `auto.offset.reset` says. Polls raise errors of the group. Another call replaces the
+        go, in later polls, and `listener` is called. Reading begins at the committed offset, else
+        as `auto.offset.reset` says. Polls raise errors of the group. Another call replaces the
         subscription. UsageError without `group.id`, or while partitions are assigned by hand.
         """
         self._run(self._calls.group.subscribe(topics, listener))
@@ -309,8 +309,8 @@ class Consumer:
         """Leave the group, after a last commit where `enable.auto.commit` says so, stop fetching
         and close all connections.
 
-        A poll in another thread ends with UsageError; the group is then not told. Closing again
-        does nothing.
+        A poll in another thread ends with UsageError; the consumer does not leave its group then.
+        Closing again does nothing.
         """
         try:
             self._run(self._calls.close())

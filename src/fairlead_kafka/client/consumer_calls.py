@@ -94,7 +94,7 @@ class ConsumerCalls:
         failure: Exception | None = None
         try:
             yield from self._part()
-        except Exception as error:  # a listener's, told once all is closed
+        except Exception as error:  # a listener's, raised once all is closed
             failure = error
         self._asking.closed = True
         completion: Completion[None] = Completion()

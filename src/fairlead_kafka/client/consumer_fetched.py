@@ -29,7 +29,7 @@ class Fetched:
         """Partitions assigned, and their generations: a seek overtook chunks below them."""
         self._parted = 0
         """Newest generation of all partitions that were assigned once and are not any more. Each
-        generation is greater than all before it, so one number tells all of their chunks."""
+        generation is greater than all before it, so one number is enough to know their chunks."""
         self.paused: dict[TopicPartition, None] = {}
         self.pending: deque[Chunk] = deque()
         self.opened: deque[OpenChunk] = deque()

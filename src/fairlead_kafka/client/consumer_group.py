@@ -105,9 +105,9 @@ class ConsumerGroup:
         self._auto_committing: Completion[None] | None = None
         self._last_committed: dict[TopicPartition, int] = {}
         self._revoking = 0
-        """Number of the last change whose revocation the listener was told of."""
+        """Number of the last change for whose revocation the listener was called."""
         self._acknowledged: tuple[GroupChange, Completion[Made], Exception | None] | None = None
-        """Change that the machine was told to make, its answer, and what the listener raised."""
+        """Change that the machine was asked to make, its answer, and what the listener raised."""
 
     # Calls
 

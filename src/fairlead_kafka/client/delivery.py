@@ -57,8 +57,8 @@ class Owner(Waiting, Protocol):
         """Raise UsageError where a wait for a result would never end."""
 
     def why(self, topic: str, within_s: float) -> Steps[str]:
-        """Why records of a topic are not delivered yet, as the end of a sentence; empty if that
-        cannot be told."""
+        """Why records of a topic are not delivered yet, as the end of a sentence; empty if the
+        reason is not known."""
 
 
 class Results:

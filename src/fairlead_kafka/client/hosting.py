@@ -44,7 +44,8 @@ class Submitting(Protocol):
 
 
 class Connecting(Submitting, Protocol):
-    """Tells a wait for the first connection what time it is, and takes its question."""
+    """A host, as far as a wait for the first connection needs it: it submits the wait and has the
+    clock."""
 
     reached: bool
     """True once a wait for the first connection has succeeded."""

@@ -123,7 +123,7 @@ class ProducerInterceptors(Chain[ProducerInterceptor]):
         return self.changed(table, lambda each, item: each.on_send_table(topic, item), type(table))
 
     def watch_table(self, delivery: Delivery) -> None:
-        """Tell the interceptors of a table's results once they are all there."""
+        """Call the interceptors with a table's results once they are all there."""
         from fairlead_kafka.client.handles import as_arrow
 
         def completed(_: object = None) -> None:

@@ -147,7 +147,7 @@ class AsyncShareConsumer:
         records (returned), acquired_records, acknowledged_records and failed_acknowledgements
         (offsets, gaps among them), expired_records (given up because they waited until their lock
         was over), acquisition_lock_timeout_ms. `fetch_throttle_time_avg`,
-        `fetch_throttle_time_max`: throttle time that brokers told, ms (quotas). `machine_code`:
+        `fetch_throttle_time_max`: throttle time that brokers reported, ms (quotas). `machine_code`:
         False where there is none for this platform, and everything is slow.
         """
         return await self._run(self._calls.metrics())

@@ -125,7 +125,8 @@ class ShareConsumerCalls:
         self._asked: Completion[Taken] | None = None
         self._acking: list[Completion[list[AckResult]]] = []
         self._error: FairleadError | None = None
-        """A batch that did not decode: told by the next poll that returns nothing else."""
+        """Error of a batch that did not decode, raised by the next poll that returns nothing else.
+        """
         self._calling = threading.Lock()
         self._records = 0
 
@@ -398,7 +399,7 @@ class ShareConsumerCalls:
         return results
 
     def _complete(self, results: Iterable[AckResult]) -> None:
-        """Note outcomes, and tell the callback; raises what it raises, at the end."""
+        """Note outcomes, and call the callback; raises what the callback raised, at the end."""
         results = list(results)
         for left in [each for each in self._acking if each.done()]:
             self._acking.remove(left)

@@ -174,7 +174,8 @@ class TransactionSteps:
             raise error
 
     def leave(self, timeout_s: float | None) -> Steps[None]:
-        """End a transaction that is open, before the producer is closed; the log tells of it."""
+        """End a transaction that is open, before the producer is closed. A warning is logged if it
+        did not end."""
         if not self._transactional:
             return
         deadline_ns = self._deadline_ns(timeout_s)

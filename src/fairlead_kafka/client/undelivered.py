@@ -18,7 +18,7 @@ unless a callback holds its thread."""
 def why_waiting(hosted: Host[ProducerMachine], topic: str | None, within_s: float) -> Steps[str]:
     """Why records of a topic (None: of any) are not delivered yet, as the end of a sentence.
 
-    Empty if that is not told within `within_s` seconds, or half a second.
+    Empty if the machine does not answer within `within_s` seconds, or half a second.
     """
     undelivered = yield from _ask(hosted, topic, min(within_s, EXPLAIN_S))
     return f": {undelivered.why}" if undelivered is not None and undelivered.why else ""

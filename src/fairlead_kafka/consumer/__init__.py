@@ -33,7 +33,7 @@ back-off that grows; polls just go on. OFFSET_OUT_OF_RANGE resets the position b
 policy, and for a range, the bounds of the log are looked up (a new leader may only be behind) and
 `OffsetOutOfRange` names them. What only the application can answer is raised by the poll that finds
 it, once the data before it are returned, and until a seek by every poll to which no other partition
-gives anything. A topic missing for a second is told to a poll that found nothing.
+gives anything. A topic missing for a second is an error of a poll that found nothing.
 
 Logs that were cut. Each fetch names the leader epoch of the last record read. A leader elected
 uncleanly, which does not have that record, answers with where the two logs part (KIP-320): reading

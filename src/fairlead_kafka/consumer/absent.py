@@ -12,7 +12,7 @@ LOGGER = logging.getLogger("fairlead_kafka.consumer")
 
 
 class AbsentTopics:
-    """Topics that the log was told are missing: each once, until it is there."""
+    """Logs which topics are missing: each once, until it is there."""
 
     def __init__(self, creates: bool) -> None:
         """`creates`: `allow.auto.create.topics`."""

@@ -45,7 +45,7 @@ to know."""
 
 
 class Fetcher:
-    """Sends fetch requests and gathers chunks. Part of the consumer machine; all calls come from
+    """Sends fetch requests and collects chunks. Part of the consumer machine; all calls come from
     within its step."""
 
     def __init__(

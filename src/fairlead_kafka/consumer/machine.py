@@ -212,7 +212,9 @@ class ConsumerMachine:
             self._fetcher.check(self._partitions)
             self._network.metadata.check()
             failed = [state for state in self._partitions.values() if state.error is not None]
-            holds("a partition failed and nobody tells", bool(self._moved) or failed == self._failed)
+            holds(
+                "a partition failed and no poll will report it", bool(self._moved) or failed == self._failed
+            )
         if self._group is not None:
             self._group.check()
 

@@ -179,11 +179,11 @@ class PartitionState:
 
 
 def failure_to_report(failed: Iterable[PartitionState], again: bool) -> Exception | None:
-    """The error that a poll ends with, if it is to end with one, noted as told; `again`: also one
-    that was told before.
+    """The error that a poll ends with, noted as reported; None: no error. `again`: also one that
+    was reported before.
 
-    An error is told at once, and again only when the poll's time is up or nothing else can come: a
-    caller that goes on after an error would otherwise never see the records of the other
+    An error is reported at once, and again only when the poll's time is up or nothing else can
+    come: a caller that goes on after an error would otherwise never see the records of the other
     partitions.
     """
     for state in failed:

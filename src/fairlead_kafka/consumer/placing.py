@@ -125,7 +125,8 @@ class Placing:
             self._place_later(generations, ahead)
 
     def _place_at(self, partition: TopicPartition, generation: int, offset: OffsetAndMetadata) -> None:
-        """Place a partition at a committed offset; its epoch tells of a log cut since (KIP-320)."""
+        """Place a partition at a committed offset; by its epoch a log that was cut since is noticed
+        (KIP-320)."""
         state = self._waiting(partition, generation)
         self._placed(partition, generation, OffsetAndTimestamp(offset.offset))
         if state is not None and offset.leader_epoch <= self._metadata.leader_epoch(*partition):
@@ -189,7 +190,8 @@ class Placing:
             state.signal(Signal.PLACED)
         else:
             state.fail(
-                result or BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE, f"no offset of {partition} was told")
+                result
+                or BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE, f"the answer has no offset of {partition}")
             )
 
     def truncated(self, state: PartitionState, epoch: int, end_offset: int) -> None:
@@ -197,7 +199,7 @@ class Placing:
 
         It is the same up to `end_offset`, which `epoch` ended with. With a reset policy reading
         goes on there, and what is there now comes under offsets that came before; without one the
-        application is told.
+        next poll raises LogTruncated.
         """
         partition, position = state.partition, state.position
         if state.resets and self._policy is not None:

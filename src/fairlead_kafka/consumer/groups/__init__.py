@@ -5,13 +5,12 @@ JoinGroup waits for all other members, and on a connection where answers come in
 up the fetches behind it. Requests to the coordinator are scripts (`calls`). There are two kinds, by
 `group.protocol`. The states of a classic one (`Membership`) are a table (`states`):
 
-    OUTSIDE ──subscribe──▶ JOINING ──assigned──▶ ADOPTING ──taken over──▶ STABLE
-    STABLE ──rejoin──▶ GIVING_UP ──given up──▶ JOINING
-    ADOPTING, STABLE, GIVING_UP ──lost: the group went on without it──▶ GIVING_UP
-    any ──leave──▶ OUTSIDE          any ──fail──▶ FAILED ──subscribe──▶ JOINING
+OUTSIDE ──subscribe──▶ JOINING ──assigned──▶ ADOPTING ──taken over──▶ STABLE STABLE ──rejoin──▶
+GIVING_UP ──given up──▶ JOINING ADOPTING, STABLE, GIVING_UP ──lost: the group went on without it──▶
+GIVING_UP any ──leave──▶ OUTSIDE          any ──fail──▶ FAILED ──subscribe──▶ JOINING
 
 The application has a say at two points, and only while it polls: before partitions are given up (to
-commit, to finish what it holds) and once new ones are there. So a change is not made but told
+commit, to finish what it holds) and once new ones are there. So a change is not made but announced
 (`gate.GroupChange`): the machine sets it at the `Gate`, ends the poll that waits, and goes on when
 the client class has called the application's listener and acknowledges. The gate is also where the
 client class notes that it polls: a member that does not for `max.poll.interval.ms` leaves the
@@ -26,10 +25,9 @@ session's time.
 With `group.protocol=consumer` (KIP-848) the coordinator assigns, and answers heartbeats with what
 each member should read (`ConsumerMembership`). Its states are Kafka's (`epochs`):
 
-    UNSUBSCRIBED ──subscribe──▶ JOINING ──target──▶ RECONCILING ──taken──▶ ACKNOWLEDGING
-    ACKNOWLEDGING ──sent──▶ STABLE ──target──▶ RECONCILING
-    JOINING to STABLE ──fenced──▶ FENCED ──released──▶ JOINING
-    JOINING to STABLE ──no poll──▶ STALE ──released, and polled──▶ JOINING
+UNSUBSCRIBED ──subscribe──▶ JOINING ──target──▶ RECONCILING ──taken──▶ ACKNOWLEDGING ACKNOWLEDGING
+──sent──▶ STABLE ──target──▶ RECONCILING JOINING to STABLE ──fenced──▶ FENCED ──released──▶ JOINING
+JOINING to STABLE ──no poll──▶ STALE ──released, and polled──▶ JOINING
 
 The coordinator takes partitions from one member first, and gives them to another once the former
 has said that it does not own them any more. So a member says what it owns, and never less than it
@@ -38,11 +36,11 @@ come from metadata (`looking`), and what has no name yet is taken over later.
 
 Positions come from committed offsets where there are some, else by the reset policy. Commits go out
 with the member's generation or epoch; one with an epoch that has passed meanwhile is made again
-with the next. What a group that has moved on refuses is told to the application, because another
-member reads its partitions now.
+with the next. What a group that has moved on refuses is an error that the application gets, because
+another member reads its partitions now.
 
-Sources: KIP-54, KIP-62, KIP-134, KIP-345, KIP-394, KIP-429, KIP-447, KIP-792, KIP-848,
-KIP-1082; Kafka's `ConsumerCoordinator`, `AbstractCoordinator`, `ConsumerMembershipManager`,
+Sources: KIP-54, KIP-62, KIP-134, KIP-345, KIP-394, KIP-429, KIP-447, KIP-792, KIP-848, KIP-1082;
+Kafka's `ConsumerCoordinator`, `AbstractCoordinator`, `ConsumerMembershipManager`,
 `ConsumerHeartbeatRequestManager`.
 """
 

@@ -33,7 +33,7 @@ class Assignor(NamedTuple):
     """Members keep what they read through a rebalance, and give up single partitions only
     (KIP-429)."""
     remembers: bool = False
-    """A member's user data tell which partitions it had: an eager member owns none when it
+    """A member's user data list the partitions that it had: an eager member owns none when it
     joins."""
 
     def user_data(self, had: Iterable[TopicPartition], generation: int) -> bytes | None:

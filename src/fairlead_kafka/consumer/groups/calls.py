@@ -164,7 +164,7 @@ class CoordinatorCalls(Coordinator):
             _, code = yield from self.ask(ApiKey.OFFSET_COMMIT, message, _row_codes, reported=reported)
             if code != ErrorCode.STALE_MEMBER_EPOCH:
                 break
-            yield Pause(self.error(ApiKey.OFFSET_COMMIT, code))  # a heartbeat will tell the new epoch
+            yield Pause(self.error(ApiKey.OFFSET_COMMIT, code))  # a heartbeat will bring the new epoch
         if code:
             raise self.error(ApiKey.OFFSET_COMMIT, code, _COMMIT_ADVICE.get(code, ""))
 

@@ -1,7 +1,7 @@
 """States of a member of a KIP-848 group, as a table: Kafka's `MemberState`.
 
-PREPARE_LEAVING and LEAVING are missing: the client class has released the partitions when it tells
-the machine to leave, and the heartbeat that leaves goes out in the same step.
+PREPARE_LEAVING and LEAVING are missing: the client class has released the partitions when it has
+the machine leave, and the heartbeat that leaves goes out in the same step.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Heartbeats:
         self._assignor: str | None = settings["group.remote.assignor"]
         self.member_id = member_id
         self._known: Status | None = None
-        """Status that the coordinator knows; None: it is to be told all."""
+        """Status that the coordinator knows; None: the next heartbeat has all of it."""
         self._sending: Status | None = None
 
     def forget(self) -> None:
@@ -56,7 +56,7 @@ class Heartbeats:
         self._known = self._sending = None
 
     def knows(self, *statuses: Status) -> bool:
-        """True if one of these is what the coordinator was told last."""
+        """True if one of these is what was sent to the coordinator last."""
         return self._known in statuses
 
     def message(self, epoch: int, status: Status, *, acknowledges: bool) -> ConsumerGroupHeartbeatRequest:

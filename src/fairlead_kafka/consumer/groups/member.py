@@ -101,8 +101,8 @@ class Member(ABC):
 
     @abstractmethod
     def leave(self, done: Callable[[], None]) -> None:
-        """Leave the group, if it is in one; `done()` once the coordinator knows, or cannot be
-        told."""
+        """Leave the group, if it is in one. `done()` is called once the coordinator knows, or
+        cannot be reached."""
 
     @abstractmethod
     def who(self) -> GroupMetadata:

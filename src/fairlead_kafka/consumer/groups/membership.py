@@ -79,7 +79,7 @@ class Membership(Member):
     def leave(self, done: Callable[[], None]) -> None:
         """Leave the group, if it is in one; a static member only stops its heartbeats.
 
-        `done()` once the coordinator knows, or cannot be told.
+        `done()` is called once the coordinator knows, or cannot be reached.
         """
         member_id, node_id = self._joining.member_id, self._calls.node_id
         self._attempt += 1
@@ -152,7 +152,7 @@ class Membership(Member):
         holds(f"a stable member has generation {self.generation}", member or state is not MemberState.STABLE)
         holds(f"an error in state {state.name}", (self.error is not None) == (state is MemberState.FAILED))
         expected = state in (MemberState.ADOPTING, MemberState.GIVING_UP)
-        holds(f"the face has {change} to make in state {state.name}", (change is not None) == expected)
+        holds(f"the client has {change} to make in state {state.name}", (change is not None) == expected)
         holds(
             f"a join is under way in state {state.name}",
             not self._under_way or state in (MemberState.JOINING, MemberState.FAILED),

@@ -40,7 +40,7 @@ class Subscribe(NamedTuple):
 
 class Unsubscribe(NamedTuple):
     """Leave the group, and read nothing. Answer: None, once the coordinator knows or cannot be
-    told."""
+    reached."""
 
     completion: Completion[None]
 

@@ -116,7 +116,7 @@ class ConsumerMembership(Member):
     def leave(self, done: Callable[[], None]) -> None:
         """Leave the group, if it is in one; a static member's place is kept.
 
-        `done()` once the coordinator knows, or cannot be told.
+        `done()` is called once the coordinator knows, or cannot be reached.
         """
         member = self._state in BEATING
         self._out(EpochSignal.LEAVE)
@@ -199,11 +199,11 @@ class ConsumerMembership(Member):
         holds(f"an error in state {state.name}", (self.error is not None) == (state is EpochState.FATAL))
         coming = self._coming is not None
         holds(
-            f"the face has {change} to make in state {state.name}",
+            f"the client has {change} to make in state {state.name}",
             (state is EpochState.RECONCILING and change is not None) == coming,
         )
         quiet = state in (EpochState.UNSUBSCRIBED, EpochState.JOINING, EpochState.STABLE)
-        holds(f"the face has {change} to make in state {state.name}", change is None or not quiet)
+        holds(f"the client has {change} to make in state {state.name}", change is None or not quiet)
         holds(
             f"in state {state.name} it reads {self._current}, of {self._target}",
             state is not EpochState.STABLE or self._current == self._target,
@@ -330,7 +330,8 @@ class ConsumerMembership(Member):
         return self._state is not EpochState.JOINING or self._watch.topics is not None
 
     def _status(self, *, coming: bool) -> Status:
-        """Status to tell; `coming`: with partitions that may be read at any moment."""
+        """Status to send to the coordinator; `coming`: with partitions that may be read at any
+        moment."""
         owned = dict(self._current or {})
         for topic_id, numbers in (self._coming or {}).items() if coming else ():
             owned[topic_id] = owned.get(topic_id, frozenset()) | numbers
@@ -419,7 +420,7 @@ class ConsumerMembership(Member):
         return self._calls.error(ApiKey.CONSUMER_GROUP_HEARTBEAT, code, words)
 
     def _bid_farewell(self, done: Callable[[], None]) -> None:
-        """Tell the coordinator, if it is known, that this member leaves."""
+        """Report to the coordinator, if it is known, that this member leaves."""
         node_id = self._calls.node_id
         if node_id is None:
             done()

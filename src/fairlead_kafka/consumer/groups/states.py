@@ -28,7 +28,7 @@ class MemberSignal(Enum):
     SUBSCRIBE = auto()
     ASSIGNED = auto()
     TAKEN = auto()
-    """The client class has done what it was told to."""
+    """The client class has done its part of the change."""
     REJOIN = auto()
     LOST = auto()
     """The group went on without it."""

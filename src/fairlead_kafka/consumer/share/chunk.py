@@ -109,7 +109,8 @@ def decode_share_chunk(
 ) -> Decoded:
     """The acquired records of a chunk, with what `columns` need; `only`: those of these offsets.
 
-    A batch that does not decode spoils no other: it is left out, and told of.
+    A batch that does not decode spoils no other: it is left out, and its error is returned beside
+    the records.
     """
     offsets, counts = offsets_of(chunk.acquired), counts_of(chunk.acquired)
     if only is not None:

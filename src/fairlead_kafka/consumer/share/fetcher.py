@@ -400,7 +400,7 @@ class ShareFetcher:
             self.errors.append(reason)
 
     def _complete_acks(self, session: ShareSession, ack_answers: Mapping[Place, _AckAnswer]) -> bool:
-        """Settle acknowledgements by an answer; False if some are to be sent again later."""
+        """Complete acknowledgements by an answer; False if some are to be sent again later."""
         again = False
         for each in session.answered():
             left_out = _AckAnswer(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer left it out")

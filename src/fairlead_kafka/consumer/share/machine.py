@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class ShareConsumerMachine:
-    """Acquires records for polls, and tells brokers what became of them; serves
+    """Acquires records for polls, and reports to brokers what became of them; serves
     `share.operations`."""
 
     def __init__(self, settings: Settings, rng: Rng) -> None:

@@ -84,7 +84,7 @@ class ShareMembership:
         self._names: dict[UUID, str] = {}
         self._resolving = False
         self._known_topics: tuple[str, ...] | None = None
-        """Topics that the coordinator knows of; None: it is to be told all."""
+        """Topics that the coordinator knows of; None: the next heartbeat names all."""
         self._attempt = 0
         """Number of this membership: answers to an older one are ignored."""
         self._beating = False
@@ -310,7 +310,7 @@ class ShareMembership:
         return self._coordinator.error(ApiKey.SHARE_GROUP_HEARTBEAT, code, words)
 
     def _bid_farewell(self, done: Callable[[], None]) -> None:
-        """Tell the coordinator, if it is known, that this member leaves."""
+        """Report to the coordinator, if it is known, that this member leaves."""
         node_id = self._coordinator.node_id
         if node_id is None:
             done()

@@ -22,7 +22,7 @@ class Subscribe(NamedTuple):
 
 class Unsubscribe(NamedTuple):
     """Leave the group, and read nothing. Answer: None, once the coordinator knows or cannot be
-    told."""
+    reached."""
 
     completion: Completion[None]
 
@@ -49,8 +49,8 @@ class Take(NamedTuple):
 
 
 class Acknowledge(NamedTuple):
-    """Acknowledge. Answer: list[AckResult], of these and of earlier ones, once all are settled or
-    `deadline_ns` has passed; None: at once, without any, and a later answer has them.
+    """Acknowledge. Answer: list[AckResult], of these and of earlier ones, once all have an outcome
+    or `deadline_ns` has passed; None: at once, without any, and a later answer has them.
 
     Acknowledgements are tried until `acks_deadline_ns`.
     """

@@ -1,6 +1,7 @@
-"""A share session: what one broker keeps for this consumer, and what waits to be told to it.
+"""A share session: what one broker keeps for this consumer, and what waits to be sent to it.
 
-    CLOSED ──a fetch with epoch 0──▶ OPEN: each request has the next epoch ──error, or no answer──▶ CLOSED
+CLOSED ──a fetch with epoch 0──▶ OPEN: each request has the next epoch ──error, or no answer──▶
+CLOSED
 
 A session is a member's at one broker. Its requests are numbered, so there is one under way at a
 time. A broker ends it when the connection ends, and frees all that it had acquired; so each session
@@ -102,7 +103,7 @@ class ShareSession:
         return taken
 
     def check(self) -> None:
-        """Raise CheckFailed if there is something to tell a session that is not open."""
+        """Raise CheckFailed if anything waits to be sent to a session that is not open."""
         holds(f"acknowledgements under way to idle node {self.node_id}", self.busy or not self.sent)
         holds(f"node {self.node_id} fetches and is idle", self.busy or not self.fetching)
         for each in (*self.waiting, *self.sent):
