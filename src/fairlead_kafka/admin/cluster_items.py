@@ -103,8 +103,8 @@ class FeatureMetadata:
 
 @dataclass(slots=True, frozen=True)
 class QuorumReplica:
-    """One that keeps the metadata log. Times in ms since 1970, None where the broker does not
-    report them."""
+    """A replica of the metadata log, on a controller or broker. Times in ms since 1970, None where
+    the broker does not report them."""
 
     replica_id: int
     log_end_offset: int

@@ -137,8 +137,8 @@ def delete_group_offsets(
 def remove_members(
     metadata: Metadata, group_id: str, instance_ids: Sequence[str] | None, *, why: str
 ) -> AdminScript[dict[str, None]]:
-    """Remove static members of a group by instance id, or all members (None), each by its member
-    id (KIP-345)."""
+    """Remove static members of a group by instance id, or all members (None), each by its member id
+    (KIP-345). `why` goes to the coordinator's log."""
     made = LeaveGroupRequest.MemberIdentity
     if instance_ids is None:
         described = yield from describe_groups(metadata, [group_id], include_authorized_operations=False)

@@ -157,7 +157,7 @@ def alter_share_group_offsets(
 def delete_share_group_offsets(
     metadata: Metadata, group_id: str, topics: Sequence[str]
 ) -> AdminScript[dict[str, None]]:
-    """Forget where a share group without members is with topics."""
+    """Delete the offsets that a share group without members has in topics."""
     made = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
     message = DeleteShareGroupOffsetsRequest(
         group_id=group_id, topics=[made(topic_name=name) for name in topics]

@@ -25,7 +25,8 @@ from fairlead_kafka.client.hosting import Offload, Steps, wait_for
 
 
 class AccessCalls:
-    """ACLs, SCRAM passwords and client quotas. `offload` runs work on a thread."""
+    """Calls about ACLs, SCRAM passwords and client quotas, as steps; `Admin` has what each does.
+    `offload` runs work on a thread."""
 
     def __init__(self, performing: Performing, offload: Offload | None) -> None:
         self.check = performing.check

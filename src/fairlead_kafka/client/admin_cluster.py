@@ -62,9 +62,10 @@ class ClusterAdmin(Blocking):
     def alter_replica_log_dirs(
         self, assignments: Mapping[PartitionReplica, str], timeout_s: Seconds | None = None
     ) -> dict[PartitionReplica, None]:
-        """Have replicas in these log directories of their brokers: {replica: path}.
+        """Move replicas to log directories of their brokers: {replica: path}.
 
-        Returns once the moves have begun. LOG_DIR_NOT_FOUND: the broker has no such directory."""
+        Returns once the moves have begun. LOG_DIR_NOT_FOUND: the broker has no such directory.
+        """
         return self._run(self._calls.cluster.alter_replica_log_dirs(assignments, timeout_s))
 
     def describe_producers(
@@ -122,7 +123,7 @@ class ClusterAdmin(Blocking):
     ) -> dict[int, dict[int, tuple[int, int]]]:
         """Versions of APIs that brokers serve: {node id: {API key: (lowest, highest)}}.
 
-        `node_ids` empty: of all live brokers. An older broker's key that has no name now is there, too."""
+        `node_ids` empty: of all live brokers. Keys that have no name in this release, as of an older broker, are there too."""
         return self._run(self._calls.cluster.describe_api_versions(node_ids, timeout_s))
 
     def update_features(

@@ -22,7 +22,8 @@ from fairlead_kafka.client.hosting import Steps
 
 
 class ClusterCalls:
-    """The cluster and its brokers: elections, moves, versions, features, the quorum."""
+    """Calls about the cluster and its brokers, as steps: elections, moves, versions, features, the
+    quorum. `Admin` has what each does."""
 
     def __init__(self, performing: Performing) -> None:
         self._timeout_ms = performing.timeout_ms

@@ -16,7 +16,8 @@ from fairlead_kafka.core.metadata import Metadata
 
 
 class GroupCalls:
-    """Groups, their members and committed offsets."""
+    """Calls about groups, their members and committed offsets, as steps; `Admin` has what each
+    does."""
 
     def __init__(self, performing: Performing) -> None:
         self._timeout_ms = performing.timeout_ms

@@ -41,7 +41,7 @@ class Performing:
         self.closed = False
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
-        """Wait until a broker is reached."""
+        """Wait until a broker is reached; see `Admin.connect` for time-out and error."""
         self.check()
         return connect(self.host, self.settings, timeout_s)
 

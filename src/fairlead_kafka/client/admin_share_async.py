@@ -53,7 +53,8 @@ class AsyncShareGroupAdmin(Awaiting):
     async def delete_share_group_offsets(
         self, group_id: str, topics: Iterable[str], timeout_s: Seconds | None = None
     ) -> dict[str, None]:
-        """Forget where a share group without members is with topics, as if it had never read them.
+        """Delete the offsets that a share group without members has in topics, as if it had never
+        read them.
 
         NON_EMPTY_GROUP if it has members. ItemsFailed names the topics that failed.
         """

@@ -12,7 +12,7 @@ from fairlead_kafka.client.hosting import Steps
 
 
 class ShareGroupCalls:
-    """Share groups and their offsets."""
+    """Calls about share groups and their offsets, as steps; `Admin` has what each does."""
 
     def __init__(self, performing: Performing) -> None:
         self._timeout_ms = performing.timeout_ms

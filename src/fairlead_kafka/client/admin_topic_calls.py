@@ -28,7 +28,8 @@ from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
 
 
 class TopicCalls:
-    """Topics, partitions and their offsets, configs, log directories."""
+    """Calls about topics, partitions and their offsets, configs and log directories, as steps;
+    `Admin` has what each does."""
 
     def __init__(self, performing: Performing) -> None:
         self._timeout_ms = performing.timeout_ms

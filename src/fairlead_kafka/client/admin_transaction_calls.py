@@ -22,7 +22,8 @@ from fairlead_kafka.core.prepared import PreparedTransaction
 
 
 class TransactionCalls:
-    """Transactions, and the producers that began them."""
+    """Calls about transactions, and the producers that began them, as steps; `Admin` has what each
+    does."""
 
     def __init__(self, performing: Performing) -> None:
         self._timeout_ms = performing.timeout_ms

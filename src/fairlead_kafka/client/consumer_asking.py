@@ -53,7 +53,7 @@ class Asking:
         )
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
-        """Wait until a broker is reached."""
+        """Wait until a broker is reached; see `Consumer.connect` for time-out and error."""
         self.check()
         return connect(self.host, self.settings, timeout_s)
 

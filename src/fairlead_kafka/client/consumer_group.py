@@ -68,7 +68,7 @@ class AwaitUser(Protocol):
     """Runs a coroutine of the application's on the running event loop."""
 
     def __call__(self, coroutine: Awaitable[T]) -> Completion[T]:
-        """Begin; the completion has what it returns, or raises."""
+        """Begin; the completion has the coroutine's result, or its error."""
 
 
 class Holdings(Protocol):

@@ -56,7 +56,8 @@ class ConsumerRanges:
     def begin(
         self, partition: TopicPartition, start: int, end: int, columns: Sequence[str] | None
     ) -> Steps[tuple[str, ...]]:
-        """Assign a range of one partition. Returns the names of the columns, checked."""
+        """Assign offsets `start` to `end` (excluded) of one partition. Returns the names of the
+        columns, checked."""
         names = self._reading.columns(columns)
         yield from self.begin_batches(partition, start, end)
         return names
@@ -73,7 +74,8 @@ class ConsumerRanges:
         )
 
     def begin_batches(self, partition: TopicPartition, start: int, end: int) -> Steps[None]:
-        """Assign a range of one partition."""
+        """Assign offsets `start` to `end` (excluded) of one partition, to read the headers of its
+        batches."""
         partition = TopicPartition(*partition)
         # A range is a new assignment of its own, which nobody has paused.
         self._fetched.pause(list(self._fetched.paused), False)

@@ -42,7 +42,7 @@ OFFLOAD_BYTES = 64 * 1024
 
 
 class Tending(Protocol):
-    """The group, as far as a poll owes it something (`consumer_group.ConsumerGroup`)."""
+    """The group, as far as polls have to do with it (`consumer_group.ConsumerGroup`)."""
 
     def tend(self) -> Steps[None]:
         """Do what is due before records are looked for."""

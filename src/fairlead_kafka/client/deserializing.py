@@ -137,7 +137,8 @@ class Deserializing:
 
 
 def _empty(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """A table without rows: what types its columns would have, no record says."""
+    """A table without rows, whose keys and values have the types they were fetched with: no record
+    says which they would have."""
     import pyarrow as pa
 
     from fairlead_kafka.formats.rescuing import RESCUED as RESCUED_TYPE
@@ -148,7 +149,8 @@ def _empty(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def deserializing_of(settings: Settings) -> Deserializing | None:
-    """A consumer's deserializers; None if it has none. ConfigError if one cannot be had."""
+    """A consumer's deserializers; None if it has none. ConfigError if one cannot be imported or
+    made."""
     key, value = (
         deserializer_of(f"{field}.deserializer", settings[f"{field}.deserializer"]) for field in MessageField
     )

@@ -112,7 +112,8 @@ class Opener(Protocol):
     """Makes a machine, with an rng, and runs it on a host: `open_host`, or a test's own."""
 
     def __call__(self, machine_factory: Callable[[Rng], M], settings: Settings, name: str) -> Host[M]:
-        """Connections are secured as `settings` say; `name` is for the thread."""
+        """Make the machine and run it. Connections are secured as `settings` say; `name` is for the
+        thread."""
 
 
 class Hosted(Generic[M]):
@@ -349,7 +350,7 @@ class Offload(Protocol):
     """Runs work on a thread, so that an event loop goes on: `offload`."""
 
     def __call__(self, work: Callable[[], T]) -> Completion[T]:
-        """Begin; the completion has what it returns, or raises."""
+        """Begin `work`; the completion has its result, or its error."""
 
 
 def offload(work: Callable[[], T]) -> Completion[T]:

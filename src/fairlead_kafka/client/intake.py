@@ -46,7 +46,7 @@ class Forkable(Protocol):
     """Refuses everything in a forked child process."""
 
     def forked(self) -> None:
-        """Called there, once."""
+        """Called once, in the child process."""
 
 
 _intakes: WeakSet[Forkable] = WeakSet()

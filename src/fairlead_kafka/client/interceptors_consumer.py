@@ -50,6 +50,7 @@ class ConsumerInterceptors(Chain[ConsumerInterceptor]):
 
 
 def consumer_interceptors(given: object, config: Mapping[str, object]) -> ConsumerInterceptors | None:
-    """Interceptors of `interceptor.classes`; None for none. ConfigError if one cannot be had."""
+    """Interceptors of `interceptor.classes`; None for none. ConfigError if one cannot be imported
+    or made."""
     found = made_of(given, config, ("on_consume", "on_consume_table"), ConsumerInterceptor)
     return ConsumerInterceptors(found) if found else None

@@ -149,7 +149,8 @@ class ProducerInterceptors(Chain[ProducerInterceptor]):
 
 
 def producer_interceptors(given: object, config: Mapping[str, object]) -> ProducerInterceptors | None:
-    """Interceptors of `interceptor.classes`; None for none. ConfigError if one cannot be had."""
+    """Interceptors of `interceptor.classes`; None for none. ConfigError if one cannot be imported
+    or made."""
     found = made_of(
         given,
         config,

@@ -246,7 +246,7 @@ class ProducerCore(Generic[H]):
         return self._given_up
 
     def connect_steps(self, timeout_s: float | None) -> Steps[None]:
-        """Wait until a broker is reached."""
+        """Wait until a broker is reached; see `Producer.connect` for time-out and error."""
         self._intake.check()
         self._check_outside("connect")
         yield from connect(self._hosted, self._settings, timeout_s)

@@ -31,7 +31,8 @@ class Serializing:
         self._value = value
 
     def around(self, send: Callable[..., T]) -> Callable[..., T]:
-        """`send` for objects: on the caller's thread, before anything else."""
+        """Wrap `send` so that it takes objects: they are serialized on the caller's thread, before
+        anything else."""
 
         @wraps(send)
         def serialized(
@@ -77,7 +78,7 @@ class Serializing:
 
 
 def serializing_of(settings: Settings) -> Serializing | None:
-    """A producer's serializers; None if it has none. ConfigError if one cannot be had."""
+    """A producer's serializers; None if it has none. ConfigError if one cannot be imported or made."""
     names = [f"{field}.serializer" for field in MessageField]
     key, value = (serializer_of(name, settings[name]) for name in names)
     return None if key is None and value is None else Serializing(key, value)

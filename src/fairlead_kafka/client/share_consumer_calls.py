@@ -240,7 +240,7 @@ class ShareConsumerCalls:
         return counters["acquisition_lock_timeout_ms"]
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
-        """Wait until a broker is reached."""
+        """Wait until a broker is reached; see `ShareConsumer.connect` for time-out and error."""
         self.check()
         return connect(self._hosted, self.settings, timeout_s)
 

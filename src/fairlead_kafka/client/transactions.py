@@ -190,7 +190,8 @@ class TransactionSteps:
     def _ask(
         self, name: str, operation: TransactionOperation, completion: Completion[T], *, ends: bool = False
     ) -> Steps[T]:
-        """Submit an operation, and wait for its `completion`; `ends`: it can be asked for again."""
+        """Submit an operation, and wait for its `completion`. `ends`: it ends the transaction, and
+        may be asked for again after a time-out."""
         self._intake.check()
         self._check_thread(name)
         self._hosted.submit(operation)

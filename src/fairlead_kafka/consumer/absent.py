@@ -15,7 +15,7 @@ class AbsentTopics:
     """Logs which topics are missing: each once, until it is there."""
 
     def __init__(self, creates: bool) -> None:
-        """`creates`: `allow.auto.create.topics`."""
+        """`creates`: whether brokers create topics that are asked for (`allow.auto.create.topics`)."""
         self.creates = creates
         self._logged: set[str] = set()
 

@@ -121,8 +121,8 @@ class FetchSession:
         )
 
     def failed(self, code: int = ErrorCode.NONE) -> None:
-        """The request got no answer, or an error for the whole of it: the next one is full, and
-        closes what the broker may still have."""
+        """Note that the request got no answer, or an error for the whole of it: the next one is
+        full, and closes the session that the broker may still have."""
         self._epoch = FULL_EPOCH
         if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._id = NO_SESSION

@@ -98,7 +98,7 @@ class Fetcher:
         self.waiting.keep(self._current)
 
     def open_sessions(self) -> dict[int, int]:
-        """Node id → id of the session that it keeps for this consumer."""
+        """Return {node id: id of the session that it keeps for this consumer}."""
         return {
             node_id: session.open_id
             for node_id, session in self._sessions.items()

@@ -55,7 +55,7 @@ class Parting:
         self._open -= 1
 
     def handle(self, event: ConnectionEvent, now_ns: int, wall_ms: int) -> None:
-        """An event of a connection, ours or not."""
+        """Handle an event of a connection; those of other parts' connections are ignored."""
         self._network.handle(event, now_ns, wall_ms)
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
@@ -72,5 +72,5 @@ class Parting:
         return self._network.deadline_ns()
 
     def take_effects(self) -> list[Effect]:
-        """The effects of this step."""
+        """Take the effects of this step, which the host carries out."""
         return self._network.take_effects()

@@ -164,12 +164,12 @@ class PartitionState:
         self.moved.append(self)
 
     def fail(self, error: Exception) -> None:
-        """Stop with `error`."""
+        """Stop fetching this partition: polls raise `error`, until a seek."""
         self.signal(Signal.FAIL)
         self.error, self.reported = error, False
 
     def fetchable(self, now_ns: int) -> bool:
-        """True if a fetch may ask for it."""
+        """True if a fetch at `now_ns` (monotonic) may ask for this partition."""
         return (
             self.phase is Phase.FETCHING
             and not self.paused

@@ -123,8 +123,8 @@ class Joining:
         return self._calls.ask(ApiKey.SYNC_GROUP, lambda: message, lambda answer: [answer.error_code])
 
     def _chosen(self, name: str | None) -> Assignor:
-        """The assignor that the group has in common. BrokerError for one that this member did not
-        offer."""
+        """The assignor that the coordinator chose for the group, by name. BrokerError for one that
+        this member did not offer."""
         for assignor in self._assignors:
             if assignor.name == name:
                 return assignor

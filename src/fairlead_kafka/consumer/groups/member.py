@@ -149,7 +149,7 @@ class Member(ABC):
         return self.who()
 
     def _parted(self) -> None:
-        """Be out of the group from now on, until the next join."""
+        """Note that this member is out of the group, until the next join."""
         if self.generation != NO_GENERATION:
             self._last = self.who()
         self.generation = NO_GENERATION
@@ -198,7 +198,8 @@ class Member(ABC):
         self._scripts.start(what, self._committed_script(partitions), deadline_ns, self._reacting(done))
 
     def _reacting(self, done: Done[T]) -> Done[T]:
-        """`done`, after this member has reacted to the error, if it is the same one still."""
+        """Wrap `done`: the member reacts to an error first, unless it has joined again or left
+        since."""
         attempt = self._attempt
 
         def completed(value: T | None, error: Exception | None) -> None:
@@ -211,7 +212,7 @@ class Member(ABC):
     # --- The machine's step
 
     def handle(self, event: ConnectionEvent, now_ns: int, wall_ms: int) -> None:
-        """An event of a connection, ours or not."""
+        """Handle an event of a connection; those of other parts' connections are ignored."""
         self._network.handle(event, now_ns, wall_ms)
 
     def take_refusals(self) -> list[tuple[int | None, AuthenticationFailed]]:
@@ -219,7 +220,7 @@ class Member(ABC):
         return self._network.take_refusals()
 
     def take_effects(self) -> list[Effect]:
-        """The effects of this step."""
+        """Take the effects of this step, which the host carries out."""
         return self._network.take_effects()
 
     def close(self, error: Exception) -> None:

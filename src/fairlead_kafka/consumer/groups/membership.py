@@ -224,7 +224,7 @@ class Membership(Member):
         self._announce(revoked=tuple(sorted(set(owned) - set(kept))))
 
     def _forget(self) -> None:
-        """Be no member any more: the next join is a new member's."""
+        """Forget member id and generation: the next join is a new member's."""
         self._parted()
         self._recorder.rebalance_ended(failed=True)
         self._joining.forget()

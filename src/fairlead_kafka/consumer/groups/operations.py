@@ -48,7 +48,7 @@ class Unsubscribe(NamedTuple):
 class Acknowledge(NamedTuple):
     """Say that the client has done its part of change `number`.
 
-    Answer: (True if it stands, {partition: generation} as it is now).
+    Answer: (True if the change still stands, {partition: generation} of what is assigned now).
     """
 
     completion: Completion[tuple[bool, Mapping[TopicPartition, int]]]
@@ -87,10 +87,8 @@ class GetGroup(NamedTuple):
 
 
 class GetSubscription(NamedTuple):
-    """Get the topics subscribed to. Answer: them, in the order given.
-
-    For a pattern, those known by now.
-    """
+    """Get the topics subscribed to. Answer: the topics, in the order given; for a pattern, those
+    known by now."""
 
     completion: Completion[Sequence[str]]
 

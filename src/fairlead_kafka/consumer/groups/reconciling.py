@@ -224,7 +224,7 @@ class ConsumerMembership(Member):
             self._recorder.rebalance_ended(failed=not made)
 
     def _out(self, signal: EpochSignal) -> None:
-        """Be no member any more: answers that are under way are another's."""
+        """End this membership: answers that are under way concern it, and are ignored."""
         self._attempt += 1
         self._beating = False
         self._parted()

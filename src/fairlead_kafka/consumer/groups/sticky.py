@@ -104,8 +104,8 @@ def _hand_out(
 
 
 def _even_out(wanted: list[TopicPartition], shares: _Shares, readers: Mapping[str, list[str]]) -> None:
-    """Move single partitions until no move would help. Each makes the sum of squares of the shares
-    smaller, so there is an end."""
+    """Move single partitions between members until no move makes their shares more even. Each move
+    makes the sum of squares of the shares smaller, so there is an end."""
     owners = {of: member for member, share in shares.items() for of in share}
     moved = True
     while moved:

@@ -46,7 +46,7 @@ class Delivery:
         return row if row < len(self.offsets) and self.offsets[row] == offset else -1
 
     def decide(self, rows: npt.NDArray[np.intp], types: Int8) -> None:
-        """Acknowledge rows; one that was, and is not sent yet, gets another type."""
+        """Acknowledge rows by `types`; an acknowledgement that is not sent yet is replaced."""
         self.left -= int((self.types[rows] == UNDECIDED).sum())
         self.types[rows] = types
 
@@ -57,7 +57,8 @@ class Delivery:
 
 
 class InFlight:
-    """All deliveries of one consumer that have something undecided, unsent or unsettled."""
+    """All deliveries of one consumer with records that are undecided, or whose acknowledgements are
+    not sent or have no outcome."""
 
     def __init__(self) -> None:
         self._deliveries: list[Delivery] = []

@@ -221,7 +221,7 @@ class ShareConsumerMachine:
         self._fetcher.closing = True
 
     def _end(self) -> None:
-        """Closing: once the sessions are over, leave the group; then close the connections."""
+        """Go on closing: once the sessions are over, leave the group; then close the connections."""
         if self._shutting is None:
             return
         late = self._now_ns >= self._shut_by_ns

@@ -53,7 +53,8 @@ _ADVICE: dict[int, str] = {
 
 
 class ShareMembership:
-    """A member, or none yet, of the share group `group.id`. `network`: the machine's other one."""
+    """A member, or none yet, of the share group `group.id`. `network` is the machine's own, beside
+    which the member has one for its coordinator."""
 
     def __init__(self, settings: Settings, rng: Rng, network: Network) -> None:
         group_id = settings["group.id"]
@@ -108,8 +109,8 @@ class ShareMembership:
             self._signal(ShareSignal.SUBSCRIBE)
 
     def leave(self, done: Callable[[], None]) -> None:
-        """Leave the group, if it is in one; `done()` once the coordinator knows, or cannot be
-        told."""
+        """Leave the group, if it is in one. `done()` is called once the coordinator knows, or
+        cannot be reached."""
         member = self.state in BEATING
         self._out(ShareSignal.LEAVE)
         self.topics, self.error = (), None
@@ -127,7 +128,7 @@ class ShareMembership:
     # --- The machine's step
 
     def handle(self, event: ConnectionEvent, now_ns: int, wall_ms: int) -> None:
-        """An event of a connection, ours or not."""
+        """Handle an event of a connection; those of other parts' connections are ignored."""
         self._network.handle(event, now_ns, wall_ms)
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
@@ -152,7 +153,7 @@ class ShareMembership:
         return self._network.take_refusals()
 
     def take_effects(self) -> list[Effect]:
-        """The effects of this step."""
+        """Take the effects of this step, which the host carries out."""
         return self._network.take_effects()
 
     def close(self, error: Exception) -> None:
@@ -173,7 +174,7 @@ class ShareMembership:
         self.state = SHARE_TRANSITIONS[self.state, signal]
 
     def _out(self, signal: ShareSignal) -> None:
-        """Be no member any more: answers that are under way are another's."""
+        """End this membership: answers that are under way concern it, and are ignored."""
         self._attempt += 1
         self._beating, self._beat_at_ns = False, 0
         self.epoch, self._known_topics = JOIN_EPOCH, None

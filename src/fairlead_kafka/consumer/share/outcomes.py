@@ -20,7 +20,7 @@ class Outcomes:
         """Offsets, since the start."""
 
     def ask(self, acks: Acks) -> None:
-        """Note that an outcome is to come."""
+        """Count acknowledgements whose outcome is to come."""
         self.open += len(acks.offsets)
 
     def complete(self, acks: Acks, error: Exception | None) -> None:

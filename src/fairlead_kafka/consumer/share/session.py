@@ -71,13 +71,14 @@ class ShareSession:
         return [each.acks for each in self.sent]
 
     def answered(self) -> list[Waiting]:
-        """Note that the request was answered; what was acknowledged with it."""
+        """Note that the request was answered, and return what was acknowledged with it."""
         sent, self.sent = self.sent, []
         self.busy = self.fetching = False
         return sent
 
     def restart(self, number: int) -> list[Waiting]:
-        """Forget the broker's session; the acknowledgements that are worth nothing without it."""
+        """Forget the broker's session, and return the acknowledgements that are worth nothing
+        without it."""
         lost = [*self.sent, *self.waiting]
         self.sent, self.waiting, self.known = [], [], {}
         self.number, self.epoch = number, OPENING_EPOCH
