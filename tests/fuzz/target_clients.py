@@ -18,7 +18,6 @@ from fairlead_kafka import (
     ClientQuotaEntity,
     ConfigChange,
     ConfigResource,
-    Consumer,
     NewPartitions,
     NewTopic,
     Producer,
@@ -31,6 +30,7 @@ from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.ids import TopicPartition
 from tests.fuzz.client_apis import CLIENT_CONFIG, Fault, World, lying_world
 from tests.fuzz.tape import Tape
+from tests.support.checked_clients import CheckedConsumer
 
 CALLS_MAX = 30
 READER_CONFIG = {**CLIENT_CONFIG, "default.api.timeout.ms": 4000}
@@ -147,7 +147,7 @@ def consumer(tape: Tape) -> int:
     with lying_world(tape) as world:
         isolation = tape.pick(("read_uncommitted", "read_committed"))
         reset = tape.pick(("earliest", "latest", "none"))
-        client = Consumer(
+        client = CheckedConsumer(
             {
                 **READER_CONFIG,
                 "isolation.level": isolation,
@@ -211,7 +211,7 @@ def group(tape: Tape) -> int:
             "auto.offset.reset": "earliest",
         }
         members = [
-            Consumer({**config, **(more if nth == 0 else {})}, opener=world.opener)
+            CheckedConsumer({**config, **(more if nth == 0 else {})}, opener=world.opener)
             for nth in range(1 + tape.below(2))
         ]
         for member in members:
@@ -330,7 +330,7 @@ class _Reader:
     """Polls, and sees to it that offsets rise: a record is handed over once, in order, until the
     caller goes elsewhere."""
 
-    def __init__(self, world: World, client: Consumer) -> None:
+    def __init__(self, world: World, client: CheckedConsumer) -> None:
         self.world, self.client = world, client
         self.last: dict[TopicPartition, int] = {}
 

@@ -18,6 +18,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import batch, produce_fields
+from tests.support.checked_clients import CheckedConsumer
 from tests.support.virtual_cluster import FIRST_PORT, VirtualCluster
 from tests.support.virtual_hosting import Opening, VirtualHosted
 
@@ -56,7 +57,7 @@ class World:
             "heartbeat.interval.ms": 500,
             "partition.assignment.strategy": self.strategy,
         }
-        consumer = Consumer(config, opener=self.opener)
+        consumer = CheckedConsumer(config, opener=self.opener)
         self.hosts.append(self.opener.hosted[-1])
         consumer.subscribe(["t"])
         self.members.append(consumer)

@@ -7,6 +7,7 @@ from typing import Any
 from fairlead_kafka.client.admin import Admin
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.runtime import VirtualHost
+from tests.support.checked_clients import CheckedConsumer
 from tests.support.fake_fetch_broker import FakeCluster
 from tests.support.virtual_hosting import Opening
 
@@ -32,7 +33,7 @@ class Rig:
 
     def consumer(self, **configs: Any) -> Consumer:
         """A consumer of the cluster; configs have underscores for dots."""
-        return Consumer(self.config(**configs), opener=self.opener)
+        return CheckedConsumer(self.config(**configs), opener=self.opener)
 
     def admin(self, **configs: Any) -> Admin:
         """An admin client of the cluster; configs have underscores for dots."""

@@ -13,6 +13,7 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka.lab.apache_kafka import java_command
+from tests.support.checked_clients import CheckedConsumer
 from tests.support.group_clients import Heard, Recording, poll_until
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -47,7 +48,7 @@ class Ours:
         self._opener = Recording()
         self.heard = Heard()
         self.seen: list[Place] = []
-        self.consumer = fairlead_kafka.Consumer(settings, opener=self._opener)
+        self.consumer = CheckedConsumer(settings, opener=self._opener)
         self.consumer.subscribe([topics] if isinstance(topics, str) else topics, self.heard)
 
     def poll(self) -> None:

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from fairlead_kafka import Consumer, RebalanceListener, Record, TopicPartition
+from fairlead_kafka import RebalanceListener, Record, TopicPartition
 from fairlead_kafka.client.hosting import Host, open_host
+from tests.support.checked_clients import CheckedConsumer
 from tests.support.waiting import PATIENCE_S
 
 
@@ -56,7 +57,7 @@ class Member:
         self._opener = Recording()
         self.heard = Heard()
         self.records: list[Record] = []
-        self.consumer = Consumer(settings, opener=self._opener)
+        self.consumer = CheckedConsumer(settings, opener=self._opener)
         self.consumer.subscribe(topics, self.heard)
 
     def poll(self, timeout_s: float = 0.05) -> None:

@@ -73,7 +73,7 @@ class Clients:
     # --- Events
 
     def accepted(self, event: Accepted) -> None:
-        """A new connection, if there may be one more."""
+        """Take a new connection, or close it if there are as many as may be."""
         self._broker.guard.call(None, self._accept, event)
 
     def _accept(self, event: Accepted) -> None:
@@ -105,8 +105,8 @@ class Clients:
         self._look_later()
 
     def _close_later(self, event: Accepted, wait_ms: int) -> None:
-        """A connection above its address' quota (KIP-612): closed at once, its client would only
-        come again the sooner."""
+        """Close a connection above its address' quota after `wait_ms` (KIP-612): closed at once,
+        its client would only come again the sooner."""
         broker, connection = self._broker, event.connection
         _logger.info(
             "broker %d refuses a connection from %s: its address makes more than it may",
@@ -126,7 +126,7 @@ class Clients:
             self._broker.emit(Close(connection))
 
     def received(self, event: Received) -> None:
-        """Bytes of a client."""
+        """Take bytes that a client sent."""
         session = self.sessions.get(event.connection)
         if session is not None:
             self._broker.guard.call(session, session.received, event.data)
@@ -145,7 +145,7 @@ class Clients:
             self._broker.guard.call(session, session.login.token_checked, event)
 
     def sent(self, event: Sent) -> None:
-        """Answers have left."""
+        """Called when answers have left for the network."""
         session = self.sessions.get(event.connection)
         if session is not None:
             self._broker.guard.call(session, session.sent, event.position)

@@ -64,8 +64,9 @@ def convert(
 
 
 def _check_timestamps(partition: Partition, records: Buffer, header: BatchHeader, wall_ms: int) -> None:
-    """The newest is in the header, which a producer computes; the oldest takes a look at the
-    records, where it is bounded at all."""
+    """Raise BrokerError if a timestamp of the batch is out of the topic's bounds. The newest is in
+    the header, which a producer computes; the oldest takes a look at the records, where it is
+    bounded at all."""
     limits = partition.limits
     newest_ms = header.max_timestamp_ms
     if newest_ms >= 0 and newest_ms - wall_ms > limits.timestamp_after_max_ms:

@@ -53,7 +53,7 @@ class WaitingFetch(Protocol):
     """A fetch that waits for its session's partitions."""
 
     def advanced(self, partition: Partition, want: Wanted) -> None:
-        """There may be more to read for `want`."""
+        """Called when there may be more to read for `want`."""
 
     def complete(self) -> None:
         """Answer with what is there."""
@@ -142,7 +142,7 @@ class FetchSession:
             self._broker.purgatory.watch(partition, self)
 
     def advanced(self, partition: Partition) -> None:
-        """More can be read from `partition`, or its log starts later."""
+        """Called when more can be read from `partition`, or its log starts later."""
         want = self._watching.get(partition)
         if want is not None:
             self.ready[want] = None

@@ -67,7 +67,7 @@ class Files:
         self._emit(FileDelete(self._expect(done), path))
 
     def list(self, path: str, done: Done) -> None:
-        """The files of a folder; done(list of (name, size in bytes), error)."""
+        """List the files of a folder; done(list of (name, size in bytes), error)."""
         self._emit(FileList(self._expect(done), path))
 
     def finished(self, event: FileDone) -> None:

@@ -122,7 +122,7 @@ class PartitionOwner(Generic[P]):
         return str(self._partition)
 
     def failed(self, _error: Exception) -> None:
-        """Nobody is served from the partition any more in this life of the broker."""
+        """Serve nobody from the partition any more in this life of the broker."""
         self._offline(self._partition)
 
 
@@ -156,8 +156,8 @@ class Guard:
             self.owner = before
 
     def blame(self, owner: Owner | None, error: Exception) -> None:
-        """`error` was raised in something done for `owner`. Raises SharedDamage if it came out of
-        something in SHARED."""
+        """Handle `error`, which was raised in something done for `owner`. Raises SharedDamage if it
+        came out of something in SHARED."""
         damage = damage_of(error)
         if damage is error:
             raise error

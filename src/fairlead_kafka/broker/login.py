@@ -161,7 +161,7 @@ class ServerLogin:
             self.state = LoginState.HANDSHAKE
 
     def handshake(self, mechanism: str, version: int, reply: Callable[[SaslHandshakeResponse], None]) -> None:
-        """The client names its mechanism."""
+        """Serve the client's choice of a mechanism (SaslHandshake)."""
         session, enabled = self._session, self._enabled()
         now_ns = session.broker.now_ns
         again = self.state is LoginState.DONE

@@ -331,8 +331,8 @@ class Broker:
         self._unsubscribe = self.controller.subscribe(self._changed)
 
     def begin(self) -> None:
-        """The broker takes part: coordinate groups and transactions, and look after the log from
-        time to time."""
+        """Begin to take part: coordinate groups and transactions, and look after the log from time
+        to time."""
         self.replication.start()
         self.coordinator.start()
         self.transactions.start()

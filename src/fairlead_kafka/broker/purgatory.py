@@ -21,10 +21,10 @@ class Waiter(Protocol):
     """One that waits for partitions: a fetch, or its session."""
 
     def advanced(self, partition: Partition) -> None:
-        """More can be read from `partition` now."""
+        """Called when more can be read from `partition`."""
 
     def lost(self, partition: Partition) -> None:
-        """`partition` is gone, or no longer led here."""
+        """Called when `partition` is gone, or no longer led here."""
 
 
 class Purgatory:
@@ -48,14 +48,14 @@ class Purgatory:
                 del self._waiters[partition]
 
     def advanced(self, partition: Partition) -> None:
-        """The high watermark of `partition` rose."""
+        """Called when the high watermark of `partition` rose."""
         waiters = self._waiters.get(partition)
         if waiters is not None:
             for waiter, owner in list(waiters.items()):
                 self._guard.call(owner, waiter.advanced, partition)
 
     def wake(self, partition: Partition) -> None:
-        """`partition` is gone, or no longer led here: tell those that wait for it."""
+        """Wake the requests that wait for `partition`, which is gone, or no longer led here."""
         for waiter, owner in list(self._waiters.get(partition, {}).items()):
             self._guard.call(owner, waiter.lost, partition)
 
@@ -104,7 +104,8 @@ class Deadlines:
         self._due.pop(number, None)
 
     def check(self) -> None:
-        """Somebody looks before the first of them is over; CheckFailed if not."""
+        """Raise CheckFailed unless a look is due by the time of the first request whose time will
+        be up."""
         first = min((deadline_ns for deadline_ns, _ in self._due.values()), default=None)
         holds(
             f"a deadline at {first}, the next look at {self._looking_ns}",

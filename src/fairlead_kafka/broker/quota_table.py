@@ -60,7 +60,7 @@ class QuotaTable:
         return bool(self._values)
 
     def set(self, entity: QuotaEntity, value: float | None) -> None:
-        """An entity has this value; None: none any more."""
+        """Set an entity's quota; None: it has none any more."""
         if entity[0][0] == IP and entity[0][1] is not None:
             entity = ((IP, plain_address(entity[0][1])),)
         if value is None:

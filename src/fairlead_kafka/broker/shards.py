@@ -186,7 +186,8 @@ class Shards(Generic[AnyShard]):
             )
 
     def check(self) -> None:
-        """Each shard is of the partition and the reign that it is kept for; CheckFailed if not."""
+        """Raise CheckFailed unless each shard is of the partition and the leader epoch that it is
+        kept for."""
         same(f"{self.topic}: partitions led", set(self._led), set(self._reigns))
         same(f"{self.topic}: shards", list(self._led), [shard.partition for shard in self._led.values()])
 

@@ -20,7 +20,7 @@ class Timer:
         self.function: Callable[[], None] | None = function
 
     def cancel(self) -> None:
-        """The function will not be called; no harm if it was already."""
+        """Cancel the timer: its function will not be called. Nothing if it was called already."""
         self.function = None
 
     @property

@@ -189,7 +189,7 @@ def _settings_options(
     )
 
     def carrier(command_config: str | None = config, profile: str | None = profile) -> None:
-        """A command whose options alone are of use; it does nothing."""
+        """Do nothing: only this command's options are of use."""
 
     app = typer.Typer(add_completion=False)
     app.command()(carrier)

@@ -81,7 +81,7 @@ class Latencies:
             self._say = None
 
     def record(self, sent_s: float, size_bytes: int, error: Exception | None) -> None:
-        """A delivery report of a record that was sent at `sent_s` by the clock."""
+        """Take a delivery report of a record that was sent at `sent_s`, seconds by the clock."""
         now_s = self._clock()
         if error is not None:
             self.failed += 1

@@ -169,5 +169,5 @@ def metric_lines(client_id: str, groups: Mapping[str, object]) -> list[str]:
 
 
 def say(line: str) -> None:
-    """A line of results, out at once: others may be reading them as they come."""
+    """Print a line of results at once: others may be reading them as they come."""
     typer.echo(line)

@@ -323,8 +323,8 @@ def _report(project: Project, result: RunResult, json_file: str | None) -> None:
 
 
 def _make_sample(bootstrap_servers: str) -> None:
-    """The project's topics, and lines in `access` if it is new; what to do by hand if no cluster
-    answers."""
+    """Create the project's topics, with lines in `access` if it is new; print what to do by hand if
+    no cluster answers."""
     from fairlead_kafka.base.errors import ConnectionFailed
     from fairlead_kafka.spark.pipelines.cluster import look_at
     from fairlead_kafka.spark.pipelines.template import TOPICS

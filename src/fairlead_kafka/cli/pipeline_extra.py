@@ -9,7 +9,7 @@ from fairlead_kafka.cli.terminal import errors
 
 
 def need_spark() -> None:
-    """One line and exit code 2 where what Spark's pipelines need is not installed."""
+    """Exit with one line and code 2 where what Spark's pipelines need is not installed."""
     from fairlead_kafka.spark.starting import PIPELINE_PACKAGES, SparkMissing, ensure_installed
 
     try:

@@ -19,7 +19,7 @@ _COLORS = {"error": "red", "warning": "yellow"}
 
 
 def print_findings(findings: list[Finding], to: Console = output) -> None:
-    """Each finding as two lines: where and what, as compilers write it, and what to do."""
+    """Print each finding as two lines: where and what, as compilers write it, and what to do."""
     for one in findings:
         to.print(
             f"{escape(one.place)}: [{_COLORS[one.severity]}]{one.severity}[/] {one.rule}: {escape(one.what)}",
@@ -29,7 +29,7 @@ def print_findings(findings: list[Finding], to: Console = output) -> None:
 
 
 def print_flows(to: Console, result: RunResult) -> None:
-    """The final table: a row for each flow."""
+    """Print the final table: a row for each flow."""
     table = FittingTable()
     for name in ("flow", "into", "state"):
         table.add_column(name)

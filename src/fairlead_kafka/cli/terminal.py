@@ -127,7 +127,7 @@ def client_settings(bootstrap_servers: str, properties: list[str] | None) -> dic
 
 
 def write_json(report: object, target: str | None) -> None:
-    """The report to a file, or to standard output for `-`. ConfigError if the file cannot be
+    """Write the report to a file, or to standard output for `-`. ConfigError if the file cannot be
     written."""
     if target is None:
         return
@@ -145,7 +145,7 @@ def write_rows(rows: Iterable[Mapping[str, object]], target: str | None) -> None
 
 
 def show_rows(rows: Sequence[Mapping[str, object]], json_file: str | None) -> None:
-    """A listing: a table, unless its JSON goes to standard output."""
+    """Print a listing as a table, unless its JSON goes to standard output."""
     if json_file != "-" and rows:
         output.print(rows_table([{key: _in_a_cell(value) for key, value in row.items()} for row in rows]))
     write_rows(rows, json_file)

@@ -123,7 +123,8 @@ class ClusterAdmin(Blocking):
     ) -> dict[int, dict[int, tuple[int, int]]]:
         """Versions of APIs that brokers serve: {node id: {API key: (lowest, highest)}}.
 
-        `node_ids` empty: of all live brokers. Keys that have no name in this release, as of an older broker, are there too."""
+        `node_ids` empty: of all live brokers. Keys without a name in this release are there too.
+        """
         return self._run(self._calls.cluster.describe_api_versions(node_ids, timeout_s))
 
     def update_features(

@@ -82,6 +82,13 @@ class ConsumerCalls:
         """True once `close` or `abandon` was called."""
         return self._asking.closed
 
+    def check(self) -> None:
+        """Raise CheckFailed if what is kept of fetched data does not fit the assignment.
+
+        For tests in one thread, between two calls; the machine has a check of its own.
+        """
+        self.fetched.check()
+
     def metrics(self) -> ConsumerMetrics:
         """Metrics of the machine and of this side, by Kafka's names; from any thread."""
         machine, polls = self.host.machine, self._asking.polls

@@ -171,8 +171,8 @@ class Metadata:
             self._on_need()
 
     def saw_leader(self, topic: str, partition: int, node_id: int, epoch: int) -> None:
-        """A broker named a partition's new leader in passing (KIP-951). Never goes back to an older
-        epoch."""
+        """Take over a partition's new leader that a broker named in passing (KIP-951). Never goes
+        back to an older epoch."""
         known = self.partition(topic, partition)
         if known is None or epoch <= known.leader_epoch or node_id < 0:
             return
@@ -186,8 +186,8 @@ class Metadata:
         self.version += 1
 
     def saw_nodes(self, nodes: Iterable[Node]) -> None:
-        """Brokers named in passing (`node_endpoints` of Produce and Fetch answers, KIP-951); call
-        it before `saw_leader`."""
+        """Take over brokers named in passing (`node_endpoints` of Produce and Fetch answers,
+        KIP-951); call it before `saw_leader`."""
         for node in nodes:
             if self.nodes.get(node.node_id) != node:
                 self.nodes[node.node_id] = node
@@ -230,7 +230,7 @@ class Metadata:
         return known is not None and known.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def failed(self, now_ns: int, error: Exception) -> None:
-        """The request got no usable answer: what it asked for is wanted still."""
+        """Note that the request got no usable answer: what it asked for is wanted still."""
         self.last_error = error
         for name in self._asking or ():
             if name in self._wanted:

@@ -99,7 +99,7 @@ class Peers:
         """The brokers that the metadata names, by node id."""
 
     def sync(self, nodes: Mapping[int, Node]) -> list[Peer]:
-        """Follow the metadata. Gives the peers that are of no use any more; their connections are
+        """Follow the metadata. Returns the peers that are of no use any more; their connections are
         to be ended."""
         gone: list[Peer] = []
         cluster = []

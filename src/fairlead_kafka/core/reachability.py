@@ -84,8 +84,8 @@ class Reachability:
             self._warn(trouble, now_ns, f"no connection to {peer}", "; trying again")
 
     def late(self, peer: Peer, connection: Connection, now_ns: int) -> None:
-        """Nothing has come from this peer for a while: it is in trouble once that is longer than it
-        should be."""
+        """Note that nothing has come from this peer for a while: it counts as unreachable once that
+        is longer than it should be."""
         if now_ns < self.late_ns(peer, connection):
             return
         since_ns, reason = _awaited(connection)
@@ -106,8 +106,8 @@ class Reachability:
         return max(since_ns + self._patience_ns(connection), 0 if trouble is None else trouble.next_report_ns)
 
     def usable(self, peer: Peer, now_ns: int) -> None:
-        """A connection to this peer can be used, as far as it goes: whether brokers serve this
-        client at all, the first answer tells."""
+        """Note that a connection to this peer can be used. Whether brokers serve this client at all
+        is known by the first answer."""
         if self.reached:
             self._over(peer, now_ns, None)
 

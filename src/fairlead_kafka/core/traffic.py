@@ -14,7 +14,7 @@ class Traffic(Protocol):
         """Count a request that was written to a broker."""
 
     def read_bytes(self, node_id: int, size_bytes: int, answers: int) -> None:
-        """`size_bytes` were read, and completed so many `answers`."""
+        """Count `size_bytes` that were read, and the `answers` that they completed."""
 
     def connected(self, node_id: int) -> None:
         """Count a connection that was made to a broker."""

@@ -89,12 +89,12 @@ class _Row:
         self._slots, self._valid, self._rows, self._row = slots, valid, rows, row
 
     def put(self, slot: int, value: int) -> None:
-        """A number, in two's complement if it has 64 bits."""
+        """Write a number, in two's complement if it has 64 bits."""
         if slot >= 0 and self._slots is not None:
             self._slots[slot * self._rows + self._row] = value - _U64 if value >= _U64 // 2 else value
 
     def put_valid(self, slot: int, value: bool) -> None:
-        """A boolean."""
+        """Write a boolean."""
         if slot >= 0 and self._valid is not None:
             self._valid[slot * self._rows + self._row] = value
 

@@ -151,7 +151,7 @@ def run(
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Records per second by system, cold and warm, a panel for each cell."""
+    """Draw records per second by system, cold and warm, a panel for each cell."""
     panels = []
     read = [row for row in rows if row["how"] != "latency"]
     for place in dict.fromkeys((row["target"], *(row[name] for name in asdict(PLAIN))) for row in read):

@@ -71,7 +71,7 @@ def run(status: Status, profile: str = "quick") -> list[JsonObject]:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Records per second by kernel and record size, on one thread and on two."""
+    """Draw records per second by kernel and record size, on one thread and on two."""
     groups = list(dict.fromkeys((row["kernel"], row["record_size"]) for row in rows))
     rates = {
         (row["kernel"], row["record_size"], row["threads"]): number_at(row, "records_per_s") for row in rows

@@ -176,8 +176,8 @@ def cells(
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Records per second by system, for each target, key and compression a panel, for each record
-    size a colour."""
+    """Draw records per second by system, for each target, key and compression a panel, for each
+    record size a colour."""
     panels = []
     for cell in dict.fromkeys(
         (row["target"], row.get("security", "plaintext"), row["key"], row["compression"]) for row in rows

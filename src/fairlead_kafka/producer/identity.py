@@ -102,8 +102,8 @@ class Identity:
         self.producer_id, self.epoch, self.failures, self.bump_wanted = producer_id, epoch, 0, False
 
     def bump(self) -> None:
-        """A new epoch, as asked by `bump_wanted`: the next one, or after the last a new producer id
-        (KIP-360)."""
+        """Take a new epoch, as asked by `bump_wanted`: the next one, or after the last a new
+        producer id (KIP-360)."""
         self.bump_wanted = False
         if self.epoch < EPOCH_MAX:
             self.epoch += 1

@@ -168,7 +168,7 @@ class Recorder:
         self.whole.records_failed += records
 
     def retried(self, batch: Batch) -> None:
-        """A batch goes back to be sent again."""
+        """Count a batch that is to be sent again."""
         self.topic(batch.queue.topic.name).records_retried += batch.count
         self.whole.records_retried += batch.count
 
@@ -197,7 +197,7 @@ class Recorder:
                 meter.request_max_bytes = size_bytes
 
     def read_bytes(self, node_id: int, size_bytes: int, answers: int) -> None:
-        """Bytes came from a broker, with so many whole answers."""
+        """Count bytes that came from a broker, and the whole answers in them."""
         for meter in (self._node(node_id), self.whole):
             meter.responses += answers
             meter.response_bytes += size_bytes

@@ -220,7 +220,7 @@ class Sender:
 
     @hook("producer: a request was lost")
     def _lost(self, batch: Batch, error: Exception) -> None:
-        """No answer came: the batch may have been written or not."""
+        """Called when no answer came: the batch may have been written or not."""
         batch.last_error, batch.maybe_written = error, True
         if self._may_retry(batch) and not isinstance(error, UnsupportedVersion):
             self._retry(batch)

@@ -55,8 +55,8 @@ class Span:
         return Piece(self.submission, start, stop, self.order, ends[stop] - ends[start])
 
     def move(self, first_row: int) -> None:
-        """The submission has a new source, in which these rows follow each other from `first_row`
-        on (`Submission.move`)."""
+        """Note that the submission has a new source, in which these rows follow each other from
+        `first_row` on (`Submission.move`)."""
         self.ends = prefix_sums(np.diff(np.asarray(self.ends[self.start : self.stop + 1])))
         self.start, self.stop, self.order, self.first_row = 0, self.stop - self.start, None, first_row
 

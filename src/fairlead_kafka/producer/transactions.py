@@ -2,7 +2,7 @@
 KIP-98, Kafka's `TransactionManager`).
 
 One script of requests runs at a time (`coordinators`), and the state says which is next: the
-producer id is asked for, partitions that got a batch are added, offsets are handed in, and when a
+producer id is asked for, partitions that got a batch are added, offsets are submitted, and when a
 transaction is to end and nothing of it is open or on the wire any more, it is ended. A batch goes
 out only to a partition that is added (`may_send`).
 
@@ -139,7 +139,7 @@ class Transactions:
         return (topic, partition) in self._partitions.added
 
     def sent(self, topic: str, partition: int) -> None:
-        """A batch goes out: from now on the coordinator may know of the transaction."""
+        """Called when a batch goes out: from now on the coordinator may know of the transaction."""
         if self._by_epoch:
             self._partitions.add(TopicPartition(topic, partition))
             self._started = True
@@ -208,7 +208,8 @@ class Transactions:
         )
 
     def take_released(self) -> list[TopicPartition]:
-        """The partitions that may be sent to since the last call."""
+        """Take the partitions that were added to the transaction since the last call, and may be
+        sent to."""
         return self._partitions.take_released()
 
     def close(self, error: Exception) -> None:

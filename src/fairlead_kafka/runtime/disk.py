@@ -290,8 +290,8 @@ def _related(path: str, other: str) -> bool:
 
 
 def _write_all(descriptor: int, buffers: Sequence[Buffer]) -> int:
-    """Write buffers in order, without joining them; gives the bytes written. OSError may leave some
-    of them written."""
+    """Write buffers in order, without joining them; returns how many bytes were written. OSError
+    may leave some of them written."""
     views = [view for view in (memoryview(buffer).cast("B") for buffer in buffers) if view.nbytes]
     total = 0
     first = 0

@@ -345,6 +345,6 @@ class VirtualHost:
 
 
 def _at_once(work: Callable[[], None], done: Callable[[], None]) -> None:
-    """An `Aside` that does the work at once: it takes no virtual time."""
+    """Do the work at once, as an `Aside` that takes no virtual time."""
     work()
     done()

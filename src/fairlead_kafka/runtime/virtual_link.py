@@ -49,7 +49,7 @@ class LinkEnd(Protocol):
         """Stop reading what arrives, or go on."""
 
     def lose(self, reason: str) -> None:
-        """The connection breaks."""
+        """Called when the connection breaks."""
 
 
 class VirtualLink:

@@ -116,7 +116,7 @@ class End:
         self.lose("connection reset by peer")
 
     def receive(self, data: bytes) -> None:
-        """Bytes arrive, in the pieces that the host is set to."""
+        """Deliver bytes that arrive, in the pieces that the host is set to."""
         if self.held or self.handle in self.link.not_reading:
             self.kept.append(data)
         else:
@@ -158,7 +158,8 @@ class End:
             self.network.deliver(self.handle, Sent(self.number, sent_bytes))
 
     def lose(self, reason: str) -> None:
-        """End the connection without this machine's doing, and tell it."""
+        """End the connection without this machine's doing, and report that to the machine by an
+        event."""
         if self.open:
             for data in self.kept:  # what arrived before the end is not lost with it
                 self._take(data)

@@ -164,7 +164,7 @@ class ProgressListener(StreamingQueryListener):
             self.take(figures)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """A query waits for data; nothing has changed."""
+        """Called when a query waits for data; nothing has changed."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Called when a query has ended; its totals stay."""

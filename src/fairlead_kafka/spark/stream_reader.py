@@ -91,7 +91,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from read_task(self._options, self._schema, partition.ranges)
 
     def commit(self, end: OffsetsJson) -> None:
-        """Spark has processed all before `end`: commits it to the group, if asked for."""
+        """Called when Spark has processed all before `end`: commits it to the group, if asked for."""
         self._commit(from_offsets_json(end))
 
     def stop(self) -> None:

@@ -144,7 +144,7 @@ class Survey:
         raise AssertionError("fetchOffset.numRetries is at least 1")
 
     def wait(self) -> None:
-        """The pause before asking again."""
+        """Wait before asking again."""
         time.sleep(self._options.offset_retry_ms / 1000)
 
     def close(self) -> None:

@@ -49,10 +49,10 @@ class FairleadStreamWriter(DataSourceStreamArrowWriter):
         return write_at_least_once(self._options, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
-        """Nothing is left to do: a task ends only when its rows are acknowledged."""
+        """Do nothing: a task ends only when its rows are acknowledged."""
 
     def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
-        """Nothing can be taken back: rows that were written stay, and Spark writes the batch again."""
+        """Do nothing: rows that were written stay, and Spark writes the batch again."""
 
 
 def write_at_least_once(options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> TaskWritten:

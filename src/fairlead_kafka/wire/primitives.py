@@ -76,8 +76,8 @@ def skip_tags(data: Buffer, position: int, count: int) -> int:
 
 @lru_cache(maxsize=4096)
 def decode_uuid(raw: bytes) -> UUID:
-    """An id from its 16 bytes; there are few ids and many mentions of them, and making one costs a
-    microsecond."""
+    """The UUID of 16 bytes. It is kept for the next time: there are few ids and many mentions of
+    them, and making one costs a microsecond."""
     return UUID(bytes=raw)
 
 

@@ -211,8 +211,8 @@ class _Produced:
             answer()
 
     def _failed_unless(self, success: bool) -> None:
-        """Written is not yet replicated; but what could not be written is gone, and its offsets
-        will be given to others."""
+        """Answer with an error unless `success`: what could not be written is gone, and its offsets
+        will be given to other records. What was written is answered once it is replicated."""
         if not success and self._outstanding:
             self._fail()
             self._answer()

@@ -341,7 +341,7 @@ class _Fetch:
                 self._count(planned.partition, planned.want)
 
     def advanced(self, partition: Partition, want: Wanted) -> None:
-        """More can be read; answer if that is enough."""
+        """Called when more can be read of a partition: answer if that is enough."""
         self._count(partition, want)
         if self._counted_bytes >= self.min_bytes:
             self.complete()

@@ -387,7 +387,7 @@ class _ShareFetch:
             broker.share_partitions.watch(session.share_key(*place), self)
 
     def advanced(self, partition: Partition) -> None:
-        """There is more in a partition."""
+        """Called when there is more in a partition."""
         self.available()
 
     def lost(self, partition: Partition) -> None:
@@ -395,7 +395,7 @@ class _ShareFetch:
         self.complete()
 
     def available(self) -> None:
-        """There may be more to acquire."""
+        """Called when there may be more to acquire."""
         if self._parked and self._enough():
             self.complete()
 

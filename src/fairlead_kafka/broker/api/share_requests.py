@@ -145,7 +145,8 @@ class Acknowledging:
             self.outcomes[place] = error
 
     def complete(self) -> None:
-        """One part is over; called once more when all have begun."""
+        """Note that one part is complete, or, once, that all parts have begun; the last one
+        answers."""
         self._waiting -= 1
         if not self._waiting:
             self.done(self.outcomes)

@@ -25,7 +25,7 @@ class AclIndex:
             self.add(binding)
 
     def add(self, binding: AclBinding) -> None:
-        """An ACL comes. Nothing if it is there."""
+        """Add an ACL; nothing if it is there."""
         host = plain_host(binding.host)
         kind, principal = binding.resource_type, binding.principal
         pattern = (kind, binding.pattern_type, binding.resource_name)
@@ -37,7 +37,7 @@ class AclIndex:
         self._by_principal.setdefault((kind, principal), {})[binding] = host
 
     def remove(self, binding: AclBinding) -> None:
-        """An ACL goes. Nothing if it is not there."""
+        """Remove an ACL; nothing if it is not there."""
         kind, principal = binding.resource_type, binding.principal
         pattern = (kind, binding.pattern_type, binding.resource_name)
         by_principal = self._by_pattern.get(pattern, {})

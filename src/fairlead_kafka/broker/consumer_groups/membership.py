@@ -216,7 +216,8 @@ def removal(group_id: str, member_id: str) -> list[GroupsEntry]:
 
 
 def _check_epoch(member: ConsumerMember, request: Heartbeat) -> None:
-    """An older epoch is taken for an answer that was lost, if what the member owns fits that."""
+    """Raise BrokerError unless the member's epoch is the present one. An older one is taken for an
+    answer that was lost, if what the member owns fits that."""
     sent, known = request.member_epoch, member.epoch
     if sent in (0, known):
         return
@@ -456,8 +457,8 @@ class Committer(NamedTuple):
 
 
 def check_commit(group: ConsumerGroup, who: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
-    """A commit is taken of a member at its epoch, or at one since which it has had every partition
-    that it commits (KIP-1251).
+    """Raise BrokerError if a commit is not to be taken. It is taken of a member at its epoch, or at
+    one since which the member has had every partition that it commits (KIP-1251).
 
     BrokerError: UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH; ILLEGAL_GENERATION for
     a member of the classic protocol.
@@ -483,9 +484,9 @@ def check_commit(group: ConsumerGroup, who: Committer, partitions: Iterable[tupl
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Offsets are told to a member at its epoch, and to a caller that does not ask as one.
-    BrokerError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH; ILLEGAL_GENERATION for one of the classic
-    protocol."""
+    """Raise BrokerError if offsets are not to be given. They are given to a member at its epoch,
+    and to a caller that does not ask as one. BrokerError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH;
+    ILLEGAL_GENERATION for one of the classic protocol."""
     if member_id is None and epoch < 0:
         return
     member = group.member(member_id or "")

@@ -119,7 +119,7 @@ class ConsumerGroups:
     def heartbeat(
         self, group: ConsumerGroup, request: Heartbeat, reply: Callable[[int, Beaten], None]
     ) -> None:
-        """A heartbeat that joins or goes on; reply(error code, answer)."""
+        """Serve a heartbeat that joins or goes on; reply(error code, answer)."""
         self.begin(
             group, request, reply, lambda entries, written: self._commit(group.group_id, entries, written)
         )
@@ -131,7 +131,8 @@ class ConsumerGroups:
         reply: Callable[[int, Beaten], None],
         commit: Commit,
     ) -> None:
-        """A heartbeat whose entries go to the log by `commit`, behind those that make the group."""
+        """Serve a heartbeat whose entries go to the log by `commit`, behind those that make the
+        group."""
         member_id = request.member_id or self.new_id()
         view = self._home.view(group.group_id)
         try:
@@ -143,7 +144,7 @@ class ConsumerGroups:
         self._arm(group.group_id, step, request.visible)
 
     def leave(self, group: ConsumerGroup, request: Heartbeat, reply: Callable[[int, Beaten], None]) -> None:
-        """A heartbeat that leaves; reply(error code, answer)."""
+        """Serve a heartbeat that leaves; reply(error code, answer)."""
         answer = Beaten(request.member_id, request.member_epoch)
         member = group.speaker(request.member_id, request.instance_id)
         entries, gone = leave(group, request, self._home.view(group.group_id))
@@ -247,7 +248,7 @@ class ConsumerGroups:
         return ErrorCode.REBALANCE_IN_PROGRESS
 
     def leave_classic(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
-        """One member of a LeaveGroup, of either protocol."""
+        """Remove one member that a LeaveGroup names, of either protocol."""
         member = leaving(group, member_id, instance_id)
         if self._home.downgrades(group, [member]):
             return

@@ -98,8 +98,8 @@ class Brokers:
         self._resign(replace(broker, stopping=True))
 
     def disk_reported(self, node_id: int, epoch: int, works: bool) -> None:
-        """The broker's disk takes nothing any more, or takes all again. BrokerError as in
-        `check_epoch`.
+        """Note that a broker's disk takes nothing any more, or takes all again (`works`).
+        BrokerError as in `check_epoch`.
 
         Kafka's LogDirFailure, but that a broker with one folder for its log would end there: this
         one goes on serving what it has.

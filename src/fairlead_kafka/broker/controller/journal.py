@@ -125,7 +125,7 @@ class Journal:
             self._enact(records, encode_decision(records))
 
     def ensure_cluster_id(self) -> None:
-        """The cluster has an id from its first decision on."""
+        """Give the cluster an id, before its first decision, if it has none."""
         if not self.image.cluster_id:
             self.image.cluster_id = base64.urlsafe_b64encode(self.new_id().bytes).decode().rstrip("=")
 
@@ -162,8 +162,8 @@ class Journal:
             )
 
     def _mend(self) -> None:
-        """The end of the log may be torn: a snapshot takes its place, if there is room for that by
-        now."""
+        """Write a snapshot in the place of a log whose end may be torn, if there is room for that
+        by now."""
         if self._replace is not None:
             try:
                 self._replace(self.snapshot())

@@ -83,7 +83,7 @@ class Leadership:
         return results
 
     def elect_unclean(self) -> None:
-        """Unclean election was enabled: elect leaders for the partitions that waited for it."""
+        """Elect leaders for the partitions that waited for unclean election, which was enabled."""
         electorate = self._brokers.electorate()
         records = changed_records(
             self._brokers.changes(lambda one, unclean, _: after_coming(one, electorate, unclean))

@@ -47,7 +47,7 @@ class Mutations:
             self._table.set(change.entity, values.get(CONTROLLER_MUTATION_RATE))
 
     def tick(self, now_ns: int) -> None:
-        """The time."""
+        """Note the time, monotonic ns."""
         self._now_ms = now_ns // NS_PER_MS
 
     def spend_for(self, spender: Spender, decide: Callable[[], R]) -> tuple[R | BrokerError, int]:

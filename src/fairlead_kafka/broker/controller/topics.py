@@ -151,8 +151,7 @@ class Topics:
     def grow(
         self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool
     ) -> None:
-        """A topic has `count` partitions from now on; `assignments` are those of the new ones, in
-        order."""
+        """Grow a topic to `count` partitions; `assignments` are those of the new ones, in order."""
         topic = self._journal.view.topic(name)
         if topic.internal:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal and cannot grow")

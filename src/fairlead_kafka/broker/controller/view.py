@@ -63,8 +63,8 @@ class ClusterView(ABC):
         the image has it."""
 
     def attach(self, broker: Attached, joined: Callable[[FairleadError | None], None]) -> None:
-        """A broker begins: joined(None) each time the image is up to date, joined(error) if it
-        never will be. Here it always is."""
+        """Note that a broker begins: joined(None) is called each time the image is up to date,
+        joined(error) if it never will be. Here it always is."""
         joined(None)
 
     def handle(self, event: Connected | Disconnected | Received) -> None:
@@ -83,8 +83,8 @@ class ClusterView(ABC):
 
     @abstractmethod
     def detach(self, node_id: int) -> None:
-        """The broker takes no part any more, and may not be able to say so; nothing is decided for
-        it after that."""
+        """Note that a broker takes no part any more, and may not be able to say so; nothing is
+        decided for it after that."""
 
     def tick(self, now_ns: int) -> None:  # noqa: B027  (a copy has nothing to do)
         """Time passes, says a broker; only the controller itself has something to do then."""

@@ -116,7 +116,7 @@ class ConsumerSide:
     def _begin(
         self, shard: Shard, group: Group | None, request: Heartbeat, reply: Callable[[int, Beaten], None]
     ) -> None:
-        """The first member of a group that is not there, or that was classic and is empty."""
+        """Serve the first member of a group that is not there, or that was classic and is empty."""
         made = shard.group(request.group_id, self._broker.wall_ms)
         first: list[Entry] = []
         if made.record is not None or made.pending_writes:
@@ -129,7 +129,7 @@ class ConsumerSide:
             raise
 
     def _upgrade(self, group: Group, request: Heartbeat, reply: Callable[[int, Beaten], None]) -> None:
-        """A member of the consumer protocol joins a classic group: it becomes one of that
+        """Make a classic group, which a member of the consumer protocol joins, one of that
         protocol."""
         settings = self._broker.settings
         check_upgrade(group, settings["group.consumer.migration.policy"], settings["group.consumer.max.size"])

@@ -150,7 +150,8 @@ class GroupCoordinator:
         )
 
     def shard_dropped(self, shard: Shard) -> None:
-        """The shard's groups leave this broker: clients that wait are told NOT_COORDINATOR."""
+        """Called when a shard's groups leave this broker: clients that wait are answered
+        NOT_COORDINATOR."""
         for group in shard.groups.values():
             self._rebalancer.dissolve(group, ErrorCode.NOT_COORDINATOR)
             self.consumer.members.forget(group.group_id)
@@ -254,7 +255,7 @@ class GroupCoordinator:
         return self._rebalancer.heartbeat(group, self._member(group, generation, member_id, instance_id))
 
     def leave(self, group_id: str, member_id: str, instance_id: str | None) -> None:
-        """One member of a LeaveGroup."""
+        """Remove one member that a LeaveGroup names."""
         group = self._member_group(group_id)
         if group.consumer is not None:
             self.consumer.members.leave_classic(group.consumer, member_id, instance_id)
@@ -457,8 +458,8 @@ class GroupCoordinator:
             group.state = GroupState.DEAD
 
     def _forget_topics(self, shard: Shard, topics: set[str]) -> None:
-        """Topics are gone: so are their offsets, or a new topic of the same name would be read from
-        the old one's position."""
+        """Delete offsets of topics that are gone, or a new topic of the same name would be read
+        from the old one's position."""
         if not topics or not self._shards.holds(shard) or not shard.loaded:
             return
         entries = [

@@ -264,7 +264,7 @@ class Rebalancer:
         self._complete_if_all_joined(group)
 
     def _await_more(self, group: Group, remaining_ms: int) -> None:
-        """A new group gives others time to come, once more each time one did, up to its rebalance
+        """Give others time to join a new group, once more each time one did, up to its rebalance
         time-out (KIP-134)."""
         wait_ms = min(self._host.settings["group.initial.rebalance.delay.ms"], remaining_ms)
         group.delayed, group.grew = True, False
@@ -342,8 +342,8 @@ class Rebalancer:
         assignments: Sequence[tuple[str, bytes]],
         reply: Callable[[SyncOutcome], None],
     ) -> None:
-        """A member of this generation asks for its assignment; the leader brings everyone's (member
-        id, assignment)."""
+        """Serve a member of this generation that asks for its assignment; the leader brings
+        everyone's (member id, assignment)."""
         error = SYNC_ERRORS[group.state]
         if error:
             raise BrokerError(error, f"group {group.group_id} is {group.state.value}")
@@ -401,7 +401,7 @@ class Rebalancer:
         return HEARTBEAT_ERRORS[group.state]
 
     def leave(self, group: Group, member_id: str, instance_id: str | None) -> None:
-        """A member goes. A static one may be named by its instance id alone. BrokerError if there
+        """Remove a member. A static one may be named by its instance id alone. BrokerError if there
         is no such member."""
         with self._answers.changing():
             if member_id in group.pending and instance_id is None:
@@ -433,8 +433,8 @@ class Rebalancer:
             group.enter(GroupState.DEAD)
 
     def retire(self, group: Group, error_code: int) -> None:
-        """The group becomes one of the consumer protocol: its classic members go, those that wait
-        are told so, and all timers end."""
+        """Remove the classic members of a group that becomes one of the consumer protocol: those
+        that wait are answered `error_code`, and all timers end."""
         with self._answers.changing():
             self.dissolve(group, error_code)
             group.state = GroupState.EMPTY

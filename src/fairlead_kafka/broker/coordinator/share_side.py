@@ -304,7 +304,7 @@ class ShareSide:
                     self._forget_later(group, topic_id)
 
     def _forget_later(self, group: Group, topic_id: UUID) -> None:
-        """Files are for a step of our own."""
+        """Forget a topic of a group in a later step, since files are for a step of our own."""
 
         def forget() -> None:
             found = self._find(group.group_id)

@@ -75,7 +75,7 @@ class Checkpoints:
         self.released()
 
     def released(self) -> None:
-        """Batches were let go of: a file may be dead."""
+        """Called when batches were let go of: a file may have none that is needed any more."""
         self._reclaim = True
 
     def reclaim(self) -> None:

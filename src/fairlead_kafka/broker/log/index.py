@@ -213,8 +213,8 @@ class LeaderEpochs:
         self._starts: tuple[int, ...] = ()
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Records from `start_offset` on belong to `epoch`; an epoch known already, or an older
-        one, changes nothing."""
+        """Note that records from `start_offset` on belong to `epoch`; an epoch known already, or an
+        older one, changes nothing."""
         if not self._epochs or epoch > self._epochs[-1]:
             self.latest = epoch
             self._epochs += (epoch,)

@@ -158,7 +158,8 @@ class Partition:
 
     @hook("log: what compaction removed ends what was aborted")
     def _some_are_gone(self) -> None:
-        """Batches are gone from the index: they may have been of transactions."""
+        """Called when batches are gone from the index: transactions are found again from those that
+        are left."""
         if self._transactions is not None:
             self.recall_transactions()
 

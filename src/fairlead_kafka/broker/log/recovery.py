@@ -242,8 +242,8 @@ class Recovery:
     # --- Damage
 
     def _damaged(self, place: int) -> None:
-        """The entry at `_rest_position` is not sound: read all that follows it, to see whether it
-        was synced."""
+        """Handle an entry at `_rest_position` that is not sound: read all that follows it, to see
+        whether it was synced."""
         position = self._rest_position
         self._files.read(
             self._segments.path(self._numbers[place]),

@@ -31,7 +31,7 @@ class SegmentFiles:
         return int(stem) if name.endswith(_SUFFIX) and stem.isdecimal() else None
 
     def opened(self, number: int, size_bytes: int) -> None:
-        """File `number` is now the one to write to (the one before is closed)."""
+        """Note that file `number` is now the one to write to (the one before is closed)."""
         if number > self.active and self.active_size_bytes:
             self._closed[self.active] = self.active_size_bytes
         self._closed.pop(number, None)
@@ -68,7 +68,7 @@ class SegmentFiles:
         return position
 
     def add_live(self, number: int, size_bytes: int) -> None:
-        """File `number` holds another live batch."""
+        """Count another live batch in file `number`."""
         self._live_bytes[number] = self._live_bytes.get(number, 0) + size_bytes
 
     def release(self, dropped: Iterable[tuple[int, int]]) -> None:
@@ -98,7 +98,7 @@ class SegmentFiles:
         return size_bytes >= min_bytes and self._live_bytes.get(self.active, 0) < live_ratio * size_bytes
 
     def forget(self, number: int) -> None:
-        """File `number` is being deleted."""
+        """Forget file `number`, which is being deleted."""
         self._closed.pop(number, None)
         self._live_bytes.pop(number, None)
 

@@ -161,7 +161,8 @@ class Writer:
 
     @shared("the writer of the log")
     def truncated(self, partition: Partition, end_offset: int) -> None:
-        """`partition` was cut: what is on its way to be written beyond `end_offset` does not count."""
+        """Note that `partition` was cut: what is on its way to be written beyond `end_offset` does
+        not count."""
         for group in self._groups():
             for offsets in (group.starts, group.ends):
                 if offsets.get(partition, end_offset) > end_offset:
@@ -317,8 +318,8 @@ class Writer:
     # --- Failures
 
     def _fail(self, error: OSError, lost: Iterable[_Group]) -> None:
-        """Groups that are not complete are lost: those given, the one being written, the one being
-        gathered."""
+        """Fail the groups of batches that are not complete: those given, the one being written, the
+        one being collected."""
         lost = [*lost, *([self._writing] if self._writing is not None else []), self._open]
         self._writing, self._open = None, _Group()
         self._noted_synced = _NOWHERE  # the note may be among what is lost

@@ -115,7 +115,7 @@ class Quotas:
     # --- What is granted
 
     def follow(self) -> None:
-        """The broker begins to hear of changes; what there is so far."""
+        """Follow changes of quotas from now on, and take over those that there are."""
         for entity in self._broker.controller.image.client_quotas:
             self.changed(entity)
 
@@ -156,8 +156,8 @@ class Quotas:
         return toll
 
     def answered(self, toll: Toll, answer: ApiMessage | None) -> None:
-        """A request is about to be answered (None: not to be, acks=0): charge it for its time, say
-        in the answer for how long its client must be still, and see to it that it is.
+        """Charge a request that is about to be answered for its time (`answer` None: acks=0 gets
+        none), say in the answer for how long its client must be still, and see to it that it is.
 
         An answer that says so already (a handler's own decision) is taken at its word.
         """

@@ -84,7 +84,7 @@ class Feeding(Protocol):
         """Called when a follower has deleted what it was told to."""
 
     def may_join(self, node_id: int) -> None:
-        """More is known of a broker than when its replicas were looked at last."""
+        """Called when more is known of a broker than when its replicas were looked at last."""
 
     def end_feed(self, feed: Feed) -> None:
         """Called when a follower's stream is over; it may begin another."""
@@ -135,21 +135,21 @@ class Feed:
     # --- What happens in the partitions
 
     def grown(self, led: Led) -> None:
-        """There is more in the log of a partition that is followed here."""
+        """Called when there is more in the log of a partition that is followed here."""
         if led not in self._aside:
             self._fresh[led] = None
             self.wake()
 
     def mark_moved(self, led: Led) -> None:
-        """High watermark or log start of a partition that is followed here moved."""
+        """Called when high watermark or log start of a partition that is followed here moved."""
         self._marks[led] = None
         if self._reply is not None and not self._mark_timer_set:
             self._mark_timer_set = True
             self._broker.call_at(self._broker.now_ns + ms_to_ns(MARK_DELAY_MS), self._marks_due)
 
     def touched(self, key: Key, led: Led) -> None:
-        """Somebody looks at a partition for the first time in this epoch: who follows it here has
-        as little as its leader."""
+        """Called when a partition is looked at for the first time in this epoch: its followers here
+        have as little of it as its leader."""
         if self.met.pop(key, self) is None:  # one that was more than this was met in an epoch before
             self._meet(led, key, 0)
 
@@ -342,8 +342,8 @@ class Feed:
             self._broker.call_at(self._deadline_ns, self._waited)
 
     def _waited(self) -> None:
-        """The one timer of a stream: it looks whether the pull it was set for is still the one that
-        waits."""
+        """Called by the one timer of a stream: answer the pull that waits if its time is up, else
+        set the timer again."""
         self._timer_set = False
         if self._reply is None or self._ended:
             return

@@ -133,8 +133,8 @@ class InSyncReplicas:
                 self._look_again(led)
 
     def _ask_again_later(self, changes: list[Change]) -> None:
-        """Nobody knows whether the controller has agreed, so they stand: what they would let in
-        must not be left behind (KIP-497)."""
+        """Ask the controller for changes again. Nobody knows whether it has agreed, so they stand:
+        replicas that they would add must not be left behind (KIP-497)."""
 
         def ask_again() -> None:
             self.changes += [

@@ -35,13 +35,13 @@ class Stream(Protocol):
     """A follower broker's stream, as the partitions that it feeds see it (`feed`)."""
 
     def grown(self, led: Led) -> None:
-        """There is more in the log of a partition."""
+        """Called when there is more in the log of a partition."""
 
     def mark_moved(self, led: Led) -> None:
-        """High watermark or log start of a partition moved."""
+        """Called when high watermark or log start of a partition moved."""
 
     def forget(self, key: Key) -> None:
-        """The partition must be met again."""
+        """Forget a partition: its logs are compared again before it is followed on."""
 
 
 class Follower:

@@ -127,7 +127,7 @@ class Replication:
         return self._led.get(led.partition) is led
 
     def written(self, partition: Partition) -> None:
-        """More of a partition is in the log file: followers may have it."""
+        """Called when more of a partition is in the log file: followers may have it."""
         led = self._led.get(partition)
         if led is None:
             return
@@ -145,7 +145,8 @@ class Replication:
             self.advance_mark(led)
 
     def start_moved(self, partition: Partition) -> None:
-        """A partition's log starts later than before; its followers' logs are to as well."""
+        """Called when a partition's log starts later than before: its followers' logs are to start
+        there as well."""
         if (led := self._led.get(partition)) is not None:
             self._notify_followers(led)
 
@@ -184,7 +185,7 @@ class Replication:
         self._in_sync.consider_joining(led, follower.node_id)
 
     def may_join(self, node_id: int) -> None:
-        """More is known of a broker than when its replicas were looked at last."""
+        """Called when more is known of a broker than when its replicas were looked at last."""
         for led in self._led.values():
             if node_id in led.followers:
                 self._in_sync.consider_joining(led, node_id)

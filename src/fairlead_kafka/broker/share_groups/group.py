@@ -117,7 +117,7 @@ class ShareGroup:
         yield ShareMemberKey(self.group_id, member_id), None
 
     def check(self) -> None:
-        """Members and targets fit each other; CheckFailed if not."""
+        """Raise CheckFailed unless members and targets fit each other."""
         what = f"share group {self.group_id!r}"
         same(f"{what}: ids", list(self.members), [one.member_id for one in self.members.values()])
         strangers = set(self.targets) - set(self.members)

@@ -40,7 +40,7 @@ class ShareWaiter(Protocol):
     """A fetch that waits for records of share partitions."""
 
     def available(self) -> None:
-        """There may be more to acquire, or a share partition is not led here any more."""
+        """Called when there may be more to acquire, or a share partition is not led here any more."""
 
 
 class SharePartitions:
@@ -176,7 +176,8 @@ class SharePartitions:
                 share.fence(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def check(self) -> None:
-        """Each share partition is kept under its key and sound; CheckFailed if not."""
+        """Raise CheckFailed unless each share partition is kept under its key and passes its own
+        check."""
         same("share partitions", list(self._led), [share.key for share in self])
         holds("a share partition is kept that nobody waits for", all(self._waiters.values()))
         counts: dict[str, int] = {}

@@ -264,7 +264,7 @@ class SharePartition:
             done(ErrorCode.NONE)
 
     def skip(self, first: int, last: int) -> None:
-        """These offsets are no records for readers; see `Window.skip`."""
+        """Archive offsets that hold no records for readers; see `Window.skip`."""
         self.window.skip(first, last)
 
     # --- Writing
@@ -341,7 +341,7 @@ class SharePartition:
             self.became_available()
 
     def check(self) -> None:
-        """The window is sound, and what it waits for is under way; CheckFailed if not."""
+        """Raise CheckFailed unless the window is sound, and what it waits for is under way."""
         if self.active:
             self.window.check()
 

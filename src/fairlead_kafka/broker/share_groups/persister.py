@@ -47,10 +47,10 @@ class Coordinator(Protocol):
     """The share coordinator of this broker."""
 
     def initialize(self, key: ShareKey, state_epoch: int, start_offset: int, done: Done) -> None:
-        """A new state."""
+        """Initialize the state of a share partition."""
 
     def read(self, key: ShareKey, leader_epoch: int, done: Stateful) -> None:
-        """The state, for a new leader."""
+        """Read the state of a share partition, for its new leader."""
 
     def write(self, key: ShareKey, state_epoch: int, update: StateUpdate, done: Done) -> None:
         """Write changes of a state."""
@@ -59,7 +59,7 @@ class Coordinator(Protocol):
         """Called when the state is needed no more."""
 
     def summary(self, key: ShareKey, done: Stateful) -> None:
-        """The state, for who only looks."""
+        """Read a summary of the state of a share partition, for requests that only describe it."""
 
 
 class PersisterHost(DelayHost, Protocol):

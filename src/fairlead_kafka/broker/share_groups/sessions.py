@@ -86,7 +86,7 @@ class ShareSession:
         self.epoch = self.epoch + 1 if self.epoch < _EPOCH_MAX else 1
 
     def served_first(self, partition: tuple[UUID, int]) -> None:
-        """A partition had something: the others come first next time."""
+        """Note that a partition had something: the others come first next time."""
         if partition in self.partitions:
             del self.partitions[partition]
             self.partitions[partition] = None
@@ -167,7 +167,7 @@ class ShareSessions:
             session.waiting.session_over()
 
     def check(self) -> None:
-        """Sessions are counted by group; CheckFailed if not."""
+        """Raise CheckFailed unless sessions are counted right by group."""
         counts: dict[str, int] = {}
         for key in self._sessions:
             counts[key.group_id] = counts.get(key.group_id, 0) + 1

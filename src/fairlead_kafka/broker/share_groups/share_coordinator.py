@@ -113,7 +113,8 @@ class ShareCoordinator:
         self._forget(shard, {key.topic_id for key in shard.states if key.topic_id not in topics})
 
     def shard_dropped(self, shard: StateShard) -> None:
-        """The shard leaves this broker. Requests that wait for its log hear from that."""
+        """Called when a shard leaves this broker. Requests that wait for its log are answered by
+        the log."""
 
     def _changed(self, change: Change) -> None:
         if isinstance(change, TopicDeleted):

@@ -64,7 +64,7 @@ class StateShard:
         return 0 if -1 in positions or self.writes else min(positions, default=self.end)
 
     def check(self) -> None:
-        """States are in order; CheckFailed if not."""
+        """Raise CheckFailed unless the states are in order."""
         for key, kept in self.states.items():
             batches = kept.state.batches
             for one, other in itertools.pairwise(batches):
@@ -163,7 +163,8 @@ class StateLog:
 
 
 def _note_positions(shard: StateShard, entries: Sequence[StateEntry], base_offset: int) -> None:
-    """Entries are committed from `base_offset` on: snapshots among them have a place now."""
+    """Note where snapshots among `entries`, which are committed from `base_offset` on, are in the
+    log."""
     for index, (key, value) in enumerate(entries):
         kept = shard.states.get(key)
         if kept is None or not isinstance(value, ShareState):

@@ -244,8 +244,8 @@ class Window:
         return count
 
     def _skip_before(self, sought: int, offset: int) -> None:
-        """The records from `sought` to `offset` that are available, or were never in flight, do not
-        exist."""
+        """Archive offsets from `sought` to `offset` that are available, or were never in flight:
+        there are no such records."""
         for run in self._between(max(sought, self.start), min(offset - 1, self.end)):
             if run.available:
                 run.now = Holding(_after(run, RecordEvent.SKIP), run.now.deliveries)
@@ -344,7 +344,7 @@ class Window:
         return _after(run, event)
 
     def _write(self, change: Change) -> None:
-        """The batches of a change."""
+        """Write the batches of a change."""
         batches = change.batches
         for run in self._runs:
             if run.change is change:
@@ -365,8 +365,8 @@ class Window:
         return batches
 
     def skip(self, first: int, last: int) -> None:
-        """These offsets are no records for readers (of an aborted transaction): archive what is
-        acquired of them."""
+        """Archive what is acquired of offsets that hold no records for readers (those of an aborted
+        transaction)."""
         for run in self._between(max(first, self.start), min(last, self.end)):
             if run.change is None and run.now.state not in FINAL:
                 run.now = Holding(_after(run, RecordEvent.SKIP), run.now.deliveries)

@@ -95,13 +95,14 @@ class TransactionCoordinator:
         replay(shard, batches, from_offset)
 
     def shard_loaded(self, shard: TransactionShard) -> None:
-        """Ends that were decided are brought about now."""
+        """Called when a shard's log was read: complete the ends that were decided."""
         for transaction in list(shard.transactions.values()):
             if transaction.image.state in ENDING:
                 self._bring_markers(shard, transaction)
 
     def shard_dropped(self, shard: TransactionShard) -> None:
-        """Nobody waits for a shard: every answer is given when a record is written, or not."""
+        """Called when a shard leaves this broker. Nobody waits for it: every answer is given when a
+        record is written, or not."""
 
     def _find(self, transactional_id: str) -> tuple[TransactionShard, Transaction | None]:
         if not transactional_id:
@@ -131,8 +132,8 @@ class TransactionCoordinator:
     def init_producer_id(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None, done: Initialized
     ) -> None:
-        """A producer begins, or goes on after an error with what it `expected` to have (KIP-360);
-        the producer that had the id before is fenced."""
+        """Serve a producer that begins, or goes on after an error with what it `expected` to have
+        (KIP-360); the producer that had the id before is fenced."""
         if not transactional_id:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
         longest_ms = self._broker.settings["transaction.max.timeout.ms"]
@@ -191,7 +192,8 @@ class TransactionCoordinator:
         done: Done,
         client_version: int = 0,
     ) -> None:
-        """Partitions the producer is going to write to; the first ones begin a transaction.
+        """Add partitions that the producer is going to write to; the first ones begin a
+        transaction.
 
         `client_version` is the protocol that the producer speaks: 2, a broker adds them because
         their first batch has come (KIP-890).

@@ -50,7 +50,7 @@ class TransactionShard:
     transactions: dict[str, Transaction] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Each transaction has what its state calls for; CheckFailed if not."""
+        """Raise CheckFailed unless each transaction has what its state calls for."""
         same(
             "transactional ids",
             list(self.transactions),

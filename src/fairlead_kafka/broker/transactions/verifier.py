@@ -54,7 +54,7 @@ class Transactions(Protocol):
         done: Callable[[int], None],
         client_version: int,
     ) -> None:
-        """Partitions that the producer is going to write to; done(error code)."""
+        """Add partitions that the producer is going to write to; done(error code)."""
 
 
 class VerifierHost(Protocol):

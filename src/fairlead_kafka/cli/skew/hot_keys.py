@@ -51,8 +51,8 @@ class HotKeys:
         return 0 if self._held is None else int(self._held.num_rows)
 
     def add(self, partition: int, keys: pa.ChunkedArray, sizes_bytes: pa.ChunkedArray) -> None:
-        """Records of one partition: `keys` binary, null for none; `sizes_bytes` int64, of each
-        record's key and value."""
+        """Count records of one partition: `keys` binary, null for none; `sizes_bytes` int64, of
+        each record's key and value."""
         self.records += len(keys)
         self.unkeyed += keys.null_count
         keyed = pa.table({"key": pc.binary_slice(keys, 0, KEY_MAX_BYTES), "size_bytes": sizes_bytes}).filter(

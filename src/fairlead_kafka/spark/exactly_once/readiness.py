@@ -28,8 +28,8 @@ def check_ready(admin: Admin, client: Mapping[str, str], guarantee: Guarantee) -
 
 
 def _check_transactions(admin: Admin, guarantee: Guarantee) -> None:
-    """The vote and the search for left-overs have to see transactions: since Kafka 3.0, and with
-    the right to."""
+    """Check that transactions can be seen, as the vote and the search for left-overs have to: since
+    Kafka 3.0, and with the right to."""
     driver = f"{guarantee.id_prefix}-{guarantee.app_id or ''}-driver"
     try:
         admin.describe_transactions([driver])
