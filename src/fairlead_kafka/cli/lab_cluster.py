@@ -72,9 +72,9 @@ def replication(
     ] = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Replication when brokers fail, step by step.
+    """Show step by step what replication does when brokers fail.
 
-    The partition, a producer and a consumer.
+    Each step shows the partition, a producer and a consumer.
     """
     from fairlead_kafka.lab.experiment import report
     from fairlead_kafka.lab.replication import SCENARIOS, run, text

@@ -108,7 +108,8 @@ def unpackers(letter: str) -> list[Callable[[Buffer, int], tuple[int, ...]]]:
 
 
 def packers(letter: str) -> list[Callable[..., bytes]]:
-    """Writers of lists of numbers by their length."""
+    """Functions that write a list of numbers, by the list's length; `letter` is the numbers' code
+    in `struct`."""
     return [struct.Struct(f">{count}{letter}").pack for count in range(SHORT_LIST)]
 
 

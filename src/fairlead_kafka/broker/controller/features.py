@@ -47,7 +47,7 @@ def level(image: ClusterImage, name: str) -> int:
 
 
 def finalized(image: ClusterImage) -> dict[str, int]:
-    """Every feature that is on, with its level, by name: what ApiVersions tells as finalized."""
+    """Every feature that is on, with its level, by name: what ApiVersions reports as finalized."""
     levels = {name: level(image, name) for name in sorted(FEATURES)}
     return {name: each for name, each in levels.items() if each > 0}
 

@@ -35,7 +35,7 @@ log may have very many that claim a time which none of their records has."""
 
 
 class TimedRecord(NamedTuple):
-    """A record, as ListOffsets tells of it."""
+    """A record, as ListOffsets reports it."""
 
     offset: int
     timestamp_ms: int

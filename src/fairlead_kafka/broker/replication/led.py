@@ -114,7 +114,7 @@ class Led:
         return len(self.image.isr) < self.min_isr
 
     def check_in_sync(self) -> None:
-        """BrokerError NOT_ENOUGH_REPLICAS if acks=all cannot be given."""
+        """Raise BrokerError NOT_ENOUGH_REPLICAS if too few replicas are in sync for acks=all."""
         if self.below_min_isr:
             text = (
                 f"{self.partition}: {len(self.image.isr)} replicas are in sync, and min.insync.replicas "
