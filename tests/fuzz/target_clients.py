@@ -98,11 +98,10 @@ def producer(tape: Tape) -> int:
         world.check()
         _settled(handles)
         world.call("close", lambda: client.close(1.0), 2.0)
-        memory = client._core._memory
-        if memory.free_bytes != memory.total_bytes:
-            raise Fault(
-                "memory of settled records is not given back", f"{memory.free_bytes} of {memory.total_bytes}"
-            )
+        found = client.metrics()["producer-metrics"]
+        free_bytes, total_bytes = found["buffer-available-bytes"], found["buffer-total-bytes"]
+        if free_bytes != total_bytes:
+            raise Fault("memory of completed records is not given back", f"{free_bytes} of {total_bytes}")
         return _made(world)
 
 

@@ -39,7 +39,7 @@ class CountedMemory:
     def __init__(self, rig: Coordinated) -> None:
         self.rig = rig
         self.held: set[TopicPartition] = set()
-        self._serve = {node.node_id: node._serve[HEARTBEAT] for node in rig.cluster.nodes}
+        self._serve = {node.node_id: node.answers[HEARTBEAT] for node in rig.cluster.nodes}
         for node in rig.cluster.nodes:
             node.serve(HEARTBEAT, lambda request, node_id=node.node_id: self._heartbeat(node_id, request))
 

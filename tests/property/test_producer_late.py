@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_kafka.records import BatchHeader
+from tests.support.metrics import memory_is_free
 from tests.support.producer_brokers import BREAK, IGNORE, IGNORE_WRITTEN, LOSE_ANSWER, FakeCluster, Fault
 from tests.support.producer_rig import Rig
 
@@ -60,16 +61,15 @@ def act(rig: Rig, producer: Any, sent: Sent, kind: int, size: int) -> None:
 
 def quiesce(rig: Rig, producer: Any) -> None:
     """Flush, and see that nothing is left behind."""
-    producer._core.check()
+    producer.core.check()
     producer.flush()
     rig.host.advance(0)
-    producer._core.check()
+    producer.core.check()
     machine = rig.machine(producer)
     assert machine.records_open == 0
     assert not machine._accumulator.late
     assert not machine._schedule.active
-    memory = producer._core._memory
-    assert memory.free_bytes == memory.total_bytes
+    assert memory_is_free(producer)
     topic = machine._accumulator.topics.get("t")
     assert topic is None or all(
         queue.in_flight == 0 and not queue.sequences.outstanding for queue in topic.used()
@@ -114,7 +114,7 @@ def test_every_record_is_written_once_and_in_order_per_key(
     producer, sent = rig.producer({**LATE, **config}), Sent()
     for kind, size in todo:
         act(rig, producer, sent, kind, size)
-        producer._core.check()
+        producer.core.check()
     quiesce(rig, producer)
     written = rig.cluster.values("t")
     for ack, value in sent.singles:
@@ -164,7 +164,7 @@ def test_everything_is_settled_once_whatever_happens(
             if when == number:
                 rig.cluster.move("t", partition, leader)
         act(rig, producer, sent, kind, size)
-        producer._core.check()
+        producer.core.check()
     quiesce(rig, producer)
     written = {value for partition in rig.cluster.values("t") for value in partition}
     for ack, value in sent.singles:

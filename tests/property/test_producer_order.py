@@ -49,17 +49,17 @@ def run(
         )
         if number % 7 == 3:
             rig.host.advance(pause_ms)
-        producer._core.check()
+        producer.core.check()
     table = producer.send_table(
         "t",
         pa.table(
             {"value": [b"table %d" % i for i in range(40)], "key": [b"%d" % (i % 5) for i in range(40)]}
         ),
     )
-    producer._core.check()
+    producer.core.check()
     producer.flush()
     rig.host.advance(0)
-    producer._core.check()
+    producer.core.check()
     assert all(ack.done() for ack in acks)
     assert table.done()
     assert sorted(calls) == list(range(len(records)))

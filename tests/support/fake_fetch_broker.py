@@ -152,7 +152,7 @@ class FakeNode(AdminAnswers):
         self._readers: dict[int, FrameReader] = {}
         self._queues: dict[int, list[tuple[Request, int]]] = {}
         self._now_ns = 0
-        self._serve: dict[ApiKey, Callable[[Request], Message | None]] = {
+        self.answers: dict[ApiKey, Callable[[Request], Message | None]] = {
             ApiKey.API_VERSIONS: self._api_versions,
             ApiKey.METADATA: self._metadata,
             ApiKey.LIST_OFFSETS: self._list_offsets,
@@ -199,10 +199,10 @@ class FakeNode(AdminAnswers):
 
     def serve(self, api_key: ApiKey, answer: Callable[[Request], Message | None]) -> None:
         """Have another part of the rig answer requests of one kind; None: not yet."""
-        self._serve[api_key] = answer
+        self.answers[api_key] = answer
 
     def _answer(self, connection: int, request: Request, since_ns: int) -> bool:
-        answer = self._serve[ApiKey(request.api_key)](request)
+        answer = self.answers[ApiKey(request.api_key)](request)
         if answer is None:  # it waits
             return False
         if request.api_key == ApiKey.FETCH and self._now_ns < since_ns + ms_to_ns(

@@ -188,15 +188,15 @@ def test_what_passes_is_tried_again_for_the_items_concerned_alone(rig: Rig, admi
 def test_an_answer_that_got_lost_is_not_hidden(rig: Rig, admin: Admin) -> None:
     admin.describe_cluster()
     node = rig.cluster.nodes[0]
-    serve = node._serve[ApiKey.CREATE_TOPICS]
+    serve = node.answers[ApiKey.CREATE_TOPICS]
 
     def once(request: object) -> object:
-        node._serve[ApiKey.CREATE_TOPICS] = serve
+        node.answers[ApiKey.CREATE_TOPICS] = serve
         answer = serve(request)  # type: ignore[arg-type]
         node.hang_up()
         return answer
 
-    node._serve[ApiKey.CREATE_TOPICS] = once  # type: ignore[assignment]
+    node.answers[ApiKey.CREATE_TOPICS] = once  # type: ignore[assignment]
     with pytest.raises(
         ItemsFailed, match=r"TOPIC_ALREADY_EXISTS.*an earlier request may have been carried out"
     ):

@@ -120,7 +120,7 @@ def test_a_produce_gives_its_frame_back_once_it_is_appended(driver: Driver) -> N
     frames = [b"".join(encode_request(ApiKey.PRODUCE, 9, number, "flood", message)) for number in range(20)]
     before = [sys.getrefcount(frame) for frame in frames]
     for frame in frames:
-        client._sent.append((ApiKey.PRODUCE, 9))
+        client.expect(ApiKey.PRODUCE, 9)
         client.send_bytes(frame)
         driver.broker.clients.check()
     del frame
@@ -205,7 +205,7 @@ def test_parts_of_requests_that_pass_the_bound_alone_are_all_completed_in_turn()
     assert [client.held for client in rest] == [False, True, True, True]
     while rest:
         client = next(client for client in rest if not client.held)
-        client._sent.append((ApiKey.PRODUCE, 9))
+        client.expect(ApiKey.PRODUCE, 9)
         client.send_bytes(rest.pop(client))
         assert client.arrived
         driver.broker.clients.check()

@@ -113,7 +113,8 @@ def test_what_is_pipelined_behind_too_much_is_not_begun(rig: Rig) -> None:
         b"".join(encode_request(ApiKey.PRODUCE, 9, number, "driver", Message(**fields)))
         for number in range(3)
     ]
-    client._sent += [(ApiKey.PRODUCE, 9)] * 3
+    for _ in range(3):
+        client.expect(ApiKey.PRODUCE, 9)
     client.send_bytes(b"".join(frames))
     wait_ms = len(frames[0]) - 4 - WINDOWS_MS
     assert not client.arrived, "the disk is slow"
@@ -211,7 +212,7 @@ def test_a_broker_with_too_much_to_answer_does_not_wait_for_who_is_still() -> No
     whole = b"".join(encode_request(ApiKey.PRODUCE, 9, 1, "quick", fields))
     clients = rig.driver.broker.clients
     slow.send_bytes(whole[:60_000])
-    quick._sent.append((ApiKey.PRODUCE, 9))
+    quick.expect(ApiKey.PRODUCE, 9)
     quick.send_bytes(whole[:60_000])
     assert clients.full
     assert slow.held
@@ -230,7 +231,7 @@ def test_a_muted_connection_takes_its_turn_when_it_is_read_again() -> None:
     wait_ms = produce(slow, 20_000).throttle_time_ms
     fields = Message(**produce_fields({("events", 0): batch([b"x" * 80_000])}, 1))
     whole = b"".join(encode_request(ApiKey.PRODUCE, 9, 1, "slow", fields))
-    slow._sent.append((ApiKey.PRODUCE, 9))
+    slow.expect(ApiKey.PRODUCE, 9)
     slow.send_bytes(whole[:60_000])
     assert rig.driver.broker.clients.full
     assert slow.held

@@ -59,7 +59,7 @@ def test_of_a_producer(name: str) -> None:
     producer.send("t", b"x", partition=0)
     producer.send("u", b"x")
     rig.host.advance(5)
-    producer._core.check()
+    producer.core.check()
     machine = rig.machine(producer)
     PRODUCER[name](machine)
     with pytest.raises(CheckFailed):
@@ -71,10 +71,10 @@ def test_of_the_memory_account() -> None:
     rig.cluster.create("t", 1)
     producer = rig.producer(linger_ms=1_000)
     producer.send("t", b"x")
-    producer._core.check()
-    more(producer._core._memory, "free_bytes")
+    producer.core.check()
+    more(producer.core._memory, "free_bytes")
     with pytest.raises(CheckFailed, match=r"buffer\.memory"):
-        producer._core.check()
+        producer.core.check()
 
 
 CONSUMER: dict[str, Callable[[Any], None]] = {

@@ -201,7 +201,7 @@ def test_a_coordinator_that_moved_is_told_all(rig: Coordinated) -> None:
 def test_after_a_lost_answer_all_is_said_again(rig: Coordinated) -> None:
     with rig.member() as member:
         rig.converge(member, t=[0])
-        serve = rig.cluster.nodes[0]._serve[HEARTBEAT]
+        serve = rig.cluster.nodes[0].answers[HEARTBEAT]
 
         def cut(request: Any) -> Message:
             rig.cluster.nodes[0].serve(HEARTBEAT, serve)

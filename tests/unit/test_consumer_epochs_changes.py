@@ -78,7 +78,7 @@ def test_a_topic_that_metadata_do_not_have_yet_is_taken_over_later(rig: Coordina
         rig.coordinator.assign(t=[0])
         rig.coordinator.target["late"] = [0]
         rig.cluster.topics["late"] = topic
-        answers = rig.cluster.nodes[0]._serve[ApiKey.METADATA]
+        answers = rig.cluster.nodes[0].answers[ApiKey.METADATA]
         for node in rig.cluster.nodes:
             node.serve(ApiKey.METADATA, lambda request: _metadata_of(rig, names, answers, request))
         rig.polled(member, lambda: member.assignment() == [T0])

@@ -216,7 +216,7 @@ def test_a_flush_does_not_wait_for_what_comes_after_it(rig: Rig) -> None:
     rig.cluster.on_produce = lambda node, topic, partition, header: 19 if partition == 1 else None
     producer.send("t", b"1", partition=0)
     completion = Completion()
-    producer._core._hosted.submit(Flush(completion))
+    producer.core.host.submit(Flush(completion))
     rig.host.advance(0)
     producer.send("t", b"2", partition=1)
     rig.host.run_until(completion.done, 100)
@@ -251,7 +251,7 @@ def test_close_fails_those_who_wait_for_memory(rig: Rig) -> None:
     rig.cluster.on_produce = lambda *_: 19
     producer = rig.producer(buffer_memory=300)
     producer.send("t", b"x" * 250)
-    waiting = producer._core._memory.reserve(200)
+    waiting = producer.core._memory.reserve(200)
     assert waiting is not None
     producer.close(timeout_s=0)
     with pytest.raises(UsageError, match=r"closed"):

@@ -54,7 +54,7 @@ def test_a_second_close_waits_for_the_first_and_both_say_the_same(rig: Rig) -> N
     rig.cluster.on_produce = lambda *_: NOT_ENOUGH_REPLICAS
     producer = rig.producer()
     ack = producer.send("t", b"v")
-    first = producer._core.close_steps(None)
+    first = producer.core.close_steps(None)
     waits_for = next(first)
     assert not waits_for.completion.done()
     assert producer.close(timeout_s=1) == {"t": 1}  # it cuts the time of the first one short
@@ -72,7 +72,7 @@ def test_a_second_close_in_time_lets_the_first_deliver(rig: Rig) -> None:
     rig.cluster.brokers[0].service_ms = 400
     producer = rig.producer(linger_ms=0)
     ack = producer.send("t", b"v")
-    first = producer._core.close_steps(None)
+    first = producer.core.close_steps(None)
     next(first)
     assert producer.close(timeout_s=5) == {}
     assert ack.result(0).offset == 0
@@ -85,7 +85,7 @@ def test_a_close_that_is_interrupted_gives_up_and_logs_what(
     producer = rig.producer()
     for _ in range(3):
         producer.send("t", b"v")
-    steps = producer._core.close_steps(None)
+    steps = producer.core.close_steps(None)
     next(steps)
     with pytest.raises(KeyboardInterrupt):
         steps.throw(KeyboardInterrupt())
@@ -131,13 +131,13 @@ def test_a_producer_at_the_end_of_the_interpreter_gets_a_while_and_says_so(
 ) -> None:
     producer = rig.producer(linger_ms=60_000)
     ack = producer.send("t", b"v")
-    producer._core.exit(rig.host.now_ns() + 10**9)
+    producer.core.exit(rig.host.now_ns() + 10**9)
     assert ack.result(0).offset == 0
     assert "a producer was not closed; 1 record gets" in caplog.text
     caplog.clear()
-    producer._core.exit(rig.host.now_ns())
+    producer.core.exit(rig.host.now_ns())
     silent = rig.producer()
-    silent._core.exit(rig.host.now_ns())
+    silent.core.exit(rig.host.now_ns())
     assert not caplog.records
 
 
@@ -147,7 +147,7 @@ def test_what_is_left_at_the_end_of_the_interpreter_is_named(
     rig.cluster.on_produce = lambda *_: NOT_ENOUGH_REPLICAS
     producer = rig.producer()
     producer.send("t", b"v")
-    producer._core.exit(rig.host.now_ns() + 10**8)
+    producer.core.exit(rig.host.now_ns() + 10**8)
     rig.host.advance(0)
     assert "undelivered records: 1 of topic 't'" in caplog.text
 
@@ -195,7 +195,7 @@ def test_in_a_forked_process_handles_of_before_say_so(rig: Rig) -> None:
     producer = rig.producer(linger_ms=60_000)
     ack = producer.send("t", b"v")
     table = producer.send_table("t", pa.table({"value": [b"v"]}))
-    producer._core._intake.forked()
+    producer.core._intake.forked()
     assert repr(ack) == "<Ack of topic 't', of another process>"
     for wait in (ack.result, ack.done, table.result, lambda: producer.send("t", b"v")):
         with pytest.raises(UsageError, match=r"belongs to another process"):

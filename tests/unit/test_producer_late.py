@@ -10,6 +10,7 @@ import pytest
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, TimedOut
 from tests.support.late_loads import LATE, log_bytes, paced, warm
+from tests.support.metrics import memory_is_free
 from tests.support.producer_brokers import IGNORE
 from tests.support.producer_rig import Rig
 
@@ -290,7 +291,7 @@ def test_records_that_no_broker_takes_expire_with_the_reason(rig: Rig) -> None:
         ack.result(timeout_s=10)
     assert table.result(timeout_s=1, raise_on_error=False).column("error").null_count == 0
     rig.host.advance(0)
-    assert producer._core._memory.free_bytes == producer._core._memory.total_bytes
+    assert memory_is_free(producer)
 
 
 def test_records_of_a_topic_that_is_not_there_fail_after_max_block(rig: Rig) -> None:
