@@ -103,7 +103,7 @@ class Taking:
             try:
                 decoded = self._decode(chunk)
             except FairleadError:
-                return None  # told when nothing before it is left
+                return None  # raised when nothing before it is left
             self._open(chunk, decoded)
 
     def move(self, opened: OpenChunk, stop: int) -> None:
