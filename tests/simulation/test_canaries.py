@@ -7,7 +7,8 @@ import pytest
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.hooks import HOOKS
 from fairlead_kafka.core.events import Submitted
-from fairlead_kafka.simulation.canaries import CANARIES, Canary
+from fairlead_kafka.simulation.canaries import CANARIES
+from fairlead_kafka.simulation.canary import Canary
 from fairlead_kafka.simulation.run import catch, simulate
 from fairlead_kafka.simulation.world import World
 from fairlead_kafka.simulation.world_cluster import ClusterWorld
@@ -43,7 +44,7 @@ def test_a_violation_says_how_to_replay_it_and_what_went_wrong() -> None:
 @pytest.mark.parametrize(
     ("world", "seed"),
     [(world, seed) for world in (ProducerWorld, ClusterWorld, ReadersWorld) for seed in (6, 8)]
-    + [(ClusterWorld, 11)],  # this one has groups
+    + [(ClusterWorld, 11), (ClusterWorld, 15)],  # these have groups, and share groups
 )
 def test_a_seed_tells_the_same_story_every_time(world: type[World], seed: int) -> None:
     def story() -> tuple[list[str], int]:

@@ -59,6 +59,12 @@ def test_a_classic_member_of_a_group_of_both_protocols_comes_back_under_its_id()
     assert not outcome.violations, str(outcome)
 
 
+def test_no_change_of_a_share_partitions_state_is_compacted_away() -> None:
+    """Found by seed 34: changes since a snapshot have one key, and `__share_group_state` was compacted."""
+    outcome = run_seed(34)
+    assert not outcome.violations, str(outcome)
+
+
 def test_a_fresh_seed() -> None:
     seed = random.SystemRandom().randrange(10**6, 10**9)
     print(f"fresh seed of world cluster: {seed}")

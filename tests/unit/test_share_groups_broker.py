@@ -404,3 +404,15 @@ def test_locks_that_were_over_are_written_with_the_next_change_if_their_write_fa
         StateBatch(2, 3, RecordState.ACKNOWLEDGED, 2),
         StateBatch(4, 4, RecordState.AVAILABLE, 1),
     )
+
+
+# --- The topic of states
+
+
+def test_the_topic_of_states_is_not_compacted(rig: ShareGroupRig) -> None:
+    """All changes since a snapshot have one key: compaction would keep the last of them alone."""
+    assert rig.fetch(rig.driver.connect(), 0) == [(0, 9, 1)]
+    image = rig.driver.broker.controller.image.topics["__share_group_state"]
+    assert image.configs["cleanup.policy"] == "delete"
+    assert (image.configs["retention.ms"], image.configs["retention.bytes"]) == ("-1", "-1")
+    assert image.configs["min.insync.replicas"] == "1"

@@ -38,6 +38,16 @@ world is over (`group_checks`). After a takeover the former owner commits once m
 (`former_members`). In the end each partition has one owner that has read all of it, within
 `groups.CONVERGE_MS`.
 
+Three worlds `cluster` of ten have share groups (`shares`, drawn by `share_story`): real share
+consumers (`share_member`) that accept, release, reject and renew, or leave all that to the next poll,
+work for longer than their locks last, hang, die and close, while leaders and share coordinators move,
+and records are compacted and deleted below them (`share_jobs`). What leaders lock is noted at their
+hook, by their own clock, and what members say and are answered beside it (`share_ledger`); both are
+compared with the log in the end (`share_checks`). Requests with an epoch of a session that is past
+come all the time (`share_probes`). In the end some members keep what they have without a word: a
+patient member has to be given it when the locks are over, all the rest too, within
+`shares.CONVERGE_MS`, and nothing of it again after one more start of all brokers.
+
 World `readers` has real brokers too, and asks for what they hold in every way that clients have. A
 topic is compacted so that markers and tombstones go within the world, two partitions are deleted
 from at offsets within batches; records have timestamps of clocks that differ by minutes

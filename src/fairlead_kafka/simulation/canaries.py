@@ -3,13 +3,11 @@ ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import TimedOut
-from fairlead_kafka.base.hooks import HOOKS, Method
+from fairlead_kafka.base.hooks import Method
 from fairlead_kafka.base.ids import NO_SEQUENCE
 from fairlead_kafka.broker.consumer_groups import Committer, ConsumerGroup
 from fairlead_kafka.broker.coordinator.offset_records import OffsetKey
@@ -22,39 +20,13 @@ from fairlead_kafka.producer.queues import Batch, PartitionQueue
 from fairlead_kafka.producer.sender import Sender
 from fairlead_kafka.producer.submission import Calls, Submission
 from fairlead_kafka.records import BatchHeader
+from fairlead_kafka.simulation.canary import Canary
 from fairlead_kafka.simulation.model_broker import ModelBroker
 from fairlead_kafka.simulation.model_log import NOWHERE, ModelPartition
+from fairlead_kafka.simulation.share_canaries import SHARE_CANARIES
 from fairlead_kafka.wire import Buffer
 from fairlead_kafka.wire.codec import forget
 from fairlead_kafka.wire.messages import ProduceResponse
-
-
-@dataclass(frozen=True)
-class Canary:
-    """One planted bug."""
-
-    name: str
-    world: str
-    hook: str
-    """Name of the hook in `base.hooks.HOOKS` whose method the bug replaces."""
-    make: Callable[[Method], Method]
-    """Makes the planted method from the original one."""
-    reset: Callable[[], None] = lambda: None
-    """Called when the bug has been planted, and when it is gone, to make again what the other
-    method had made.
-    """
-    first_seed: int = 0
-    """The seed to begin with: a seed that noticed the bug once most likely notices it again."""
-
-    @contextmanager
-    def planted(self) -> Iterator[None]:
-        """Plant the bug while the block runs, in this process."""
-        try:
-            with HOOKS[self.hook].replaced(self.make):
-                self.reset()
-                yield
-        finally:
-            self.reset()
 
 
 def _joining_what_is_ending(in_transaction: Method) -> Method:
@@ -493,6 +465,7 @@ CANARIES = (
         _doing_nothing,
         first_seed=10,
     ),
+    *SHARE_CANARIES,
 )
 """All planted bugs."""
 

@@ -55,6 +55,8 @@ class RealBroker:
         self._effects_to_live = 0
         """File effects until the power goes; 0: it does not."""
         self._outlived = 0
+        self.life = 0
+        """Number of its present life; each start begins another."""
         self.machine: SkewedBroker
         self.handle: Handle
         self._make()
@@ -156,6 +158,7 @@ class RealBroker:
         return self._outlived + self.machine.errors
 
     def _make(self) -> None:
+        self.life += 1
         self.machine = SkewedBroker(
             self.node_id,
             self._cluster.view_of(self.node_id),

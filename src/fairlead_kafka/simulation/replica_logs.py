@@ -46,6 +46,21 @@ def read_log(cluster: RealCluster, topics: Mapping[str, int]) -> ModelLog:
     return log
 
 
+def read_held(cluster: RealCluster, topics: Mapping[str, int]) -> ModelLog:
+    """All batches that the leaders of `topics` (name → partitions) hold, from where their logs begin,
+    with what no consumer is given: of aborted transactions, and before the log's start."""
+    log = ModelLog()
+    for name in topics:
+        image = cluster.controller.image.topics[name]
+        topic = log.create(name, [one.leader for one in image.partitions])
+        for index, partition in enumerate(topic.partitions):
+            broker = cluster.brokers[partition.leader]
+            data = held(cluster, broker, _known(broker, image, index))
+            partition.batches = [_stored(data, header) for header in scan(data)] if data else []
+            partition.end_offset = partition.batches[-1].end_offset if partition.batches else 0
+    return log
+
+
 def ends_apart(cluster: RealCluster, besides: Container[tuple[str, int]] = ()) -> list[str]:
     """Partitions, internal ones too, whose replicas do not end at one offset that is the high
     watermark of each.

@@ -13,7 +13,8 @@ from typing import TypeVar
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.simulation import world_cluster, world_producer, world_readers
-from fairlead_kafka.simulation.canaries import Canary, canaries_of
+from fairlead_kafka.simulation.canaries import canaries_of
+from fairlead_kafka.simulation.canary import Canary
 from fairlead_kafka.simulation.outcome import RAISED, Outcome, RunSeed
 
 WORLDS: dict[str, RunSeed] = {

@@ -11,6 +11,9 @@ ones.
 
 In two worlds of five, groups read what is sent (`groups`): consumers of both protocols, which die,
 hang, are cut off, come back, and change protocol and subscription, while brokers do what they do.
+
+In three worlds of ten, share groups work on it (`shares`), and on two topics of which records go: the
+compacted one, and "jobs" (`share_jobs`), which is deleted from.
 """
 
 from __future__ import annotations
@@ -18,7 +21,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from fairlead_kafka.broker.controller import INTERNAL_TOPICS, OFFSETS_TOPIC, CreateTopics, NewTopic
+from fairlead_kafka.broker.controller import (
+    INTERNAL_TOPICS,
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    CreateTopics,
+    NewTopic,
+)
 from fairlead_kafka.simulation.checking import check_sometimes
 from fairlead_kafka.simulation.cluster_faults import (
     ALONE,
@@ -42,6 +51,11 @@ from fairlead_kafka.simulation.model_log import ModelLog
 from fairlead_kafka.simulation.outcome import Outcome
 from fairlead_kafka.simulation.real_cluster import RealCluster
 from fairlead_kafka.simulation.replica_logs import converge, differences, read_log
+from fairlead_kafka.simulation.share_jobs import PARTITIONS as JOBS_PARTITIONS
+from fairlead_kafka.simulation.share_jobs import TOPIC as JOBS
+from fairlead_kafka.simulation.share_jobs import Jobs
+from fairlead_kafka.simulation.share_story import draw_shares
+from fairlead_kafka.simulation.shares import Shares, check_shares
 from fairlead_kafka.simulation.transactional import TransactionalSender
 from fairlead_kafka.simulation.watcher import Watcher
 from fairlead_kafka.simulation.world import World
@@ -54,8 +68,8 @@ CONVERGENCE_MS = 15_000.0
 """Milliseconds within which every replica is in sync with its leader, once all is well."""
 OFFSETS_PARTITIONS = 2
 NEVER = str(2**63 - 1)
-GROUPS_SALT = 0x6707
-"""Makes the generator of a seed's groups."""
+GROUPS_SALT, SHARES_SALT = 0x6707, 0x5A4E
+"""Make the generators of a seed's groups, and of its share groups."""
 
 
 class ClusterWorld(World):
@@ -96,6 +110,8 @@ class ClusterWorld(World):
         }
         self._story = draw_groups(self.outcome.seed, self._until_ms, brokers, ("orders", "clicks"))
         config |= {} if self._story is None else self._story.config
+        self._shares_story = draw_shares(self.outcome.seed, self._until_ms, brokers, self._read_together())
+        config |= {} if self._shares_story is None else self._shares_story.config
         if self._flushed:
             config["log.flush.interval.messages"] = 1
         self._distant = brokers > 1 and rng.random() < 0.5
@@ -126,9 +142,42 @@ class ClusterWorld(World):
             self.writer.begin()
             self.writer.watch(self.cluster)
         self.groups = self._begin_groups(replicas)
-        if self.groups is not None and self.checks:
+        self.jobs: Jobs | None = None
+        self.shares = self._begin_shares(replicas, addresses)
+        if (self.groups is not None or self.shares is not None) and self.checks:
             check_sometimes(self.host)
         return brokers
+
+    def _read_together(self) -> list[tuple[str, ...]]:
+        """Topics that a share group may read, one of these."""
+        plain = [("orders", "clicks"), ("orders", JOBS), (JOBS, "orders", "clicks")]
+        return [*plain, (TOPIC, JOBS), (TOPIC, "orders")] if self.compacts else plain
+
+    def _begin_shares(self, replicas: int, addresses: Sequence[str]) -> Shares | None:
+        if self._shares_story is None:
+            return None
+        own_rng = Random(self.outcome.seed ^ SHARES_SALT)
+        self.cluster.controller.decide(
+            CreateTopics([NewTopic(JOBS, JOBS_PARTITIONS, replicas)]), self._created
+        )
+        self.jobs = Jobs(self.host, self.script, addresses, Random(own_rng.getrandbits(64)))
+        self.jobs.begin()
+        stage = Stage(self.host, self.script, self.outcome.violated)
+        partitions = {**self._partitions, JOBS: JOBS_PARTITIONS, TOPIC: 1}
+        shares = Shares(self._shares_story, stage, self.cluster, partitions, self._shared_topics, own_rng)
+        shares.begin()
+        return shares
+
+    def _shared_topics(self) -> Sequence[str]:
+        """The topics of share groups that lost nothing."""
+        return [*self.durable_topics(), JOBS, TOPIC]
+
+    def run(self) -> Outcome:
+        """See `World`."""
+        if self.shares is None:
+            return super().run()
+        with self.shares.watching():
+            return super().run()
 
     def _begin_groups(self, replicas: int) -> Groups | None:
         if self._story is None:
@@ -187,16 +236,23 @@ class ClusterWorld(World):
             self.writer.finish()
         if self.groups is not None:
             self.groups.calm()
+        if self.jobs is not None:
+            self.jobs.finish()
+        if self.shares is not None:
+            self.shares.calm()
         super()._run_until_quiet()
 
     def _idle(self) -> None:
         if self.groups is not None:
             self.groups.converge()
+        if self.shares is not None:
+            self.shares.converge()
         super()._idle()
 
     def _described(self) -> str:
         groups = () if self._story is None else self._story.groups
-        return "\n".join([super()._described(), *map(str, groups)])
+        shares = () if self._shares_story is None else self._shares_story.groups
+        return "\n".join([super()._described(), *map(str, groups), *map(str, shares)])
 
     def log(self) -> ModelLog:
         """The log as the brokers have it on disk: they are killed and started again, so that
@@ -209,7 +265,12 @@ class ClusterWorld(World):
         self.host.run_until(lambda: not self.cluster.controller.image.alive(), CONVERGENCE_MS)
         self.cluster.start()
         self._converge("after all brokers were killed and started once more")
-        for difference in differences(self.cluster, (TOPIC, *INTERNAL_TOPICS) if self.compacts else ()):
+        if self.shares is not None:
+            self.shares.read_again()
+            self._converge("after share groups read once more")
+        pruned = () if self.shares is None else (SHARE_STATE_TOPIC,)
+        compacted = (TOPIC, *INTERNAL_TOPICS) if self.compacts else ()
+        for difference in differences(self.cluster, (*compacted, *pruned)):
             self.outcome.violated(difference)
         for violation in () if self.writer is None else self.writer.violations(self.cluster):
             self.outcome.violated(violation)
@@ -219,6 +280,10 @@ class ClusterWorld(World):
         self.outcome.note(f"{self.watcher.read} {self.committer.acknowledged}")
         if self.groups is not None:
             self._check_groups(self.groups, log)
+        for violation in () if self.shares is None else check_shares(self.shares):
+            self.outcome.violated(violation)
+        for ledger in () if self.shares is None else self.shares.ledgers:
+            self.outcome.note(f"{ledger.acquisitions} {[str(one) for one in ledger.said]}")
         return log
 
     def _check_groups(self, groups: Groups, log: ModelLog) -> None:

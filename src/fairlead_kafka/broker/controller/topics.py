@@ -31,6 +31,13 @@ from fairlead_kafka.broker.controller.names import check_topic_name, collision_k
 from fairlead_kafka.broker.controller.placement import Placement, Replicas
 
 _INTERNAL_TOPIC_CONFIGS = {"cleanup.policy": "compact", "retention.ms": "-1", "retention.bytes": "-1"}
+_SHARE_STATE_CONFIGS = _INTERNAL_TOPIC_CONFIGS | {"cleanup.policy": "delete"}
+"""All changes of a share partition's state since its snapshot have one key, and each counts: none may be
+compacted away. The share coordinator deletes what it does not need (KIP-932)."""
+_MIN_ISR_KEYS = {
+    TRANSACTIONS_TOPIC: "transaction.state.log.min.isr",
+    SHARE_STATE_TOPIC: "share.coordinator.state.topic.min.isr",
+}
 _INTERNAL_TOPIC_KEYS = {
     OFFSETS_TOPIC: "offsets.topic.",
     TRANSACTIONS_TOPIC: "transaction.state.log.",
@@ -137,10 +144,11 @@ class Topics:
                     "again in a moment",
                 )
             factor = max(1, min(factor, len(self._image.eligible())))
-        configs = dict(_INTERNAL_TOPIC_CONFIGS)
-        if name == TRANSACTIONS_TOPIC:
-            configs["min.insync.replicas"] = str(min(factor, _transactions_min_isr(settings, factor)))
-            if factor == 1:  # nobody else has it: an epoch must not be given twice after a power cut
+        configs = dict(_SHARE_STATE_CONFIGS if name == SHARE_STATE_TOPIC else _INTERNAL_TOPIC_CONFIGS)
+        if name in _MIN_ISR_KEYS:
+            configs["min.insync.replicas"] = str(min(factor, _min_isr(settings, _MIN_ISR_KEYS[name], factor)))
+            # Nobody else has it: an epoch must not be given twice after a power cut.
+            if factor == 1 and name == TRANSACTIONS_TOPIC:
                 configs["flush.messages"] = "1"
         placed = self._placement.of_internal_topic(settings.integer(prefix + "num.partitions"), factor)
         self._journal.commit([topic_record(self._new_topic(name, placed, configs))])
@@ -210,8 +218,8 @@ class Topics:
         return TopicImage(name, self._journal.new_id(), self._placement.new_partitions(placed), configs)
 
 
-def _transactions_min_isr(settings: Settings, factor: int) -> int:
+def _min_isr(settings: Settings, key: str, factor: int) -> int:
     """Unless it is set, one replica less than there are: a cluster too small for Kafka's 2 of 3 can
     lose a broker all the same."""
-    wanted = settings["transaction.state.log.min.isr"]
-    return wanted if "transaction.state.log.min.isr" in settings.given else min(wanted, max(1, factor - 1))
+    wanted = settings.integer(key)
+    return wanted if key in settings.given else min(wanted, max(1, factor - 1))

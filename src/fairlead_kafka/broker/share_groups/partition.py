@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.broker.log import Logs, Partition
@@ -144,6 +145,7 @@ class SharePartition:
             self._enter(SharePartitionState.INITIALIZING)
             self._persister.read(self.key, self.leader_epoch, self._read)
 
+    @hook("share groups: a new leader takes up the state that there was")
     def _read(self, error: int, state: ShareState | None) -> None:
         if self.state is not SharePartitionState.INITIALIZING:
             return
@@ -237,6 +239,7 @@ class SharePartition:
         self.window.move_start(self.partition.log_start)
         return self.window.next_fetch_offset
 
+    @hook("share groups: records are acquired")
     def acquire(self, wanted: Wanted, sought: int, first: int, ends: Sequence[int]) -> list[Acquired]:
         """Acquire records that are read; see `Window.acquire`."""
         acquired = self.window.acquire(wanted, sought, first, ends, self.settings().limits)
@@ -330,6 +333,7 @@ class SharePartition:
                 timer.cancel()
             self._timer = self._host.call_at(deadline_ns, self._locks_over)
 
+    @hook("share groups: locks may be over")
     def _locks_over(self) -> None:
         if not self.active:
             return

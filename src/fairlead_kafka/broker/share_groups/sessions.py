@@ -17,6 +17,7 @@ from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.broker.share_groups.leader import SharePartitions
 from fairlead_kafka.broker.share_groups.share_state import ShareKey
 
@@ -122,6 +123,7 @@ class ShareSessions:
         connection.on_close(session.ended)
         return session
 
+    @hook("share sessions: is this the next request")
     def of(self, key: SessionKey, epoch: int) -> ShareSession:
         """The session of a request, its epoch taken. SHARE_SESSION_NOT_FOUND,
         INVALID_SHARE_SESSION_EPOCH."""

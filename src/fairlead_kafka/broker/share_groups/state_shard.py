@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.broker.controller import SHARE_STATE_TOPIC
 from fairlead_kafka.broker.shards import APPEND_ERRORS
 from fairlead_kafka.broker.share_groups.share_state import (
@@ -114,6 +115,7 @@ class StateLog:
         self._append = append
         self._in_doubt = in_doubt
 
+    @hook("share state: entries are told once they are committed")
     def write(self, shard: StateShard, entries: Sequence[StateEntry], written: Written) -> None:
         """Write entries as one batch; written(0) once they are committed. BrokerError if the log does
         not take them: then nothing has changed.

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.broker.share_groups.states import (
     FINAL,
     TRANSITIONS,
@@ -309,6 +310,7 @@ class Window:
         change.completed = True
         self._tidy()
 
+    @hook("share groups: may this member acknowledge")
     def _check_acknowledged(self, member: str, first: int, last: int) -> None:
         if first <= last < self.start:
             return  # its time is up
@@ -332,6 +334,7 @@ class Window:
             if run.now.member != member:
                 raise BrokerError(ErrorCode.INVALID_RECORD_STATE, "Member is not the owner of batch record")
 
+    @hook("share groups: what is said of records is done")
     def _change(self, run: Run, change: Change, event: RecordEvent, limits: Limits) -> None:
         run.before, run.change = run.now, change
         run.now = Holding(self._given_back(run, event, limits), run.now.deliveries)
