@@ -13,12 +13,12 @@ from fairlead_kafka.base.errors import BrokerError, TimedOut
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, TopicPartition
 from fairlead_kafka.base.units import s_to_ns
 from fairlead_kafka.broker.coordinator import GroupCoordinator
-from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.consumer.groups import Commit
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.runtime import Completion
 from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import batch, produce_fields
+from tests.support.checked_clients import CheckedConsumer
 from tests.support.client_rig import Rig
 from tests.support.virtual_cluster import FIRST_PORT, VirtualCluster
 from tests.support.virtual_hosting import Opening
@@ -34,14 +34,14 @@ def cluster() -> VirtualCluster:
     return made
 
 
-def reader(cluster: VirtualCluster, **more: Any) -> Consumer:
+def reader(cluster: VirtualCluster, **more: Any) -> CheckedConsumer:
     config = {
         "bootstrap.servers": f"127.0.0.1:{FIRST_PORT}",
         "group.id": "g",
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
     }
-    consumer = Consumer(config | more, opener=cluster.opener)
+    consumer = CheckedConsumer(config | more, opener=cluster.opener)
     consumer.assign([OF])
     return consumer
 
@@ -127,12 +127,12 @@ def test_a_topic_that_is_gone_holds_no_other_commit_up(cluster: VirtualCluster) 
     assert cluster.host.now_ns() < s_to_ns(5)
 
 
-def poll_to(consumer: Consumer, offset: int, step: int) -> None:
+def poll_to(consumer: CheckedConsumer, offset: int, step: int) -> None:
     while consumer.position(OF) < offset:
         consumer.poll(1, max_records=step)
 
 
-def poll_table(consumer: Consumer, offset: int, _step: int) -> None:
+def poll_table(consumer: CheckedConsumer, offset: int, _step: int) -> None:
     while consumer.position(OF) < offset:
         consumer.poll_table(1)
 
@@ -142,7 +142,7 @@ def poll_table(consumer: Consumer, offset: int, _step: int) -> None:
     [(poll_to, 2, 0), (poll_to, 4, 0), (poll_to, 5, 1), (poll_to, 8, 1), (poll_table, 8, 1)],
 )
 def test_positions_are_committed_with_the_epoch_of_the_last_record(
-    cluster: VirtualCluster, read: Callable[[Consumer, int, int], None], offset: int, epoch: int
+    cluster: VirtualCluster, read: Callable[[CheckedConsumer, int, int], None], offset: int, epoch: int
 ) -> None:
     write(cluster, 4)
     move_leader(cluster)
@@ -230,5 +230,5 @@ def test_what_was_committed_of_partitions_that_are_not_assigned_any_more_is_forg
         of = TopicPartition("many", number)
         consumer.assign([of])
         consumer.commit({of: 0, OF: 0})
-        assert list(consumer._calls.group._last_committed) == [of]
+        assert list(consumer.calls.group._last_committed) == [of]
     assert consumer.committed([TopicPartition("many", 0)])[TopicPartition("many", 0)] == OffsetAndMetadata(0)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from fairlead_kafka import Consumer
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import NS_PER_MS
@@ -19,6 +18,7 @@ from fairlead_kafka.consumer.fetch_session import Asked, FetchSession
 from fairlead_kafka.consumer.parting import CLOSE_MS
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import batch, produce_fields
+from tests.support.checked_clients import CheckedConsumer
 from tests.support.virtual_cluster import FIRST_PORT, VirtualCluster
 from tests.support.virtual_hosting import Opening
 
@@ -131,19 +131,19 @@ def write(cluster: VirtualCluster, of: TopicPartition, value: bytes, acks: int =
     assert answer.responses[0].partition_responses[0].error_code == 0, answer
 
 
-def reader_of(cluster: VirtualCluster, *partitions: TopicPartition, **config: Any) -> Consumer:
+def reader_of(cluster: VirtualCluster, *partitions: TopicPartition, **config: Any) -> CheckedConsumer:
     node_id = min(cluster.brokers)
     config = {
         "bootstrap.servers": f"127.0.0.1:{FIRST_PORT + node_id}",
         "auto.offset.reset": "earliest",
         **config,
     }
-    reader = Consumer(config, opener=Opening(cluster.host))
+    reader = CheckedConsumer(config, opener=Opening(cluster.host))
     reader.assign(partitions)
     return reader
 
 
-def values(reader: Consumer, count: int) -> Iterator[bytes]:
+def values(reader: CheckedConsumer, count: int) -> Iterator[bytes]:
     found = 0
     while found < count:
         records = reader.poll(30)

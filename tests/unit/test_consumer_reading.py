@@ -247,7 +247,7 @@ def test_a_range_that_is_paused_waits_out_its_time_without_being_busy(rig: Rig) 
         tables = reader.read_range(T0, 0, 4, timeout_s=2)
         rig.cluster.write("t", 0, [b"a"] * 2)
         next(tables)
-        reader._calls.fetched.clear()
+        reader.calls.fetched.clear()
         rig.cluster.write("t", 0, [b"b"] * 2)
         rig.host.advance(1000)  # fetched ahead
         reader.pause([T0])
@@ -259,7 +259,7 @@ def test_a_range_that_is_paused_waits_out_its_time_without_being_busy(rig: Rig) 
 def test_a_second_poll_at_the_same_time_is_refused(rig: Rig) -> None:
     rig.cluster.topic("t")
     with consumer(rig, T0) as reader:
-        steps = reader._calls.reading.poll(10, None)
+        steps = reader.calls.reading.poll(10, None)
         next(steps)
         with pytest.raises(UsageError, match="another poll"):
             reader.poll(1)
@@ -270,7 +270,7 @@ def test_a_second_poll_at_the_same_time_is_refused(rig: Rig) -> None:
 def test_a_cancelled_poll_loses_nothing(rig: Rig) -> None:
     rig.cluster.topic("t")
     with consumer(rig, T0) as reader:
-        steps = reader._calls.reading.poll(10, None)
+        steps = reader.calls.reading.poll(10, None)
         next(steps)
         steps.close()
         rig.cluster.write("t", 0, [b"a"])
@@ -333,5 +333,5 @@ def test_nothing_is_kept_of_partitions_that_were_assigned_once(rig: Rig) -> None
             assert [record.value for record in reader.poll(10)] == [b"a"]
             reader.assign([])
             if number in (99, 399):
-                counts.append(kept(reader._calls, without=(type(rig.cluster), type(rig.host))))
+                counts.append(kept(reader.calls, without=(type(rig.cluster), type(rig.host))))
     assert grown(*counts, least=100) == {}
