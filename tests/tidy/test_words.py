@@ -75,6 +75,13 @@ NAMES_KEPT = {"spark/progress.py": {"tell"}, "formats/kernels.py": {"gather_piec
 BEGINNINGS = re.compile(r"(What|Of|Where|The same)\b")
 """A docstring that begins so leans on what stands above it."""
 
+EVENTS = re.compile(
+    r"(An?|The|There|More|Some|Somebody|Nobody|Nothing|This|These|It|Its|Each|Every|No|One|For)\b"
+)
+"""A docstring of a function without a result that begins so tells an event, not what is done."""
+ANY_MAX = 134
+"""Lines of `src` with the word `Any`, at most: a tenth of those before messages had types."""
+
 
 def docstrings(source: str) -> Iterator[tuple[int, str]]:
     """Line and text of each docstring, those of attributes included."""
@@ -158,3 +165,29 @@ def test_docstrings_say_what_a_thing_is(path: Path) -> None:
     assert not found, (
         f"{path.relative_to(ROOT)}, lines {found}: begin with what it is or does; it must stand alone"
     )
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_docstrings_of_functions_without_a_result_say_what_they_do(path: Path) -> None:
+    found = [
+        node.name
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.name != "__init__"
+        and isinstance(node.returns, ast.Constant)
+        and node.returns.value is None
+        and EVENTS.match(ast.get_docstring(node) or "")
+    ]
+    assert not found, (
+        f"{path.relative_to(ROOT)}: {', '.join(found)}: begin with a verb, or with 'Called when'"
+    )
+
+
+def test_any_is_rare() -> None:
+    lines = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in SOURCES
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if re.search(r"\bAny\b", line)
+    ]
+    assert len(lines) <= ANY_MAX, f"{len(lines)} lines say Any; give a type: " + " ".join(lines)

@@ -31,7 +31,7 @@ class Interceptor(Protocol):
 
     @property
     def active(self) -> bool:
-        """True if it is to be asked at all."""
+        """True if the interceptor is to be asked about requests at all."""
 
     def serve(
         self, handler: Handler, broker: Services, request: Request[Any], session: Requester, reply: Reply

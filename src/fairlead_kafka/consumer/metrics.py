@@ -153,7 +153,7 @@ class Recorder(TrafficRecorder[ConsumerMeter]):
             self.heartbeat_ns = self.now_ns
 
     def fetched(self, topics: Mapping[str, int], throttle_ms: int) -> None:
-        """An answer to a Fetch came with so many bytes of each topic."""
+        """Count an answer to a Fetch, with so many bytes of each topic."""
         whole, size_bytes = self.whole, sum(topics.values())
         whole.fetched_bytes += size_bytes
         whole.fetched_max_bytes = max(whole.fetched_max_bytes, size_bytes)
@@ -170,12 +170,12 @@ class Recorder(TrafficRecorder[ConsumerMeter]):
         self.topics.keep(partitions)
 
     def rebalance_began(self) -> None:
-        """A rebalance begins, unless one is under way."""
+        """Note that a rebalance begins, unless one is under way."""
         if self._rebalancing_ns is None:
             self._rebalancing_ns = self.now_ns
 
     def rebalance_ended(self, failed: bool = False) -> None:
-        """The rebalance under way, if there is one, has ended."""
+        """Note that the rebalance under way, if there is one, has ended."""
         if self._rebalancing_ns is None:
             return
         if failed:
@@ -210,7 +210,7 @@ class PollRecorder:
         return now_ns
 
     def poll_ended(self, began_ns: int) -> None:
-        """The poll that began at `began_ns` returns."""
+        """Note that the poll that began at `began_ns` returns."""
         self.whole.polling_ns += self._now_ns() - began_ns
 
     @contextmanager
@@ -224,12 +224,12 @@ class PollRecorder:
             setattr(self.whole, total, getattr(self.whole, total) + self._now_ns() - began_ns)
 
     def listened(self, kind: str, began_ns: int) -> None:
-        """A call of the listener, which began at `began_ns`, has ended."""
+        """Note that a call of the listener, which began at `began_ns`, has ended."""
         self._roll()
         self.whole.spend(kind, 1, self._now_ns() - began_ns)
 
     def took(self, chunk: Chunk, next_offset: int) -> None:
-        """A chunk was decoded, up to `next_offset`, for polls to return."""
+        """Note that a chunk was decoded, up to `next_offset`, for polls to return."""
         if chunk.start < next_offset < min(chunk.next_offset, chunk.end):
             return  # a part of it; its bytes count with the last one
         now_ns = self._roll()
@@ -237,7 +237,7 @@ class PollRecorder:
         self.topics.of(chunk.partition.topic, now_ns).bytes_consumed += len(chunk.data)
 
     def returned(self, chunk: Chunk, records: int, position: int) -> None:
-        """A poll returns records of a chunk, and leaves the partition at `position`."""
+        """Note that a poll returns records of a chunk, and leaves the partition at `position`."""
         now_ns = self._roll()
         self.whole.records_consumed += records
         self.topics.of(chunk.partition.topic, now_ns).records_consumed += records

@@ -88,7 +88,7 @@ class TrafficRecorder(Generic[M]):
                 meter.request_max_bytes = size_bytes
 
     def read_bytes(self, node_id: int, size_bytes: int, answers: int) -> None:
-        """Bytes came from a broker, with so many whole answers."""
+        """Count bytes that came from a broker, and the whole answers in them."""
         for meter in (self._node(node_id), self.whole):
             meter.responses += answers
             meter.response_bytes += size_bytes

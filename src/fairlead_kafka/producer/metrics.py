@@ -211,7 +211,8 @@ class Recorder:
         self.whole.connections_ended += 1
 
     def served(self, node_id: int, api_key: ApiKey, latency_ns: int) -> None:
-        """Nothing: of requests other than Produce no latency is counted, and `answered` has that."""
+        """Count nothing: of requests other than Produce no latency is counted, and `answered` has
+        that."""
 
     def answered(self, node_id: int, latency_ns: int, throttle_ms: int) -> None:
         """Called when a Produce request was answered."""

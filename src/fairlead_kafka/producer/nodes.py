@@ -67,7 +67,7 @@ class Nodes:
         return state
 
     def limit(self, node_id: int) -> int:
-        """Requests that it is allowed to have in flight now; from any thread."""
+        """Requests that a node may have in flight now; from any thread."""
         state = self._states.get(node_id)
         return self._settings.max_in_flight if state is None else state.window.limit
 

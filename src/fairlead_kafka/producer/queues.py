@@ -92,7 +92,7 @@ class Batch:
 
     @property
     def done(self) -> bool:
-        """True if its records are completed, whatever may still come from a broker."""
+        """True if the batch's records are completed, whatever may still come from a broker."""
         return self.state is BatchState.DONE or self.state is BatchState.ABANDONED
 
     @property

@@ -146,9 +146,8 @@ class GroupLedger:
     """The topic that its members write to, a record for each that they read, in transactions."""
 
     def is_proven(self, claim: Claim) -> bool:
-        """True if its member was in the group since it knew of the assignment: a commit of it was
-        taken.
-        """
+        """True if the claim's member was in the group since it knew of the assignment: a commit of
+        it was taken."""
         return any(
             commit.acknowledged and commit.session == claim.session and commit.asked_ns > claim.begun_ns
             for commit in self.commits

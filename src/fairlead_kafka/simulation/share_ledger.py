@@ -85,8 +85,8 @@ class Said:
 
     @property
     def refused(self) -> bool:
-        """True if it is known to have no effect. After any other error it may stand: the answer was
-        lost, or the write was given up while it was under way."""
+        """True if the acknowledgement is known to have no effect. After any other error it may
+        stand: the answer was lost, or the write was given up while it was under way."""
         return isinstance(self.error, BrokerError) and self.error.code == ErrorCode.INVALID_RECORD_STATE
 
     def __str__(self) -> str:

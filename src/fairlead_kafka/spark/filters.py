@@ -147,7 +147,8 @@ class Wanted:
             self.offset_high = high if self.offset_high is None else min(self.offset_high, high)
 
     def _take_time(self, one: Filter, value: object) -> None:
-        """A record has whole milliseconds: it is after a time if it is in the next one."""
+        """Take the earliest timestamp to read, ms, from a filter. A record has whole milliseconds:
+        it is after a time if it is in the next one."""
         if isinstance(value, datetime) and isinstance(
             one, (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual)
         ):

@@ -115,7 +115,7 @@ class Passage(NamedTuple):
 
     @property
     def unanswered(self) -> bool:
-        """True if it is a Produce that wants no answer (acks=0)."""
+        """True if the request is a Produce that wants no answer (acks=0)."""
         return self.seen.api is ApiKey.PRODUCE and self.request.message.acks == 0
 
     def with_message(self, message: ApiMessage) -> Passage:
@@ -256,7 +256,8 @@ class Fault:
             self._changed.notify_all()
 
     def takes(self, names: Names) -> bool:
-        """Whether it is about a part with these names."""
+        """Whether this rule is about a part of a request (a topic, a partition, a group) with these
+        names."""
         return self._criteria.takes(names)
 
     def _matches(self, passage: Passage) -> bool:

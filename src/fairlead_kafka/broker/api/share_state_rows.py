@@ -60,7 +60,7 @@ R = TypeVar("R", bound=StateRow)
 
 
 def _nothing_more(_row: StateRow, _state: ShareState) -> None:
-    """For answers that say no more than whether it was done."""
+    """Leave the row as it is, for answers that say no more than whether it was done."""
 
 
 @dataclass(frozen=True, slots=True)

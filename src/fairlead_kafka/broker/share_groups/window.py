@@ -102,7 +102,7 @@ class Run:
 
     @property
     def available(self) -> bool:
-        """Whether its records may be acquired."""
+        """Whether the records of this run of offsets may be acquired."""
         return self.now.state is RecordState.AVAILABLE and self.change is None
 
     @property

@@ -51,7 +51,7 @@ class Watch:
             self.next_ns = 0 if self.next_ns is None else self.next_ns
 
     def due(self, now_ns: int) -> bool:
-        """True if it is time to look."""
+        """True if it is time to look at the topics; `now_ns` is monotonic."""
         if self.next_ns is None and (self._counts is not None or self._pattern is not None):
             self.next_ns = now_ns + self._age_ns
         return self.next_ns is not None and now_ns >= self.next_ns and not self._looking
