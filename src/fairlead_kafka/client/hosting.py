@@ -216,7 +216,7 @@ def open_host(machine_factory: Callable[[Rng], M], settings: Settings, name: str
     return Hosted(machine_factory(system_rng()), name, transport)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Wait(Generic[T_co]):
     """One wait in the steps of a call, for a completion whose result is a `T_co`.
 
