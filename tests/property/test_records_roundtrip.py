@@ -118,7 +118,7 @@ def test_cuts_of_machine_code_and_reference_are_equal_and_respect_the_limits(
     order = rng.permutation(len(sizes)).astype(np.int64) if seed % 2 else None
     start, stop = sorted(rng.randint(0, len(sizes) + 1, 2).tolist())
     columns = RecordColumns(len(sizes), None, None)
-    columns._sizes = np.array(sizes, np.int64)
+    row_sizes = columns._sizes = np.array(sizes, np.int64)
     found = []
     for body in ("reference", "machine"):
         with kernels_served_by(body):
@@ -127,7 +127,7 @@ def test_cuts_of_machine_code_and_reference_are_equal_and_respect_the_limits(
     bounds = [start, *found[0]]
     assert bounds[-1] == stop
     for nth, (begin, end) in enumerate(pairwise(bounds)):
-        chosen = columns._sizes[begin:end] if order is None else columns._sizes[order[begin:end]]
+        chosen = row_sizes[begin:end] if order is None else row_sizes[order[begin:end]]
         assert begin < end or nth == 0
         assert (
             len(chosen) == 0
@@ -135,7 +135,7 @@ def test_cuts_of_machine_code_and_reference_are_equal_and_respect_the_limits(
             or (len(chosen) == 1 and nth > 0)
         )
         if nth + 1 < len(bounds) - 1:
-            following = columns._sizes[end if order is None else order[end]]
+            following = row_sizes[end if order is None else order[end]]
             assert chosen.sum() + following > (room if nth == 0 else limit)
 
 

@@ -181,7 +181,7 @@ def test_a_session_that_may_not_be_replaced_stays(
     client, other = rig.driver.connect(), rig.driver.connect()
     rig.fetch(client, 0)
     rig.fetch(other, 0, "other")
-    monkeypatch.setattr(rig.sessions, "_host", Limited(rig.sessions._host))
+    limit_sessions(rig, monkeypatch)
     answer = rig.call(rig.admin, ApiKey.SHARE_FETCH, 2, **rig.fields(0))
     assert answer.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
     assert len(rig.sessions) == 2
@@ -196,6 +196,11 @@ class Limited:
     def __init__(self, host: Any) -> None:
         self.settings = {SESSIONS_MAX: 1}
         self.share_partitions = host.share_partitions
+
+
+def limit_sessions(rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the broker take no more share sessions than it has."""
+    monkeypatch.setattr(rig.sessions, "_host", Limited(rig.sessions._host))
 
 
 # --- States that records cannot have
@@ -283,7 +288,7 @@ def test_a_refused_session_is_answered_late_but_not_for_ever(
     rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig.fetch(rig.driver.connect(), 0, "other")
-    monkeypatch.setattr(rig.sessions, "_host", Limited(rig.sessions._host))
+    limit_sessions(rig, monkeypatch)
     client = rig.driver.connect()
     client.send(ApiKey.SHARE_FETCH, 2, **rig.fields(0, max_wait_ms=2**31 - 1))
     rig.driver.advance(REFUSED_WAIT_MAX_MS - 1)
@@ -296,7 +301,7 @@ def test_a_refused_session_leaves_nothing_when_its_connection_ends(
     rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig.fetch(rig.driver.connect(), 0, "other")
-    monkeypatch.setattr(rig.sessions, "_host", Limited(rig.sessions._host))
+    limit_sessions(rig, monkeypatch)
     waits: list[Timer] = []
     call_later = rig.driver.broker.call_later
     monkeypatch.setattr(
