@@ -183,6 +183,20 @@ def test_docstrings_of_functions_without_a_result_say_what_they_do(path: Path) -
     )
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_docstrings_of_questions_say_when_the_answer_is_yes(path: Path) -> None:
+    found = [
+        node.name
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and isinstance(node.returns, ast.Name)
+        and node.returns.id == "bool"
+        and (text := ast.get_docstring(node))
+        and not re.search(r"\b(true|false|whether|see)\b", text, re.IGNORECASE)
+    ]
+    assert not found, f"{path.relative_to(ROOT)}: {', '.join(found)}: say 'True if', 'False if' or 'Whether'"
+
+
 def test_any_is_rare() -> None:
     lines = [
         f"{path.relative_to(ROOT)}:{number}"

@@ -37,12 +37,12 @@ class Listener(NamedTuple):
 
     @property
     def secured(self) -> bool:
-        """Connections are in TLS."""
+        """True if connections are in TLS."""
         return self.protocol.endswith("SSL")
 
     @property
     def logs_in(self) -> bool:
-        """Clients have to log in."""
+        """True if clients have to log in."""
         return self.protocol.startswith("SASL")
 
 

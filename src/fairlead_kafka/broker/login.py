@@ -118,17 +118,17 @@ class ServerLogin:
 
     @property
     def raw(self) -> bool:
-        """The next frame is a token, without a header."""
+        """True if the next frame is a token, without a header."""
         return self.state is LoginState.RAW_TOKENS
 
     @property
     def waits(self) -> bool:
-        """A raw token is being looked at: the next one has to wait."""
+        """True while a raw token is being looked at: the next one has to wait."""
         return self.raw and self._reply is not None
 
     @property
     def failed(self) -> bool:
-        """The log-in was refused, and nothing more is begun."""
+        """True once the log-in was refused: nothing more is begun."""
         return self.state is LoginState.FAILED
 
     @property

@@ -160,7 +160,8 @@ class Session:
 
     @property
     def of_broker(self) -> bool:
-        """The peer is another broker: it says so where brokers come in, and may do what brokers do.
+        """True if the peer is another broker: it says so where brokers come in, and may do what
+        brokers do.
 
         Anybody can call himself a broker. Where there are log-ins it is a user who does, and where
         there is an authorizer one with CLUSTER_ACTION; where there is neither, everybody may do
@@ -179,7 +180,7 @@ class Session:
 
     @property
     def logged_in(self) -> bool:
-        """It is known who is at the other end, and no log-in is being renewed."""
+        """True if it is known who is at the other end, and no log-in is being renewed."""
         return self.login is None or self.login.state is LoginState.DONE
 
     @property
@@ -198,12 +199,12 @@ class Session:
 
     @property
     def waits_for_answer(self) -> bool:
-        """A request was begun and is not answered."""
+        """True if a request was begun and is not answered."""
         return bool(self._outstanding)
 
     @property
     def unfinished(self) -> bool:
-        """A part of a request has come, and the rest has not."""
+        """True if a part of a request has come, and the rest has not."""
         return self._frames.held_bytes > 0
 
     @property
@@ -368,7 +369,7 @@ class Session:
         return True
 
     def _take_raw(self, login: ServerLogin) -> bool:
-        """A frame that is a token (KIP-43)."""
+        """Take a frame that is a token (KIP-43); False if it has to wait."""
         if login.waits or self._outstanding:
             return False
         frame = self._waiting.popleft()

@@ -99,7 +99,7 @@ class _Row:
             self._valid[slot * self._rows + self._row] = value
 
     def is_valid(self, slot: int) -> bool:
-        """The boolean that was put."""
+        """True or False, as it was put."""
         return slot >= 0 and self._valid is not None and bool(self._valid[slot * self._rows + self._row])
 
 

@@ -85,7 +85,8 @@ class Nodes:
         return self._network.ready(node_id)
 
     def look(self, node_id: int, now_ns: int) -> bool:
-        """`can_take`; also marks the broker as unready, or not. Call it if a batch is ready for it.
+        """True if the broker can take a batch (`can_take`); also marks it as unready, or not. Call
+        it if a batch is ready for it.
 
         Call it too for each broker in `unready`.
 

@@ -70,8 +70,8 @@ class ProducerSettings(NamedTuple):
 
     @property
     def keeps_order_by_muting(self) -> bool:
-        """One request in flight at most: a partition waits for its batch's answer (Kafka's
-        `guaranteeMessageOrder`)."""
+        """True if one request is in flight at most: a partition waits for its batch's answer
+        (Kafka's `guaranteeMessageOrder`)."""
         return self.max_in_flight == 1
 
 

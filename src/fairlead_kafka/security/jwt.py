@@ -153,8 +153,9 @@ def _padding(algorithm: Algorithm, digest: HashAlgorithm) -> AsymmetricPadding:
 def _is_signed_on_curve(
     token: Jws, key: EllipticCurvePublicKey, algorithm: Algorithm, digest: HashAlgorithm
 ) -> bool:
-    """ES*: the signature is two numbers of the curve's size, one after the other (RFC 7518, 3.4).
-    InvalidSignature if it is wrong."""
+    """False if key or signature are not of the curve of this algorithm (ES*). The signature is two
+    numbers of the curve's size, one after the other (RFC 7518, 3.4). InvalidSignature if it is
+    wrong."""
     from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
     from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 

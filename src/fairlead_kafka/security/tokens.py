@@ -334,5 +334,5 @@ class Tokens:
 
 
 def _serves(token: Token, now_s: float) -> bool:
-    """The token is known to be valid, and for a while."""
+    """True if the token is known to be valid, and for a while."""
     return token.expires_s is not None and now_s + LEFT_MIN_S < token.expires_s

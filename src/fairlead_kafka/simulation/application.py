@@ -37,7 +37,7 @@ class CountedMemory:
         self.on_release: Callable[[], None] = lambda: None
 
     def reserve(self, size_bytes: int) -> bool:
-        """Take `size_bytes` if there is room."""
+        """Take `size_bytes`; False, and nothing taken, if there is no room."""
         if size_bytes > self.free_bytes:
             return False
         self.free_bytes -= size_bytes

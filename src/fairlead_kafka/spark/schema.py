@@ -112,7 +112,7 @@ def check_write_schema(
 
 
 def _same_type(given: DataType, wanted: DataType) -> bool:
-    """Equal apart from what may be null."""
+    """True if the types are equal apart from what may be null."""
     return given.simpleString() == wanted.simpleString()
 
 

@@ -69,8 +69,8 @@ class Authorizer:
         name: str,
         quiet: bool = False,
     ) -> bool:
-        """Whether `principal`, at `host` (as `rules.plain_host` spells it), may do this. `quiet`:
-        no is no attempt to be logged."""
+        """Whether `principal`, at `host` (as `rules.plain_host` spells it), may do this. `quiet`: a
+        refusal is not logged."""
         asked = (principal, host, operation, kind, name)
         decided = self._decided.get(asked)
         if decided is None:

@@ -73,7 +73,8 @@ class Heartbeat(NamedTuple):
 
     @property
     def full(self) -> bool:
-        """Whether the member says all that it could: it wants to be told all."""
+        """Whether the heartbeat has every field: the member wants its whole assignment in the
+        answer."""
         sent = self.topics is not None or self.pattern is not None
         return self.member_epoch == 0 or (
             self.rebalance_timeout_ms != NOT_SENT and sent and self.owned is not None

@@ -69,7 +69,8 @@ class BrokerInfo:
 
     @property
     def fenced(self) -> bool:
-        """Not alive, in Kafka's word: known, and neither led by nor in sync."""
+        """True if the broker is fenced, as Kafka calls one that is not alive: known, but it neither
+        leads nor is in sync."""
         return not self.alive
 
 

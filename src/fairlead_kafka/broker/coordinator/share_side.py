@@ -177,7 +177,7 @@ class ShareSide:
             del shard.groups[group_id]
 
     def _write_by_itself(self, group_id: str, entries: Sequence[ShareGroupEntry]) -> bool:
-        """Write what nobody asked for; False if the log does not take it."""
+        """Write entries that no request asked for; False if the log does not take them."""
         if not entries:
             return True
         try:

@@ -128,7 +128,7 @@ class Latest:
 
     @property
     def full(self) -> bool:
-        """No more keys should come."""
+        """True if no more keys should be added."""
         return self.size_bytes >= self.limit_bytes
 
 

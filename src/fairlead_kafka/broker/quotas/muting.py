@@ -40,7 +40,7 @@ class Muted(Protocol):
         """Have `function` called when the connection ends."""
 
     def forget_on_close(self, function: Callable[[], None]) -> None:
-        """Undo `on_close`."""
+        """Call `function` no more when the session closes; undoes `on_close`."""
 
 
 class Muting:

@@ -56,7 +56,7 @@ class Payer(Protocol):
 
     @property
     def logged_in(self) -> bool:
-        """It is known who is at the other end."""
+        """True if it is known who is at the other end."""
 
 
 class Toll:
@@ -201,8 +201,8 @@ class Quotas:
         return wait_ms
 
     def fetch_max_bytes(self, toll: Toll) -> int | None:
-        """More than this a consumer could never be given, however long it had been still; None: it
-        has no quota."""
+        """The most bytes that a consumer can ever be given at once, however long it had been still;
+        None: it has no quota."""
         applied = self._tables[CONSUMER_BYTE_RATE].of_client(toll.session.principal.name, toll.client_id)
         settings = self._broker.settings
         return (

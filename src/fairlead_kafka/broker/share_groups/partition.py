@@ -260,7 +260,8 @@ class SharePartition:
         self._write_later(self.window.acknowledge(member, batches, settings.limits, renewed_ns), done)
 
     def release(self, member: str, done: Done) -> None:
-        """Give back what a member has, who is gone; done(error code) once that is written."""
+        """Release the records that a member, which is gone, has acquired; done(error code) once
+        that is written."""
         if self.active:
             self._write_later(self.window.release(member, self.settings().limits), done)
         else:

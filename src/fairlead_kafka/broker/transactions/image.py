@@ -47,7 +47,7 @@ class TransactionImage:
 
     @property
     def exhausted(self) -> bool:
-        """No epoch is left to give; the next producer gets another id."""
+        """True if no epoch is left to give; the next producer gets another id."""
         return self.epoch >= EPOCH_MAX - 1
 
     def check_expected(self, expected: ProducerIdentity | None) -> None:

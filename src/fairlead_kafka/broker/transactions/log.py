@@ -97,7 +97,7 @@ class TransactionLog:
         self._append_columns(TRANSACTIONS_TOPIC, shard.partition, columns, written)
 
     def forget(self, shard: TransactionShard, transactions: Sequence[Transaction]) -> None:
-        """Take transactional ids back; they are gone once that is written."""
+        """Write tombstones of transactional ids, which are forgotten once these are written."""
         for chunk in _chunks(
             [(transaction.transactional_id, transaction.image) for transaction in transactions]
         ):

@@ -256,7 +256,8 @@ _TABLES: dict[str, Callable[[str], bool]] = {
 
 
 def _like(text: str, pattern: str) -> bool:
-    """Match as `fnmatch` does, but brackets stand for themselves: paths are full of them."""
+    """True if a path matches as by `fnmatch`, but that brackets stand for themselves: paths are
+    full of them."""
     return fnmatchcase(text, pattern.replace("[", "[[]"))
 
 
