@@ -77,9 +77,9 @@ def kip794(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """How late records are while one broker of three is slow (KIP-794).
+    """How late records are while a broker is slow (KIP-794).
 
-    And how evenly they are spread over partitions.
+    One of three brokers is slow. Also: how evenly records are spread over partitions.
     """
     from fairlead_kafka.lab.faulty_targets import FAULTS
     from fairlead_kafka.lab.targets import TARGETS
