@@ -65,6 +65,26 @@ def test_no_change_of_a_share_partitions_state_is_compacted_away() -> None:
     assert not outcome.violations, str(outcome)
 
 
+@pytest.mark.parametrize("seed", [1018, 1257])
+def test_the_state_of_a_share_partition_is_begun_once(seed: int) -> None:
+    """Found by these seeds: the coordinator of the group asked again, seconds later, and what had been
+    accepted meanwhile was forgotten."""
+    outcome = run_seed(seed)
+    assert not outcome.violations, str(outcome)
+
+
+def test_targets_of_a_share_group_are_computed_by_a_clock_that_was_far_ahead() -> None:
+    """Found by seed 1061: its members got no partitions for ten minutes."""
+    outcome = run_seed(1061)
+    assert not outcome.violations, str(outcome)
+
+
+def test_a_deposed_coordinator_may_say_again_what_was_committed() -> None:
+    """Found by seed 171: it did not know that another one coordinated, as in Kafka."""
+    outcome = run_seed(171)
+    assert not outcome.violations, str(outcome)
+
+
 def test_a_fresh_seed() -> None:
     seed = random.SystemRandom().randrange(10**6, 10**9)
     print(f"fresh seed of world cluster: {seed}")

@@ -242,6 +242,35 @@ def test_states_that_records_cannot_have_are_not_written(rig: ShareGroupRig, bat
     assert rig.fetch(rig.driver.connect(), 0) == [(0, 9, 1)]
 
 
+def initialize_state(rig: ShareGroupRig, state_epoch: int, start_offset: int) -> int:
+    """The error of an InitializeShareGroupState."""
+    partition = Message(partition=0, state_epoch=state_epoch, start_offset=start_offset)
+    topic = Message(topic_id=rig.topic_id, partitions=[partition])
+    answer = rig.call(rig.admin, ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, group_id=GROUP, topics=[topic])
+    return int(answer.results[0].partitions[0].error_code)
+
+
+def state_epoch(rig: ShareGroupRig) -> int:
+    """The state epoch of the group's share partition."""
+    topic = Message(topic_id=rig.topic_id, partitions=[Message(partition=0, leader_epoch=-1)])
+    api_key = ApiKey.READ_SHARE_GROUP_STATE_SUMMARY
+    answer = rig.call(rig.admin, api_key, 1, group_id=GROUP, topics=[topic])
+    return int(answer.results[0].partitions[0].state_epoch)
+
+
+def test_a_state_that_is_in_use_is_not_begun_again_by_a_question_that_is_late(rig: ShareGroupRig) -> None:
+    """The group coordinator asks again if an answer was lost: what was accepted meanwhile stays."""
+    client = rig.driver.connect()
+    assert rig.fetch(client, 0) == [(0, 9, 1)]
+    assert rig.acknowledge(client, 1, (0, 4, [ACCEPT])) == ErrorCode.NONE
+    assert rig.fetch(client, -1, topics=[]) == []
+    epoch = state_epoch(rig)
+    assert initialize_state(rig, epoch, -1) == ErrorCode.NONE
+    assert rig.fetch(rig.driver.connect(), 0, "z") == [(5, 9, 2)]
+    assert initialize_state(rig, epoch, 3) == ErrorCode.NONE  # with an offset it is an admin's
+    assert initialize_state(rig, epoch - 1, -1) == ErrorCode.FENCED_STATE_EPOCH
+
+
 def test_a_start_offset_that_is_none_is_not_written(rig: ShareGroupRig) -> None:
     assert write_state(rig, StateBatch(0, 1, 0, 1), -2) == ErrorCode.INVALID_REQUEST
     assert write_state(rig, StateBatch(0, 1, 0, 1), 2**63 - 1) == ErrorCode.INVALID_REQUEST

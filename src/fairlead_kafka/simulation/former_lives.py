@@ -4,11 +4,15 @@ served.
 A process that hangs for a while, or a request that the network kept for too long, looks like this
 to the brokers. Each former life asks every broker for a commit; the transaction that it would end
 is its successor's.
+
+A broker that does not know yet that another one coordinates may answer that what was committed
+last is committed, as in Kafka: it has it from its own memory, and can commit nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.producer.identity import Identity
@@ -23,11 +27,19 @@ END_VERSION = 3
 class FormerLives:
     """Sends the requests of former producers.
 
-    `violated` is called for each that a broker served.
+    `violated` is called for each that a coordinator served; `coordinator(transactional id)` is the
+    address of the one that the controller knows, None: there is none.
     """
 
-    def __init__(self, host: VirtualHost, addresses: Sequence[str], violated: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        host: VirtualHost,
+        addresses: Sequence[str],
+        coordinator: Callable[[str], str | None],
+        violated: Callable[[str], None],
+    ) -> None:
         self._addresses = addresses
+        self._coordinator = coordinator
         self._violated = violated
         self._asker = Asker(host)
         self.refused = 0
@@ -41,20 +53,20 @@ class FormerLives:
             producer_epoch=former.epoch,
             committed=True,
         )
+        coordinator = self._coordinator(transactional_id)
         for address in self._addresses:
-            self._asker.ask(
-                address,
-                ApiKey.END_TXN,
-                END_VERSION,
-                request,
-                lambda answer: self._answered(transactional_id, former, answer),
-            )
+            known = address if address == coordinator else None
+            answered = partial(self._answered, transactional_id, former, known)
+            self._asker.ask(address, ApiKey.END_TXN, END_VERSION, request, answered)
 
-    def _answered(self, transactional_id: str, former: Identity, answer: EndTxnResponse | None) -> None:
+    def _answered(
+        self, transactional_id: str, former: Identity, known: str | None, answer: EndTxnResponse | None
+    ) -> None:
         if answer is None:
             return
         self.refused += answer.error_code == ErrorCode.PRODUCER_FENCED
-        if not answer.error_code:
+        coordinates = known is not None and known == self._coordinator(transactional_id)
+        if not answer.error_code and coordinates:
             who = f"producer {former.producer_id} of epoch {former.epoch}"
             self._violated(
                 f"{who} committed a transaction of {transactional_id!r}, which another one had taken over"

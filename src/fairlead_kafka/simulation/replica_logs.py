@@ -126,6 +126,25 @@ def differences(cluster: RealCluster, compacted: Container[str] = ()) -> list[st
     return found
 
 
+def parted(cluster: RealCluster, trimmed: Container[str]) -> list[str]:
+    """Differences between the replicas of partitions of which records are deleted, where all of them
+    hold records: one that was not told of a deletion before its leader went holds more, as in Kafka.
+    """
+    found = []
+    for topic, index, image in cluster.controller.image.partitions():
+        if topic.name not in trimmed:
+            continue
+        logs = [_known(cluster.brokers[node_id], topic, index) for node_id in image.replicas]
+        known = [log for log in logs if log is not None]
+        offsets = (diverged(known[0], other) for other in known[1:])
+        found += [
+            f"{topic.name}-{index}: its replicas differ from offset {offset} on"
+            for offset in offsets
+            if offset is not None
+        ]
+    return found
+
+
 def diverged(one: Partition, other: Partition) -> int | None:
     """Offset of the first batch that differs between two replicas below the lower high watermark;
     None: they agree.

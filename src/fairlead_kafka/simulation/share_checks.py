@@ -19,7 +19,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from fairlead_kafka.consumer.share import GAP, AcknowledgeType
@@ -32,15 +32,19 @@ Records = Mapping[Place, Mapping[int, bytes | None]]
 
 
 def check_share_group(
-    ledger: ShareLedger, visible: Visible, starts: Mapping[Place, int], durable: Sequence[str]
+    ledger: ShareLedger,
+    records: Records,
+    visible: Visible,
+    starts: Mapping[Place, int],
+    durable: Sequence[str],
 ) -> list[str]:
-    """Every error in what a share group's members were answered. `visible`: records that readers see
-    in the end, `starts`: where the log of each partition begins then, `durable`: topics that lost
-    nothing."""
+    """Every error in what a share group's members were answered. `records`: what the log holds in the
+    end, `visible`: those that readers see, `starts`: the offset of each partition before which
+    records may have been deleted, `durable`: topics that lost nothing."""
     found: list[str] = []
     for place, offsets in visible.items():
         if place[0] in ledger.topics and place[0] in durable:
-            history = History(ledger, place, starts[place])
+            history = History(ledger, place, starts[place], records[place])
             wanted = [offset for offset in offsets if offset >= starts[place]]
             name = f"{place[0]}-{place[1]}"
             found += _again(name, history)
@@ -54,8 +58,8 @@ def check_share_group(
 class History:
     """Deliveries and acknowledgements of the records of one share partition."""
 
-    def __init__(self, ledger: ShareLedger, place: Place, start: int) -> None:
-        self._start, self._limit = start, ledger.limit
+    def __init__(self, ledger: ShareLedger, place: Place, start: int, held: Container[int]) -> None:
+        self._start, self._held, self._limit = start, held, ledger.limit
         self.deliveries: dict[int, list[Acquisition]] = defaultdict(list)
         """Offset → its deliveries, in the order of time."""
         self.sayings: dict[int, list[Said]] = defaultdict(list)
@@ -80,8 +84,9 @@ class History:
 
     def was_done(self, said: Said) -> bool:
         """True if the record was done with before an acknowledgement was answered, by others that had
-        it later: such an acknowledgement has no effect, and is no error, as in Kafka."""
-        if said.offset < self._start:
+        it later, or because it was deleted or compacted away: such an acknowledgement has no effect, and
+        is no error, as in Kafka."""
+        if said.offset < self._start or said.offset not in self._held:
             return True
         later = [said.acquisition, *self.after(said.acquisition, said.offset)]
         exhausted = any(one.deliveries >= self._limit and one.at_ns < said.answered_ns for one in later)

@@ -45,6 +45,12 @@ class Jobs:
         """Place → the offset after the last record that was acknowledged."""
         self._trimmer = Trimmer(host, script, addresses, rng, self._choose)
 
+    @property
+    def deleted(self) -> dict[Place, int]:
+        """Place → the offset before which records may be gone. Where a leader went before its followers
+        had deleted them, they are there again, as in Kafka."""
+        return self._trimmer.asked
+
     def begin(self) -> None:
         """Append a batch, and the next a little later; delete records now and then."""
         self._trimmer.begin()

@@ -329,20 +329,21 @@ class Shares:
         return found
 
 
-def check_shares(shares: Shares) -> list[str]:
-    """Every error in what the share groups of a world were given, once it is over."""
+def check_shares(shares: Shares, deleted: Mapping[Place, int]) -> list[str]:
+    """Every error in what the share groups of a world were given, once it is over. `deleted`: place →
+    the offset before which records may be gone."""
     cluster, durable = shares.cluster, shares.durable()
     read = {topic for ledger in shares.ledgers for topic in ledger.topics}
     log = read_held(cluster, {topic: shares.partitions[topic] for topic in sorted(read)})
     records = {(topic, index): _records_of(partition) for topic, index, partition in log.each()}
-    starts = {place: _log_start(cluster, place) for place in records}
+    starts = {place: max(_log_start(cluster, place), deleted.get(place, 0)) for place in records}
     found = list(shares.probes.violations)
     for ledger in shares.ledgers:
         visible = {
             place: [offset for offset in offsets if offset in records[place]]
             for place, offsets in visible_offsets(log, ledger.committed_only).items()
         }
-        found += check_share_group(ledger, visible, starts, durable)
+        found += check_share_group(ledger, records, visible, starts, durable)
         found += check_contents(ledger, records, visible, (JOBS, STATES), durable)
     return found
 

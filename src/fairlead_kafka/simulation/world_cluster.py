@@ -25,9 +25,11 @@ from fairlead_kafka.broker.controller import (
     INTERNAL_TOPICS,
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
     CreateTopics,
     NewTopic,
 )
+from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.simulation.checking import check_sometimes
 from fairlead_kafka.simulation.cluster_faults import (
     ALONE,
@@ -50,7 +52,7 @@ from fairlead_kafka.simulation.member import Stage
 from fairlead_kafka.simulation.model_log import ModelLog
 from fairlead_kafka.simulation.outcome import Outcome
 from fairlead_kafka.simulation.real_cluster import RealCluster
-from fairlead_kafka.simulation.replica_logs import converge, differences, read_log
+from fairlead_kafka.simulation.replica_logs import converge, differences, parted, read_log
 from fairlead_kafka.simulation.share_jobs import PARTITIONS as JOBS_PARTITIONS
 from fairlead_kafka.simulation.share_jobs import TOPIC as JOBS
 from fairlead_kafka.simulation.share_jobs import Jobs
@@ -130,7 +132,7 @@ class ClusterWorld(World):
         addresses = [broker.address for broker in self.cluster.brokers]
         self.committer = Committer(self.host, self.script, addresses, self.new_rng())
         self.committer.begin()
-        self.former_lives = FormerLives(self.host, addresses, self.outcome.violated)
+        self.former_lives = FormerLives(self.host, addresses, self._coordinator, self.outcome.violated)
         self.writer: KeyedWriter | None = None
         if self.compacts:
             configs = CONFIGS | ({"flush.messages": "1"} if self._flushed else {})
@@ -178,6 +180,14 @@ class ClusterWorld(World):
             return super().run()
         with self.shares.watching():
             return super().run()
+
+    def _coordinator(self, transactional_id: str) -> str | None:
+        """The address of a transactional id's coordinator, as the controller knows it."""
+        topic = self.cluster.controller.image.topics.get(TRANSACTIONS_TOPIC)
+        if topic is None:
+            return None
+        leader = topic.partitions[home_partition(transactional_id, len(topic.partitions))].leader
+        return None if leader < 0 else self.cluster.brokers[leader].address
 
     def _begin_groups(self, replicas: int) -> Groups | None:
         if self._story is None:
@@ -268,9 +278,10 @@ class ClusterWorld(World):
         if self.shares is not None:
             self.shares.read_again()
             self._converge("after share groups read once more")
-        pruned = () if self.shares is None else (SHARE_STATE_TOPIC,)
+        pruned = () if self.shares is None else (SHARE_STATE_TOPIC, JOBS)
         compacted = (TOPIC, *INTERNAL_TOPICS) if self.compacts else ()
-        for difference in differences(self.cluster, (*compacted, *pruned)):
+        found = differences(self.cluster, (*compacted, *pruned))
+        for difference in [*found, *parted(self.cluster, pruned)]:
             self.outcome.violated(difference)
         for violation in () if self.writer is None else self.writer.violations(self.cluster):
             self.outcome.violated(violation)
@@ -280,7 +291,11 @@ class ClusterWorld(World):
         self.outcome.note(f"{self.watcher.read} {self.committer.acknowledged}")
         if self.groups is not None:
             self._check_groups(self.groups, log)
-        for violation in () if self.shares is None else check_shares(self.shares):
+        for violation in (
+            ()
+            if self.shares is None
+            else check_shares(self.shares, {} if self.jobs is None else self.jobs.deleted)
+        ):
             self.outcome.violated(violation)
         for ledger in () if self.shares is None else self.shares.ledgers:
             self.outcome.note(f"{ledger.acquisitions} {[str(one) for one in ledger.said]}")

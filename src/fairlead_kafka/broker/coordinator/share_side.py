@@ -254,10 +254,12 @@ class ShareSide:
             return
         group = found[1]
         group.begun_ms.update(dict.fromkeys(places, self._broker.wall_ms))
-
+        pairs = {(topic, number) for topic, state in places.items() for number in state.partitions}
+        group.asked |= pairs
         epoch = group.epoch
 
         def asked(errors: dict[ShareKey, int]) -> None:
+            group.asked -= pairs
             there = _grouped(places, (key for key, error in errors.items() if not error))
             now = self._find(group_id)
             if now is not None and there:

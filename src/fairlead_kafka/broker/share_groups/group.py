@@ -68,6 +68,8 @@ class ShareGroup:
     records."""
     begun_ms: dict[UUID, int] = field(default_factory=dict)
     """When the state of a topic's partitions was last asked to be begun; not in the records."""
+    asked: set[tuple[UUID, int]] = field(default_factory=set)
+    """Partitions whose state is being asked to be begun; not in the records."""
 
     @property
     def state_name(self) -> str:

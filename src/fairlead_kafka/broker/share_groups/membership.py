@@ -206,7 +206,7 @@ def _target(
 ) -> tuple[int, Target]:
     """The epoch of the targets and this member's; computed again if they are of an older one, and
     `share.assignment.interval.ms` is over."""
-    waits = group.assigned_ms and view.wall_ms - group.assigned_ms < view.assignment_interval_ms
+    waits = _lately(group.assigned_ms, view.assignment_interval_ms, view.wall_ms)
     if group.target_epoch >= epoch or waits:
         return group.target_epoch, group.targets.get(member.member_id, {})
     members = {**group.members, member.member_id: member}
@@ -220,6 +220,14 @@ def _target(
     return epoch, targets[member.member_id]
 
 
+def _lately(since_ms: int, interval_ms: int, now_ms: int) -> bool:
+    """True within an interval that began at `since_ms` (0: never).
+
+    A time that is yet to come says only that a clock was wrong: nobody waits for it.
+    """
+    return bool(since_ms) and 0 <= now_ms - since_ms < interval_ms
+
+
 def to_begin(group: ShareGroup, names: Iterable[str], view: ShareView) -> dict[UUID, TopicState]:
     """Partitions that members read and whose state is neither there nor asked for lately."""
     found: dict[UUID, TopicState] = {}
@@ -230,9 +238,11 @@ def to_begin(group: ShareGroup, names: Iterable[str], view: ShareView) -> dict[U
         known = group.states.initialized.get(topic.topic_id)
         numbers = frozenset(range(topic.partitions)) - (known.partitions if known else frozenset())
         asked = group.states.initializing.get(topic.topic_id)
-        lately = view.wall_ms - group.begun_ms.get(topic.topic_id, 0) < view.initialize_retry_ms
+        lately = _lately(group.begun_ms.get(topic.topic_id, 0), view.initialize_retry_ms, view.wall_ms)
         if asked is not None and lately:
             numbers -= asked.partitions
+        # One question at a time: one that is late would begin the state again, when it is in use.
+        numbers -= {number for topic_id, number in group.asked if topic_id == topic.topic_id}
         if numbers:
             found[topic.topic_id] = TopicState(name, numbers)
     return found

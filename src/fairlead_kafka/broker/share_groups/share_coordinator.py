@@ -133,7 +133,8 @@ class ShareCoordinator:
 
     def initialize(self, key: ShareKey, state_epoch: int, start_offset: int, done: Done) -> None:
         """InitializeShareGroupState: a new state, from `start_offset` (-1: as the group's
-        share.auto.offset.reset says)."""
+        share.auto.offset.reset says). One that is asked for again at the same state epoch, without an
+        offset, is there already, and may be in use."""
         shard = self._shard(key)
         _check_start(start_offset)
         kept = shard.states.get(key)
@@ -142,6 +143,9 @@ class ShareCoordinator:
                 ErrorCode.FENCED_STATE_EPOCH, f"{key} is at state epoch {kept.state.state_epoch}"
             )
         self._check_partition(key)
+        if kept is not None and start_offset == NO_OFFSET and state_epoch == kept.state.state_epoch:
+            self._log.when_committed(shard, self._within(done))
+            return
         now_ms = self._broker.wall_ms
         snapshot = 0 if kept is None else kept.state.snapshot_epoch + 1
         leader_epoch = 0 if kept is None else kept.state.leader_epoch
