@@ -8,15 +8,17 @@ import inspect
 import random
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import typer
 from rich.console import Console
+from typer.testing import CliRunner
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.application import COMMANDS
+from fairlead_kafka.cli.options import ClientOptions, expanded
 from fairlead_kafka.cli.perf_consume import Count
 from fairlead_kafka.cli.perf_options import (
     date_formatter,
@@ -26,7 +28,7 @@ from fairlead_kafka.cli.perf_options import (
     property_file,
     servers,
 )
-from fairlead_kafka.cli.terminal import client_settings, counted, rows_table, settings
+from fairlead_kafka.cli.terminal import counted, rows_table, settings
 from fairlead_kafka.consumer import metric_names as _consumer  # noqa: F401  (entered in the table)
 from fairlead_kafka.producer import metric_names as _producer  # noqa: F401
 
@@ -42,7 +44,7 @@ def test_settings_are_texts_with_an_equals_sign() -> None:
 
 
 def test_a_property_goes_over_the_option() -> None:
-    assert client_settings("a:1", ["bootstrap.servers=b:2"]) == {"bootstrap.servers": "b:2"}
+    assert ClientOptions("a:1", ["bootstrap.servers=b:2"]).settings() == {"bootstrap.servers": "b:2"}
 
 
 def test_servers_come_from_the_option_then_the_configs_then_the_environment(
@@ -217,3 +219,22 @@ def test_what_help_says_of_a_command_fits_into_its_line() -> None:
                 f"{module} {name}"
             )
     assert max(len(text) for _, text in COMMANDS.values()) <= 80 - 6 - max(map(len, COMMANDS))
+
+
+def test_a_group_of_options_stands_where_its_argument_stood() -> None:
+    said: list[object] = []
+
+    @expanded
+    def command(
+        name: str, *, client: ClientOptions, quiet: Annotated[bool, typer.Option("--quiet")] = False
+    ) -> None:
+        """Say it."""
+        said.append((name, client, quiet))
+
+    parameters = inspect.signature(command).parameters
+    assert list(parameters) == ["name", "bootstrap_servers", "properties", "quiet"]
+    assert parameters["bootstrap_servers"].default == "127.0.0.1:9092"
+    application = typer.Typer()
+    application.command()(command)
+    result = CliRunner().invoke(application, ["x", "-b", "a:1", "-X", "k=v", "--quiet"])
+    assert (result.exit_code, said) == (0, [("x", ClientOptions("a:1", ["k=v"]), True)]), result.output

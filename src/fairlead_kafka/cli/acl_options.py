@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Annotated
+
+import typer
 
 from fairlead_kafka.base.acls import (
     CLUSTER_NAME,
@@ -38,20 +41,35 @@ _ANYWHERE: Sequence[str | None] = (None,)
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Resources that options name, taken as prefixes if `prefixed`; `WILDCARD` is all of a kind."""
+    """The options that name resources, taken as prefixes if `prefixed`; `WILDCARD` is all of a
+    kind."""
 
-    topics: Sequence[str]
-    groups: Sequence[str]
-    transactional_ids: Sequence[str]
-    cluster: bool
-    prefixed: bool
+    topics: Annotated[
+        list[str] | None, typer.Option("--topic", help="On this topic; * is every topic. May be repeated.")
+    ] = None
+    groups: Annotated[
+        list[str] | None, typer.Option("--group", help="On this group; * is every group. May be repeated.")
+    ] = None
+    transactional_ids: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--transactional-id", help="On this transactional id, or * for every one. May be repeated."
+        ),
+    ] = None
+    cluster: Annotated[bool, typer.Option("--cluster", help="On the cluster itself.")] = False
+    prefixed: Annotated[
+        bool,
+        typer.Option("--prefixed", help="The names are prefixes: orders means orders, orders-eu, orders2."),
+    ] = False
 
     def of(self, pattern: AclPatternType) -> Iterator[tuple[AclResourceType, str, AclPatternType]]:
         """Each resource with its type, and with `pattern` unless these are prefixes."""
         pattern = AclPatternType.PREFIXED if self.prefixed else pattern
-        yield from ((AclResourceType.TOPIC, name, pattern) for name in self.topics)
-        yield from ((AclResourceType.GROUP, name, pattern) for name in self.groups)
-        yield from ((AclResourceType.TRANSACTIONAL_ID, name, pattern) for name in self.transactional_ids)
+        yield from ((AclResourceType.TOPIC, name, pattern) for name in self.topics or ())
+        yield from ((AclResourceType.GROUP, name, pattern) for name in self.groups or ())
+        yield from (
+            (AclResourceType.TRANSACTIONAL_ID, name, pattern) for name in self.transactional_ids or ()
+        )
         if self.cluster:
             yield AclResourceType.CLUSTER, CLUSTER_NAME, AclPatternType.LITERAL
 
@@ -64,33 +82,62 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True)
+class People:
+    """The options that say who, from where, and in which role."""
+
+    allowed: Annotated[
+        list[str] | None,
+        typer.Option("--allow-principal", help="Allowed: User:alice, or User:* for all. May be repeated."),
+    ] = None
+    denied: Annotated[
+        list[str] | None,
+        typer.Option("--deny-principal", help="Denied, whatever allows it. May be repeated."),
+    ] = None
+    allow_hosts: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", help="Allowed from this IP address; none given: from all."),
+    ] = None
+    deny_hosts: Annotated[
+        list[str] | None,
+        typer.Option("--deny-host", help="Denied from this IP address; none given: from all."),
+    ] = None
+    producer: Annotated[
+        bool,
+        typer.Option(
+            "--producer",
+            help="What a producer needs: Write, Describe, Create on topics; Write, Describe on transactional "
+            "ids.",
+        ),
+    ] = False
+    consumer: Annotated[
+        bool,
+        typer.Option("--consumer", help="What a consumer needs: Read, Describe on topics; Read on groups."),
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
 class Entries:
     """Who may, or may not, do what. UsageError, or ConfigError, if the options do not go together."""
 
     resources: Resources
-    allowed: Sequence[str]
-    denied: Sequence[str]
-    allow_hosts: Sequence[str]
-    deny_hosts: Sequence[str]
-    operations: Sequence[str]
-    producer: bool
-    consumer: bool
+    people: People
+    operations: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        principals("--allow-principal", self.allowed)
-        principals("--deny-principal", self.denied)
+        principals("--allow-principal", self.people.allowed or ())
+        principals("--deny-principal", self.people.denied or ())
         for option, hosts, who in (
-            ("allow", self.allow_hosts, self.allowed),
-            ("deny", self.deny_hosts, self.denied),
+            ("allow", self.people.allow_hosts, self.people.allowed),
+            ("deny", self.people.deny_hosts, self.people.denied),
         ):
             if hosts and not who:
                 raise UsageError(f"--{option}-host says from where for --{option}-principal: give both")
-        if self.producer or self.consumer:
+        if self.people.producer or self.people.consumer:
             self._check_roles()
 
     def to_add(self) -> list[AclBinding]:
         """The entries to add. UsageError if nobody is named, or nothing."""
-        if not (self.allowed or self.denied):
+        if not (self.people.allowed or self.people.denied):
             raise UsageError(
                 "say for whom: --allow-principal or --deny-principal, such as --allow-principal User:alice"
             )
@@ -131,7 +178,11 @@ class Entries:
 
     def _operations(self) -> Iterator[tuple[AclResourceType, str, AclPatternType, AclOperation | None]]:
         """Each resource with each operation on it; None where none was said."""
-        roles = [role for role, wanted in ((_PRODUCER, self.producer), (_CONSUMER, self.consumer)) if wanted]
+        roles = [
+            role
+            for role, wanted in ((_PRODUCER, self.people.producer), (_CONSUMER, self.people.consumer))
+            if wanted
+        ]
         for kind, name, pattern in self.resources.of(AclPatternType.LITERAL):
             if roles:
                 yield from (
@@ -147,32 +198,32 @@ class Entries:
         denied."""
         yield from (
             (who, host, AclPermission.ALLOW)
-            for who, host in product(self.allowed, self.allow_hosts or _ANYWHERE)
+            for who, host in product(self.people.allowed or (), self.people.allow_hosts or _ANYWHERE)
         )
         yield from (
             (who, host, AclPermission.DENY)
-            for who, host in product(self.denied, self.deny_hosts or _ANYWHERE)
+            for who, host in product(self.people.denied or (), self.people.deny_hosts or _ANYWHERE)
         )
 
     def _named_operations(self) -> list[AclOperation | None]:
         return [operation_of(name) for name in self.operations]
 
     def _check_roles(self) -> None:
-        role = "--producer" if self.producer else "--consumer"
+        role = "--producer" if self.people.producer else "--consumer"
         of = self.resources
         if self.operations:
             raise UsageError(f"{role} stands for the operations that it needs: leave --operation out")
-        if self.denied:
+        if self.people.denied:
             raise UsageError(f"{role} gives rights: leave --deny-principal out")
         if of.cluster:
             raise UsageError(f"{role} needs no right on the cluster: leave --cluster out")
         if not of.topics:
             raise UsageError(f"{role} needs a topic: add --topic")
-        if self.consumer and not of.groups:
+        if self.people.consumer and not of.groups:
             raise UsageError("--consumer needs a group: add --group")
-        if of.groups and not self.consumer:
+        if of.groups and not self.people.consumer:
             raise UsageError("--producer needs no right on a group: leave --group out, or add --consumer")
-        if of.transactional_ids and not self.producer:
+        if of.transactional_ids and not self.people.producer:
             raise UsageError(
                 "--consumer needs no right on a transactional id: leave --transactional-id out, or add "
                 "--producer"

@@ -10,13 +10,10 @@ import typer
 from fairlead_kafka.admin import ClusterDescription
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.cli.connecting import open_admin
+from fairlead_kafka.cli.options import ClientOptions, expanded
 from fairlead_kafka.cli.partition_names import named_partitions
 from fairlead_kafka.cli.terminal import (
-    DEFAULT_BOOTSTRAP_SERVERS,
-    BootstrapServers,
-    ClientProperties,
     JsonFile,
-    client_settings,
     show_rows,
 )
 from fairlead_kafka.wire import ApiKey
@@ -27,29 +24,31 @@ Ids = Annotated[list[int] | None, typer.Argument(metavar="ID", help="Brokers; no
 
 
 @app.command(name="list")
+@expanded
 def list_brokers(
     fenced: Annotated[
         bool, typer.Option("--fenced", help="Those too that are known and do not run (Kafka 4.0).")
     ] = False,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """List brokers by id, with their addresses."""
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         cluster = admin.describe_cluster(include_fenced_brokers=fenced)
     show_rows(_brokers(cluster), json_file)
 
 
 @app.command()
+@expanded
 def describe(
     ids: Ids = None,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Show what brokers lead and hold, and what their logs take."""
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         cluster = admin.describe_cluster()
         wanted = _known(cluster, ids)
         topics = admin.describe_topics(admin.list_topics(include_internal=True))
@@ -79,6 +78,7 @@ def describe(
 
 
 @app.command(name="log-dirs")
+@expanded
 def log_dirs(
     ids: Ids = None,
     topic: Annotated[
@@ -86,11 +86,11 @@ def log_dirs(
     ] = None,
     replicas: Annotated[bool, typer.Option("--replicas", help="A row for each replica.")] = False,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Show the log directories of brokers, and what is in them."""
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         wanted = _known(admin.describe_cluster(), ids)
         partitions = named_partitions(admin, topic) if topic else None
         described = admin.describe_log_dirs(wanted, partitions)
@@ -125,14 +125,15 @@ def log_dirs(
 
 
 @app.command(name="api-versions")
+@expanded
 def api_versions(
     ids: Ids = None,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Show which versions of which APIs brokers serve."""
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         found = admin.describe_api_versions(_known(admin.describe_cluster(), ids))
     names = {int(key): key.name for key in ApiKey}
     rows = [

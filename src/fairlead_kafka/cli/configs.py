@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -10,12 +11,9 @@ import typer
 from fairlead_kafka.admin import ConfigEntry, ConfigSource, ResourceType
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.cli.connecting import open_admin
+from fairlead_kafka.cli.options import ClientOptions, expanded
 from fairlead_kafka.cli.terminal import (
-    DEFAULT_BOOTSTRAP_SERVERS,
-    BootstrapServers,
-    ClientProperties,
     JsonFile,
-    client_settings,
     output,
     settings,
     show_rows,
@@ -24,105 +22,102 @@ from fairlead_kafka.client import Admin, ConfigChange, ConfigResource
 
 app = typer.Typer(no_args_is_help=True, help="List, show and change configs of topics, brokers, groups.")
 
-Topics = Annotated[
-    list[str] | None, typer.Option("--topic", metavar="NAME", help="A topic; may be repeated.")
-]
-Brokers = Annotated[
-    list[int] | None, typer.Option("--broker", metavar="ID", help="A broker; may be repeated.")
-]
-BrokerDefaults = Annotated[
-    bool, typer.Option("--broker-defaults", help="The defaults of all brokers that were set dynamically.")
-]
-Groups = Annotated[
-    list[str] | None, typer.Option("--group", metavar="NAME", help="A group; may be repeated.")
-]
-ClientMetrics = Annotated[
-    list[str] | None,
-    typer.Option("--client-metrics", metavar="NAME", help="A subscription to clients' metrics."),
-]
 _TYPES = {"topics": ResourceType.TOPIC, "brokers": ResourceType.BROKER, "groups": ResourceType.GROUP}
 _TYPES["client-metrics"] = ResourceType.CLIENT_METRICS
 
 
-def _resources(
-    topics: list[str] | None,
-    brokers: list[int] | None,
-    broker_defaults: bool,
-    groups: list[str] | None,
-    client_metrics: list[str] | None,
-) -> list[ConfigResource]:
-    """The resources that were named. UsageError if none was."""
-    found = [
-        *map(ConfigResource.topic, topics or ()),
-        *map(ConfigResource.broker, brokers or ()),
-        *([ConfigResource.broker(None)] if broker_defaults else ()),
-        *map(ConfigResource.group, groups or ()),
-        *map(ConfigResource.client_metrics, client_metrics or ()),
-    ]
-    if not found:
-        raise UsageError("say whose configs: --topic, --broker, --broker-defaults, --group, --client-metrics")
-    return found
+@dataclass(frozen=True, slots=True)
+class ResourceOptions:
+    """The options that name resources with configs."""
+
+    topics: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="NAME", help="A topic; may be repeated.")
+    ] = None
+    brokers: Annotated[
+        list[int] | None, typer.Option("--broker", metavar="ID", help="A broker; may be repeated.")
+    ] = None
+    broker_defaults: Annotated[
+        bool, typer.Option("--broker-defaults", help="The defaults of all brokers that were set dynamically.")
+    ] = False
+    groups: Annotated[
+        list[str] | None, typer.Option("--group", metavar="NAME", help="A group; may be repeated.")
+    ] = None
+    client_metrics: Annotated[
+        list[str] | None,
+        typer.Option("--client-metrics", metavar="NAME", help="A subscription to clients' metrics."),
+    ] = None
+
+    def resources(self) -> list[ConfigResource]:
+        """The resources that are named. UsageError if none is."""
+        found = [
+            *map(ConfigResource.topic, self.topics or ()),
+            *map(ConfigResource.broker, self.brokers or ()),
+            *([ConfigResource.broker(None)] if self.broker_defaults else ()),
+            *map(ConfigResource.group, self.groups or ()),
+            *map(ConfigResource.client_metrics, self.client_metrics or ()),
+        ]
+        if not found:
+            raise UsageError(
+                "say whose configs: --topic, --broker, --broker-defaults, --group, --client-metrics"
+            )
+        return found
 
 
 @app.command(name="list")
+@expanded
 def list_resources(
+    *,
     of: Annotated[
         list[str] | None, typer.Argument(metavar="TYPE", help=f"Types: {', '.join(_TYPES)}; none: all.")
     ] = None,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    client: ClientOptions,
 ) -> None:
     """List what has configs."""
     wrong = [name for name in of or () if name not in _TYPES]
     if wrong:
         raise UsageError(f"{wrong[0]} is no type; there are {', '.join(_TYPES)}")
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         found = admin.list_config_resources([_TYPES[name] for name in of or ()])
     show_rows([_named(one) for one in sorted(found)], json_file)
 
 
 @app.command()
+@expanded
 def describe(
-    topic: Topics = None,
-    broker: Brokers = None,
-    broker_defaults: BrokerDefaults = False,
-    group: Groups = None,
-    client_metrics: ClientMetrics = None,
+    *,
+    of: ResourceOptions,
     every: Annotated[
         bool, typer.Option("--all", help="Those too that nobody has set, with their defaults.")
     ] = False,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    client: ClientOptions,
 ) -> None:
     """Show configs that somebody has set, with --all every one."""
-    resources = _resources(topic, broker, broker_defaults, group, client_metrics)
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    resources = of.resources()
+    with open_admin(client.settings()) as admin:
         described = admin.describe_configs(resources)
     rows = [
         {
-            **_named(of),
+            **_named(one),
             "config": entry.name,
             "value": entry.value,
             "source": _source(entry),
             "read_only": entry.is_read_only,
             "sensitive": entry.is_sensitive,
         }
-        for of in resources
-        for _, entry in sorted(described[of].items())
+        for one in resources
+        for _, entry in sorted(described[one].items())
         if every or not entry.is_default
     ]
     show_rows(rows, json_file)
 
 
 @app.command()
+@expanded
 def alter(
-    topic: Topics = None,
-    broker: Brokers = None,
-    broker_defaults: BrokerDefaults = False,
-    group: Groups = None,
-    client_metrics: ClientMetrics = None,
+    *,
+    of: ResourceOptions,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a config; may be repeated.")
     ] = None,
@@ -145,11 +140,10 @@ def alter(
     validate_only: Annotated[
         bool, typer.Option("--validate-only", help="Say what would happen, and change nothing.")
     ] = False,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    client: ClientOptions,
 ) -> None:
     """Change configs; others stay as they are."""
-    resources = _resources(topic, broker, broker_defaults, group, client_metrics)
+    resources = of.resources()
     changes = [
         *(ConfigChange.set(*pair) for pair in settings(set_, "--set").items()),
         *(ConfigChange.append(*pair) for pair in settings(append, "--append").items()),
@@ -158,24 +152,21 @@ def alter(
     ]
     if not changes:
         raise UsageError("say what to change: --set, --append, --subtract or --delete")
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         _change(admin, resources, changes, validate_only)
 
 
 @app.command(name="delete")
+@expanded
 def delete_configs(
+    *,
     keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Configs to set back to their defaults.")],
-    topic: Topics = None,
-    broker: Brokers = None,
-    broker_defaults: BrokerDefaults = False,
-    group: Groups = None,
-    client_metrics: ClientMetrics = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    of: ResourceOptions,
+    client: ClientOptions,
 ) -> None:
     """Set configs back to their defaults."""
-    resources = _resources(topic, broker, broker_defaults, group, client_metrics)
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    resources = of.resources()
+    with open_admin(client.settings()) as admin:
         _change(admin, resources, [ConfigChange.delete(key) for key in keys], validate_only=False)
 
 

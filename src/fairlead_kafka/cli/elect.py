@@ -12,12 +12,9 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.connecting import open_admin
+from fairlead_kafka.cli.options import ClientOptions, expanded
 from fairlead_kafka.cli.partition_names import named_partitions
 from fairlead_kafka.cli.terminal import (
-    DEFAULT_BOOTSTRAP_SERVERS,
-    BootstrapServers,
-    ClientProperties,
-    client_settings,
     output,
 )
 
@@ -29,6 +26,7 @@ class Election(StrEnum):
     UNCLEAN = "unclean"
 
 
+@expanded
 def elect(
     kind: Annotated[
         Election,
@@ -42,15 +40,15 @@ def elect(
         typer.Option("--topic", help="TOPIC, or TOPIC:0,1 for single partitions; may be repeated."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every partition that needs it.")] = False,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Elect leaders of partitions."""
     if bool(topic) == every:
         raise UsageError("say which partitions: either --topic, or --all")
     election = ElectionType.PREFERRED if kind is Election.PREFERRED else ElectionType.UNCLEAN
     errors: dict[TopicPartition, BrokerError] = {}
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         partitions = None if every else named_partitions(admin, topic or ())
         try:
             elected = admin.elect_leaders(election, partitions)

@@ -7,20 +7,18 @@ from typing import Annotated
 import typer
 
 from fairlead_kafka.admin import GroupMember
-from fairlead_kafka.base.errors import ConfigError, ItemsFailed, UsageError
+from fairlead_kafka.base.errors import ConfigError, UsageError
 from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.cli.connecting import open_admin
 from fairlead_kafka.cli.group_offsets import Target, chosen_partitions, new_offsets
+from fairlead_kafka.cli.options import ClientOptions, expanded
 from fairlead_kafka.cli.share import DescribedGroup, by_topic, describe_share_groups
 from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import (
-    DEFAULT_BOOTSTRAP_SERVERS,
-    BootstrapServers,
-    ClientProperties,
     JsonFile,
-    client_settings,
     errors,
     output,
+    print_each,
     rows_table,
     show_rows,
     write_rows,
@@ -46,14 +44,15 @@ _STATES = (
 
 
 @app.command(name="list")
+@expanded
 def list_groups(
     state: Annotated[
         list[str] | None,
         typer.Option("--state", help="Only groups in this state, such as Stable; may be repeated."),
     ] = None,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """List groups by name, with their states."""
     for name in state or ():
@@ -63,7 +62,7 @@ def list_groups(
                 f"--state {name}: is none of {', '.join(_STATES)}"
                 + (f"; did you mean {near}?" if near else "")
             )
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         listed = admin.list_groups(states=state or ())
     rows = [
         {"group": one.group_id, "state": one.state, "type": one.type, "protocol_type": one.protocol_type}
@@ -73,18 +72,19 @@ def list_groups(
 
 
 @app.command()
+@expanded
 def describe(
     groups: Annotated[list[str] | None, typer.Argument(help="Groups; none: all.")] = None,
     members: Annotated[bool, typer.Option("--members", help="Show members instead of offsets.")] = False,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Show where groups are in each partition, and who reads it.
 
     How far they have come, and how far they are behind its end.
     """
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         listed = admin.list_groups()
         wanted = groups or sorted(listed)
         shared = [name for name in wanted if name in listed and listed[name].type.lower() == "share"]
@@ -121,6 +121,7 @@ def _plain(value: object) -> object:
 
 
 @app.command(name="reset-offsets")
+@expanded
 def reset_offsets(
     group: Annotated[str, typer.Argument(help="The group; it must have no members.")],
     topic: Annotated[
@@ -153,8 +154,8 @@ def reset_offsets(
         bool, typer.Option("--execute", help="Do it; without this, only show what would be done.")
     ] = False,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Set where a group without members goes on reading.
 
@@ -163,7 +164,7 @@ def reset_offsets(
     target = Target.parse(to_earliest, to_latest, to_current, to_offset, shift_by, to_datetime, by_duration)
     if bool(topic) == all_topics:
         raise UsageError("say which topics: either --topic, or --all-topics")
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         state = _state(admin, group)
         if state not in _INACTIVE:
             raise UsageError(
@@ -193,32 +194,25 @@ def reset_offsets(
 
 
 @app.command()
+@expanded
 def delete(
     groups: Annotated[list[str], typer.Argument(help="Groups; they must have no members.")],
     topic: Annotated[
         list[str] | None,
         typer.Option("--topic", help="Take back only the offsets of this topic; may be repeated."),
     ] = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Delete groups, or their offsets of some topics alone."""
-    failed: ItemsFailed | None = None
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         if topic:
             for group in groups:
                 partitions = [of for of in admin.list_group_offsets([group])[group] if of.topic in topic]
                 for of in admin.delete_group_offsets(group, partitions) if partitions else ():
                     output.print(f"deleted: {group}, {of}", markup=False)
             return
-        try:
-            results = admin.delete_groups(groups)
-        except ItemsFailed as error:
-            failed, results = error, error.results
-    for name in results:
-        output.print(f"deleted: {name}", markup=False)
-    if failed is not None:
-        raise failed
+        print_each("deleted", lambda: admin.delete_groups(groups))
 
 
 def _state(admin: Admin, group: str) -> str:

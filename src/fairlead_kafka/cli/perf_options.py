@@ -18,7 +18,8 @@ from typer.core import TyperCommand
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.units import MIB
-from fairlead_kafka.cli.terminal import DEFAULT_BOOTSTRAP_SERVERS, settings
+from fairlead_kafka.cli.options import DEFAULT_BOOTSTRAP_SERVERS, SERVERS_VARIABLE
+from fairlead_kafka.cli.terminal import settings
 from fairlead_kafka.core.metric_table import GROUPS, labelled
 
 PAYLOAD_SEED = 0
@@ -68,7 +69,7 @@ def one_value_each(arguments: Sequence[str], options: Sequence[str]) -> list[str
 def servers(given: str | None, config: Mapping[str, str]) -> dict[str, str]:
     """`bootstrap.servers`: that of the option, else that of the configs, else the environment's,
     else this machine's."""
-    default = os.environ.get("FAIRLEAD_BOOTSTRAP_SERVERS", DEFAULT_BOOTSTRAP_SERVERS)
+    default = os.environ.get(SERVERS_VARIABLE, DEFAULT_BOOTSTRAP_SERVERS)
     return {"bootstrap.servers": given or config.get("bootstrap.servers", default)}
 
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.cli.options import DEFAULT_BOOTSTRAP_SERVERS
 from fairlead_kafka.cli.pipeline_extra import need_spark
 from fairlead_kafka.cli.pipeline_report import print_findings, print_flows, summed
 from fairlead_kafka.cli.terminal import (
-    DEFAULT_BOOTSTRAP_SERVERS,
     JsonFile,
     counted,
     errors,

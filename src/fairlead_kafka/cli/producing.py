@@ -11,6 +11,7 @@ import typer
 
 from fairlead_kafka.base.errors import ConfigError, FairleadError, InvalidRecord, TimedOut
 from fairlead_kafka.cli.connecting import open_producer
+from fairlead_kafka.cli.options import ClientOptions, expanded
 from fairlead_kafka.cli.record_input import (
     Encoders,
     Outgoing,
@@ -21,23 +22,13 @@ from fairlead_kafka.cli.record_input import (
 )
 from fairlead_kafka.cli.record_offsets import time_ms
 from fairlead_kafka.cli.record_options import (
-    KeyFormat,
-    KeySchema,
+    FormatOptions,
     KeySeparator,
-    Registry,
-    RegistryProperties,
     Topic,
-    ValueFormat,
-    ValueSchema,
-    schemas_of,
     separator_of,
 )
-from fairlead_kafka.cli.record_values import Format, encoder
+from fairlead_kafka.cli.record_values import encoder
 from fairlead_kafka.cli.terminal import (
-    DEFAULT_BOOTSTRAP_SERVERS,
-    BootstrapServers,
-    ClientProperties,
-    client_settings,
     counted,
     errors,
 )
@@ -50,7 +41,9 @@ FLUSH_S = 5.0
 """How long the records read before Ctrl-C or a bad line may take to be delivered."""
 
 
+@expanded
 def produce(
+    *,
     topic: Topic,
     key_separator: KeySeparator = None,
     key: Annotated[str | None, typer.Option("--key", help="The key of all records.")] = None,
@@ -85,14 +78,8 @@ def produce(
             "prints it.",
         ),
     ] = False,
-    key_format: KeyFormat = Format.BYTES,
-    value_format: ValueFormat = Format.BYTES,
-    schema_registry: Registry = None,
-    registry_property: RegistryProperties = None,
-    key_schema: KeySchema = None,
-    value_schema: ValueSchema = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    formats: FormatOptions,
+    client: ClientOptions,
 ) -> None:
     """Send each line of standard input as a record.
 
@@ -105,13 +92,13 @@ def produce(
         raise ConfigError(
             "--json: a line says itself what its key is, and what is null; leave the others out"
         )
-    schemas = schemas_of(schema_registry, registry_property, key_schema, value_schema)
+    schemas = formats.schemas()
     encoders = Encoders(
         topic,
-        encoder(key_format, MessageField.KEY, schemas),
-        key_format,
-        encoder(value_format, MessageField.VALUE, schemas),
-        value_format,
+        encoder(formats.key_format, MessageField.KEY, schemas),
+        formats.key_format,
+        encoder(formats.value_format, MessageField.VALUE, schemas),
+        formats.value_format,
     )
     usual = Outgoing(
         None if key is None else key.encode(),
@@ -125,7 +112,7 @@ def produce(
         if as_json
         else plain_lines(usual, separator, None if null is None else null.encode(), encoders)
     )
-    with open_producer(client_settings(bootstrap_servers, properties)) as producer:
+    with open_producer(client.settings()) as producer:
         _send_all(producer, topic, read)
 
 

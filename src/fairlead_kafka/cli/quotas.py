@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.cli.connecting import open_admin
+from fairlead_kafka.cli.options import ClientOptions, expanded
 from fairlead_kafka.cli.terminal import (
-    DEFAULT_BOOTSTRAP_SERVERS,
-    BootstrapServers,
-    ClientProperties,
     JsonFile,
-    client_settings,
     errors,
     output,
     rows_table,
@@ -23,31 +21,52 @@ from fairlead_kafka.client import ClientQuotaEntity, ClientQuotaFilter, ClientQu
 
 app = typer.Typer(no_args_is_help=True, help="List, set and remove quotas of users, clients, addresses.")
 
-User = Annotated[str | None, typer.Option("--user", help="This user.")]
-UserDefault = Annotated[bool, typer.Option("--user-default", help="Each user who has none of their own.")]
-ClientId = Annotated[str | None, typer.Option("--client-id", help="This client.id; with --user, theirs.")]
-ClientIdDefault = Annotated[
-    bool, typer.Option("--client-id-default", help="Each client.id that has none of its own.")
-]
-Ip = Annotated[str | None, typer.Option("--ip", help="This IP address.")]
-IpDefault = Annotated[bool, typer.Option("--ip-default", help="Each IP address that has none of its own.")]
+
+@dataclass(frozen=True, slots=True)
+class EntityOptions:
+    """The options that name a user, a client, both together, or an address."""
+
+    user: Annotated[str | None, typer.Option("--user", help="This user.")] = None
+    user_default: Annotated[
+        bool, typer.Option("--user-default", help="Each user who has none of their own.")
+    ] = False
+    client_id: Annotated[
+        str | None, typer.Option("--client-id", help="This client.id; with --user, theirs.")
+    ] = None
+    client_id_default: Annotated[
+        bool, typer.Option("--client-id-default", help="Each client.id that has none of its own.")
+    ] = False
+    ip: Annotated[str | None, typer.Option("--ip", help="This IP address.")] = None
+    ip_default: Annotated[
+        bool, typer.Option("--ip-default", help="Each IP address that has none of its own.")
+    ] = False
+
+    def entity(self) -> ClientQuotaEntity:
+        """The entity that is named. UsageError for a name and the default of the same kind."""
+        entries: dict[str, str | None] = {}
+        for kind, name, default in (
+            ("user", self.user, self.user_default),
+            ("client-id", self.client_id, self.client_id_default),
+            ("ip", self.ip, self.ip_default),
+        ):
+            if name is not None and default:
+                raise UsageError(f"either --{kind} or --{kind}-default")
+            if name is not None or default:
+                entries[kind] = name
+        return ClientQuotaEntity(entries)
 
 
 @app.command(name="list")
+@expanded
 def list_quotas(
-    user: User = None,
-    user_default: UserDefault = False,
-    client_id: ClientId = None,
-    client_id_default: ClientIdDefault = False,
-    ip: Ip = None,
-    ip_default: IpDefault = False,
+    *,
+    of: EntityOptions,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    client: ClientOptions,
 ) -> None:
     """List quotas: all, or those of a user, a client, an address."""
-    wanted = _entity(user, user_default, client_id, client_id_default, ip, ip_default)
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    wanted = of.entity()
+    with open_admin(client.settings()) as admin:
         found = admin.describe_client_quotas(_exactly(wanted, strict=False))
     rows = [
         {"of": str(entity), "quota": key, "value": value}
@@ -60,13 +79,10 @@ def list_quotas(
 
 
 @app.command(name="set")
+@expanded
 def set_quotas(
-    user: User = None,
-    user_default: UserDefault = False,
-    client_id: ClientId = None,
-    client_id_default: ClientIdDefault = False,
-    ip: Ip = None,
-    ip_default: IpDefault = False,
+    *,
+    of: EntityOptions,
     producer_byte_rate: Annotated[
         int | None, typer.Option(help="Bytes/s that may be written, at each broker.")
     ] = None,
@@ -82,11 +98,10 @@ def set_quotas(
     connection_creation_rate: Annotated[
         int | None, typer.Option(help="Connections/s of an address, at each broker.")
     ] = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    client: ClientOptions,
 ) -> None:
     """Set quotas of a user, a client, both together, or an address."""
-    entity = _said(_entity(user, user_default, client_id, client_id_default, ip, ip_default))
+    entity = _said(of.entity())
     given: dict[str, float | None] = {
         "producer_byte_rate": producer_byte_rate,
         "consumer_byte_rate": consumer_byte_rate,
@@ -97,30 +112,26 @@ def set_quotas(
     quotas = {key: value for key, value in given.items() if value is not None}
     if not quotas:
         raise UsageError(f"say how much: {', '.join(_option(key) for key in given)}")
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         admin.alter_client_quotas({entity: quotas})
     for key, value in quotas.items():
         output.print(f"set: {entity}, {key} {value:,}", markup=False)
 
 
 @app.command()
+@expanded
 def remove(
-    user: User = None,
-    user_default: UserDefault = False,
-    client_id: ClientId = None,
-    client_id_default: ClientIdDefault = False,
-    ip: Ip = None,
-    ip_default: IpDefault = False,
+    *,
+    of: EntityOptions,
     quota: Annotated[
         list[str] | None,
         typer.Option("--quota", help="Only this one, such as producer_byte_rate. May be repeated."),
     ] = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    client: ClientOptions,
 ) -> None:
     """Take quotas back: all of a user, a client, an address, or some."""
-    entity = _said(_entity(user, user_default, client_id, client_id_default, ip, ip_default))
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    entity = _said(of.entity())
+    with open_admin(client.settings()) as admin:
         own = admin.describe_client_quotas(_exactly(entity, strict=True)).get(entity, {})
         gone = [key for key in own if not quota or key in quota]
         if gone:
@@ -130,28 +141,6 @@ def remove(
     if not gone:
         has = f"{entity} has only {', '.join(own)}" if own else f"{entity} has no quotas"
         errors.print(f"nothing was removed: {has}", markup=False)
-
-
-def _entity(
-    user: str | None,
-    user_default: bool,
-    client_id: str | None,
-    client_id_default: bool,
-    ip: str | None,
-    ip_default: bool,
-) -> ClientQuotaEntity:
-    """The entity that the options name. UsageError for a name and the default of the same kind."""
-    entries: dict[str, str | None] = {}
-    for kind, name, default in (
-        ("user", user, user_default),
-        ("client-id", client_id, client_id_default),
-        ("ip", ip, ip_default),
-    ):
-        if name is not None and default:
-            raise UsageError(f"either --{kind} or --{kind}-default")
-        if name is not None or default:
-            entries[kind] = name
-    return ClientQuotaEntity(entries)
 
 
 def _said(entity: ClientQuotaEntity) -> ClientQuotaEntity:

@@ -13,14 +13,11 @@ import typer
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.connecting import open_admin
+from fairlead_kafka.cli.options import ClientOptions, expanded
 from fairlead_kafka.cli.partition_names import named_partitions
 from fairlead_kafka.cli.reassign_plan import moved, plan_text, read_plan, shown, spread
 from fairlead_kafka.cli.terminal import (
-    DEFAULT_BOOTSTRAP_SERVERS,
-    BootstrapServers,
-    ClientProperties,
     JsonFile,
-    client_settings,
     errors,
     numbers,
     output,
@@ -38,21 +35,22 @@ LOOK_S = 0.5
 
 
 @app.command()
+@expanded
 def plan(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="TOPIC, or TOPIC:0,1.")],
     brokers: Annotated[str, typer.Option("--brokers", metavar="IDS", help="To these, such as 1,2,3.")],
     no_racks: Annotated[
         bool, typer.Option("--ignore-racks", help="Several replicas may be in one rack.")
     ] = False,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Plan to spread partitions over brokers, and print the plan.
 
     Nothing is changed: `execute` takes the plan from a file.
     """
     wanted = numbers("--brokers", brokers)
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         racks = {node.node_id: node.rack for node in admin.describe_cluster().nodes}
         absent = [node_id for node_id in wanted if node_id not in racks]
         if absent:
@@ -68,20 +66,21 @@ def plan(
 
 
 @app.command()
+@expanded
 def execute(
     file: File,
     additional: Annotated[
         bool, typer.Option("--additional", help="Change moves that are under way, too.")
     ] = False,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Begin to move partitions as a plan says.
 
     Prints what was before, as a plan that leads back.
     """
     wanted = read_plan(file)
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         under_way = admin.list_partition_reassignments(wanted)
         if under_way and not additional:
             raise UsageError(
@@ -96,19 +95,20 @@ def execute(
 
 
 @app.command()
+@expanded
 def verify(
     file: File,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until all moves are over.")] = False,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Show which moves of a plan are over.
 
     Exit code 1 if a partition is not where the plan has it.
     """
     wanted = read_plan(file)
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         while (under_way := admin.list_partition_reassignments(wanted)) and wait:
             time.sleep(LOOK_S)
         current = _replicas(admin, wanted)
@@ -130,14 +130,15 @@ def verify(
 
 
 @app.command()
+@expanded
 def cancel(
     file: File,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Take back the moves of a plan that are under way."""
     wanted = read_plan(file)
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         under_way = admin.list_partition_reassignments(wanted)
         taken_back = admin.alter_partition_reassignments(dict.fromkeys(under_way)) if under_way else {}
     for of in sorted(taken_back):
@@ -147,13 +148,14 @@ def cancel(
 
 
 @app.command(name="list")
+@expanded
 def list_moves(
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """List partitions that are on the move."""
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         found = admin.list_partition_reassignments()
     show_rows(
         [

@@ -18,27 +18,18 @@ import typer
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.connecting import TOPIC_S, open_consumer
+from fairlead_kafka.cli.options import ClientOptions, expanded
 from fairlead_kafka.cli.record_offsets import BEGINNING, END, SYNTAX, OffsetSpec, parse_offset, resolve
 from fairlead_kafka.cli.record_options import (
-    KeyFormat,
-    KeySchema,
+    FormatOptions,
     KeySeparator,
-    Registry,
-    RegistryProperties,
     Topic,
-    ValueFormat,
-    ValueSchema,
-    schemas_of,
     separator_of,
 )
 from fairlead_kafka.cli.record_output import Decoders, Print, formatted, json_lines, lines
-from fairlead_kafka.cli.record_values import Format, decoder
+from fairlead_kafka.cli.record_values import decoder
 from fairlead_kafka.cli.share import consume_share
 from fairlead_kafka.cli.terminal import (
-    DEFAULT_BOOTSTRAP_SERVERS,
-    BootstrapServers,
-    ClientProperties,
-    client_settings,
     counted,
     errors,
 )
@@ -59,7 +50,9 @@ class Isolation(StrEnum):
     READ_COMMITTED = "read_committed"
 
 
+@expanded
 def consume(
+    *,
     topic: Topic,
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Start at the first record; otherwise only new ones.")
@@ -113,29 +106,23 @@ def consume(
     null: Annotated[
         str, typer.Option("--null", metavar="TEXT", help="What is printed for a null key or value.")
     ] = "",
-    key_format: KeyFormat = Format.BYTES,
-    value_format: ValueFormat = Format.BYTES,
-    schema_registry: Registry = None,
-    registry_property: RegistryProperties = None,
-    key_schema: KeySchema = None,
-    value_schema: ValueSchema = None,
+    formats: FormatOptions,
     key_separator: KeySeparator = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    client: ClientOptions,
 ) -> None:
     """Print the value of each record, one a line, until Ctrl-C.
 
     With --key-separator the key before it.
     """
     show = _print(as_json, form, key_separator)
-    schemas = schemas_of(schema_registry, registry_property, key_schema, value_schema)
+    schemas = formats.schemas()
     decoders = Decoders(
-        decoder(key_format, MessageField.KEY, schemas),
-        decoder(value_format, MessageField.VALUE, schemas),
+        decoder(formats.key_format, MessageField.KEY, schemas),
+        decoder(formats.value_format, MessageField.VALUE, schemas),
         null.encode(),
     )
     start, stop = _start(from_beginning, offset, group), _stop(until, until_end, group)
-    settings = client_settings(bootstrap_servers, properties)
+    settings = client.settings()
     if isolation_level is not None:
         settings = {**settings, "isolation.level": isolation_level.value}
     if share is not None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fairlead_kafka.cli.connecting import TOPIC_S, open_consumer
+from fairlead_kafka.cli.options import ClientOptions, expanded
 from fairlead_kafka.cli.terminal import (
-    DEFAULT_BOOTSTRAP_SERVERS,
-    BootstrapServers,
-    ClientProperties,
     JsonFile,
-    client_settings,
     numbers,
     output,
     progress,
@@ -23,6 +21,7 @@ from fairlead_kafka.cli.terminal import (
 )
 
 
+@expanded
 def skew(
     topic: Annotated[str, typer.Argument(help="The topic.")],
     max_records: Annotated[
@@ -63,8 +62,8 @@ def skew(
     plot_file: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the report as .svg or .png.")
     ] = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Show how a topic's bytes, batches and keys are spread.
 
@@ -92,8 +91,8 @@ def skew(
     )
     with (
         progress(f"skew of {topic}") as said,
-        _cluster(input_file, topic, partitions, rate, bootstrap_servers) as servers,
-        open_consumer(client_settings(servers, properties)) as consumer,
+        _cluster(input_file, topic, partitions, rate, client.bootstrap_servers) as servers,
+        open_consumer(replace(client, bootstrap_servers=servers).settings()) as consumer,
     ):
         consumer.partitions_for(topic, timeout_s=TOPIC_S)
         report = make_report(consumer, topic, questions, said)

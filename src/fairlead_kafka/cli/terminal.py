@@ -1,4 +1,4 @@
-"""Consoles, progress, JSON reports, `key=value` settings, and options that all commands share.
+"""Consoles, progress, JSON reports, and `key=value` settings.
 
 rich takes as long to load as all the rest, so it is loaded with the first line that is printed.
 """
@@ -6,22 +6,22 @@ rich takes as long to load as all the rest, so it is loaded with the first line 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar, cast
 
 import typer
 
-from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.errors import ConfigError, ItemsFailed
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+K = TypeVar("K")
 UNBOUNDED_WIDTH = 100_000
 """Columns where there is no terminal: what is written to a file or a pipe is never cut or wrapped."""
 
@@ -75,21 +75,6 @@ def _unwritable(target: str, error: OSError) -> ConfigError:
     )
 
 
-SERVERS_VARIABLE = "FAIRLEAD_BOOTSTRAP_SERVERS"
-BootstrapServers = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap-server",
-        "--bootstrap-servers",
-        "-b",
-        envvar=SERVERS_VARIABLE,
-        help="host:port of brokers.",
-    ),
-]
-ClientProperties = Annotated[
-    list[str] | None,
-    typer.Option("--property", "-X", metavar="KEY=VALUE", help="A client config; may be repeated."),
-]
 JsonFile = Annotated[
     str | None,
     typer.Option(
@@ -99,8 +84,6 @@ JsonFile = Annotated[
         help="Write the report as JSON to this file; without a name, or with -, to standard output.",
     ),
 ]
-
-DEFAULT_BOOTSTRAP_SERVERS = "127.0.0.1:9092"
 
 
 def settings(pairs: list[str] | None, option: str = "--property") -> dict[str, str]:
@@ -114,16 +97,20 @@ def settings(pairs: list[str] | None, option: str = "--property") -> dict[str, s
     return parsed
 
 
-def client_settings(bootstrap_servers: str, properties: list[str] | None) -> dict[str, str]:
-    """The settings of a client: those of `--profile` and `--command-config`, then the address and
-    the properties that were given."""
-    from fairlead_kafka.cli import profiles
-
-    kept = dict(profiles.given())
-    usual = (DEFAULT_BOOTSTRAP_SERVERS, os.environ.get(SERVERS_VARIABLE))
-    if bootstrap_servers not in usual or "bootstrap.servers" not in kept:
-        kept["bootstrap.servers"] = bootstrap_servers
-    return {**kept, **settings(properties)}
+def print_each(
+    done: str, call: Callable[[], Mapping[K, object]], named: Callable[[K], object] = lambda item: item
+) -> None:
+    """Say of each item of `call` that `done` was done to it, even if others failed: ItemsFailed is
+    raised after that."""
+    failed: ItemsFailed | None = None
+    try:
+        results = call()
+    except ItemsFailed as error:
+        failed, results = error, error.results
+    for item in results:
+        output.print(f"{done}: {named(item)}", markup=False)
+    if failed is not None:
+        raise failed
 
 
 def write_json(report: object, target: str | None) -> None:

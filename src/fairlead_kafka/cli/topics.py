@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
 
-from fairlead_kafka.base.errors import ItemsFailed, UsageError
+from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.cli.connecting import open_admin
+from fairlead_kafka.cli.options import ClientOptions, expanded
 from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import (
-    DEFAULT_BOOTSTRAP_SERVERS,
-    BootstrapServers,
-    ClientProperties,
     JsonFile,
-    client_settings,
     output,
+    print_each,
     settings,
     write_rows,
 )
@@ -28,6 +25,7 @@ Names = Annotated[list[str], typer.Argument(help="Topics.")]
 
 
 @app.command()
+@expanded
 def create(
     names: Names,
     partitions: Annotated[
@@ -44,8 +42,8 @@ def create(
     validate_only: Annotated[
         bool, typer.Option("--validate-only", help="Say what would happen, and create nothing.")
     ] = False,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Create topics."""
     new = [
@@ -57,22 +55,23 @@ def create(
         )
         for name in names
     ]
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
-        _each(
+    with open_admin(client.settings()) as admin:
+        print_each(
             "could be created" if validate_only else "created",
             lambda: admin.create_topics(new, validate_only=validate_only),
         )
 
 
 @app.command(name="list")
+@expanded
 def list_topics(
     internal: Annotated[bool, typer.Option("--internal", help="Show internal topics too.")] = False,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """List topics by name."""
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         listed = admin.list_topics(include_internal=internal)
     topics = [listed[name] for name in sorted(listed)]
     if json_file != "-":
@@ -88,14 +87,15 @@ def list_topics(
 
 
 @app.command()
+@expanded
 def describe(
     names: Annotated[list[str] | None, typer.Argument(help="Topics; none: all.")] = None,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Show leader, replicas and in-sync replicas of each partition."""
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         described = admin.describe_topics(names or sorted(admin.list_topics()))
     if json_file != "-":
         table = FittingTable("topic", "partition", "leader", "replicas", "in sync")
@@ -130,6 +130,7 @@ def describe(
 
 
 @app.command()
+@expanded
 def alter(
     names: Names,
     partitions: Annotated[
@@ -149,8 +150,8 @@ def alter(
     validate_only: Annotated[
         bool, typer.Option("--validate-only", help="Say what would happen, and change nothing.")
     ] = False,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Add partitions to topics, and set or reset their configs."""
     changes = [
@@ -159,40 +160,29 @@ def alter(
     ]
     if partitions is None and not changes:
         raise UsageError("say what to change: --partitions, --config or --delete-config")
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         if changes:
             resources = {ConfigResource.topic(name): changes for name in names}
-            _each(
+            print_each(
                 "configs could be changed" if validate_only else "configs changed",
                 lambda: admin.alter_configs(resources, validate_only=validate_only),
+                lambda of: of.name,
             )
         if partitions is not None:
             wanted = {name: NewPartitions(partitions) for name in names}
-            _each(
+            print_each(
                 f"could have {partitions} partitions" if validate_only else f"has {partitions} partitions",
                 lambda: admin.create_partitions(wanted, validate_only=validate_only),
             )
 
 
 @app.command()
+@expanded
 def delete(
     names: Names,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Delete topics and all their records."""
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
-        _each("deleted", lambda: admin.delete_topics(names))
-
-
-def _each(done: str, call: Callable[[], Mapping[str, object] | Mapping[ConfigResource, object]]) -> None:
-    """Say for each topic that `done` was done to it, even if others failed."""
-    failed: ItemsFailed | None = None
-    try:
-        results = call()
-    except ItemsFailed as error:
-        failed, results = error, error.results
-    for name in results:
-        output.print(f"{done}: {name.name if isinstance(name, ConfigResource) else name}", markup=False)
-    if failed is not None:
-        raise failed
+    with open_admin(client.settings()) as admin:
+        print_each("deleted", lambda: admin.delete_topics(names))

@@ -12,13 +12,10 @@ from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.connecting import open_admin
 from fairlead_kafka.cli.hanging import hanging_transactions
+from fairlead_kafka.cli.options import ClientOptions, expanded
 from fairlead_kafka.cli.partition_names import named_partitions
 from fairlead_kafka.cli.terminal import (
-    DEFAULT_BOOTSTRAP_SERVERS,
-    BootstrapServers,
-    ClientProperties,
     JsonFile,
-    client_settings,
     errors,
     output,
     show_rows,
@@ -32,6 +29,7 @@ _LONGEST_MINUTES = 15
 
 
 @app.command(name="list")
+@expanded
 def list_transactions(
     state: Annotated[
         list[str] | None,
@@ -49,11 +47,11 @@ def list_transactions(
         str | None, typer.Option("--pattern", help="Only ids that this regular expression takes whole.")
     ] = None,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """List transactional ids, with their states."""
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         listed = admin.list_transactions(
             state or (),
             producer_ids=producer_id or (),
@@ -70,14 +68,15 @@ def list_transactions(
 
 
 @app.command()
+@expanded
 def describe(
     transactional_ids: Annotated[list[str], typer.Argument(help="Transactional ids.")],
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Show what a coordinator knows of transactional ids."""
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         described = admin.describe_transactions(transactional_ids)
     show_rows(
         [
@@ -98,14 +97,15 @@ def describe(
 
 
 @app.command()
+@expanded
 def producers(
     topic: Annotated[list[str], typer.Argument(metavar="TOPIC", help="TOPIC, or TOPIC:0,1.")],
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Show the producers of partitions, as their leaders know them."""
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         found = admin.describe_producers(named_partitions(admin, topic, "TOPIC"))
     rows = [
         {
@@ -125,6 +125,7 @@ def producers(
 
 
 @app.command()
+@expanded
 def abort(
     transactional_id: Annotated[
         str | None, typer.Argument(help="End what its coordinator has open under this id.")
@@ -136,8 +137,8 @@ def abort(
     start_offset: Annotated[
         int | None, typer.Option("--start-offset", help="Where it begins; `hanging` tells.")
     ] = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Abort a transaction, by its id or where it hangs.
 
@@ -145,7 +146,7 @@ def abort(
     """
     if (transactional_id is None) == (topic is None) or (topic is None) != (start_offset is None):
         raise UsageError("say which: a transactional id, or --topic TOPIC:0 with --start-offset")
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         if transactional_id is not None:
             if transactional_id not in admin.list_transactions():
                 raise UsageError(
@@ -163,6 +164,7 @@ def abort(
 
 
 @app.command()
+@expanded
 def hanging(
     topic: Annotated[
         list[str] | None, typer.Option("--topic", help="Look at TOPIC, or TOPIC:0,1; may be repeated.")
@@ -181,8 +183,8 @@ def hanging(
         ),
     ] = _LONGEST_MINUTES,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Find open transactions that no coordinator knows.
 
@@ -190,7 +192,7 @@ def hanging(
     """
     if [bool(topic), broker is not None, every].count(True) != 1:
         raise UsageError("say where to look: one of --topic, --broker, --all")
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         partitions = _looked_at(admin, topic, broker)
         now_ms = datetime.now(UTC).timestamp() * 1000
         found = hanging_transactions(admin, partitions, now_ms - open_for * 60_000)

@@ -11,13 +11,11 @@ import typer
 from fairlead_kafka.base.errors import ConfigError, ItemsFailed, UsageError
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.cli.connecting import open_admin
+from fairlead_kafka.cli.options import ClientOptions, expanded
 from fairlead_kafka.cli.terminal import (
-    DEFAULT_BOOTSTRAP_SERVERS,
-    BootstrapServers,
-    ClientProperties,
     JsonFile,
-    client_settings,
     output,
+    print_each,
     rows_table,
     write_rows,
 )
@@ -36,15 +34,16 @@ _USUAL = ScramMechanism.SCRAM_SHA_512
 
 
 @app.command(name="list")
+@expanded
 def list_users(
     users: Annotated[list[str] | None, typer.Argument(help="Users; none: all.")] = None,
     json_file: JsonFile = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """List users who have a password for SCRAM."""
     failed: ItemsFailed | None = None
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         try:
             found = admin.describe_user_scram_credentials(users or ())
         except ItemsFailed as error:
@@ -62,6 +61,7 @@ def list_users(
 
 
 @app.command(name="set")
+@expanded
 def set_password(
     user: Annotated[str, typer.Argument(help="The user, who need not be there yet.")],
     mechanism: Annotated[
@@ -83,8 +83,8 @@ def set_password(
             help="${env:NAME}, ${file:PATH} or ${file:PATH:KEY}; none given: it is asked for.",
         ),
     ] = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Set a user's password.
 
@@ -93,7 +93,7 @@ def set_password(
     """
     mechanisms = _mechanisms(mechanism) or [_USUAL]
     secret = None if password is None else _referred(password)
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client.settings()) as admin:
         secret = secret or _asked(user)
         infos = [
             ScramCredentialInfo(each) if iterations is None else ScramCredentialInfo(each, iterations)
@@ -107,6 +107,7 @@ def set_password(
 
 
 @app.command()
+@expanded
 def remove(
     users: Annotated[list[str], typer.Argument(help="Users.")],
     mechanism: Annotated[
@@ -115,21 +116,13 @@ def remove(
             "--mechanism", help="Only the password for this mechanism; none given: all. May be repeated."
         ),
     ] = None,
-    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
-    properties: ClientProperties = None,
+    *,
+    client: ClientOptions,
 ) -> None:
     """Take passwords back: the users cannot log in any more."""
     chosen = _mechanisms(mechanism)
-    failed: ItemsFailed | None = None
-    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
-        try:
-            done = _remove(admin, list(dict.fromkeys(users)), chosen)
-        except ItemsFailed as error:
-            failed, done = error, error.results
-    for user in done:
-        output.print(f"removed: {user}", markup=False)
-    if failed is not None:
-        raise failed
+    with open_admin(client.settings()) as admin:
+        print_each("removed", lambda: _remove(admin, list(dict.fromkeys(users)), chosen))
 
 
 def _remove(admin: Admin, users: list[str], chosen: list[ScramMechanism]) -> dict[str, None]:
