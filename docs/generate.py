@@ -15,6 +15,7 @@ import typer
 
 import fairlead_kafka
 from fairlead_kafka import spark, testing
+from fairlead_kafka.admin import metric_names as admin_metrics
 from fairlead_kafka.base.codes import TABLE, policy
 from fairlead_kafka.base.config import ConfigKey, ConfigTable, ConfigType
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
@@ -30,12 +31,18 @@ from fairlead_kafka.consumer import metric_names as consumer_metrics
 from fairlead_kafka.core.metric_table import Group
 from fairlead_kafka.lab.transcript.compare import Explanation, explanations
 from fairlead_kafka.producer import metric_names as producer_metrics
+from fairlead_kafka.spark import metric_names as spark_metrics
 from fairlead_kafka.spark.connector import REFUSED_SETTINGS
 from fairlead_kafka.spark.option_table import OPTIONS, REFUSED, Option
 from fairlead_kafka.wire import CLIENT_VERSIONS, ApiKey
 
 FOLDER = Path(__file__).parent
-METRIC_GROUPS = (*producer_metrics.GROUPS, *consumer_metrics.GROUPS)
+METRIC_GROUPS = (
+    *producer_metrics.GROUPS,
+    *consumer_metrics.GROUPS,
+    *admin_metrics.GROUPS,
+    *spark_metrics.GROUPS,
+)
 
 NOTE = "<!-- Written by docs/generate.py (`make docs`) from the code; edits here are lost. -->"
 
@@ -242,13 +249,14 @@ def metrics() -> str:
             (
                 NOTE,
                 "# Metrics",
-                "`metrics()` of a client gives these, by Kafka's groups and names; those marked (ours) are "
-                "no names of Kafka's. Totals are since the start; rates, averages and maxima over the last "
-                "`metrics.sample.window.ms` times `metrics.num.samples`; an average or maximum of nothing "
-                "is NaN. Counting happens once for a batch, a request or a poll, never for a record.",
+                "`metrics()` of a client or a Spark listener gives these, by Kafka's groups and names; those "
+                "marked (ours) are no names of Kafka's. Totals are since the start; rates, averages and "
+                "maxima over the last `metrics.sample.window.ms` times `metrics.num.samples`; an average or "
+                "maximum of nothing is NaN. Counting happens once for a batch, a request or a poll, never "
+                "for a record.",
                 "`fairlead_kafka.PrometheusCollector(producer, consumer)` (extra `metrics`) gives them to "
                 "prometheus-client under the names in the second column, with the labels that stand above "
-                "each table.",
+                "each table. [Observing](../how-to/observing.md) shows how to use them.",
                 *(
                     f"## {group.name}\n\n{_about_group(group)}\n\n{_metric_rows(group)}"
                     for group in METRIC_GROUPS

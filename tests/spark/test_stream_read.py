@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 
 import fairlead_kafka
 from fairlead_kafka.spark.progress import ProgressListener, source_progress
@@ -136,6 +138,12 @@ def test_a_listener_follows_the_queries_of_a_session(
     finally:
         spark.streams.removeListener(listener)
     assert [(one.rows, sum(one.lag.values())) for one in told] == [(3, 1), (1, 0)]
+    (values,) = listener.metrics()["spark-stream-metrics"].values()
+    assert (values["micro-batches-total"], values["rows-total"], values["lag"]) == (2, 4, 0)
+    registry = CollectorRegistry()
+    registry.register(fairlead_kafka.PrometheusCollector(listener))
+    page = generate_latest(registry).decode()
+    assert re.search(r'^kafka_spark_stream_rows_total\{.*source="0"\} 4\.0$', page, re.MULTILINE)
 
 
 def test_filters_narrow_what_is_read(read: Any, send: Any, new_topic: NewTopic) -> None:

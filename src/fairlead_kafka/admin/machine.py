@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
+from fairlead_kafka.admin.metrics import KINDS, AdminMetrics, read
 from fairlead_kafka.admin.scripts import AdminScript
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import UsageError
@@ -19,6 +20,7 @@ from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.network import AwaitConnection, Network
 from fairlead_kafka.core.script import Scripts
+from fairlead_kafka.core.traffic_meter import ClientMeter, TrafficRecorder, sampling_of
 
 IN_FLIGHT_MAX = 8
 """Requests under way to one broker at most; answers come in order, and calls of several threads
@@ -50,7 +52,9 @@ class AdminMachine:
     """Runs admin calls; takes `Perform`, `AwaitConnection` and `Shut`."""
 
     def __init__(self, settings: Settings, rng: Rng) -> None:
-        self._network = Network(settings, rng, max_in_flight=IN_FLIGHT_MAX)
+        sampling = sampling_of(settings)
+        self.recorder = TrafficRecorder(ClientMeter(sampling), sampling, KINDS)
+        self._network = Network(settings, rng, max_in_flight=IN_FLIGHT_MAX, traffic=self.recorder)
         self._scripts = Scripts(
             self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
         )
@@ -66,6 +70,7 @@ class AdminMachine:
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """Work on what arrived."""
+        self.recorder.tick(now_ns)
         self._stepping, self._events = self._events, []
         for event in self._stepping:
             if isinstance(event, Submitted):
@@ -80,6 +85,10 @@ class AdminMachine:
         self._effects.extend(self._network.take_effects())
         effects, self._effects = self._effects, []
         return effects
+
+    def metrics(self, now_ns: int) -> AdminMetrics:
+        """All metrics by Kafka's names (`metric_names`). May be called from any thread."""
+        return read(self.recorder, self._network, now_ns)
 
     def deadline_ns(self) -> int | None:
         """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""

@@ -26,6 +26,7 @@ from fairlead_kafka.admin import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
+from fairlead_kafka.admin.metrics import AdminMetrics
 from fairlead_kafka.admin.quota_items import ALL_QUOTAS
 from fairlead_kafka.base.acls import ALL_ENTRIES, AclBinding, AclFilter
 from fairlead_kafka.base.checked import checked
@@ -366,6 +367,21 @@ class Admin(ClusterAdmin, ShareGroupAdmin):
         only check whether they could be changed.
         """
         return self._run(self._calls.access.alter_client_quotas(changes, validate_only, timeout_s))
+
+    @property
+    def client_id(self) -> str:
+        """The `client.id` of the config."""
+        return self._calls.performing.client_id
+
+    def metrics(self) -> AdminMetrics:
+        """Metrics by Kafka's groups and names (docs/reference/metrics.md); on any thread, also once
+        closed.
+
+        {"admin-client-metrics": {name: number}, "admin-client-node-metrics": {"node-0": {name:
+        number}}}. Totals are since the start; rates, averages and maxima over
+        `metrics.sample.window.ms` times `metrics.num.samples`, NaN if there was nothing.
+        """
+        return self._calls.performing.metrics()
 
     def close(self) -> None:
         """Close all connections.

@@ -80,7 +80,7 @@ COUNTERPARTS: dict[str, Counterpart] = {
     "listStreamsGroupOffsets": Counterpart("", note=_STREAMS),
     "listTopics": Counterpart("list_topics"),
     "listTransactions": Counterpart("list_transactions"),
-    "metrics": Counterpart("", note="an admin client measures nothing"),
+    "metrics": Counterpart("metrics"),
     "registerMetricForSubscription": Counterpart("", note=_METRICS),
     "removeMembersFromConsumerGroup": Counterpart("remove_members", _NEXT),
     "removeRaftVoter": Counterpart("", note=_QUORUM),

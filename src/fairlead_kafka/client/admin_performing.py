@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from fairlead_kafka.admin import AdminMachine, AdminScript, Perform, Shut
+from fairlead_kafka.admin.metrics import AdminMetrics
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
@@ -39,6 +40,15 @@ class Performing:
         self.host = host
         self.settings = settings
         self.closed = False
+
+    @property
+    def client_id(self) -> str:
+        """`client.id`."""
+        return str(self.settings["client.id"])
+
+    def metrics(self) -> AdminMetrics:
+        """Metrics of the machine, by Kafka's names; from any thread."""
+        return self.host.machine.metrics(self.host.now_ns())
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
         """Wait until a broker is reached; see `Admin.connect` for time-out and error."""

@@ -46,7 +46,9 @@ class Sources:
         """Forget a source; one that is not known is no error."""
         with self._lock:
             self._sources = {
-                name: each for name, each in self._sources.items() if each() not in (None, source)
+                name: each
+                for name, each in self._sources.items()
+                if (known := each()) is not None and known is not source
             }
 
     def read(self) -> list[tuple[str, Metrics]]:
@@ -59,10 +61,15 @@ class Sources:
         return found
 
 
-_KINDS = {"ShareConsumer": "share-consumer"}
+_KINDS = {
+    "Producer": "producer",
+    "Consumer": "consumer",
+    "Admin": "admin",
+    "ProgressListener": "spark",
+}
 
 
 def _kind(source: Measured) -> str:
-    """Name for a source without one: "producer", for an AsyncProducer too."""
-    name = type(source).__name__.removeprefix("Async")
-    return _KINDS.get(name, name.lower())
+    """Name for a source without one: "producer", for an AsyncProducer and for subclasses too."""
+    names = [each.__name__.removeprefix("Async") for each in type(source).__mro__]
+    return next((_KINDS[name] for name in names if name in _KINDS), "source")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import nan
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -24,6 +25,9 @@ from pyspark.sql.streaming.listener import (
 
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.json_types import Json, integer_at, integers_at, json_object, objects_at, text_at
+from fairlead_kafka.core.meters import Reading
+from fairlead_kafka.core.metric_table import named
+from fairlead_kafka.spark.metric_names import GROUPS
 from fairlead_kafka.spark.offsets import OffsetRange, OffsetsByPartition, from_offsets_json
 from fairlead_kafka.spark.options import ReadOptions
 from fairlead_kafka.spark.survey import Survey
@@ -89,6 +93,24 @@ class Totals:
     lag: int = 0
     """Offsets that waited when the last micro-batch was planned."""
     lag_bytes: float | None = None
+
+
+def _reading(totals: Totals) -> Reading:
+    return Reading(
+        {},
+        {},
+        {},
+        {},
+        {
+            "micro-batches": totals.micro_batches,
+            "rows": totals.rows,
+            "offsets": totals.offsets,
+            "offsets-without-rows": totals.offsets_without_rows,
+            "partitions-gone": totals.partitions_gone,
+            "lag": totals.lag,
+            "lag-bytes": nan if totals.lag_bytes is None else totals.lag_bytes,
+        },
+    )
 
 
 def source_progress(progress: StreamingQueryProgress | Mapping[str, Json]) -> list[SourceProgress]:
@@ -184,6 +206,23 @@ class ProgressListener(StreamingQueryListener):
         totals.lag_bytes = figures.lag_bytes
         if self.tell is not None:
             self.tell(figures)
+
+    @property
+    def client_id(self) -> str:
+        """Empty: exporters number listeners."""
+        return ""
+
+    def metrics(self) -> dict[str, dict[tuple[str, str], dict[str, float]]]:
+        """The totals as metrics, for `PrometheusCollector` (docs/reference/metrics.md).
+
+        {"spark-stream-metrics": {(query, source): {name: number}}}.
+        """
+        (group,) = GROUPS
+        found = {
+            (query, str(source)): named(group.rows, _reading(totals))
+            for (query, source), totals in list(self.totals.items())
+        }
+        return {group.name: found}
 
     def close(self) -> None:
         """Close the connections that `client` asked for."""

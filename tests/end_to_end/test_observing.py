@@ -1,0 +1,70 @@
+"""One page of Prometheus output from clients under load: every name is in the documents."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from fairlead_kafka import Admin, Consumer, Producer, PrometheusCollector
+from fairlead_kafka.core.metric_table import GROUPS
+from fairlead_kafka.spark.progress import ProgressListener, Totals
+from fairlead_kafka.testing import Cluster
+
+DOCUMENTS = Path(__file__).parents[2] / "docs"
+RECORDS = 3_000
+
+
+def test_every_exported_name_is_in_the_documents_and_the_other_way() -> None:
+    listener = ProgressListener(totals={("orders", 0): Totals(micro_batches=2, rows=10, offsets=11)})
+    registry = CollectorRegistry()
+    with Cluster(brokers=2) as cluster:
+        servers = {"bootstrap.servers": cluster.bootstrap_servers}
+        with (
+            Admin({**servers, "client.id": "keeper"}) as admin,
+            Producer({**servers, "client.id": "shop"}) as producer,
+            Consumer(
+                {**servers, "client.id": "desk", "group.id": "g", "auto.offset.reset": "earliest"}
+            ) as consumer,
+        ):
+            registry.register(PrometheusCollector(admin, producer, consumer, listener))
+            cluster.create_topic("t", partitions=3)
+            consumer.subscribe(["t"])
+            read = 0
+            for number in range(RECORDS):
+                producer.send("t", b"%d" % number)
+            producer.flush()
+            while read < RECORDS:
+                read += len(consumer.poll(10))
+            consumer.commit()
+            admin.list_topics()
+            page = generate_latest(registry).decode()
+    samples = dict(re.findall(r"^(\w+\{[^}]*\}) (\S+)$", page, re.MULTILINE))
+    assert float(samples['kafka_producer_record_delivered_total{client_id="shop"}']) == RECORDS
+    assert float(samples['kafka_consumer_fetch_manager_records_consumed_total{client_id="desk"}']) == RECORDS
+    coordinator = "kafka_consumer_coordinator_"
+    assert float(samples[coordinator + 'rebalance_total{client_id="desk"}']) >= 1
+    assert float(samples[coordinator + 'join_total{client_id="desk"}']) >= 1
+    assert float(samples[coordinator + 'commit_total{client_id="desk"}']) >= 1
+    assert float(samples[coordinator + 'assigned_partitions{client_id="desk"}']) == 3
+    lag = 'kafka_consumer_fetch_manager_partition_records_lag{client_id="desk",partition="%d",topic="t"}'
+    assert [float(samples[lag % number]) for number in range(3)] == [0, 0, 0]
+    assert float(samples['kafka_admin_client_request_total{client_id="keeper"}']) >= 1
+    stream = '{client_id="spark-4",query="orders",source="0"}'
+    assert float(samples["kafka_spark_stream_rows_total" + stream]) == 10
+
+    exported = {line.split("{")[0] for line in samples}
+    documented = set(
+        re.findall(r"`(kafka_\w+)`", (DOCUMENTS / "reference/metrics.md").read_text(encoding="utf-8"))
+    )
+    loaded = {
+        f"{group.prefix}_{row.name.replace('-', '_')}" for group in GROUPS.values() for row in group.rows
+    }
+    assert exported == documented & loaded == loaded
+    assert documented == loaded, "each is exported by a client of this page"
+    watched = set(
+        re.findall(r"`(kafka_\w+)`", (DOCUMENTS / "how-to/observing.md").read_text(encoding="utf-8"))
+    )
+    assert watched
+    assert watched <= exported
