@@ -26,6 +26,7 @@ from fairlead_kafka.broker.dispatch import REGISTRY
 from fairlead_kafka.broker.refusals import REFUSED_APIS, REFUSED_OPTIONS, REFUSED_VERSIONS
 from fairlead_kafka.cli.application import COMMANDS
 from fairlead_kafka.client.admin_names import COUNTERPARTS
+from fairlead_kafka.client.grafana import DASHBOARDS, dashboard
 from fairlead_kafka.client.prometheus import prometheus_name
 from fairlead_kafka.consumer import metric_names as consumer_metrics
 from fairlead_kafka.core.metric_table import Group
@@ -34,6 +35,7 @@ from fairlead_kafka.producer import metric_names as producer_metrics
 from fairlead_kafka.spark import metric_names as spark_metrics
 from fairlead_kafka.spark.connector import REFUSED_SETTINGS
 from fairlead_kafka.spark.option_table import OPTIONS, REFUSED, Option
+from fairlead_kafka.testing import cluster_metrics
 from fairlead_kafka.wire import CLIENT_VERSIONS, ApiKey
 
 FOLDER = Path(__file__).parent
@@ -42,6 +44,7 @@ METRIC_GROUPS = (
     *consumer_metrics.GROUPS,
     *admin_metrics.GROUPS,
     *spark_metrics.GROUPS,
+    *cluster_metrics.GROUPS,
 )
 
 NOTE = "<!-- Written by docs/generate.py (`make docs`) from the code; edits here are lost. -->"
@@ -458,6 +461,7 @@ def config_names() -> str:
 
 
 DOCUMENTS: dict[str, Callable[[], str]] = {
+    **{f"dashboards/{name}.json": partial(dashboard, name) for name in DASHBOARDS},
     "../src/fairlead_kafka/base/config_names.py": config_names,
     "reference/admin.md": admin,
     **{f"reference/api/{page}.md": partial(_api, page) for page in API},

@@ -28,12 +28,12 @@ def test_every_exported_name_is_in_the_documents_and_the_other_way() -> None:
                 {**servers, "client.id": "desk", "group.id": "g", "auto.offset.reset": "earliest"}
             ) as consumer,
         ):
-            registry.register(PrometheusCollector(admin, producer, consumer, listener))
+            registry.register(PrometheusCollector(admin, producer, consumer, listener, cluster))
             cluster.create_topic("t", partitions=3)
             consumer.subscribe(["t"])
             read = 0
             for number in range(RECORDS):
-                producer.send("t", b"%d" % number)
+                producer.send("t", b"%d" % number, partition=number % 3)
             producer.flush()
             while read < RECORDS:
                 read += len(consumer.poll(10))
@@ -51,6 +51,10 @@ def test_every_exported_name_is_in_the_documents_and_the_other_way() -> None:
     lag = 'kafka_consumer_fetch_manager_partition_records_lag{client_id="desk",partition="%d",topic="t"}'
     assert [float(samples[lag % number]) for number in range(3)] == [0, 0, 0]
     assert float(samples['kafka_admin_client_request_total{client_id="keeper"}']) >= 1
+    assert float(samples['kafka_cluster_active_broker_count{client_id="cluster-5"}']) == 2
+    assert float(samples['kafka_cluster_offline_partition_count{client_id="cluster-5"}']) == 0
+    leads = 'kafka_cluster_node_leader_count{client_id="cluster-5",node="node-%d"}'
+    assert sum(float(samples[leads % number]) for number in range(2)) >= 3
     stream = '{client_id="spark-4",query="orders",source="0"}'
     assert float(samples["kafka_spark_stream_rows_total" + stream]) == 10
 
@@ -66,5 +70,9 @@ def test_every_exported_name_is_in_the_documents_and_the_other_way() -> None:
     watched = set(
         re.findall(r"`(kafka_\w+)`", (DOCUMENTS / "how-to/observing.md").read_text(encoding="utf-8"))
     )
+    for board in (DOCUMENTS / "dashboards").glob("*.json"):
+        found = set(re.findall(r"kafka_\w+", board.read_text(encoding="utf-8")))
+        assert found, board
+        watched |= found
     assert watched
     assert watched <= exported

@@ -36,6 +36,9 @@ def _generator() -> ModuleType:
     "name",
     [
         "../src/fairlead_kafka/base/config_names.py",
+        "dashboards/clients.json",
+        "dashboards/cluster.json",
+        "dashboards/spark.json",
         "reference/admin.md",
         "reference/api/clients.md",
         "reference/api/records.md",

@@ -11,11 +11,10 @@ from fairlead_kafka.core.metric_table import Metrics
 
 
 class Measured(Protocol):
-    """The part of a client, a listener of Spark's or a cluster that exporters need."""
+    """The part of a client, a listener of Spark's or a cluster that exporters need.
 
-    @property
-    def client_id(self) -> str:
-        """Its name; "" for none."""
+    Its name is its `client_id`, if it has one.
+    """
 
     def metrics(self) -> Metrics:
         """Its metrics, on any thread."""
@@ -36,7 +35,7 @@ class Sources:
         number."""
         with self._lock:
             self._count += 1
-            name = source.client_id or f"{_kind(source)}-{self._count}"
+            name = str(getattr(source, "client_id", "")) or f"{_kind(source)}-{self._count}"
             known = self._sources.get(name)
             if known is not None and known() is not None:
                 name = f"{name}-{self._count}"
@@ -66,6 +65,7 @@ _KINDS = {
     "Consumer": "consumer",
     "Admin": "admin",
     "ProgressListener": "spark",
+    "Cluster": "cluster",
 }
 
 

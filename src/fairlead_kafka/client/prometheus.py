@@ -18,11 +18,11 @@ except ImportError as error:
 
 
 class PrometheusCollector(Collector):
-    """Exports the metrics of clients and Spark streams to Prometheus, read at each scrape.
+    """Exports metrics of clients, Spark streams and clusters to Prometheus, read at each scrape.
 
     `REGISTRY.register(fairlead_kafka.PrometheusCollector(producer, consumer))`. A source is
-    whatever has `client_id` and `metrics()`: producers, consumers and admin
-    clients, blocking and async, and a `ProgressListener` of Spark. Names are
+    whatever has `metrics()` by groups of the table: producers, consumers and admin
+    clients, blocking and async, a `ProgressListener` of Spark, and a `testing.Cluster`. Names are
     Kafka's with underscores: `kafka_producer_record_send_total{client_id}`,
     `kafka_producer_node_request_latency_avg{client_id, node}`,
     `kafka_consumer_records_lag{client_id, topic, partition}`; docs/reference/metrics.md has them

@@ -207,11 +207,6 @@ class ProgressListener(StreamingQueryListener):
         if self.tell is not None:
             self.tell(figures)
 
-    @property
-    def client_id(self) -> str:
-        """Empty: exporters number listeners."""
-        return ""
-
     def metrics(self) -> dict[str, dict[tuple[str, str], dict[str, float]]]:
         """The totals as metrics, for `PrometheusCollector` (docs/reference/metrics.md).
 

@@ -25,11 +25,13 @@ from fairlead_kafka.broker.control import ControllerServer, Decide
 from fairlead_kafka.broker.controller import CreateTopics, DeleteTopics, NewTopic
 from fairlead_kafka.broker.controller.image import TopicImage
 from fairlead_kafka.broker.listeners import DEFAULT_LISTENER, Listener, listeners_of
+from fairlead_kafka.core.metric_table import Metrics
 from fairlead_kafka.runtime import Completion, Handle, SelectorHost, system_rng
 from fairlead_kafka.runtime.at_exit import close_last, was_closed
 from fairlead_kafka.testing.brokers import check_listeners
 from fairlead_kafka.testing.client_metrics import ClientMetrics, taken_apart
 from fairlead_kafka.testing.clock import ClusterClock
+from fairlead_kafka.testing.cluster_metrics import read as read_metrics
 from fairlead_kafka.testing.error_places import Kind
 from fairlead_kafka.testing.folder import FolderLock, MetadataFile
 from fairlead_kafka.testing.handles import TIMEOUT_S, BrokerHandle, Where
@@ -290,6 +292,14 @@ class Cluster:
             )
         assert self._host is not None, "it is open"
         return ClusterClock(self._host)
+
+    def metrics(self) -> Metrics:
+        """Metrics of the cluster, for `PrometheusCollector` (docs/reference/metrics.md); on any
+        thread.
+
+        {"cluster-metrics": {name: number}, "cluster-node-metrics": {"node-0": {name: number}}}.
+        """
+        return read_metrics(self._controller.image)
 
     def client_metrics(self) -> list[ClientMetrics]:
         """Metrics that clients have pushed of themselves (KIP-714): the last push of each to each
