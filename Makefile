@@ -39,8 +39,8 @@ check: setup lint
 	$(BIN)/python -m pytest tests/tidy tests/unit -n 2
 
 lint: setup
-	$(BIN)/ruff format --check src tests docs
-	$(BIN)/ruff check src tests docs
+	$(BIN)/ruff format --check src tests docs examples
+	$(BIN)/ruff check src tests docs examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
