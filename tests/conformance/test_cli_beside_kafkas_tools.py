@@ -189,7 +189,8 @@ def test_a_plan_of_ours_is_one_of_theirs_and_the_other_way_round(
 
 
 def test_records_go_out_and_come_back_with_all_that_they_have(run: Run, topic: str) -> None:
-    run("topics", "create", topic, "--partitions", "1")
+    # What is older than a week would be deleted whenever the broker looks for it.
+    run("topics", "create", topic, "--partitions", "1", "--config", "retention.ms=-1")
     options = ("-p", "0", "-H", "h=1", "--timestamp", "1700000000000")
     assert run("produce", topic, *options, "-k", ":", "--null", "~", stdin=b"k:v\nk:~\n").code == 0
     ran = run("consume", topic, "-o", "-2", "--until-end", "-f", "%o %T %k=%s/%S %h\\n", "--null", "NULL")

@@ -3,7 +3,6 @@ librdkafka's."""
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Iterator
 
@@ -11,9 +10,9 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka import ConfigChange, ConfigResource
-from fairlead_kafka.lab.apache_kafka import java_command
 from fairlead_kafka.testing import ClientMetrics, Cluster
 from fairlead_kafka.wire import ApiKey
+from tests.support.java_tools import JavaTools
 from tests.support.waiting import until
 from tests.support.wire_client import Wire
 
@@ -47,16 +46,11 @@ def pushed_by(cluster: Cluster, client_id: str) -> list[ClientMetrics]:
     return [each for each in cluster.client_metrics() if each.client_id == client_id]
 
 
-def test_the_java_producer_pushes_what_is_asked_for(cluster: Cluster, kafka_jars: str) -> None:
-    ran = subprocess.run(
-        java_command(
-            "org.apache.kafka.tools.ProducerPerformance",
-            "--topic", "t", "--num-records", "3000", "--record-size", "100", "--throughput", "1000",
-            "--producer-props", f"bootstrap.servers={cluster.bootstrap_servers}", "client.id=billing-7",
-        ),
-        capture_output=True, text=True, timeout=300, check=False,
+def test_the_java_producer_pushes_what_is_asked_for(cluster: Cluster, tools: JavaTools) -> None:
+    tools.run(
+        "produce", "--topic", "t", "--num-records", "3000", "--record-size", "100", "--throughput", "1000",
+        "--producer-props", f"bootstrap.servers={cluster.bootstrap_servers}", "client.id=billing-7",
     )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout + ran.stderr
     pushes = pushed_by(cluster, "billing-7")
     assert pushes, cluster.client_metrics()
     assert {each.software[0] for each in pushes} == {"apache-kafka-java"}

@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-import subprocess
+import re
 from collections.abc import Callable
 
 import pytest
 
 import fairlead_kafka
 from fairlead_kafka import TopicPartition
-from fairlead_kafka.lab.apache_kafka import java_command
 from tests.support.java_tools import JavaTools
 
 NewTopic = Callable[..., str]
-JAVA_TIMEOUT_S = 300
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-def _java(main_class: str, *arguments: str, given: str = "") -> str:
-    ran = subprocess.run(
-        java_command(main_class, *arguments),
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=JAVA_TIMEOUT_S,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
-
-
-@pytest.mark.usefixtures("kafka_jars")
 @pytest.mark.parametrize("codec", CODECS)
-def test_the_java_producer_is_read_back_whole(embedded: str, new_topic: NewTopic, codec: str) -> None:
+def test_the_java_producer_is_read_back_whole(
+    embedded: str, new_topic: NewTopic, tools: JavaTools, codec: str
+) -> None:
     topic = new_topic(embedded, partitions=4)
-    said = _java(
-        "org.apache.kafka.tools.ProducerPerformance",
+    said = tools.run(
+        "produce",
         "--topic", topic, "--num-records", "20000", "--record-size", "100", "--throughput", "-1",
         "--producer-props", f"bootstrap.servers={embedded}", "acks=all", f"compression.type={codec}",
     )  # fmt: skip
@@ -52,9 +38,8 @@ def test_the_java_producer_is_read_back_whole(embedded: str, new_topic: NewTopic
     assert all(len(value) == 100 for table in tables for value in table["value"].to_pylist())
 
 
-@pytest.mark.usefixtures("kafka_jars")
 def test_the_java_consumer_with_a_group_reads_what_we_wrote_and_resumes(
-    embedded: str, new_topic: NewTopic
+    embedded: str, new_topic: NewTopic, tools: JavaTools
 ) -> None:
     topic = new_topic(embedded, partitions=4)
     for first, codec in enumerate(CODECS):
@@ -72,9 +57,11 @@ def test_the_java_consumer_with_a_group_reads_what_we_wrote_and_resumes(
         "--timeout-ms",
         "100000",
     )
-    first = _java("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, "--max-messages", "600")
-    second = _java("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, "--max-messages", "400")
-    assert sorted(first.split() + second.split()) == sorted(f"value-{number}" for number in range(1_000))
+    first = tools.run("console-consume", *arguments, "--max-messages", "600")
+    second = tools.run("console-consume", *arguments, "--max-messages", "400")
+    assert sorted(re.findall(r"^value-\d+$", first + second, re.MULTILINE)) == sorted(
+        f"value-{number}" for number in range(1_000)
+    )
 
 
 def test_javas_topic_command_creates_describes_and_deletes(embedded: str, tools: JavaTools) -> None:

@@ -15,7 +15,6 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka.broker.consumer_groups import encode_groups_key, encode_groups_value
 from fairlead_kafka.lab.apache_kafka import java_command
-from tests.conformance.test_java_clients import JAVA_TIMEOUT_S
 from tests.support.java_tools import JavaTools, formatted
 from tests.support.stock_clients import until
 from tests.unit.test_consumer_groups_records import SAMPLES
@@ -54,17 +53,24 @@ def member(servers: str, group: str, topic: str) -> Iterator[Any]:
         consumer.close()
 
 
-def test_kafkas_formatters_read_our_log_of_groups(embedded: str, new_topic: NewTopic) -> None:
+def test_kafkas_formatters_read_our_log_of_groups(
+    embedded: str, new_topic: NewTopic, tools: JavaTools
+) -> None:
     topic = new_topic(embedded, partitions=2)
     with member(embedded, topic, topic):
         offsets = formatted(
-            embedded, OFFSETS, "OffsetsMessageFormatter", lambda row: row["key"]["data"]["group"] == topic
+            tools,
+            embedded,
+            OFFSETS,
+            "OffsetsMessageFormatter",
+            lambda row: row["key"]["data"]["group"] == topic,
         )
         assert {(row["key"]["data"]["partition"], row["value"]["data"]["offset"]) for row in offsets} == {
             (0, 5),
             (1, 5),
         }
         groups = formatted(
+            tools,
             embedded,
             OFFSETS,
             "GroupMetadataMessageFormatter",
@@ -122,7 +128,7 @@ def test_kafkas_reader_and_writer_of_group_records_agree_with_ours() -> None:
         input="\n".join(lines),
         capture_output=True,
         text=True,
-        timeout=JAVA_TIMEOUT_S,
+        timeout=300,
         check=True,
     )
     found = [line.split(" ", 2) for line in ran.stdout.splitlines()]

@@ -3,14 +3,12 @@ against Apache Kafka."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
 
 import fairlead_kafka
-from fairlead_kafka.lab.apache_kafka import java_command
-from tests.support.java_tools import formatted
+from tests.support.java_tools import JavaTools, formatted
 from tests.support.share_member import Got, ShareMember
 
 NewTopic = Callable[..., str]
@@ -34,35 +32,15 @@ def servers() -> Iterator[str]:
         yield cluster.bootstrap_servers
 
 
-def tool(servers: str, *arguments: str) -> str:
-    """What `kafka-share-groups.sh` prints."""
-    ran = subprocess.run(
-        java_command(
-            "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
-            "--bootstrap-server",
-            servers,
-            *arguments,
-        ),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
-
-
-def from_earliest(servers: str, group: str) -> None:
+@pytest.fixture
+def from_earliest(servers: str, tools: JavaTools) -> Callable[[str], None]:
     """Have a share group begin with the first record."""
-    ran = subprocess.run(
-        java_command(
-            "kafka.admin.ConfigCommand", "--bootstrap-server", servers, "--alter",
-            "--entity-type", "groups", "--entity-name", group,
-            "--add-config", "share.auto.offset.reset=earliest",
-        ),
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+    def alter(group: str) -> None:
+        config = ("--entity-name", group, "--add-config", "share.auto.offset.reset=earliest")
+        tools.run("configs", "--bootstrap-server", servers, "--alter", "--entity-type", "groups", *config)
+
+    return alter
 
 
 def produce(servers: str, topic: str, *values: str, partition: int = 0) -> None:
@@ -78,9 +56,11 @@ def offsets(records: list[Got]) -> list[tuple[int, int]]:
     return [(one.offset, one.deliveries) for one in records]
 
 
-def test_implicit_acknowledgement(servers: str, new_topic: NewTopic) -> None:
+def test_implicit_acknowledgement(
+    servers: str, new_topic: NewTopic, from_earliest: Callable[[str], None]
+) -> None:
     topic = new_topic(servers, partitions=1)
-    from_earliest(servers, topic)
+    from_earliest(topic)
     produce(servers, topic, "0", "1", "2")
     with ShareMember(servers, topic, topic) as member:
         assert offsets(member.poll_until(3)) == [(0, 1), (1, 1), (2, 1)]
@@ -92,9 +72,11 @@ def test_implicit_acknowledgement(servers: str, new_topic: NewTopic) -> None:
         assert offsets(member.poll_until(1)) == [(4, 1)]
 
 
-def test_each_kind_of_acknowledgement(servers: str, new_topic: NewTopic) -> None:
+def test_each_kind_of_acknowledgement(
+    servers: str, new_topic: NewTopic, from_earliest: Callable[[str], None]
+) -> None:
     topic = new_topic(servers, partitions=1)
-    from_earliest(servers, topic)
+    from_earliest(topic)
     produce(servers, topic, "0", "1", "2")
     with ShareMember(servers, topic, topic, **EXPLICIT) as member:
         accepted, released, rejected = member.poll_until(3)
@@ -111,9 +93,11 @@ def test_each_kind_of_acknowledgement(servers: str, new_topic: NewTopic) -> None
         assert offsets(member.poll_until(1)) == [(3, 1)], "what was delivered five times is archived"
 
 
-def test_a_lock_that_is_over_and_a_member_that_dies_give_back(servers: str, new_topic: NewTopic) -> None:
+def test_a_lock_that_is_over_and_a_member_that_dies_give_back(
+    servers: str, new_topic: NewTopic, from_earliest: Callable[[str], None]
+) -> None:
     topic = new_topic(servers, partitions=1)
-    from_earliest(servers, topic)
+    from_earliest(topic)
     produce(servers, topic, "0", "1")
     with (
         ShareMember(servers, topic, topic, **EXPLICIT) as slow,
@@ -130,30 +114,35 @@ def test_a_lock_that_is_over_and_a_member_that_dies_give_back(servers: str, new_
         slow.kill()
 
 
-def test_the_tool_lists_describes_resets_and_deletes(servers: str, new_topic: NewTopic) -> None:
+def test_the_tool_lists_describes_resets_and_deletes(
+    servers: str, new_topic: NewTopic, from_earliest: Callable[[str], None], tools: JavaTools
+) -> None:
+    def tool(*arguments: str) -> str:
+        return tools.run("share-groups", "--bootstrap-server", servers, *arguments)
+
     topic = new_topic(servers, partitions=2)
-    from_earliest(servers, topic)
+    from_earliest(topic)
     produce(servers, topic, "0", "1", "2")
     produce(servers, topic, "3", partition=1)
     with ShareMember(servers, topic, topic, **EXPLICIT) as member:
         for record in member.poll_until(4):
             member.acknowledge(record, "RELEASE" if record.value == "1" else "ACCEPT")
         member.commit()
-        members = tool(servers, "--describe", "--group", topic, "--members")
+        members = tool("--describe", "--group", topic, "--members")
         assert f"{topic}:0,1" in members
-        assert "Stable" in tool(servers, "--describe", "--group", topic, "--state")
-    assert topic in tool(servers, "--list").split()
-    described = rows(tool(servers, "--describe", "--group", topic))
+        assert "Stable" in tool("--describe", "--group", topic, "--state")
+    assert topic in tool("--list").split()
+    described = rows(tool("--describe", "--group", topic))
     assert [row[-1] for row in described] == ["1", "0"]
-    tool(servers, "--reset-offsets", "--group", topic, "--topic", topic, "--to-earliest", "--execute")
-    described = rows(tool(servers, "--describe", "--group", topic))
+    tool("--reset-offsets", "--group", topic, "--topic", topic, "--to-earliest", "--execute")
+    described = rows(tool("--describe", "--group", topic))
     assert [row[-2:] for row in described] == [["0", "3"], ["0", "1"]]
     with ShareMember(servers, topic, topic) as member:
         assert len(member.poll_until(4)) == 4
-    tool(servers, "--delete-offsets", "--group", topic, "--topic", topic)
-    assert "has no offset" in tool(servers, "--describe", "--group", topic)
-    tool(servers, "--delete", "--group", topic)
-    assert topic not in tool(servers, "--list").split()
+    tool("--delete-offsets", "--group", topic, "--topic", topic)
+    assert "has no offset" in tool("--describe", "--group", topic)
+    tool("--delete", "--group", topic)
+    assert topic not in tool("--list").split()
 
 
 def rows(told: str) -> list[list[str]]:
@@ -162,9 +151,11 @@ def rows(told: str) -> list[list[str]]:
     return sorted(line for line in lines if len(line) > 3 and line[0] != "GROUP")
 
 
-def test_kafkas_formatters_read_our_log_of_share_groups(servers: str, new_topic: NewTopic) -> None:
+def test_kafkas_formatters_read_our_log_of_share_groups(
+    servers: str, new_topic: NewTopic, from_earliest: Callable[[str], None], tools: JavaTools
+) -> None:
     topic = new_topic(servers, partitions=1)
-    from_earliest(servers, topic)
+    from_earliest(topic)
     produce(servers, topic, "0", "1")
     with ShareMember(servers, topic, topic, **EXPLICIT) as member:
         first, second = member.poll_until(2)
@@ -172,6 +163,7 @@ def test_kafkas_formatters_read_our_log_of_share_groups(servers: str, new_topic:
         member.acknowledge(second, "RELEASE")
         member.commit()
     states = formatted(
+        tools,
         servers,
         "__share_group_state",
         "group.share.ShareGroupStateMessageFormatter",

@@ -3,20 +3,19 @@ read our log of them and end one."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import fairlead_kafka
-from tests.conformance.test_java_clients import _java
 from tests.support.java_tools import JavaTools, formatted
 from tests.support.waiting import PATIENCE_S
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
 NewTopic = Callable[..., str]
-CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 READER_PATIENCE_MS = (5_000, 30_000)
 """How long the console consumer waits for another record; longer where a slow machine had not begun
 by then."""
@@ -37,11 +36,11 @@ def hanging(servers: str, topic: str, transactional_id: str) -> object:
 
 
 def test_what_the_java_producer_commits_its_consumer_reads_and_not_what_is_open(
-    embedded: str, new_topic: NewTopic
+    embedded: str, new_topic: NewTopic, tools: JavaTools
 ) -> None:
     topic = new_topic(embedded, partitions=3)
-    said = _java(
-        "org.apache.kafka.tools.ProducerPerformance",
+    said = tools.run(
+        "produce",
         "--topic", topic, "--num-records", "3000", "--record-size", "50", "--throughput", "-1",
         "--transactional-id", topic,
         "--transaction-duration-ms", "20", "--producer-props", f"bootstrap.servers={embedded}",
@@ -58,7 +57,8 @@ def test_what_the_java_producer_commits_its_consumer_reads_and_not_what_is_open(
         "read_committed",
     )
     for patience_ms in READER_PATIENCE_MS:
-        values = _java(CONSUMER, *arguments, "--timeout-ms", str(patience_ms)).split()
+        said = tools.run("console-consume", *arguments, "--timeout-ms", str(patience_ms))
+        values = re.findall(r"^(?:[A-Z]{50}|hanging)$", said, re.MULTILINE)
         if len(values) >= 3000:
             break
     assert len(values) == 3000
@@ -84,7 +84,9 @@ def test_javas_tools_see_transactions_and_end_one_that_hangs(
     del kept
 
 
-def test_kafkas_formatter_reads_our_log_of_transactions(embedded: str, new_topic: NewTopic) -> None:
+def test_kafkas_formatter_reads_our_log_of_transactions(
+    embedded: str, new_topic: NewTopic, tools: JavaTools
+) -> None:
     topic = new_topic(embedded, partitions=2)
     kept = hanging(embedded, topic, topic)
 
@@ -93,7 +95,7 @@ def test_kafkas_formatter_reads_our_log_of_transactions(embedded: str, new_topic
             row["key"]["data"]["transactionalId"] == topic and row["value"]["data"]["transactionStatus"] == 1
         )
 
-    (row,) = formatted(embedded, "__transaction_state", "TransactionLogMessageFormatter", begun)
+    (row,) = formatted(tools, embedded, "__transaction_state", "TransactionLogMessageFormatter", begun)
     assert row["value"]["data"]["transactionPartitions"] == [{"topic": topic, "partitionIds": [0]}]
     assert row["value"]["data"]["producerEpoch"] == 0
     del kept

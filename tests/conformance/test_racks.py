@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka.testing import Cluster
-from tests.conformance.test_java_clients import _java
+from tests.support.java_tools import JavaTools
 from tests.support.waiting import PATIENCE_S
 
 TOPIC = "events"
@@ -64,12 +65,11 @@ def test_librdkafka_fetches_from_the_replica_in_its_rack(cluster: Cluster, rack:
     consumer.close()
 
 
-@pytest.mark.usefixtures("kafka_jars")
-def test_the_java_consumer_reads_whole_from_its_rack(cluster: Cluster) -> None:
-    said = _java(
-        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+def test_the_java_consumer_reads_whole_from_its_rack(cluster: Cluster, tools: JavaTools) -> None:
+    said = tools.run(
+        "console-consume",
         "--bootstrap-server", cluster.bootstrap_servers, "--topic", TOPIC, "--from-beginning",
         "--max-messages", str(RECORDS),
         "--timeout-ms", "100000", "--command-property", "client.rack=b",
     )  # fmt: skip
-    assert sorted(map(int, said.split())) == list(range(RECORDS))
+    assert sorted(map(int, re.findall(r"^\d+$", said, re.MULTILINE))) == list(range(RECORDS))

@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 WHOLE = os.environ.get("FAIRLEAD_DISTRIBUTION") == "all"
-BUILDERS = ("hatchling>=1.27,<2", "ziglang>=0.14,<1", "twine>=6.1,<8")
+TWINE = "twine>=6.1,<8"
 
 PYTEST_PROJECT = """
 import fairlead_kafka
@@ -157,12 +157,13 @@ class Environment:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the wheel and the source archive, checked by twine."""
+    """The folder with the wheel and the source archive; WHOLE: checked by twine."""
     folder = tmp_path_factory.mktemp("dist")
-    builder = Environment(tmp_path_factory.mktemp("builder"))
-    builder.install(*BUILDERS)
-    builder.run("python", "-m", "hatchling", "build", "-d", folder, cwd=ROOT)
-    builder.run("twine", "check", "--strict", *map(str, sorted(folder.iterdir())))
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", folder], cwd=ROOT, check=True)
+    if WHOLE:
+        checker = Environment(tmp_path_factory.mktemp("checker"))
+        checker.install(TWINE)
+        checker.run("twine", "check", "--strict", *map(str, sorted(folder.iterdir())))
     return folder
 
 

@@ -126,7 +126,7 @@ def test_a_second_run_goes_on_where_the_first_stopped_on_a_cluster_too(
 
     with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         producer.send_table(orders, pa.table({"value": [b"7", b"none", b"8"]})).result(timeout_s=PATIENCE_S)
-    report = run(tmp_path, "--master", "local-cluster[2,1,1024]")
+    report = run(tmp_path, "--master", "local-cluster[1,1,1024]")
     flow = report["flows"]["numbers"]
     assert (report["state"], flow["rows_in"], flow["quarantined"], flow["lag"], report["lost"]) == (
         "completed",

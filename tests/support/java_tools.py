@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairlead_kafka.lab.apache_kafka import jars, java, java_command
+from fairlead_kafka.lab.apache_kafka import jars, java
 
 _SOURCE = Path(__file__).parent / "JavaTools.java"
 _CLASSES = {
@@ -29,6 +29,8 @@ _CLASSES = {
     "client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
     "features": "org.apache.kafka.tools.FeatureCommand",
     "api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "console-consume": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
 }
 """Name → main class."""
@@ -37,30 +39,6 @@ _CLASSES = {
 _PATIENCE_MS = (3_000, 20_000)
 """How long the console consumer waits for another record; longer where a slow machine had not begun
 by then."""
-
-
-def formatted(servers: str, topic: str, formatter: str, wanted: Callable[[Any], bool]) -> list[Any]:
-    """What one of Kafka's formatters (in `org.apache.kafka.tools.consumer`) makes of the records of
-    an internal topic: those `wanted`."""
-    found: list[Any] = []
-    for patience_ms in _PATIENCE_MS:
-        command = java_command(
-            "org.apache.kafka.tools.consumer.ConsoleConsumer",
-            "--bootstrap-server", servers, "--topic", topic, "--from-beginning", "--timeout-ms",
-            str(patience_ms),
-            "--formatter", f"org.apache.kafka.tools.consumer.{formatter}",
-        )  # fmt: skip
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        said, rows = ran.stdout, []
-        while said.lstrip().startswith("{"):  # one object after another, without anything in between
-            row, end = json.JSONDecoder().raw_decode(said := said.lstrip())
-            rows.append(row)
-            said = said[end:]
-        found = [row for row in rows if wanted(row)]
-        if found:
-            break
-    return found
 
 
 class JavaTools:
@@ -101,3 +79,27 @@ class JavaTools:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def formatted(
+    tools: JavaTools, servers: str, topic: str, formatter: str, wanted: Callable[[Any], bool]
+) -> list[Any]:
+    """What one of Kafka's formatters (in `org.apache.kafka.tools.consumer`) makes of the records of
+    an internal topic: those `wanted`."""
+    found: list[Any] = []
+    for patience_ms in _PATIENCE_MS:
+        said = tools.run(
+            "console-consume", "--bootstrap-server", servers, "--topic", topic, "--from-beginning",
+            "--timeout-ms", str(patience_ms),
+            "--formatter", f"org.apache.kafka.tools.consumer.{formatter}",
+        )  # fmt: skip
+        said = said[max(said.find('{"key"'), 0) :]  # before them it may give advice
+        rows = []
+        while said.lstrip().startswith("{"):  # one object after another, without anything in between
+            row, end = json.JSONDecoder().raw_decode(said := said.lstrip())
+            rows.append(row)
+            said = said[end:]
+        found = [row for row in rows if wanted(row)]
+        if found:
+            break
+    return found

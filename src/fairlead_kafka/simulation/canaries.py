@@ -416,7 +416,7 @@ CANARIES = (
         "readers",
         "log: a rewound write leaves the cache",
         _doing_nothing,
-        first_seed=7,
+        first_seed=15,
     ),
     Canary(
         "the newest of no records",
@@ -442,14 +442,14 @@ CANARIES = (
         "wire: no string is longer than an int16 can say",
         _taking_any_string,
         reset=forget,
-        first_seed=32,
+        first_seed=55,
     ),
     Canary(
         "a damaged batch fails all that is read with it",
         "readers",
         "reader: one damaged batch fails itself alone",
         _failing_together,
-        first_seed=39,
+        first_seed=45,
     ),
     Canary(
         "answers pile up for who does not read",
