@@ -125,12 +125,16 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def new_topic() -> Callable[..., str]:
-    """Makes a topic with a name of its own: new_topic(bootstrap_servers, partitions=…, **configs)."""
+    """Makes a topic with a name of its own: new_topic(bootstrap_servers, partitions=…, **configs).
+
+    Nothing in it expires unless a test says so: many records here are dated years ago.
+    """
 
     def make(bootstrap_servers: str, partitions: int = 3, **configs: str) -> str:
         name = f"conformance-{next(_numbers)}"
         with fairlead_kafka.Admin({"bootstrap.servers": bootstrap_servers}) as admin:
             settings = {key.replace("_", "."): value for key, value in configs.items()}
+            settings.setdefault("retention.ms", "-1")
             admin.create_topics(
                 [fairlead_kafka.NewTopic(name, partitions=partitions, replication_factor=1, configs=settings)]
             )
