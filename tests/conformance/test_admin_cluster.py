@@ -129,6 +129,22 @@ def test_an_open_transaction_is_seen_and_ended_by_force(asked: Asked) -> None:
             producer.commit_transaction()
 
 
+def test_producers_are_described_with_the_time_of_their_newest_batch(asked: Asked) -> None:
+    with asked.transactional(f"{asked.topic}-times") as producer:
+        producer.begin_transaction()
+        for timestamp_ms in (1_000_000_000_000, 900_000_000_000):
+            producer.send(asked.topic, b"x", partition=0, timestamp_ms=timestamp_ms).result(60)
+            (state,) = asked.admin.describe_producers([asked.partition])[asked.partition]
+            assert state.last_timestamp_ms == timestamp_ms
+        producer.commit_transaction()
+
+        def newest_ms() -> int:
+            (state,) = asked.admin.describe_producers([asked.partition])[asked.partition]
+            return state.last_timestamp_ms
+
+        until(lambda: newest_ms() > 1_000_000_000_000)  # the marker's
+
+
 def test_a_transaction_is_aborted_past_its_coordinator(asked: Asked) -> None:
     name = f"{asked.topic}-past"
     with asked.transactional(name) as producer:

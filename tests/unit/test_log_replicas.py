@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from tests.support.log_rig import TOPIC, LogRig, limits, records
+from tests.support.log_rig import TOPIC, WALL_MS, LogRig, limits, records
 
 
 @pytest.fixture
@@ -149,9 +149,16 @@ def test_the_end_of_an_epoch_is_where_the_next_begins(rig: LogRig) -> None:
     assert [partition.epoch_end(epoch) for epoch in (2, 5)] == [(2, 2), (-1, -1)]
 
 
-def sequenced(first: int, count: int = 1, epoch: int = 0, transactional: bool = False) -> bytes:
+def sequenced(
+    first: int, count: int = 1, epoch: int = 0, transactional: bool = False, at_ms: int = WALL_MS
+) -> bytes:
     return records(
-        *[b"x"] * count, producer_id=9, producer_epoch=epoch, base_sequence=first, transactional=transactional
+        *[b"x"] * count,
+        at_ms=at_ms,
+        producer_id=9,
+        producer_epoch=epoch,
+        base_sequence=first,
+        transactional=transactional,
     )
 
 
@@ -168,6 +175,31 @@ def test_producers_are_what_the_rest_of_the_log_says_after_a_cut(rig: LogRig) ->
     )
     rig.logs.truncate(rig.partition(), 0)
     assert rig.partition().producers.items() == []
+
+
+def test_a_producers_newest_timestamp_is_its_records_while_they_are_in_the_log(rig: LogRig) -> None:
+    def newest() -> int:
+        partition = rig.partition()
+        (entry,) = (entry for key, entry in partition.producers.items() if key == 9)
+        return partition.newest_timestamp_ms(9, entry)
+
+    rig.append(sequenced(0, transactional=True, at_ms=1_000))
+    rig.append(sequenced(1, transactional=True, at_ms=500))
+    rig.append(records(b"another's"))
+    assert newest() == 500, "the newest batch's, though an older one has a later time"
+    rig.logs.truncate(rig.partition(), 1)
+    assert newest() == 1_000
+    rig.run()
+    rig.crash()
+    assert newest() == 1_000
+    rig.advance(7)
+    rig.mark(9, committed=True)
+    assert newest() == rig.wall_ms, "a marker's"
+    rig.append(sequenced(1, at_ms=2_000))
+    appended_ms = rig.wall_ms
+    rig.advance(7)
+    rig.logs.move_start(rig.partition(), rig.partition().log_end)
+    assert newest() == appended_ms, "of what is gone from the log, when it was appended"
 
 
 def test_a_transaction_whose_end_is_cut_off_is_open_again(rig: LogRig) -> None:

@@ -61,7 +61,7 @@ def _producers(partition: Partition) -> list[_Producer]:
             producer_id=producer_id,
             producer_epoch=entry.epoch,
             last_sequence=entry.batches[-1].last_sequence if entry.batches else NO_SEQUENCE,
-            last_timestamp=entry.touched_ms,
+            last_timestamp=partition.newest_timestamp_ms(producer_id, entry),
             coordinator_epoch=entry.coordinator_epoch,
             current_txn_start_offset=open_transactions.get(producer_id, NO_OFFSET),
         )

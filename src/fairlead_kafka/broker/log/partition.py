@@ -29,7 +29,7 @@ from fairlead_kafka.broker.log.index import (
     unpack_mark,
 )
 from fairlead_kafka.broker.log.limits import TopicLimits
-from fairlead_kafka.broker.log.producers import KnownBatch, ProducerStates
+from fairlead_kafka.broker.log.producers import KnownBatch, ProducerEntry, ProducerStates
 from fairlead_kafka.broker.log.transactions import EPOCH_PER_TRANSACTION, AbortedRange, PartitionTransactions
 from fairlead_kafka.records import BatchHeader, EndMarker
 
@@ -129,6 +129,18 @@ class Partition:
             if transactions is None:
                 transactions = self._transactions = PartitionTransactions()
             transactions.begin(producer_id, base_offset)
+
+    def newest_timestamp_ms(self, producer_id: int, entry: ProducerEntry) -> int:
+        """Greatest timestamp of a producer's newest batch or marker, in ms since 1970: what Kafka's
+        `ProducerStateEntry.lastTimestamp` holds. Of one that is not in the log any more, when it
+        was appended."""
+        index = self.index
+        number = index.first_reaching(entry.last_offset)
+        if number < len(index):
+            _base, last, _file, _position, _size, max_timestamp_ms, wrote, _mark = index.row(number)
+            if (last, wrote) == (entry.last_offset, producer_id):
+                return max_timestamp_ms
+        return entry.touched_ms
 
     def _recall(self, number: int, touched_ms: int) -> None:
         """Take what batch `number` of the index means for its producer once more."""

@@ -48,6 +48,8 @@ class ProducerEntry:
         self.last_offset = -1
         """Last offset of the producer's newest batch or marker; -1: none."""
         self.touched_ms = 0
+        """When it last wrote here, in ms since 1970 by the broker's clock. A broker that starts
+        without a checkpoint counts from then."""
 
 
 def sequence_after(sequence: int) -> int:
@@ -226,7 +228,12 @@ class ProducerStates:
 
     def expire(self, before_ms: int, open_ids: Container[int] = ()) -> None:
         """Forget producers that wrote nothing since `before_ms` (`producer.id.expiration.ms`), save
-        those with an open transaction."""
+        those with an open transaction.
+
+        Kafka's `ProducerStateManager.isProducerExpired` counts from the newest record's timestamp
+        instead, and so forgets a producer of old records that is still writing: its duplicates
+        would be appended.
+        """
         past = [
             key for key, entry in self._all().items() if entry.touched_ms < before_ms and key not in open_ids
         ]
