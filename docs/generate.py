@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -29,6 +30,7 @@ from fairlead_kafka.client.admin_names import COUNTERPARTS
 from fairlead_kafka.client.grafana import DASHBOARDS, dashboard
 from fairlead_kafka.client.prometheus import prometheus_name
 from fairlead_kafka.consumer import metric_names as consumer_metrics
+from fairlead_kafka.core.event_log import EVENTS, ITEMS_MAX, LINES_MAX, WINDOW_S
 from fairlead_kafka.core.metric_table import Group
 from fairlead_kafka.lab.transcript.compare import Explanation, explanations
 from fairlead_kafka.producer import metric_names as producer_metrics
@@ -239,6 +241,44 @@ def protocol() -> str:
                     ("API", "where", "in the step", "reason"),
                     (_difference(one) for one in explanations("differences_secured.toml")),
                 ),
+            )
+        )
+        + "\n"
+    )
+
+
+def log_lines() -> str:
+    """docs/reference/logging.md"""
+    rows = "\n".join(
+        f"| `{event.name}` | {logging.getLevelName(event.level)} | `{event.logger}` | "
+        f"{', '.join(f'`{field}`' for field in event.fields)} | {event.when} |"
+        for event in EVENTS
+    )
+    return (
+        "\n\n".join(
+            (
+                NOTE,
+                "# Log lines",
+                "Clients log with Python's `logging`, below the logger `fairlead_kafka`. A line about an "
+                "event is its name and fields, so that it can be searched:",
+                "```text\npartitions_assigned client_id=shop group=billing count=2 "
+                "partitions=orders-0,orders-1\n```",
+                "Each line has `client_id` first. `-` stands for none; for `node` it is a bootstrap server. "
+                "A value with spaces is quoted as in JSON. No line has a password, a token, a key or a "
+                "record.",
+                f"A client logs at most {LINES_MAX} lines of one event in {WINDOW_S} seconds. The next line "
+                f"of that event says in `held_back` how many were left out. A line names at most {ITEMS_MAX} "
+                "partitions.",
+                f"## Events\n\n| event | level | logger | fields | when |\n|---|---|---|---|---|\n{rows}",
+                "## Other loggers",
+                "Sentences for people, which are not in the table, come from `fairlead_kafka.network` "
+                "(WARNING: a broker cannot be reached, again with growing gaps while that lasts, and INFO "
+                "when it is over), `fairlead_kafka.producer`, `fairlead_kafka.consumer`, "
+                "`fairlead_kafka.config`, `fairlead_kafka.interceptors`, `fairlead_kafka.runtime`, "
+                "`fairlead_kafka.security`, `fairlead_kafka.spark`, and, of the embedded cluster, "
+                "`fairlead_kafka.broker`, `fairlead_kafka.authorizer` and `fairlead_kafka.testing`.",
+                "Without any configuration, Python prints the warnings of those loggers to stderr. The "
+                "events in the table are not printed then.",
             )
         )
         + "\n"
@@ -468,6 +508,7 @@ DOCUMENTS: dict[str, Callable[[], str]] = {
     "reference/cli.md": cli,
     "reference/configuration.md": configuration,
     "reference/errors.md": errors,
+    "reference/logging.md": log_lines,
     "reference/metrics.md": metrics,
     "reference/protocol.md": protocol,
     "reference/spark-options.md": spark_options,

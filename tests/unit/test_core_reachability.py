@@ -115,7 +115,9 @@ def test_a_connection_that_was_lost_is_no_warning_until_the_next_attempt_fails(
     scene.until_ready()
     scene.host.submit(scene.brokers[0][1], broker.hang_up())
     scene.host.run_until(lambda: scene.network.blocked(0))
-    assert said(caplog) == ["INFO the connection to broker 0 at broker:9092 was lost (closed by the peer)"]
+    assert said(caplog) == [
+        'INFO connection_lost client_id=- node=0 address=broker:9092 error="closed by the peer"'
+    ]
     scene.host.run_until(lambda: scene.network.ready(0))
     assert said(caplog) == []
     assert scene.network.trouble() == "all brokers that were asked have answered"

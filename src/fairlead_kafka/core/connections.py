@@ -24,11 +24,20 @@ from fairlead_kafka.base.units import ms_to_ns, ns_to_ms
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS, Callback, Connection, InFlight, OnDone, R, State, Trigger
 from fairlead_kafka.core.effects import Buffer, Close, Connect, Effect, Fill, Write
+from fairlead_kafka.core.event_log import (
+    CONNECTION_CLOSED,
+    CONNECTION_FAILED,
+    CONNECTION_LOST,
+    CONNECTION_OPENED,
+    LOGGED_IN,
+    Event,
+    EventLog,
+)
 from fairlead_kafka.core.events import Authenticated, Connected, ConnectionEvent, Disconnected, Received
 from fairlead_kafka.core.login import NO_LOGIN_HINT, TLS_ALERT, login_mechanism
 from fairlead_kafka.core.logins import Logins
 from fairlead_kafka.core.machine import Rng
-from fairlead_kafka.core.peers import Peer, Peers
+from fairlead_kafka.core.peers import BOOTSTRAP_FIRST, Peer, Peers
 from fairlead_kafka.core.reachability import ANSWER_LONG_MS, CONNECTING_LONG_MS, Reachability, unanswered
 from fairlead_kafka.core.throttling import wait_ms
 from fairlead_kafka.core.traffic import Traffic
@@ -55,6 +64,8 @@ class Shared(NamedTuple):
     """Counter of bytes and requests; None: nobody counts."""
     numbers: Iterator[int] | None = None
     reachability: Reachability | None = None
+    events: EventLog | None = None
+    """Log lines about connections; None: there are none."""
 
 
 class Connections:
@@ -95,6 +106,7 @@ class Connections:
         self._max_in_flight = max_in_flight
         self._on_lost = on_lost
         self._traffic = shared.traffic
+        self._events = shared.events
         self._client_id: str = settings["client.id"]
         self._request_timeout_ms: float = settings["request.timeout.ms"]
         self._reconnect = Backoff(settings["reconnect.backoff.ms"], settings["reconnect.backoff.max.ms"])
@@ -206,6 +218,7 @@ class Connections:
         elif type(event) is Connected:
             peer.connection.fire(Trigger.CONNECTED)
             peer.slow_setups = 0
+            self._log(CONNECTION_OPENED, peer, peer.address)
             if self._traffic is not None:
                 self._traffic.connected(peer.node_id)
             if self._negotiates:
@@ -301,7 +314,9 @@ class Connections:
         """Called when a log-in is complete, until `renew_ns`."""
         if renew_ns is not None:
             self.next_ns = min(self.next_ns, renew_ns)
-        self._usable(self._by_number[connection.number])
+        peer = self._by_number[connection.number]
+        self._log(LOGGED_IN, peer, self._mechanism)
+        self._usable(peer)
 
     def _usable(self, peer: Peer) -> None:
         peer.failures, self.changed = 0, True
@@ -348,6 +363,10 @@ class Connections:
         """
         worked = peer.connected
         connection = self._detach(peer, trigger)
+        if worked:
+            self._log(CONNECTION_LOST, peer, peer.address, reason)
+        else:
+            self._log(CONNECTION_FAILED, peer, peer.address, reason, peer.failures + 1)
         self.reachability.failed(peer, reason, self.now_ns, worked=worked)
         peer.blocked_until_ns = self.now_ns + self._reconnect.wait_ns(peer.failures, self._rng)
         peer.failures += 1
@@ -361,6 +380,7 @@ class Connections:
         with `error`, by `finished`."""
         if peer.connection is not None:
             connection = self._detach(peer, Trigger.ENDED)
+            self._log(CONNECTION_CLOSED, peer, error)
             self.finished += [(request.on_done, error) for request in connection.in_flight]
             connection.in_flight.clear()
 
@@ -382,6 +402,10 @@ class Connections:
         """Close every connection."""
         for peer in list(self._by_number.values()):
             self.end(peer, error)
+
+    def _log(self, event: Event, peer: Peer, *values: object) -> None:
+        if self._events is not None:
+            self._events.log(event, peer.node_id if peer.node_id > BOOTSTRAP_FIRST else None, *values)
 
     def _detach(self, peer: Peer, trigger: Trigger) -> Connection:
         connection = peer.connection

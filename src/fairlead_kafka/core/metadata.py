@@ -27,6 +27,13 @@ from fairlead_kafka.base.errors import ConnectionFailed
 from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, Node
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.event_log import (
+    BROKERS_CHANGED,
+    LEADER_CHANGED,
+    METADATA_FAILED,
+    PARTITIONS_CHANGED,
+    EventLog,
+)
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.wire.messages import MetadataRequest, MetadataResponse
 
@@ -61,8 +68,15 @@ class Metadata:
     """The cache. Machines read it and say what they want; `Network` sends the requests (`due_ns`,
     `begin`, `apply`, `failed`)."""
 
-    def __init__(self, settings: Settings, rng: Rng, on_need: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        rng: Rng,
+        on_need: Callable[[], None] = lambda: None,
+        events: EventLog | None = None,
+    ) -> None:
         self._on_need = on_need
+        self._events = events or EventLog(settings["client.id"], lambda: self._refreshed_ns)
         self.cluster_id: str | None = None
         self.controller_id = NO_CONTROLLER
         self.nodes: dict[int, Node] = {}
@@ -179,6 +193,8 @@ class Metadata:
         if node_id not in self.nodes:
             self.request_update()
             return
+        if node_id != known.leader:
+            self._events.log(LEADER_CHANGED, topic, partition, node_id, known.leader, epoch)
         self._topics[topic].partitions[partition] = replace(
             known, leader=node_id, leader_epoch=epoch, error_code=ErrorCode.NONE
         )
@@ -246,6 +262,7 @@ class Metadata:
         if response.error_code != ErrorCode.NONE or not response.brokers:
             meaning = policy(response.error_code).meaning if response.error_code else "it named no brokers"
             self.version += 1
+            self._events.log(METADATA_FAILED, meaning)
             self.failed(now_ns, ConnectionFailed(f"a broker could not say who is in its cluster: {meaning}"))
             return
         self.last_error = None
@@ -256,6 +273,8 @@ class Metadata:
             for broker in response.brokers
         }
         helped, self.nodes = nodes != self.nodes, nodes
+        if helped:
+            self._events.log(BROKERS_CHANGED, self.cluster_id, self.controller_id, sorted(nodes))
         complete = True
         seen = set()
         for topic in response.topics:
@@ -265,7 +284,9 @@ class Metadata:
             before = self._topics.get(topic.name)
             complete = self._merge(topic.name, topic) and complete
             self._answered[topic.name] = self.asked
-            helped = helped or self._topics[topic.name] != before
+            if self._topics[topic.name] != before:
+                helped = True
+                self._log_change(self._topics[topic.name], before)
         if self._asking_full:
             self._refreshed_ns = now_ns
             for name in [
@@ -278,6 +299,19 @@ class Metadata:
         self._stale = self._stale or not complete
         self._wait(now_ns, helped)
         self.version += 1
+
+    def _log_change(self, topic: TopicMetadata, before: TopicMetadata | None) -> None:
+        """Log what is new of a topic: how many partitions it has, and who leads them."""
+        known = [] if before is None else before.partitions
+        if before is None or len(known) != len(topic.partitions) or before.topic_id != topic.topic_id:
+            error = policy(topic.error_code).name if topic.error_code else None
+            self._events.log(PARTITIONS_CHANGED, topic.name, len(topic.partitions), len(known), error)
+            return
+        for now, then in zip(topic.partitions, known, strict=True):
+            if now.leader != then.leader:
+                self._events.log(
+                    LEADER_CHANGED, topic.name, now.partition, now.leader, then.leader, now.leader_epoch
+                )
 
     def _wait(self, now_ns: int, helped: bool) -> None:
         """Set the earliest time of the next request; failures in a row make it later."""

@@ -17,6 +17,7 @@ from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.connection import NEVER_NS, Callback, OnDone, R
 from fairlead_kafka.core.connections import Connections, Shared
 from fairlead_kafka.core.effects import Effect
+from fairlead_kafka.core.event_log import METADATA_FAILED, EventLog
 from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import Metadata
@@ -61,10 +62,20 @@ class Network:
         traffic: Traffic | None = None,
         beside: Network | None = None,
     ) -> None:
-        self.metadata = Metadata(settings, rng, self._stir)
+        self.events: EventLog = (
+            EventLog(settings["client.id"], lambda: self._connections.now_ns)
+            if beside is None
+            else beside.events
+        )
+        """The client's log lines."""
+        self.metadata = Metadata(settings, rng, self._stir, self.events)
         self._max_in_flight = max_in_flight
         other: Connections | None = None if beside is None else beside._connections
-        shared = Shared(traffic) if other is None else Shared(traffic, other.numbers, other.reachability)
+        shared = (
+            Shared(traffic, events=self.events)
+            if other is None
+            else Shared(traffic, other.numbers, other.reachability, self.events)
+        )
         self._connections: Connections = Connections(settings, rng, max_in_flight, self._on_lost, shared)
         self._peers = self._connections.peers
         self._peers_by_id = self._peers.by_id
@@ -381,6 +392,7 @@ class Network:
         if response is not None:
             self.metadata.apply(response, self._connections.now_ns)
         elif error is not None and not self._closed:
+            self.events.log(METADATA_FAILED, error)
             self.metadata.failed(self._connections.now_ns, error)
         self._dirty = True
 

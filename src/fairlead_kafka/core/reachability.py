@@ -74,13 +74,11 @@ class Reachability:
 
     def failed(self, peer: Peer, reason: str, now_ns: int, *, worked: bool) -> None:
         """Called when an attempt to connect failed, or (`worked`) a connection was lost. A loss
-        alone is no warning: the next attempt will tell."""
+        alone is no warning, but an event (`event_log`): the next attempt will tell."""
         known = self._in_trouble(peer.address)
         trouble = self._begin(peer, reason, now_ns, now_ns)
         trouble.connection = None
-        if worked and not known:
-            self._say(logging.INFO, f"the connection to {peer} was lost ({reason})")
-        else:
+        if not worked or known:
             self._warn(trouble, now_ns, f"no connection to {peer}", "; trying again")
 
     def late(self, peer: Peer, connection: Connection, now_ns: int) -> None:

@@ -28,6 +28,7 @@ from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError, TimedO
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS, OnDone, R
+from fairlead_kafka.core.event_log import REQUEST_RETRIED
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.wire import ApiKey, ApiMessage, RequestMessage
@@ -246,6 +247,7 @@ class Scripts:
 
     def _pause(self, run: _Run, pause: Pause, now_ns: int) -> None:
         run.problem = pause.problem
+        self._network.events.log(REQUEST_RETRIED, run.what, pause.problem)
         if pause.wait_ms is not None:
             run.resume_ns = now_ns + ms_to_ns(pause.wait_ms)
         elif not pause.until_metadata:

@@ -26,6 +26,7 @@ from fairlead_kafka.base.ids import NO_PRODUCER_ID, Node, TopicPartition
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.coordinator_lookup import KeyType
+from fairlead_kafka.core.event_log import PRODUCER_ID_GRANTED
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, transaction_offset_rows
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.core.script import Ask, Pause, Steps, ask_one
@@ -108,6 +109,9 @@ class Coordinators:
         except UsageError:
             pass  # the connection broke right behind the answer
         identity.grant(answer.producer_id, answer.producer_epoch)
+        self._network.events.log(
+            PRODUCER_ID_GRANTED, self._transactional_id, identity.producer_id, identity.epoch
+        )
 
     def add_partitions(self, partitions: Iterable[TopicPartition], *, first: bool) -> Steps[None]:
         """Make partitions part of the transaction, `first` ones: then its predecessor may still be

@@ -17,6 +17,7 @@ from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect
+from fairlead_kafka.core.event_log import PRODUCER_ID_GRANTED
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.machine import MemoryPool, Rng
 from fairlead_kafka.core.meters import Sampling
@@ -386,6 +387,7 @@ class ProducerMachine:
             return
         if response is not None and response.error_code == ErrorCode.NONE:
             identity.grant(response.producer_id, response.producer_epoch)
+            self._network.events.log(PRODUCER_ID_GRANTED, None, identity.producer_id, identity.epoch)
             return
         if response is not None:
             error = broker_error(

@@ -13,6 +13,7 @@ from fairlead_kafka.base.ids import NO_SEQUENCE, Node
 from fairlead_kafka.base.units import ns_to_ms
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS, OnDone
+from fairlead_kafka.core.event_log import BATCH_FAILED, BATCH_RETRIED, BATCH_SPLIT
 from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.batch_states import BatchTrigger
@@ -234,8 +235,18 @@ class Sender:
 
     def _retry(self, batch: Batch) -> None:
         batch.retry_at_ns = self._now_ns + self._backoff.wait_ns(batch.attempts - 1, self._rng)
-        batch.queue.put_back(batch)
+        queue = batch.queue
+        queue.put_back(batch)
         self._recorder.retried(batch)
+        self._network.events.log(
+            BATCH_RETRIED,
+            queue.node_id,
+            queue.topic.name,
+            queue.partition,
+            batch.count,
+            batch.attempts,
+            batch.last_error,
+        )
 
     def _split(self, batch: Batch) -> None:
         parts = split(batch)
@@ -245,6 +256,8 @@ class Sender:
             batch.queue.put_back(part)
         self._ledger.split(batch, parts)
         self._recorder.whole.batches_split += 1
+        queue = batch.queue
+        self._network.events.log(BATCH_SPLIT, queue.topic.name, queue.partition, batch.count, len(parts))
 
     def fail(
         self,
@@ -256,6 +269,8 @@ class Sender:
     ) -> None:
         """Fail a batch. A gap in sequences needs a new epoch; a possible one is watched."""
         queue = batch.queue
+        if not batch.done:
+            self._network.events.log(BATCH_FAILED, queue.topic.name, queue.partition, batch.count, error)
         if batch.base_sequence != NO_SEQUENCE and not batch.done:
             if maybe_written:
                 queue.sequences.give_up(batch)
@@ -284,6 +299,7 @@ class Sender:
                 count = sum([piece.stop - piece.start for piece in pieces])
                 text = f"{count} record{'' if count == 1 else 's'} for {queue}"
                 error = self._expired(text, pieces[0].submission.created_ns, self.why_waiting(queue))
+                self._network.events.log(BATCH_FAILED, queue.topic.name, queue.partition, count, error)
                 self._accumulator.fail_unsent(queue, pieces, error, now_ns)
 
     def _expired(self, what: str, created_ns: int, why: str) -> TimedOut:

@@ -37,6 +37,7 @@ from fairlead_kafka.base.errors import (
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS
+from fairlead_kafka.core.event_log import PRODUCER_FAILED, PRODUCER_FENCED, TRANSACTION_FAILED
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.core.prepared import PreparedTransaction
@@ -423,6 +424,7 @@ class Transactions:
 
     def _fail(self, cause: Exception) -> None:
         self._fire(_T.FAILED)
+        self._network.events.log(TRANSACTION_FAILED, self.transactional_id, cause)
         self.error = TransactionFailed(f"{self._who()}: the transaction has failed; abort it: {cause}")
         self.error.__cause__ = cause
         self._calls.fail_all(self.error)
@@ -436,6 +438,11 @@ class Transactions:
         elif isinstance(cause, BrokerError):
             error = BrokerError(cause.code, f"{self._who()} cannot go on; close it ({cause.context})")
         self._fire(_T.DOOMED)
+        who = (self.transactional_id, self._identity.producer_id, self._identity.epoch)
+        if reaction is Reaction.FENCED:
+            self._network.events.log(PRODUCER_FENCED, *who, cause)
+        else:
+            self._network.events.log(PRODUCER_FAILED, self.transactional_id, cause)
         self._end_with(error)
         if self._identity.state in (IdentityState.AWAITED, IdentityState.READY):
             self._identity.error = error

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from fairlead_kafka.base.codes import policy
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError
 from fairlead_kafka.base.ids import TopicPartition
@@ -22,6 +23,17 @@ from fairlead_kafka.consumer.groups.watch import Watch
 from fairlead_kafka.consumer.metrics import Recorder
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect
+from fairlead_kafka.core.event_log import (
+    GROUP_JOINED,
+    GROUP_LEFT,
+    MEMBER_FENCED,
+    MEMBERSHIP_FAILED,
+    PARTITIONS_ASSIGNED,
+    PARTITIONS_LOST,
+    PARTITIONS_REVOKED,
+    POLL_TOO_LATE,
+    Event,
+)
 from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.group_offsets import NO_GENERATION, GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.machine import Rng
@@ -242,6 +254,10 @@ class Member(ABC):
         complete: bool = False,
     ) -> None:
         """Have the client make a change; make it at once if the client has no part in it."""
+        if revoked:
+            self._log(PARTITIONS_LOST if lost else PARTITIONS_REVOKED, len(revoked), revoked)
+        if added or (complete and not revoked):
+            self._log(PARTITIONS_ASSIGNED, len(added), added)
         self._change_number += 1
         change = GroupChange(self._change_number, revoked, added, lost, complete)
         if revoked or complete:
@@ -249,6 +265,26 @@ class Member(ABC):
         else:
             self._gate.change = None
             self._taken(change)
+
+    def _log(self, event: Event, *values: object) -> None:
+        self._network.events.log(event, self.group_id, *values)
+
+    def _log_joined(self) -> None:
+        who = self.who()
+        self._log(GROUP_JOINED, who.member_id, who.generation_id)
+
+    def _log_left(self) -> None:
+        if self.generation != NO_GENERATION:
+            self._log(GROUP_LEFT, self.who().member_id)
+
+    def _log_fenced(self, code: int) -> None:
+        self._log(MEMBER_FENCED, self.who().member_id, policy(code).name)
+
+    def _log_silence(self) -> None:
+        self._log(POLL_TOO_LATE, self.who().member_id, self._settings["max.poll.interval.ms"])
+
+    def _log_failed(self, error: Exception) -> None:
+        self._log(MEMBERSHIP_FAILED, error)
 
     def _polled(self) -> None:
         """Count `max.poll.interval.ms` from now at the earliest."""

@@ -82,6 +82,7 @@ class Membership(Member):
         `done()` is called once the coordinator knows, or cannot be reached.
         """
         member_id, node_id = self._joining.member_id, self._calls.node_id
+        self._log_left()
         self._attempt += 1
         self._under_way = self._again = False
         self._gate.change = None
@@ -188,6 +189,7 @@ class Membership(Member):
 
     def _joined(self, joined: Joined) -> None:
         self.generation = joined.generation
+        self._log_joined()
         self._recorder.rebalance_ended()
         self._watch.shared(joined.counts)
         self._beat_at_ns = self._now_ns + ms_to_ns(self._settings["heartbeat.interval.ms"])
@@ -245,6 +247,7 @@ class Membership(Member):
         self._forget()
         self._gate.change = None
         self._signal(MemberSignal.FAIL)
+        self._log_failed(error)
         self.error = error
 
     # --- Heartbeats, and the application's polls
@@ -281,6 +284,7 @@ class Membership(Member):
             if self._state is not MemberState.GIVING_UP:
                 self._rejoin()
         elif code in _LOST:
+            self._log_fenced(code)
             self._lose()
         elif code == ErrorCode.FENCED_INSTANCE_ID:
             self._fail(self._instance_taken(code))
@@ -288,6 +292,7 @@ class Membership(Member):
     def _left_by_silence(self) -> None:
         """Leave the group: the application has not polled for max.poll.interval.ms."""
         member_id, node_id = self._joining.member_id, self._calls.node_id
+        self._log_silence()
         self._lose()
         if self._instance_id is None and node_id is not None:
             self._send_leave(

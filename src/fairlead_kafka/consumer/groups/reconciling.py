@@ -119,6 +119,7 @@ class ConsumerMembership(Member):
         `done()` is called once the coordinator knows, or cannot be reached.
         """
         member = self._state in BEATING
+        self._log_left()
         self._out(EpochSignal.LEAVE)
         self._last = None
         self._gate.change = None
@@ -156,7 +157,7 @@ class ConsumerMembership(Member):
 
     def _refused(self, code: int) -> None:
         if code in _FENCED and self._state in BEATING:
-            self._fence()
+            self._fence(code)
 
     # --- The machine's step
 
@@ -169,6 +170,7 @@ class ConsumerMembership(Member):
             return
         if self._state in BEATING and self._absent():
             self._bid_farewell(lambda: None)
+            self._log_silence()
             self._lose(EpochSignal.SILENT)
         if self._state is EpochState.STALE and self._gate.change is None and not self._absent():
             self._signal(EpochSignal.RELEASED)
@@ -233,8 +235,9 @@ class ConsumerMembership(Member):
         self._beat_at_ns = 0
         self._signal(signal)
 
-    def _fence(self) -> None:
+    def _fence(self, code: int) -> None:
         """Give up all partitions: the group has gone on without this member, which joins again."""
+        self._log_fenced(code)
         self._lose(EpochSignal.FENCE)
 
     def _lose(self, signal: EpochSignal) -> None:
@@ -249,6 +252,7 @@ class ConsumerMembership(Member):
     def _fail(self, error: Exception) -> None:
         if not isinstance(error, FairleadError):
             raise error
+        self._log_failed(error)
         self._lose(EpochSignal.FAIL)
         self.error = error
 
@@ -365,7 +369,7 @@ class ConsumerMembership(Member):
             if answer is not None:
                 self._heard(answer)
             elif isinstance(error, BrokerError) and self._fences(error.code):
-                self._fence()
+                self._fence(error.code)
             elif isinstance(error, UnsupportedVersion):
                 self._fail(UnsupportedVersion(f"group {self.group_id!r}: {_CLASSIC_ONLY}"))
             elif error is not None:
@@ -394,7 +398,10 @@ class ConsumerMembership(Member):
                 self._fail(UnsupportedVersion(f"group {self.group_id!r}: {_NO_REGEX}"))
                 return
         self._heartbeats.answered()
+        joined = self.generation == NO_GENERATION
         self.generation = answer.member_epoch
+        if joined:
+            self._log_joined()
         self._beat_at_ns = self._sent_ns + ms_to_ns(answer.heartbeat_interval_ms)
         if answer.assignment is not None:
             rows = answer.assignment.topic_partitions
