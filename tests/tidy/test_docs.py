@@ -95,6 +95,7 @@ PROGRAMS = {
     for name in (
         "README.md",
         "docs/how-to/formats.md",
+        "docs/how-to/observing.md",
         "docs/concepts/groups.md",
         "docs/concepts/partitioning.md",
         "docs/concepts/producing.md",

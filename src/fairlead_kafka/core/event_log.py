@@ -44,7 +44,7 @@ class Event(NamedTuple):
     fields: tuple[str, ...]
     """Fields in their order, after `client_id`."""
     when: str
-    """What happened, in a sentence."""
+    """Sentence about what happened."""
 
 
 CONNECTION_OPENED = Event(
