@@ -47,6 +47,16 @@ with fairlead_kafka.Cluster() as cluster:
         assert b"kafka_producer_record_send_total" in generate_latest(registry)
 print("works")
 """,
+    "opentelemetry": """
+import fairlead_kafka
+from fairlead_kafka.client.tracing import instrument
+
+with fairlead_kafka.Cluster() as cluster:
+    with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+        instrument(producer)
+        producer.send("events", b"v").result(30)
+print("works")
+""",
     "telemetry": """
 import fairlead_kafka
 

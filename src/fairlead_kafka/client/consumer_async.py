@@ -314,6 +314,11 @@ class AsyncConsumer:
         """The `client.id` of the config."""
         return self._calls.client_id
 
+    @property
+    def group_id(self) -> str | None:
+        """The `group.id` of the config; None without."""
+        return self._calls.group_id
+
     def metrics(self) -> ConsumerMetrics:
         """Metrics by Kafka's groups and names (docs/reference/metrics.md); on any thread, also once
         closed.

@@ -78,6 +78,11 @@ class ConsumerCalls:
         return str(self._asking.settings["client.id"])
 
     @property
+    def group_id(self) -> str | None:
+        """The `group.id` of the config; None without."""
+        return self._asking.settings["group.id"]
+
+    @property
     def closed(self) -> bool:
         """True once `close` or `abandon` was called."""
         return self._asking.closed

@@ -114,6 +114,11 @@ class _TableHandle:
     def __init__(self, delivery: Delivery) -> None:
         self._delivery = delivery
 
+    @property
+    def delivery(self) -> Delivery:
+        """The results of the rows, as they come in."""
+        return self._delivery
+
     def done(self) -> bool:
         """True once every row is delivered or failed."""
         return not self._delivery.pending
