@@ -264,8 +264,7 @@ def log_lines() -> str:
                 "```text\npartitions_assigned client_id=shop group=billing count=2 "
                 "partitions=orders-0,orders-1\n```",
                 "Each line has `client_id` first. `-` stands for none; for `node` it is a bootstrap server. "
-                "A value with spaces is quoted as in JSON. No line has a password, a token, a key or a "
-                "record.",
+                "A value with spaces is quoted as in JSON. No line has a password, token, key or record.",
                 f"A client logs at most {LINES_MAX} lines of one event in {WINDOW_S} seconds. The next line "
                 f"of that event says in `held_back` how many were left out. A line names at most {ITEMS_MAX} "
                 "partitions.",
@@ -274,9 +273,10 @@ def log_lines() -> str:
                 "Sentences for people, which are not in the table, come from `fairlead_kafka.network` "
                 "(WARNING: a broker cannot be reached, again with growing gaps while that lasts, and INFO "
                 "when it is over), `fairlead_kafka.producer`, `fairlead_kafka.consumer`, "
-                "`fairlead_kafka.config`, `fairlead_kafka.interceptors`, `fairlead_kafka.runtime`, "
-                "`fairlead_kafka.security`, `fairlead_kafka.spark`, and, of the embedded cluster, "
-                "`fairlead_kafka.broker`, `fairlead_kafka.authorizer` and `fairlead_kafka.testing`.",
+                "`fairlead_kafka.config`, `fairlead_kafka.metrics`, `fairlead_kafka.interceptors`, "
+                "`fairlead_kafka.runtime`, `fairlead_kafka.security`, `fairlead_kafka.spark`, and, of the "
+                "embedded cluster, `fairlead_kafka.broker`, `fairlead_kafka.authorizer` and "
+                "`fairlead_kafka.testing`.",
                 "Without any configuration, Python prints the warnings of those loggers to stderr. The "
                 "events in the table are not printed then.",
             )

@@ -12,7 +12,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.consumer.metric_names import GROUPS
-from fairlead_kafka.consumer.metrics import PollRecorder, Recorder
+from fairlead_kafka.consumer.metrics import PollRecorder, Recorder, read
 from fairlead_kafka.core.meters import Sampling
 from fairlead_kafka.core.metric_table import labelled, samples
 from fairlead_kafka.wire import ApiKey
@@ -106,6 +106,40 @@ def test_time_in_polls_and_between_them(rig: Rig) -> None:
         assert found["time-between-poll-max"] == pytest.approx(3_000, abs=100)
         assert found["time-between-poll-avg"] == pytest.approx(2_500, abs=100)
         assert found["poll-idle-ratio-avg"] == pytest.approx(1 / 5, abs=0.05)
+
+
+def idle(polls: PollRecorder, now_ns: int) -> float:
+    metrics = read(Recorder(SAMPLING), polls, now_ns, {}, lambda _: 0, {})
+    return metrics["consumer-metrics"]["poll-idle-ratio-avg"]
+
+
+def test_the_idle_ratio_is_no_number_without_polls_and_falls_while_there_are_none() -> None:
+    now = [NS_PER_S]
+    polls = PollRecorder(SAMPLING, lambda: now[0])
+    assert math.isnan(idle(polls, now[0]))
+    for _ in range(4):  # an application that only waits
+        began_ns = polls.poll_began()
+        now[0] += 2 * NS_PER_S
+        polls.poll_ended(began_ns)
+    assert idle(polls, now[0]) == 1.0
+    assert idle(polls, now[0] + 8 * NS_PER_S) == pytest.approx(1 / 2)
+    assert idle(polls, now[0] + 24 * NS_PER_S) == pytest.approx(1 / 4)
+    assert idle(polls, now[0] + 59 * NS_PER_S) < 0.15
+    assert math.isnan(idle(polls, now[0] + 61 * NS_PER_S)), "no poll in the window"
+    polls.poll_began()
+    assert idle(polls, now[0] + 600 * NS_PER_S) == 1.0, "it waits in a poll all the while"
+
+
+def test_a_long_poll_and_the_time_after_it_count_together() -> None:
+    now = [NS_PER_S]
+    polls = PollRecorder(SAMPLING, lambda: now[0])
+    began_ns = polls.poll_began()
+    now[0] += 300 * NS_PER_S
+    polls.poll_ended(began_ns)
+    now[0] += 100 * NS_PER_S
+    assert math.isnan(idle(polls, now[0]))
+    polls.poll_began()
+    assert idle(polls, now[0]) == pytest.approx(3 / 4)
 
 
 def test_a_partition_that_is_given_up_is_not_told_of(rig: Rig) -> None:

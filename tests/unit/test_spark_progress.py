@@ -4,12 +4,13 @@ no row."""
 from __future__ import annotations
 
 import json
+import math
 from types import SimpleNamespace
 from typing import Any
 
 import fairlead_kafka
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.spark.progress import ProgressListener, source_progress
+from fairlead_kafka.spark.progress import TOTALS_MAX, ProgressListener, source_progress
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -74,6 +75,42 @@ def test_a_listener_sums_up_and_tells() -> None:
     assert [one.metrics["maxOffsetsBehindLatest"] for one in told] == ["15", "5"]
     assert told[0].lag_bytes is None
     listener.close()
+
+
+def batch(listener: ProgressListener, query_id: str, name: str | None = None) -> None:
+    progress = report({"t": {"0": 0}}, {"t": {"0": 10}}, {"t": {"0": 25}}, 10, id=query_id, name=name)
+    listener.onQueryProgress(SimpleNamespace(progress=SimpleNamespace(json=json.dumps(progress))))
+
+
+def exported(listener: ProgressListener, query: str, name: str) -> float:
+    return listener.metrics()["spark-stream-metrics"][query, "0"][name]
+
+
+def test_the_lag_of_a_query_that_has_ended_is_not_exported_until_it_starts_again() -> None:
+    listener = ProgressListener()
+    batch(listener, "q1", "n")
+    batch(listener, "q2")
+    listener.onQueryTerminated(SimpleNamespace(id="q1"))
+    assert math.isnan(exported(listener, "n", "lag"))
+    assert math.isnan(exported(listener, "n", "lag-bytes"))
+    assert exported(listener, "n", "rows-total") == 10
+    assert exported(listener, "q2", "lag") == 15
+    batch(listener, "q3", "n")
+    listener.onQueryTerminated(SimpleNamespace(id="q1"))  # an earlier query of that name
+    assert (exported(listener, "n", "lag"), exported(listener, "n", "rows-total")) == (15, 20)
+
+
+def test_totals_are_bounded_and_those_of_queries_that_have_ended_go_first() -> None:
+    listener = ProgressListener()
+    for number in range(TOTALS_MAX):
+        batch(listener, f"q{number}")
+    listener.onQueryTerminated(SimpleNamespace(id="q7"))
+    batch(listener, "q0")
+    for name in ("new", "newer"):
+        batch(listener, name)
+    assert len(listener.totals) == TOTALS_MAX
+    assert {"q7", "q1"}.isdisjoint(query for query, _ in listener.totals)
+    assert {("q0", 0), ("new", 0), ("newer", 0)} <= listener.totals.keys()
 
 
 def test_the_lag_is_told_in_bytes_where_a_client_is_given() -> None:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from threading import Lock
+from time import monotonic_ns
 from typing import Protocol
 from weakref import ref
 
-from fairlead_kafka.core.metric_table import Metrics
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.units import NS_PER_S
+from fairlead_kafka.core.metric_table import GROUPS, Metrics, labelled
+
+LOGGER = logging.getLogger("fairlead_kafka.metrics")
+WARNS_AGAIN_S = 600
+"""Seconds between two warnings about one source: Prometheus scrapes several times a minute, and the
+second warning says no more than the first."""
+
+Series = dict[str, list[tuple[tuple[str, ...], dict[str, float]]]]
+"""Metrics by group: the values of its labels, and the values by name."""
 
 
 class Measured(Protocol):
@@ -20,44 +34,130 @@ class Measured(Protocol):
         """Its metrics, on any thread."""
 
 
-class Sources:
-    """The sources of one exporter, each under a name of its own. May be used by any thread."""
+@dataclass
+class _Source:
+    """A source that an exporter knows, and when a warning about it may be logged again."""
 
-    def __init__(self, sources: Iterable[Measured] = ()) -> None:
+    of: ref[Measured]
+    warns_ns: int | None = None
+
+
+class Sources:
+    """The sources of one exporter, each under a name of its own. May be used by any thread.
+
+    Each call forgets the sources that are no longer used, so there are as many as are in use.
+    """
+
+    def __init__(self, sources: Iterable[Measured] = (), now_ns: Callable[[], int] = monotonic_ns) -> None:
         self._lock = Lock()
+        self._now_ns = now_ns
         self._count = 0
-        self._sources: dict[str, ref[Measured]] = {}
+        self._sources: dict[str, _Source] = {}
         for source in sources:
             self.add(source)
 
+    def __len__(self) -> int:
+        return len(self._sources)
+
     def add(self, source: Measured) -> None:
         """Take in a source: by its `client_id`, or "producer-1"; a name that is taken gets a
-        number."""
+        number that makes it a free one. A source that is known already stays as it is.
+
+        Raises UsageError if it has no `metrics()`.
+        """
+        entry = _Source(_referred(source))
         with self._lock:
+            self._sweep()
+            if any(each.of() is source for each in self._sources.values()):
+                return
             self._count += 1
-            name = str(getattr(source, "client_id", "")) or f"{_kind(source)}-{self._count}"
-            known = self._sources.get(name)
-            if known is not None and known() is not None:
-                name = f"{name}-{self._count}"
-            self._sources[name] = ref(source)
+            number, base = self._count, str(getattr(source, "client_id", ""))
+            name = base or f"{_kind(source)}-{number}"
+            base = base or _kind(source)
+            while name in self._sources:
+                name = f"{base}-{number}"
+                number += 1
+            self._sources[name] = entry
 
     def remove(self, source: Measured) -> None:
         """Forget a source; one that is not known is no error."""
         with self._lock:
-            self._sources = {
-                name: each
-                for name, each in self._sources.items()
-                if (known := each()) is not None and known is not source
-            }
+            self._sweep(source)
 
-    def read(self) -> list[tuple[str, Metrics]]:
-        """The metrics of each source that is still used, with its name."""
-        found: list[tuple[str, Metrics]] = []
-        for name, each in list(self._sources.items()):
-            source = each()
-            if source is not None:
-                found.append((name, source.metrics()))
+    def read(self) -> list[tuple[str, Series]]:
+        """The metrics of each source that is still used, with its name.
+
+        A source that raises, or whose metrics are not those of the table, is left out, with a
+        warning every WARNS_AGAIN_S seconds.
+        """
+        with self._lock:
+            self._sweep()
+            sources = list(self._sources.items())
+        found: list[tuple[str, Series]] = []
+        for name, entry in sources:
+            source = entry.of()
+            if source is None:
+                continue
+            try:
+                found.append((name, _series(source.metrics())))
+            except Exception as error:  # the others are exported whatever is wrong with this one
+                self._warn(name, entry, error)
         return found
+
+    def _sweep(self, besides: Measured | None = None) -> None:
+        for name, each in list(self._sources.items()):
+            source = each.of()
+            if source is None or source is besides:
+                del self._sources[name]
+
+    def _warn(self, name: str, entry: _Source, error: Exception) -> None:
+        now_ns = self._now_ns()
+        with self._lock:
+            if entry.warns_ns is not None and now_ns < entry.warns_ns:
+                return
+            entry.warns_ns = now_ns + WARNS_AGAIN_S * NS_PER_S
+        LOGGER.warning(
+            "metrics of %s are not exported: %s: %s (logged again in %d s if that lasts)",
+            name,
+            type(error).__name__,
+            error,
+            WARNS_AGAIN_S,
+        )
+
+
+def _referred(source: Measured) -> ref[Measured]:
+    """A reference to a source that does not keep it; UsageError if it cannot be one."""
+    metrics: object = getattr(source, "metrics", None)
+    if isinstance(source, type) or not callable(metrics) or iscoroutinefunction(metrics):
+        raise UsageError(
+            f"{source!r:.100} has no metrics to export. Give a Producer, Consumer, ShareConsumer or Admin, "
+            "blocking or async, a ProgressListener of Spark, a testing.Cluster, or an object whose metrics() "
+            "returns groups of docs/reference/metrics.md"
+        )
+    try:
+        return ref(source)
+    except TypeError as error:
+        raise UsageError(
+            f"{source!r:.100} cannot be exported: {error}. Its class needs __weakref__ among its __slots__"
+        ) from error
+
+
+def _series(metrics: Metrics) -> Series:
+    """Check that what `metrics()` returned has groups and names of the table, and numbers."""
+    if not isinstance(metrics, Mapping):
+        raise TypeError(f"metrics() returned {metrics!r:.100}, not groups by name")
+    found: Series = {}
+    for name in metrics:
+        group = GROUPS.get(name)
+        if group is None:
+            raise ValueError(f"there is no group of metrics {name!r:.100}")
+        found[name] = [
+            (labels, {row.name: float(values[row.name]) for row in group.rows})
+            for labels, values in labelled(group, metrics)
+        ]
+        if any(len(labels) != len(group.labels) for labels, _ in found[name]):
+            raise ValueError(f"metrics of {name} need the labels {', '.join(group.labels)}")
+    return found
 
 
 _KINDS = {

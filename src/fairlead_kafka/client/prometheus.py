@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairlead_kafka.client.measured import Measured, Sources
-from fairlead_kafka.core.metric_table import GROUPS, Group, Metric, labelled
+from fairlead_kafka.core.metric_table import GROUPS, Group, Metric
 
 try:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -27,16 +27,18 @@ class PrometheusCollector(Collector):
     `kafka_producer_node_request_latency_avg{client_id, node}`,
     `kafka_consumer_records_lag{client_id, topic, partition}`; docs/reference/metrics.md has them
     all. A source without `client.id` is called producer-1, consumer-2 and so on, in the order in
-    which this collector got to know them. Sources that are no longer used are forgotten.
+    which this collector got to know them. Sources that are no longer used are forgotten. A source
+    whose `metrics()` raises is left out of the scrape, and logged by `fairlead_kafka.metrics`.
     """
 
     def __init__(self, *sources: Measured) -> None:
         self._sources = Sources(sources)
 
     def add(self, source: Measured) -> None:
-        """Export the metrics of `source` too.
+        """Export the metrics of `source` too; one that is exported already stays as it is.
 
-        Of sources with the same `client.id` the later ones get a number behind it.
+        Of sources with the same `client.id` the later ones get a number behind it, which makes a
+        name that no other source has. Raises UsageError for what has no `metrics()`.
         """
         self._sources.add(source)
 
@@ -51,9 +53,7 @@ class PrometheusCollector(Collector):
         for group in map(GROUPS.__getitem__, found):
             families = [_family(group, row) for row in group.rows]
             for client_id, metrics in read:
-                if group.name not in metrics:
-                    continue
-                for labels, values in labelled(group, metrics):
+                for labels, values in metrics.get(group.name, ()):
                     for row, family in zip(group.rows, families, strict=True):
                         family.add_metric([client_id, *labels], values[row.name])
             yield from families

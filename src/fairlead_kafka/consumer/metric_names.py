@@ -7,6 +7,8 @@ Sources: Kafka's `KafkaConsumerMetrics`, `FetchMetricsRegistry`, `OffsetCommitMe
 
 from __future__ import annotations
 
+from math import nan
+
 from fairlead_kafka.base.units import NS_PER_MS
 from fairlead_kafka.core.meters import Reading
 from fairlead_kafka.core.metric_table import (
@@ -27,6 +29,18 @@ from fairlead_kafka.core.metric_table import (
 
 _NETWORK = network("a Fetch request")
 
+POLLING_OPEN, BETWEEN_OPEN = "polling-open-ns", "between-open-ns"
+"""Gauges: what the last poll adds to `polling_ns` and `between_ns` so far; the next one counts it."""
+
+
+def idle_ratio(reading: Reading) -> float:
+    """Share of the time in polls, the time since the last one included; NaN without polls."""
+    between_ns = reading.changes["between_ns"] + reading.gauge(BETWEEN_OPEN)
+    if not between_ns > 0:
+        return nan
+    return min(1.0, (reading.changes["polling_ns"] + reading.gauge(POLLING_OPEN)) / between_ns)
+
+
 POLLS = (
     gauge("last-poll-seconds-ago", "s", "Time since the last poll began; -1: there was none."),
     *spread(
@@ -41,8 +55,9 @@ POLLS = (
     Metric(
         "poll-idle-ratio-avg",
         "1",
-        "Share of the time that the application spends in polls, and not between them: average.",
-        lambda reading: min(1.0, reading.average("polling_ns", "between_ns")),
+        "Share of the time that the application spends in polls, and not between them: average; the time "
+        "since the last poll counts. NaN: there was no poll in the window.",
+        idle_ratio,
     ),
 )
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
 from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.consumer.metric_names import (
+    BETWEEN_OPEN,
     CONSUMER,
     COORDINATOR,
     FETCH_MANAGER,
     FETCH_PARTITION,
     FETCH_TOPIC,
     GROUPS,
+    POLLING_OPEN,
 )
 from fairlead_kafka.consumer.partition import Chunk
 from fairlead_kafka.core.meters import Meter, Sampling, combined
@@ -186,6 +188,13 @@ class Recorder(TrafficRecorder[ConsumerMeter]):
         self._rebalancing_ns = None
 
 
+class _Poll(NamedTuple):
+    """One poll: when it began, and when it returned; None: it is under way."""
+
+    began_ns: int
+    ended_ns: int | None
+
+
 class PollRecorder:
     """The client class's half; its methods run on the thread that polls, `read` on any."""
 
@@ -195,23 +204,39 @@ class PollRecorder:
         self.partitions: dict[TopicPartition, PartitionMeter] = {}
         self._sampling = sampling
         self._now_ns = now_ns
-        self.polled_ns: int | None = None
-        """When the last poll began."""
+        self._last: _Poll | None = None  # replaced as a whole: readers on other threads look once
 
     def poll_began(self) -> int:
         """A poll begins. Returns the time, ns."""
         now_ns = self._roll()
-        if self.polled_ns is not None:
-            gap_ns, whole = now_ns - self.polled_ns, self.whole
+        last = self._last
+        if last is not None:
+            gap_ns, whole = now_ns - last.began_ns, self.whole
             whole.gaps += 1
             whole.between_ns += gap_ns
             whole.between_max_ns = max(whole.between_max_ns, gap_ns)
-        self.polled_ns = now_ns
+            # Time in a poll counts with the time until the next, so that no window has one alone.
+            whole.polling_ns += (now_ns if last.ended_ns is None else last.ended_ns) - last.began_ns
+        self._last = _Poll(now_ns, None)
         return now_ns
 
     def poll_ended(self, began_ns: int) -> None:
         """Note that the poll that began at `began_ns` returns."""
-        self.whole.polling_ns += self._now_ns() - began_ns
+        self._last = _Poll(began_ns, self._now_ns())
+
+    def open_gauges(self, now_ns: int) -> dict[str, float]:
+        """Gauges of the last poll: seconds since it began, and its times that are not counted yet;
+        0 ns if it returned before the window."""
+        last = self._last
+        if last is None:
+            return {"last-poll-seconds-ago": NEVER_S, POLLING_OPEN: 0, BETWEEN_OPEN: 0}
+        ended_ns = now_ns if last.ended_ns is None else last.ended_ns
+        recent = now_ns - ended_ns <= self._sampling.window_ns * self._sampling.samples
+        return {
+            "last-poll-seconds-ago": _ago(last.began_ns, now_ns),
+            POLLING_OPEN: ended_ns - last.began_ns if recent else 0,
+            BETWEEN_OPEN: now_ns - last.began_ns if recent else 0,
+        }
 
     @contextmanager
     def timed(self, total: str) -> Iterator[None]:
@@ -280,7 +305,7 @@ def read(
 ) -> ConsumerMetrics:
     """All metrics, by Kafka's groups and names. `of_partitions`: the gauges of each one assigned."""
     ago = {
-        "last-poll-seconds-ago": _ago(polls.polled_ns, now_ns),
+        **polls.open_gauges(now_ns),
         "last-heartbeat-seconds-ago": _ago(recorder.heartbeat_ns, now_ns),
         "last-rebalance-seconds-ago": _ago(recorder.rebalanced_ns, now_ns),
     }

@@ -25,7 +25,12 @@ GROUPS = entered(
                 "Offsets at which there was no row: markers, records that were compacted away or left out.",
             ),
             _total("partitions-gone", "partitions", "Partitions that were deleted."),
-            gauge("lag", "offsets", "Offsets that waited when the last micro-batch was planned.", ours=True),
+            gauge(
+                "lag",
+                "offsets",
+                "Offsets that waited when the last micro-batch was planned; NaN once the query has ended.",
+                ours=True,
+            ),
             gauge("lag-bytes", "bytes", "Their bytes; NaN unless the listener has `client`.", ours=True),
         ),
         ("query", "source"),

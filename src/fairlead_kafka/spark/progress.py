@@ -33,6 +33,11 @@ from fairlead_kafka.spark.options import ReadOptions
 from fairlead_kafka.spark.survey import Survey
 from fairlead_kafka.spark.volume import Volume
 
+TOTALS_MAX = 500
+"""Sources of queries whose totals a listener keeps. A query without a name counts by its id, which
+is new at each start, so in a session that starts queries for months there would be no end of them;
+those that run at one time are tens."""
+
 
 @dataclass(frozen=True)
 class SourceProgress:
@@ -93,6 +98,12 @@ class Totals:
     lag: int = 0
     """Offsets that waited when the last micro-batch was planned."""
     lag_bytes: float | None = None
+    query_id: str = ""
+    """Id of the query that reported last."""
+    last_batch: int = 0
+    """Which of the listener's micro-batches, of all queries, was the last."""
+    ended: bool = False
+    """That query has ended: nobody waits for its lag, which is no longer exported."""
 
 
 def _reading(totals: Totals) -> Reading:
@@ -107,10 +118,15 @@ def _reading(totals: Totals) -> Reading:
             "offsets": totals.offsets,
             "offsets-without-rows": totals.offsets_without_rows,
             "partitions-gone": totals.partitions_gone,
-            "lag": totals.lag,
-            "lag-bytes": nan if totals.lag_bytes is None else totals.lag_bytes,
+            "lag": nan if totals.ended else totals.lag,
+            "lag-bytes": nan if totals.ended or totals.lag_bytes is None else totals.lag_bytes,
         },
     )
+
+
+def _worth(totals: Totals) -> tuple[bool, int]:
+    """Order in which totals are given up: the least first."""
+    return not totals.ended, totals.last_batch
 
 
 def source_progress(progress: StreamingQueryProgress | Mapping[str, Json]) -> list[SourceProgress]:
@@ -165,8 +181,10 @@ class ProgressListener(StreamingQueryListener):
     `spark.streams.addListener(ProgressListener(tell=print))`.
 
     `tell` gets the figures of each micro-batch; `totals` has the sums by (query name or id, number
-    of the source). With the settings of a client (`{"bootstrap.servers": ...}`) the lag is told in
-    bytes too, which costs a few small fetches for each micro-batch.
+    of the source), of TOTALS_MAX sources: beyond that, those of queries that have ended go first,
+    then those that had no micro-batch for longest. With the settings of a client
+    (`{"bootstrap.servers": ...}`) the lag is told in bytes too, which costs a few small fetches for
+    each micro-batch.
     """
 
     tell: Callable[[SourceProgress], None] | None = None
@@ -176,6 +194,7 @@ class ProgressListener(StreamingQueryListener):
     def __post_init__(self) -> None:
         self._survey = None if self.client is None else Survey(ReadOptions(client=dict(self.client)))
         self._volume = None if self._survey is None else Volume(self._survey.look)
+        self._batches = 0
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         """Called when a query has started; its figures come with its progress."""
@@ -189,14 +208,22 @@ class ProgressListener(StreamingQueryListener):
         """Called when a query waits for data; nothing has changed."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Called when a query has ended; its totals stay."""
+        """Called when a query has ended; its totals stay, its lag is no longer exported."""
+        for totals in list(self.totals.values()):
+            if totals.query_id == str(event.id):
+                totals.ended = True
 
     def take(self, figures: SourceProgress) -> None:
         """Add a micro-batch to the totals, and tell of it."""
         if self._volume is not None:
             self._volume.learn(figures.behind)
             figures = replace(figures, lag_bytes=sum(self._volume.size_bytes(one) for one in figures.behind))
-        totals = self.totals.setdefault((figures.query_name or figures.query_id, figures.source), Totals())
+        key = (figures.query_name or figures.query_id, figures.source)
+        if key not in self.totals and len(self.totals) >= TOTALS_MAX:
+            del self.totals[min(self.totals, key=lambda each: _worth(self.totals[each]))]
+        totals = self.totals.setdefault(key, Totals())
+        self._batches += 1
+        totals.query_id, totals.last_batch, totals.ended = figures.query_id, self._batches, False
         totals.micro_batches += 1
         totals.rows += figures.rows
         totals.offsets += figures.offsets
