@@ -4,6 +4,7 @@ embedded cluster, with good and bad input."""
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -157,7 +158,10 @@ def test_a_hanging_transaction_is_found_and_aborted(run: Run, cluster: Cluster) 
     (topic,) = run("topics", "describe", "hangs", "--json").rows()
     leader = topic["partitions"][0]["leader"]
     with Wire(cluster.broker(leader).address) as wire:
-        encoded = batch([b"a"], producer_id=4711, producer_epoch=3, base_sequence=0, transactional=True)
+        now_ms = time.time_ns() // 1_000_000
+        encoded = batch(
+            [b"a"], [now_ms - 60_000], producer_id=4711, producer_epoch=3, base_sequence=0, transactional=True
+        )
         fields = {**produce_fields({("hangs", 0): encoded}), "transactional_id": "nobody"}
         answer = wire.ask(ApiKey.PRODUCE, 9, **fields)
         assert answer.responses[0].partition_responses[0].error_code == 0
@@ -316,3 +320,26 @@ def test_a_plan_that_is_none_is_said_with_the_reason(run: Run, tmp_path: Path, t
     ran = run("reassign", "execute", str(file))
     assert ran.code == 1
     assert f"{file}: {said}" in ran.err
+
+
+@pytest.mark.parametrize("broker", ["7", "2147483648", "99999999999"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("configs", "describe"),
+        ("configs", "alter", "--set", "background.threads=5"),
+        ("configs", "delete", "background.threads"),
+        ("transactions", "hanging"),
+    ],
+    ids=" ".join,
+)
+def test_an_absent_broker_is_refused_at_once(run: Run, command: tuple[str, ...], broker: str) -> None:
+    ran = run(*command, "--broker", broker)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == f"UsageError: there is no broker {broker}; there are 0, 1, 2\n"
+
+
+def test_partitions_beyond_every_number_are_refused(run: Run) -> None:
+    ran = run("transactions", "producers", f"t:{'9' * 5000}")
+    assert ran.code == 1
+    assert "expected TOPIC, or TOPIC:0,1" in ran.err

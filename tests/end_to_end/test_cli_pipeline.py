@@ -134,3 +134,10 @@ def test_a_check_loads_neither_spark_nor_arrow_nor_a_client(
     ]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert ran.stdout.splitlines()[-1] == "[] 0"
+
+
+def test_init_refuses_a_name_that_is_not_utf_8(run: Run, tmp_path: Path) -> None:
+    ran = run("pipeline", "init", f"{tmp_path}/sh\udcffop")
+    assert ran.code == 1
+    assert ran.err.startswith(f"ConfigError: NAME {tmp_path}/sh\\xffop: ")
+    assert list(tmp_path.iterdir()) == []

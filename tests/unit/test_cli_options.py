@@ -28,7 +28,10 @@ from fairlead_kafka.cli.perf_options import (
     property_file,
     servers,
 )
-from fairlead_kafka.cli.terminal import counted, rows_table, settings
+from fairlead_kafka.cli.record_input import Encoders, Outgoing, json_lines
+from fairlead_kafka.cli.record_offsets import parse_offset
+from fairlead_kafka.cli.record_values import Format
+from fairlead_kafka.cli.terminal import counted, numbers, rows_table, settings
 from fairlead_kafka.consumer import metric_names as _consumer  # noqa: F401  (entered in the table)
 from fairlead_kafka.producer import metric_names as _producer  # noqa: F401
 
@@ -238,3 +241,28 @@ def test_a_group_of_options_stands_where_its_argument_stood() -> None:
     application.command()(command)
     result = CliRunner().invoke(application, ["x", "-b", "a:1", "-X", "k=v", "--quiet"])
     assert (result.exit_code, said) == (0, [("x", ClientOptions("a:1", ["k=v"]), True)]), result.output
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, str(2**63)])
+def test_numbers_beyond_64_bits_are_refused(number: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"--linger-ms 1,9.*: must be whole numbers from 0 to 9223372036854775807"
+    ):
+        numbers("--linger-ms", f"1,{number}")
+    for text in (number, f"-{number}", f"@{number}"):
+        with pytest.raises(ConfigError, match="-o "):
+            parse_offset(text, "-o")
+
+
+def test_the_largest_numbers_are_taken() -> None:
+    most = 2**63 - 1
+    assert numbers("--linger-ms", f"0,{most}") == [0, most]
+    assert parse_offset(str(most), "-o") == ("offset", most)
+    assert parse_offset(f"-{most}", "-o") == ("before_end", most)
+    assert parse_offset("@1769853600000", "-o") == ("time", 1769853600000)
+
+
+def test_a_line_of_json_that_is_nested_too_deep_is_said_with_its_number() -> None:
+    plain = Encoders("t", lambda text, _: text, Format.BYTES, lambda text, _: text, Format.BYTES)
+    with pytest.raises(ConfigError, match=r"line 7 of standard input: no JSON: .* nested too deep"):
+        json_lines(Outgoing(None, None), plain)(b'{"value":' + b"[" * 100_000, 7)

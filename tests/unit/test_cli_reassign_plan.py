@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.errors import ConfigError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.reassign_plan import moved, plan_text, read_plan, shown, spread
 
@@ -56,3 +56,10 @@ def test_a_plan_is_written_and_read(tmp_path: Path) -> None:
     assert read_plan(path) == plan
     assert path.read_text().startswith('{"version": 1, "partitions": [{"topic": "a", "partition": 0,')
     assert shown((1, 2), (2, 3)) == "1, 2 → 2, 3"
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"version": ' + "9" * 5000 + "}"])
+def test_a_plan_beyond_what_json_can_be_read_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(ConfigError, match=r"plan\.json: no plan: "):
+        read_plan(tmp_path / "plan.json")

@@ -9,10 +9,12 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from fairlead_kafka.cli.pipeline_report import print_flows
+from fairlead_kafka.cli import application, terminal
+from fairlead_kafka.cli.pipeline_report import print_findings, print_flows
 from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import rows_table
 from fairlead_kafka.spark.pipelines.counters import FlowCounters
+from fairlead_kafka.spark.pipelines.findings import Finding
 from fairlead_kafka.spark.pipelines.running import RunResult
 
 
@@ -92,3 +94,43 @@ def test_the_report_of_a_pipeline_is_whole_in_80_columns() -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text
     assert "rows in 1,002,000" in text
+
+
+NAMES = ["orders:key:eu", "[bold]x[/bold]", "tail\\", "[tail\\", "\\[red]x", "a[/]b"]
+"""Names of groups and transactions may be any text: they are shown as they are."""
+
+
+@pytest.mark.parametrize("width", [20, 80])
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_shown_exactly_in_every_column(name: str, width: int) -> None:
+    table = rows_table([{"group": name, "transactional_id": name, "state": "Empty"}])
+    console = Console(width=width, file=StringIO(), highlight=False, emoji=False)
+    console.print(table)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert text.replace("\n", " ").split().count(name) == 2, text
+    assert shown(table, width) == text  # nor does it depend on the console
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_shown_exactly_in_lines_errors_and_progress(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(terminal, "output", terminal._FirstUse(stderr=False))
+        patch.setattr(terminal, "errors", terminal._FirstUse(stderr=True))
+        patch.setattr(application, "errors", terminal.errors)
+        terminal.print_each("deleted", lambda: {name: None})
+        application._say("failed", name)
+        with terminal.progress(name) as said:
+            said(name)
+    assert capsys.readouterr() == (f"deleted: {name}\n", f"failed: {name}\n{name} …\n{name} …\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_shown_exactly_in_findings_and_flows(name: str) -> None:
+    console = Console(width=400, file=StringIO(), highlight=False, emoji=False)
+    print_findings([Finding(name, 0, "rule", name, name)], console)
+    print_flows(console, RunResult([FlowCounters(name, name)], 1.0))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines[:2] == [f"{name}: error rule: {name}", f"    {name}"]
+    assert lines[3].split()[:2] == [name, name]

@@ -17,6 +17,7 @@ from fairlead_kafka.base.json_types import (
     number_or_none,
     object_at,
     objects_at,
+    read_json,
     text_at,
 )
 
@@ -72,3 +73,10 @@ def test_lists_and_objects_are_asked_for_with_what_is_in_them() -> None:
 def test_json_of_another_type_is_no_object(text: str) -> None:
     with pytest.raises(ValueError, match="expected a JSON object"):
         json_object(text)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, b"[" * 100_000])
+def test_json_that_is_nested_too_deep_is_a_value_error(text: str | bytes) -> None:
+    for read in (read_json, json_object):
+        with pytest.raises(ValueError, match="nested too deep"):
+            read(text)

@@ -159,3 +159,9 @@ def test_times_and_sizes_have_sparks_units() -> None:
     assert parsed(maxbytespertrigger="64m", maxtriggerdelay="30s") == (64 << 20, 30_000)
     assert parsed(maxbytespertrigger="1000", maxtriggerdelay="250") == (1000, 250)
     assert parsed(maxbytespertrigger="1 GB", maxtriggerdelay="2h") == (1 << 30, 7_200_000)
+
+
+@pytest.mark.parametrize("option", ["startingOffsets", "assign", "startingOffsetsByTimestamp"])
+def test_json_that_is_nested_too_deep_is_said_with_its_option(option: str) -> None:
+    with pytest.raises(ConfigError, match=f"{option}: expected .*nested too deep"):
+        parse_read_options({**SERVERS, "subscribe": "t", option: "[" * 5000}, "batch")

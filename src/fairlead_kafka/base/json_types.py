@@ -16,12 +16,22 @@ JsonObject: TypeAlias = dict[str, Json]
 """A JSON object that is built key by key, or was parsed: a flat row of a report, say."""
 
 
+def read_json(text: str | bytes) -> Json:
+    """The value of a JSON text. ValueError for text that is not JSON, for JSON that is nested
+    deeper than Python's stack, and for integers of more digits than Python reads."""
+    try:
+        value: Json = json.loads(text)
+    except RecursionError:
+        raise ValueError("arrays and objects are nested too deep") from None
+    return value
+
+
 def json_object(text: str | bytes) -> JsonObject:
     """Parse text that must be one JSON object.
 
     Raises ValueError if the text is not JSON, or is JSON of another type.
     """
-    value: Json = json.loads(text)
+    value = read_json(text)
     if not isinstance(value, dict):
         raise ValueError(f"expected a JSON object, got {type(value).__name__}: {text[:100]!r}")
     return value

@@ -198,9 +198,9 @@ def _settings_options(
 
 
 def _say(kind: str, text: str) -> None:
-    from rich.markup import escape
+    from rich.text import Text
 
-    errors.print(f"[red]{kind}[/]: {escape(text)}", soft_wrap=True)
+    errors.print(Text.assemble((kind, "red"), f": {text}"), soft_wrap=True)
 
 
 def _say_wrong_command_line(error: Exception, arguments: list[str]) -> None:

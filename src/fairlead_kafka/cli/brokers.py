@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from fairlead_kafka.admin import ClusterDescription
-from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.cli.connecting import open_admin
 from fairlead_kafka.cli.options import ClientOptions, expanded
-from fairlead_kafka.cli.partition_names import named_partitions
+from fairlead_kafka.cli.partition_names import known_brokers, named_partitions
 from fairlead_kafka.cli.terminal import (
     JsonFile,
     show_rows,
@@ -50,7 +49,7 @@ def describe(
     """Show what brokers lead and hold, and what their logs take."""
     with open_admin(client.settings()) as admin:
         cluster = admin.describe_cluster()
-        wanted = _known(cluster, ids)
+        wanted = known_brokers(cluster, ids)
         topics = admin.describe_topics(admin.list_topics(include_internal=True))
         directories = admin.describe_log_dirs(wanted)
     partitions = [one for topic in topics.values() for one in topic.partitions]
@@ -91,7 +90,7 @@ def log_dirs(
 ) -> None:
     """Show the log directories of brokers, and what is in them."""
     with open_admin(client.settings()) as admin:
-        wanted = _known(admin.describe_cluster(), ids)
+        wanted = known_brokers(admin.describe_cluster(), ids)
         partitions = named_partitions(admin, topic) if topic else None
         described = admin.describe_log_dirs(wanted, partitions)
     rows: list[dict[str, object]] = []
@@ -134,7 +133,7 @@ def api_versions(
 ) -> None:
     """Show which versions of which APIs brokers serve."""
     with open_admin(client.settings()) as admin:
-        found = admin.describe_api_versions(_known(admin.describe_cluster(), ids))
+        found = admin.describe_api_versions(known_brokers(admin.describe_cluster(), ids))
     names = {int(key): key.name for key in ApiKey}
     rows = [
         {"broker": node_id, "api": names.get(key), "key": key, "lowest": lowest, "highest": highest}
@@ -158,12 +157,3 @@ def _brokers(cluster: ClusterDescription) -> list[dict[str, object]]:
         }
         for node in sorted(cluster.nodes)
     ]
-
-
-def _known(cluster: ClusterDescription, ids: list[int] | None) -> list[int]:
-    """The brokers that were named, or all. UsageError for one that is not there."""
-    there = sorted(node.node_id for node in cluster.nodes)
-    for node_id in ids or ():
-        if node_id not in there:
-            raise UsageError(f"there is no broker {node_id}; there are {', '.join(map(str, there))}")
-    return sorted(set(ids)) if ids else there

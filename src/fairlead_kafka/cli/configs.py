@@ -12,6 +12,7 @@ from fairlead_kafka.admin import ConfigEntry, ConfigSource, ResourceType
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.cli.connecting import open_admin
 from fairlead_kafka.cli.options import ClientOptions, expanded
+from fairlead_kafka.cli.partition_names import known_brokers
 from fairlead_kafka.cli.terminal import (
     JsonFile,
     output,
@@ -62,6 +63,11 @@ class ResourceOptions:
             )
         return found
 
+    def check(self, admin: Admin) -> None:
+        """UsageError for a broker that is not there: a request for it would wait until it is."""
+        if self.brokers:
+            known_brokers(admin.describe_cluster(), self.brokers)
+
 
 @app.command(name="list")
 @expanded
@@ -96,6 +102,7 @@ def describe(
     """Show configs that somebody has set, with --all every one."""
     resources = of.resources()
     with open_admin(client.settings()) as admin:
+        of.check(admin)
         described = admin.describe_configs(resources)
     rows = [
         {
@@ -153,6 +160,7 @@ def alter(
     if not changes:
         raise UsageError("say what to change: --set, --append, --subtract or --delete")
     with open_admin(client.settings()) as admin:
+        of.check(admin)
         _change(admin, resources, changes, validate_only)
 
 
@@ -167,6 +175,7 @@ def delete_configs(
     """Set configs back to their defaults."""
     resources = of.resources()
     with open_admin(client.settings()) as admin:
+        of.check(admin)
         _change(admin, resources, [ConfigChange.delete(key) for key in keys], validate_only=False)
 
 

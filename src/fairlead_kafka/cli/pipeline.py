@@ -6,6 +6,7 @@ needed.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -90,6 +91,7 @@ def init(
 
     An access log, parsed, judged and summed up by host and hour.
     """
+    _check_name(folder)
     need_spark()
     from fairlead_kafka.spark.pipelines.template import write_project
 
@@ -98,6 +100,16 @@ def init(
     if sample:
         _make_sample(bootstrap_servers)
     output.print(f"next: fairlead pipeline check {folder}, then fairlead pipeline run {folder}", markup=False)
+
+
+def _check_name(folder: Path) -> None:
+    try:
+        str(folder.absolute()).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(folder).decode(errors="backslashreplace")
+        raise ConfigError(
+            f"NAME {shown}: the pipeline's files are in UTF-8, and its path is not; name another folder"
+        ) from None
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import output
@@ -22,10 +22,12 @@ def print_findings(findings: list[Finding], to: Console = output) -> None:
     """Print each finding as two lines: where and what, as compilers write it, and what to do."""
     for one in findings:
         to.print(
-            f"{escape(one.place)}: [{_COLORS[one.severity]}]{one.severity}[/] {one.rule}: {escape(one.what)}",
+            Text.assemble(
+                f"{one.place}: ", (one.severity, _COLORS[one.severity]), f" {one.rule}: {one.what}"
+            ),
             soft_wrap=True,
         )
-        to.print(f"    {escape(one.fix)}", soft_wrap=True)
+        to.print(f"    {one.fix}", markup=False, soft_wrap=True)
 
 
 def print_flows(to: Console, result: RunResult) -> None:
@@ -37,8 +39,8 @@ def print_flows(to: Console, result: RunResult) -> None:
         table.add_column(name, justify="right")
     for flow in result.flows:
         table.add_row(
-            escape(flow.flow),
-            escape(flow.target),
+            Text(flow.flow),
+            Text(flow.target),
             flow.state,
             f"{flow.rows_in:,}",
             _number(flow.rows_out),

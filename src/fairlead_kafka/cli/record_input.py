@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.json_types import read_json
 from fairlead_kafka.cli.record_offsets import time_ms
 from fairlead_kafka.cli.record_values import Encode, Format, complaint, from_json
 from fairlead_kafka.formats.context import MessageField, SerializationContext
@@ -92,7 +92,7 @@ def json_lines(usual: Outgoing, encoders: Encoders) -> Read:
     def read(line: bytes, number: int) -> Outgoing:
         what = f"line {number} of standard input"
         try:
-            row = json.loads(line)
+            row = read_json(line)
         except ValueError as error:
             raise ConfigError(f"{what}: no JSON: {error}") from None
         if not isinstance(row, dict):

@@ -9,19 +9,22 @@ beginning, end     the first record there is, and what comes next
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.cli.terminal import errors
+from fairlead_kafka.cli.terminal import errors, whole_number
 
 if TYPE_CHECKING:
     from fairlead_kafka.client import Consumer
 
 SYNTAX = "beginning, end, 42, -5 (before the end), @2026-01-31T10:00 (UTC) or @1769853600000 (ms)"
+
+
+_YEAR_DIGITS = 4
+"""So many digits alone are a year, and no time in ms."""
 
 
 class OffsetSpec(NamedTuple):
@@ -38,10 +41,9 @@ def parse_offset(text: str, option: str) -> OffsetSpec:
     """Read an offset. ConfigError for anything else, with what may be written."""
     if text in ("beginning", "end"):
         return OffsetSpec(text)
-    if re.fullmatch(r"\d+", text):
-        return OffsetSpec("offset", int(text))
-    if re.fullmatch(r"-\d+", text):
-        return OffsetSpec("before_end", int(text[1:]))
+    number = whole_number(text.removeprefix("-"))
+    if number is not None:
+        return OffsetSpec("before_end" if text.startswith("-") else "offset", number)
     if text.startswith("@"):
         return OffsetSpec("time", time_ms(text[1:], f"{option} {text}"))
     raise ConfigError(f"{option} {text}: write {SYNTAX}")
@@ -50,8 +52,9 @@ def parse_offset(text: str, option: str) -> OffsetSpec:
 def time_ms(text: str, what: str) -> int:
     """A time in ms since 1970: as such a number, or as ISO 8601, in UTC if it names no zone.
     ConfigError if it is neither."""
-    if re.fullmatch(r"\d{5,}", text):  # four digits alone would be a year
-        return int(text)
+    number = whole_number(text)
+    if number is not None and len(text) > _YEAR_DIGITS:
+        return number
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairlead_kafka.base.errors import ConfigError, FairleadError, InvalidRecord
+from fairlead_kafka.base.json_types import read_json
 from fairlead_kafka.formats.context import MessageField, SerializationContext
 
 
@@ -66,7 +67,7 @@ def decoder(form: Format, field: MessageField, schemas: Schemas) -> Decode:
     if form is Format.STRING:
         return lambda data, _context: Shown(data, data.decode())
     if form is Format.JSON:
-        return lambda data, _context: Shown(data, json.loads(data))
+        return lambda data, _context: Shown(data, read_json(data))
     made: Callable[[bytes, SerializationContext], object] = (
         _avro(field, schemas, "Deserializer") if form is Format.AVRO else _simple(form, "Deserializer")
     )
@@ -96,7 +97,7 @@ def encoder(form: Format, field: MessageField, schemas: Schemas) -> Encode:
         return _checked_json
     if form is Format.AVRO:
         made = _avro(field, schemas, "Serializer")
-        return lambda text, context: _bytes(made(json.loads(text), context))
+        return lambda text, context: _bytes(made(read_json(text), context))
     number = _simple(form, "Serializer")
     kind = float if form is Format.DOUBLE else int
     return lambda text, context: _bytes(number(kind(text.decode()), context))
@@ -107,7 +108,7 @@ def _text(text: str) -> Shown:
 
 
 def _checked_json(text: bytes, _context: SerializationContext) -> bytes:
-    json.loads(text)
+    read_json(text)
     return text
 
 

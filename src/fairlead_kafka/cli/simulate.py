@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.json_types import Json, JsonObject, integer_at, list_at, number_at
@@ -55,7 +54,7 @@ def simulate(
         output.print(rows_table([{key: report[key] for key in _COUNTED} for report in reports]))
     for report in reports:
         for story in list_at(report, "failures"):
-            errors.print(escape(str(story)), soft_wrap=True)
+            errors.print(str(story), markup=False, soft_wrap=True)
         for missed in list_at(report, "missed"):
             errors.print(
                 f"world {report['world']}: the planted bug {missed!r} went unnoticed",

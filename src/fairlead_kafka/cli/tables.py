@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -39,7 +39,7 @@ class FittingTable(Table):
             return
         if self.title:
             yield Text.from_markup(str(self.title), style="bold")
-        for row in zip(*([str(cell) for cell in column.cells] for column in self.columns), strict=True):
+        for row in zip(*(map(_text, column.cells) for column in self.columns), strict=True):
             yield from self._block(row, options.max_width)
 
     def _widths(self, console: Console, options: ConsoleOptions) -> list[int] | None:
@@ -49,10 +49,7 @@ class FittingTable(Table):
         """
         unbounded = options.update(max_width=_UNBOUNDED_WIDTH)
         measured = [
-            [
-                Measurement.get(console, unbounded, _text(cell))
-                for cell in (str(column.header), *map(str, column.cells))
-            ]
+            [Measurement.get(console, unbounded, _text(cell)) for cell in (column.header, *column.cells)]
             for column in self.columns
         ]
         least = [max(cell.minimum for cell in cells) for cells in measured]
@@ -66,29 +63,28 @@ class FittingTable(Table):
             for low, high in zip(least, wanted, strict=True)
         ]
 
-    def _block(self, row: tuple[str, ...], width: int) -> Iterator[Text]:
-        names = [str(column.header) for column in self.columns]
-        numbered = names[0] and _plain(row[0]).strip().isdecimal()  # a number alone says nothing
-        yield Text.from_markup(f"[bold]{f'{names[0]} ' if numbered else ''}{row[0]}[/]", overflow="fold")
-        line = ""
+    def _block(self, row: tuple[Text, ...], width: int) -> Iterator[Text]:
+        names = [_text(column.header) for column in self.columns]
+        numbered = names[0].plain and row[0].plain.strip().isdecimal()  # a number alone says nothing
+        head = Text.assemble(names[0], " ", row[0]) if numbered else row[0].copy()
+        head.stylize("bold")
+        head.overflow = "fold"
+        yield head
+        line = Text()
         for name, value in zip(names[1:], row[1:], strict=True):
-            if not _plain(value):
+            if not value.plain:
                 continue
-            pair = f"[dim]{name}[/] {value}" if name else value
-            longer = f"{line}{_BETWEEN}{pair}" if line else f"{_INDENT}{pair}"
-            if line and cell_len(_plain(longer)) > width:
-                yield _text(line)
-                longer = f"{_INDENT}{pair}"
+            pair = Text.assemble((name.plain, "dim"), " ", value) if name.plain else value
+            longer = Text.assemble(line, _BETWEEN, pair) if line else Text.assemble(_INDENT, pair)
+            if line and cell_len(longer.plain) > width:
+                yield line
+                longer = Text.assemble(_INDENT, pair)
             line = longer
         if line:
-            yield _text(line)
+            yield line
 
 
-def _plain(markup: str) -> str:
-    return _text(markup).plain
-
-
-def _text(markup: str) -> Text:
-    """The text of a cell, its markup parsed but not its emoji: a cell may be a name such as
-    `x:key:y`."""
-    return Text.from_markup(markup, emoji=False)
+def _text(cell: RenderableType) -> Text:
+    """The text of a cell: as it is, or with the markup of a `str`. Names come as `Text`, for they
+    may look like markup, or end with a backslash."""
+    return cell if isinstance(cell, Text) else Text.from_markup(str(cell), emoji=False)

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 UNBOUNDED_WIDTH = 100_000
 """Columns where there is no terminal: what is written to a file or a pipe is never cut or wrapped."""
+MOST_NUMBER = 2**63 - 1
+"""The largest number of Kafka's protocol (int64). Python itself reads at most 4,300 digits."""
+_SHOWN_CHARACTERS = 200
+"""So much of an argument is repeated in an error: the start says which one is meant."""
 
 
 class _FirstUse:
@@ -41,7 +45,12 @@ class _FirstUse:
                 raise BrokenPipeError  # `main` knows what to do; rich would end the process with exit code 1
 
         terminal = (sys.stderr if self._stderr else sys.stdout).isatty()
-        return UntilBroken(stderr=self._stderr, highlight=False, width=None if terminal else UNBOUNDED_WIDTH)
+        return UntilBroken(
+            stderr=self._stderr,
+            highlight=False,
+            emoji=False,  # a name such as x:key:y is no picture
+            width=None if terminal else UNBOUNDED_WIDTH,
+        )
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._console, name)
@@ -156,13 +165,25 @@ def numbers(option: str, values: str | None, least: int = 0) -> list[int]:
     """Integers separated by commas, each once; none of None. ConfigError for anything else, and
     below `least`."""
     parts = [] if values is None else [value.strip() for value in values.split(",")]
-    wrong = [part for part in parts if not part.isdecimal() or int(part) < least]
-    if wrong:
+    found = [number for part in parts if (number := whole_number(part)) is not None and number >= least]
+    if len(found) < len(parts):
         raise ConfigError(
-            f"{option} {values}: must be whole numbers from {least} on, separated by commas, such as "
-            f"{option} 16,128"
+            f"{option} {_beginning(values or '')}: must be whole numbers from {least} to {MOST_NUMBER}, "
+            f"separated by commas, such as {option} 16,128"
         )
-    return list(dict.fromkeys(int(part) for part in parts))
+    return list(dict.fromkeys(found))
+
+
+def whole_number(text: str) -> int | None:
+    """The number that decimal digits write; None for anything else, and beyond `MOST_NUMBER`."""
+    if not text.isdecimal() or len(text) > len(str(MOST_NUMBER)):
+        return None
+    number = int(text)
+    return number if number <= MOST_NUMBER else None
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
 def counted(records: int) -> str:
@@ -172,6 +193,8 @@ def counted(records: int) -> str:
 
 def rows_table(rows: Sequence[Mapping[str, object]]) -> Table:
     """A table of flat rows, a column for each key in order of appearance; numbers to the right."""
+    from rich.text import Text
+
     from fairlead_kafka.cli.tables import FittingTable
 
     table = FittingTable()
@@ -179,29 +202,27 @@ def rows_table(rows: Sequence[Mapping[str, object]]) -> Table:
         text = any(isinstance(row.get(column), str) for row in rows)
         table.add_column(column, justify="left" if text else "right")
     for row in rows:
-        table.add_row(*(_shown(row.get(str(column.header))) for column in table.columns))
+        table.add_row(*(Text(_shown(row.get(str(column.header)))) for column in table.columns))
     return table
 
 
 def _shown(value: object) -> str:
-    from rich.markup import escape
-
     if value is None:
         return ""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else escape(str(value))
+    return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
 @contextmanager
 def progress(text: str) -> Iterator[Callable[[str], None]]:
     """Shows what is going on, on standard error; call the value with a new text. Plain lines where
     there is no terminal."""
-    from rich.markup import escape
+    from rich.text import Text
 
     if errors.is_terminal:
-        with errors.status(escape(text)) as status:
-            yield lambda text: status.update(escape(text))
+        with errors.status(Text(text)) as status:
+            yield lambda text: status.update(Text(text))
         return
-    errors.print(f"{escape(text)} …")
-    yield lambda text: errors.print(f"{escape(text)} …")
+    errors.print(f"{text} …", markup=False)
+    yield lambda text: errors.print(f"{text} …", markup=False)

@@ -98,13 +98,14 @@ def describe(
     with open_admin(client.settings()) as admin:
         described = admin.describe_topics(names or sorted(admin.list_topics()))
     if json_file != "-":
+        from rich.text import Text
+
         table = FittingTable("topic", "partition", "leader", "replicas", "in sync")
         for name, topic in sorted(described.items()):
             for one in topic.partitions:
                 replicas, in_sync = (", ".join(map(str, nodes)) for nodes in (one.replicas, one.isr))
-                table.add_row(
-                    name, str(one.partition), "none" if one.leader < 0 else str(one.leader), replicas, in_sync
-                )
+                leader = "none" if one.leader < 0 else str(one.leader)
+                table.add_row(Text(name), str(one.partition), leader, replicas, in_sync)
         output.print(table)
     write_rows(
         (

@@ -13,7 +13,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.connecting import open_admin
 from fairlead_kafka.cli.hanging import hanging_transactions
 from fairlead_kafka.cli.options import ClientOptions, expanded
-from fairlead_kafka.cli.partition_names import named_partitions
+from fairlead_kafka.cli.partition_names import known_brokers, named_partitions
 from fairlead_kafka.cli.terminal import (
     JsonFile,
     errors,
@@ -206,12 +206,15 @@ def _looked_at(admin: Admin, topics: list[str] | None, broker: int | None) -> li
     if topics:
         return named_partitions(admin, topics)
     described = admin.describe_topics(admin.list_topics(include_internal=True))
-    return [
+    found = [
         TopicPartition(name, one.partition)
         for name, topic in described.items()
         for one in topic.partitions
         if broker is None or broker in one.replicas
     ]
+    if broker is not None and not found:  # one that is down is known by its replicas
+        known_brokers(admin.describe_cluster(), [broker])
+    return found
 
 
 def _at(admin: Admin, of: TopicPartition, start_offset: int) -> AbortTransaction:

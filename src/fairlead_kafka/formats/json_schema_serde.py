@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import pyarrow as pa
 
 from fairlead_kafka.base.errors import ConfigError
-from fairlead_kafka.base.json_types import JsonObject
+from fairlead_kafka.base.json_types import JsonObject, read_json
 from fairlead_kafka.formats.building import Reasons, one_line
 from fairlead_kafka.formats.context import SerializationContext, conversion
 from fairlead_kafka.formats.framing import WRITING, FrameConfig, Reader, Writer, frame_config, named_schema
 from fairlead_kafka.formats.json_serde import JsonDeserializer, JsonSerializer
-from fairlead_kafka.formats.json_types import read_json
 from fairlead_kafka.formats.registry import (
     JSON,
     SCHEMAS_KEPT_MAX,

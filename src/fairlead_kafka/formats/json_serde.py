@@ -7,11 +7,11 @@ import json
 import pyarrow as pa
 
 from fairlead_kafka.base.errors import ConfigError
-from fairlead_kafka.base.json_types import Json
+from fairlead_kafka.base.json_types import Json, read_json
 from fairlead_kafka.formats.building import Decode, Reasons
 from fairlead_kafka.formats.context import SerializationContext
 from fairlead_kafka.formats.json_blocks import json_decoder
-from fairlead_kafka.formats.json_types import read_json, wire_type
+from fairlead_kafka.formats.json_types import wire_type
 from fairlead_kafka.formats.json_writing import json_texts
 
 

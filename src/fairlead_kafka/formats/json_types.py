@@ -10,27 +10,14 @@ whichever way it came.
 from __future__ import annotations
 
 import binascii
-import json
 from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead_kafka.base.json_types import Json
-
 _HAS_ZONE = ":.*[Zz+-]"
 """A zone follows the time of day, which has a colon; the hyphens of the date come before it."""
 _BEYOND_MICROSECONDS = r"(\.\d{6})\d+"
-
-
-def read_json(text: str | bytes) -> Json:
-    """The value of a JSON text. ValueError for text that is not JSON, and for JSON that is nested
-    deeper than Python's stack."""
-    try:
-        value: Json = json.loads(text)
-    except RecursionError:
-        raise ValueError("arrays and objects are nested too deep") from None
-    return value
 
 
 def wire_type(kind: pa.DataType, where: str = "") -> pa.DataType:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeGuard
 
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.base.json_types import Json, JsonObject
+from fairlead_kafka.base.json_types import Json, JsonObject, read_json
 
 EARLIEST = -2
 LATEST = -1
@@ -105,8 +104,8 @@ def _by_partition(text: str, expected: str) -> OffsetsByPartition:
 
 def _json_object(text: str, expected: str) -> JsonObject:
     try:
-        parsed = json.loads(text)
-    except json.JSONDecodeError as error:
+        parsed = read_json(text)
+    except ValueError as error:
         raise ValueError(f"expected {expected} ({error})") from None
     if not isinstance(parsed, dict) or not parsed:
         raise ValueError(f"expected {expected}")

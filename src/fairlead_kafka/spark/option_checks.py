@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import cast
 
@@ -119,7 +118,7 @@ def check_options(options: Mapping[str, str], use: str) -> tuple[Values, dict[st
                 continue
             try:
                 parsed[option.name] = option.parse(text)
-            except (ValueError, json.JSONDecodeError) as error:
+            except ValueError as error:
                 wrong.append(f"{option.name}: {error}, got {text!r}")
         elif name not in _SPARKS_OWN and not name.startswith(REGISTRY_PREFIX):
             wrong.append(f"{given}: unknown option{_meant(name)}")

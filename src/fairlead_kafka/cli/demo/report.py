@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Console
+from rich.text import Text
 
 from fairlead_kafka.cli.demo.run import DemoResult
 from fairlead_kafka.cli.tables import FittingTable
@@ -38,7 +39,7 @@ def _print_hosts(console: Console, result: DemoResult) -> None:
     table = _table("Top hosts, their hours in access.by-host added up", "host", "requests", "bytes", "errors")
     for host in result.top_hosts:
         table.add_row(
-            host["host"],
+            Text(host["host"]),
             f"{host['requests']:,}",
             f"{host['bytes']:,}",
             f"{host['errors'] / host['requests']:.1%}",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -48,7 +47,7 @@ def _section(title: str, *parts: RenderableType | None) -> Iterator[RenderableTy
         yield from shown
 
 
-def _headline(report: Report) -> str:
+def _headline(report: Report) -> Text:
     seen, spread = report["looked_at"], report["balance"]["size_bytes"]
     part = (
         "all of it"
@@ -56,7 +55,7 @@ def _headline(report: Report) -> str:
         else f"the newest {seen['offsets']:,} of {seen['offsets_in_topic']:,} offsets"
     )
     codecs = ", ".join(name for name in report["batches"]["codecs"]) or "none"
-    return escape(
+    return Text(
         f"{report['topic']}: {len(report['partitions'])} partitions, {counted(seen['records'])} in "
         f"{seen['batches']:,} batches, "
         f"{seen['size_bytes']:,} bytes ({codecs}; ratio {report['batches']['ratio']:g}); {part}.\n"

@@ -8,7 +8,6 @@ value can have.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 
@@ -32,6 +31,8 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
 )
+
+from fairlead_kafka.base.json_types import read_json
 
 _TOKEN = re.compile(
     r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|('(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")|([<>(),:]))"
@@ -75,8 +76,8 @@ def parse_type(text: str) -> DataType:
 
 def _from_json(text: str) -> StructType:
     try:
-        parsed = json.loads(text)
-    except json.JSONDecodeError as error:
+        parsed = read_json(text)
+    except ValueError as error:
         raise ValueError(f"neither Spark DDL nor JSON ({error})") from None
     if not isinstance(parsed, dict) or parsed.get("type") != "struct":
         raise ValueError(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TypedDict
 
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.base.json_types import Json, JsonObject
+from fairlead_kafka.base.json_types import Json, JsonObject, read_json
 from fairlead_kafka.client import Consumer
 from fairlead_kafka.spark.pipelines.expectations import OBSERVED, QUARANTINED
 from fairlead_kafka.spark.pipelines.registry import BYTES, READ, ROWS, WRITTEN
@@ -188,8 +187,8 @@ def offsets_of(text: Json) -> Offsets:
     """Offsets by partition, if that is what the JSON of a source's offset is; empty for other kinds
     of sources."""
     try:
-        parsed = json.loads(text) if isinstance(text, str) else text
-    except json.JSONDecodeError:
+        parsed = read_json(text) if isinstance(text, str) else text
+    except ValueError:
         return {}
     offsets: Offsets = {}
     for topic, partitions in parsed.items() if isinstance(parsed, dict) else ():

@@ -3,13 +3,13 @@ the cluster."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed
+from fairlead_kafka.base.json_types import read_json
 from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.spark.exactly_once.settings import parse_guarantee
 from fairlead_kafka.spark.option_checks import check_options, check_read
@@ -220,8 +220,8 @@ def named_topics(use: Use) -> Iterator[tuple[str, list[int], str]]:
         if topic.strip():
             yield topic.strip(), [], "subscribe"
     try:
-        assigned = json.loads(options.get("assign", "{}"))
-    except json.JSONDecodeError:
+        assigned = read_json(options.get("assign", "{}"))
+    except ValueError:
         return  # said with the options
     for topic, partitions in assigned.items() if isinstance(assigned, dict) else ():
         yield (
