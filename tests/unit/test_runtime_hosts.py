@@ -322,6 +322,56 @@ def test_a_machine_that_raises_is_ended_alone(stage: Stage, caplog: pytest.LogCa
         late.completion.result(5)
 
 
+@pytest.fixture
+def failing_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both hosts raise when a machine's connections are to be closed, and the log raises as well."""
+
+    def fail(*_arguments: object) -> None:
+        raise RuntimeError("a defect in closing")
+
+    monkeypatch.setattr(SelectorHost, "_end", fail)
+    monkeypatch.setattr(VirtualHost, "_end", fail)
+    monkeypatch.setattr(logging.getLogger("fairlead_kafka.runtime"), "handle", fail)
+
+
+@pytest.mark.usefixtures("failing_links")
+def test_a_machine_that_raises_answers_its_callers_though_nothing_can_be_closed_or_logged(
+    stage: Stage,
+) -> None:
+    failing = Failing()
+    failing.held.add_done_callback(lambda _done: stage.notify())
+    handle = stage.host.add(failing)
+    stage.host.submit(handle, 7)  # which is no sequence of effects
+    stage.until(failing.held.done)
+    assert handle.ended
+    with pytest.raises(UsageError, match="crashed: "):
+        failing.held.result(5)
+
+
+@pytest.mark.usefixtures("failing_links")
+def test_closing_a_host_answers_all_callers_though_nothing_can_be_closed_or_logged(stage: Stage) -> None:
+    machines = [Failing(), Failing()]
+    for machine in machines:
+        stage.host.add(machine)
+    stage.host.close()
+    for machine in machines:
+        with pytest.raises(UsageError, match="closed"):
+            machine.held.result(5)
+
+
+def test_a_machine_that_raises_again_when_it_is_told_leaves_the_others_alone(stage: Stage) -> None:
+    class Twice(Failing):
+        def crashed(self, error: Exception) -> Sequence[Effect]:
+            raise RuntimeError("planted again")
+
+    machines = [Twice(), Failing()]
+    for machine in machines:
+        stage.host.add(machine)
+    stage.host.close()
+    with pytest.raises(UsageError, match="closed"):
+        machines[1].held.result(5)
+
+
 def test_a_removed_machine_is_left_by_its_connections(stage: Stage) -> None:
     client, _handle, _server, server_handle = stage.pair()
     stage.host.remove(server_handle)

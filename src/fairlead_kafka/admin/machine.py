@@ -13,6 +13,7 @@ from fairlead_kafka.admin.scripts import AdminScript
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.closing import close_each
 from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Effect, Resolve
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
@@ -98,8 +99,7 @@ class AdminMachine:
     def crashed(self, error: Exception) -> Sequence[Effect]:
         """Fail what callers wait for: the host will not step this machine any more."""
         self._closed = True
-        self._scripts.close(error)
-        self._network.close(error)
+        close_each(partial(self._scripts.close, error), partial(self._network.close, error))
         for event in [*self._stepping, *self._events]:
             if isinstance(event, Submitted):
                 self._resolve(event.operation.completion, error=error)

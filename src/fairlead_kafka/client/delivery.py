@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.client.hosting import Steps, Waiting
 from fairlead_kafka.producer import CompletedRows
 from fairlead_kafka.producer.submission import Calls
@@ -252,4 +253,10 @@ class Delivery:
             try:
                 callback(metadata, error)
             except BaseException:  # whatever it is, the callbacks of the other rows are due
-                LOGGER.exception("the delivery callback of a record of topic %r raised", self.topic)
+                guarded_log.log(
+                    LOGGER,
+                    logging.ERROR,
+                    "the delivery callback of a record of topic %r raised",
+                    self.topic,
+                    exc_info=True,
+                )

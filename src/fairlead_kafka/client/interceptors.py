@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Generic, Protocol, TypeVar, cast
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.errors import ConfigError
 
 LOGGER = logging.getLogger("fairlead_kafka.interceptors")
@@ -50,8 +51,12 @@ class Chain(Generic[I]):
                     )
                 item = cast(T, found)
             except Exception:
-                LOGGER.exception(
-                    "an interceptor (%r) raised; what it was given goes on as it was", interceptor
+                guarded_log.log(
+                    LOGGER,
+                    logging.ERROR,
+                    "an interceptor (%r) raised; what it was given goes on as it was",
+                    interceptor,
+                    exc_info=True,
                 )
         return item
 
@@ -61,7 +66,9 @@ class Chain(Generic[I]):
             try:
                 call(interceptor)
             except Exception:
-                LOGGER.exception("an interceptor (%r) raised", interceptor)
+                guarded_log.log(
+                    LOGGER, logging.ERROR, "an interceptor (%r) raised", interceptor, exc_info=True
+                )
 
     def close(self) -> None:
         """Close all interceptors, once."""

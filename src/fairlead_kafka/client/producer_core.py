@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import BufferExhausted, TimedOut, UsageError
 from fairlead_kafka.base.kernel import MACHINE_CODE
@@ -440,7 +441,12 @@ class ProducerCore(Generic[H]):
         if completion.error() is None and (given_up := completion.result(0)):
             self._given_up = given_up
             counts = ", ".join(f"{count} of topic {topic!r}" for topic, count in sorted(given_up.items()))
-            LOGGER.warning("producer closed with undelivered records: %s; they are failed", counts)
+            guarded_log.log(
+                LOGGER,
+                logging.WARNING,
+                "producer closed with undelivered records: %s; they are failed",
+                counts,
+            )
         if not self._ending:
             self._ending = True
             try:

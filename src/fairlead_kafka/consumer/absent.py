@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.core.metadata import Metadata
 
@@ -29,13 +30,15 @@ class AbsentTopics:
             if self.creates
             else "nothing can be read of it"
         )
-        LOGGER.warning("topic %r does not exist; %s: check its name", topic, then)
+        guarded_log.log(LOGGER, logging.WARNING, "topic %r does not exist; %s: check its name", topic, then)
 
     def there(self, topic: str, partitions: int) -> None:
         """Log that the cluster has a topic that was missing."""
         if topic in self._logged:
             self._logged.discard(topic)
-            LOGGER.warning(
+            guarded_log.log(
+                LOGGER,
+                logging.WARNING,
                 "topic %r was created just now, with %d partition%s",
                 topic,
                 partitions,

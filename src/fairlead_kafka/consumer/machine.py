@@ -42,6 +42,7 @@ from fairlead_kafka.consumer.partition import (
 from fairlead_kafka.consumer.placing import Placing
 from fairlead_kafka.consumer.topics import describe_topics
 from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.closing import close_each
 from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Effect, Resolve
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
@@ -183,10 +184,9 @@ class ConsumerMachine:
         waiting: list[Operation] = [*submitted, *self._takes, *self._askers]
         for operation in waiting:
             self.answer(operation.completion, error=error)
-        self._scripts.close(error)
-        self._network.close(error)
+        close_each(partial(self._scripts.close, error), partial(self._network.close, error))
         if self._group is not None:
-            self._group.close(error)
+            close_each(partial(self._group.close, error))
         effects, self._effects = self._effects, []
         return [effect for effect in effects if isinstance(effect, Resolve)]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, LogTruncated, OffsetOutOfRange, UsageError
@@ -203,7 +204,9 @@ class Placing:
         """
         partition, position = state.partition, state.position
         if state.resets and self._policy is not None:
-            LOGGER.warning(
+            guarded_log.log(
+                LOGGER,
+                logging.WARNING,
                 "%s was read up to offset %d and cut at %d, in an unclean election; going on from there",
                 partition,
                 position,

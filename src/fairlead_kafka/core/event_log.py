@@ -3,7 +3,8 @@
     partitions_assigned client_id=shop group=billing count=2 partitions=orders-0,orders-1
 
 `EVENTS` is the table of all of them, from which docs/reference/logging.md is written. Machines log
-by `EventLog.log`, within their step; what a logger does with a line is the application's affair.
+by `EventLog.log`, within their step; what a logger does with a line is the application's affair,
+and what its filters and handlers raise reaches no machine (`base.guarded_log`).
 Nothing here is printed unless the application configures logging: loggers of warnings have a
 `NullHandler`.
 """
@@ -16,6 +17,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.units import NS_PER_S
 
 NETWORK = "fairlead_kafka.network"
@@ -286,7 +288,7 @@ class EventLog:
         fields = [("client_id", self._client_id), *zip(event.fields, values, strict=True)]
         if held_back:
             fields.append(("held_back", held_back))
-        logger.log(event.level, "%s", line(event.name, fields))
+        guarded_log.log(logger, event.level, "%s", line(event.name, fields))
 
     def _held_back(self, name: str) -> int | None:
         """How many lines were held back before this one; None: this one is held back as well."""

@@ -254,7 +254,12 @@ class Network:
             return
         self._closed = True
         error = error or UsageError("closed before the answer came")
-        self._connections.end_all(error)
+        try:
+            self._connections.end_all(error)
+        finally:
+            self._fail_all(error)
+
+    def _fail_all(self, error: Exception) -> None:
         finished, self._connections.finished = self._connections.finished, []
         for on_done, own_error in finished:
             on_done(None, own_error or error)

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.core.connection import NEVER_NS, Connection, State
 from fairlead_kafka.core.peers import Peer
@@ -202,7 +203,7 @@ class Reachability:
 
     def _say(self, level: int, text: str) -> None:
         if not self._quiet:
-            LOGGER.log(level, "%s%s", self._name, text)
+            guarded_log.log(LOGGER, level, "%s%s", self._name, text)
 
 
 def _awaited(connection: Connection) -> tuple[int, str]:

@@ -16,6 +16,7 @@ from fairlead_kafka.base.ids import NO_SEQUENCE
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.closing import close_each
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.event_log import PRODUCER_ID_GRANTED
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
@@ -98,6 +99,7 @@ class ProducerMachine:
         self._taken_ns = self._taken_rows = 0  # when something was last taken in, and how much
         self._now_ns = 0
         self._stopped = False
+        self._operating: list[object] = []  # what this step, or the last one, was asked for
 
     @property
     def records_open(self) -> int:
@@ -138,7 +140,7 @@ class ProducerMachine:
         self._now_ns = now_ns
         self.recorder.tick(now_ns)
         self._sender.tick(now_ns)
-        operations = []
+        operations = self._operating = []
         while self._events:
             event = self._events.popleft()
             if isinstance(event, Submitted):
@@ -191,13 +193,29 @@ class ProducerMachine:
     def crashed(self, error: Exception) -> Sequence[Effect]:
         """The host will not step this machine again: fail what is open, and refuse what comes."""
         self._intake.close(error)
-        if not self._stopped:
-            failure = UsageError(f"the producer has ended: {error!r}")
-            self._give_up_all(failure)
-            for submission in self._intake.take(False):
-                self._ledger.enter(submission)
-                self._ledger.fail_rows(submission, None, failure)
+        failure = UsageError(f"the producer has ended: {error!r}")
+        self._stopped = True
+        close_each(
+            partial(self._transactions.close, failure),
+            *(partial(self._ledger.finish, batch, -1, -1, failure) for batch in self._ledger.batches),
+            partial(self._sender.fail_bound, failure),
+            partial(self._accumulator.fail_unbound, failure),
+            partial(self._refuse_taken, failure),
+            self._network.close,
+        )
+        submitted = [event.operation for event in self._events if isinstance(event, Submitted)]
+        for operation in [*self._operating, *submitted, *(question for _, question in self._questions)]:
+            if isinstance(
+                operation,
+                Flush | PartitionsFor | ReportUndelivered | AwaitConnection | Stop | TransactionOperation,
+            ):
+                self._ledger.resolve(operation.completion, error=error)
         return self._ledger.take_effects()
+
+    def _refuse_taken(self, error: Exception) -> None:
+        for submission in self._intake.take(False):
+            self._ledger.enter(submission)
+            self._ledger.fail_rows(submission, None, error)
 
     def held_bytes(self) -> int:
         """Bytes of buffer.memory that the records taken in hold."""

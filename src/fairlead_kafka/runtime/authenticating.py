@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, FairleadError
 from fairlead_kafka.core.effects import Authenticate
 from fairlead_kafka.core.events import Authenticated, Event
@@ -100,8 +101,13 @@ def _refused(effect: Authenticate, error: Exception) -> Authenticated:
     """The answer for a failed log-in. A missing setting is as final as the other end's refusal."""
     refusal = error
     if effect.mechanism is not None and not isinstance(error, AuthenticationFailed):
-        _logger.warning(
-            "a log-in by %s could not be looked at: %s: %s", effect.mechanism, type(error).__name__, error
+        guarded_log.log(
+            _logger,
+            logging.WARNING,
+            "a log-in by %s could not be looked at: %s: %s",
+            effect.mechanism,
+            type(error).__name__,
+            error,
         )
         refusal = AuthenticationFailed(NOT_LOOKED_AT)
     elif isinstance(error, ConfigError):
@@ -134,7 +140,7 @@ def on_a_thread(post: Callable[[Callable[[], None]], None]) -> Aside:
             try:
                 work()
             except Exception:
-                _logger.exception("what was done for a log-in raised")
+                guarded_log.log(_logger, logging.ERROR, "what was done for a log-in raised", exc_info=True)
             finally:
                 post(done)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import TIMEOUT_MAX, Lock
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.errors import TimedOut
 
 if TYPE_CHECKING:
@@ -103,7 +104,9 @@ class Completion(Generic[T]):
             try:
                 function(self)
             except Exception:
-                _log.exception("a callback of a finished operation raised")
+                guarded_log.log(
+                    _log, logging.ERROR, "a callback of a finished operation raised", exc_info=True
+                )
 
 
 def wrap_async(completion: Completion[T], loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Future[T]:
@@ -127,7 +130,11 @@ def wrap_async(completion: Completion[T], loop: asyncio.AbstractEventLoop | None
         try:
             running.call_soon_threadsafe(complete)
         except RuntimeError:
-            _log.debug("an operation finished after the event loop that waited for it was closed")
+            guarded_log.log(
+                _log,
+                logging.DEBUG,
+                "an operation finished after the event loop that waited for it was closed",
+            )
 
     if completion.done():
         complete()

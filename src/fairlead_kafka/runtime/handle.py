@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.core.effects import Call, Resolve
 from fairlead_kafka.core.machine import Machine
@@ -84,7 +85,7 @@ def resolve(effect: Resolve[T]) -> None:
         else:
             effect.completion.set_result(cast("T", effect.value))  # None only where that is the result
     except Exception:
-        _log.exception("an operation could not be answered")
+        guarded_log.log(_log, logging.ERROR, "an operation could not be answered", exc_info=True)
 
 
 def call(effect: Call) -> None:
@@ -94,15 +95,27 @@ def call(effect: Call) -> None:
     except (
         BaseException
     ):  # asyncio's CancelledError or a SystemExit is no reason to end the loop of everyone else
-        _log.exception("a callback raised")
+        guarded_log.log(_log, logging.ERROR, "a callback raised", exc_info=True)
 
 
 def crash(handle: Handle, error: Exception, release: Callable[[Handle], None]) -> None:
     """End a machine that raised: log it, give back what it holds, fail its operations (`give_up`)."""
-    _log.error("%s raised and is ended; its connections are closed", handle, exc_info=error)
+    guarded_log.log(
+        _log, logging.ERROR, "%s raised and is ended; its connections are closed", handle, exc_info=error
+    )
     handle.error = error
-    release(handle)
-    give_up(handle, error)
+    leave(handle, error, release)
+
+
+def leave(handle: Handle, error: Exception, release: Callable[[Handle], None]) -> None:
+    """Give back what a machine holds, and fail its operations (`give_up`) whatever that raises."""
+    handle.ended = True
+    try:
+        release(handle)
+    except Exception:
+        guarded_log.log(_log, logging.ERROR, "what %s held could not be given back", handle, exc_info=True)
+    finally:
+        give_up(handle, error)
 
 
 def give_up(handle: Handle, error: Exception) -> None:
@@ -117,7 +130,9 @@ def give_up(handle: Handle, error: Exception) -> None:
     try:
         effects = crashed(error) or ()
     except Exception:
-        _log.exception("%s raised again while it was told that it had ended", handle)
+        guarded_log.log(
+            _log, logging.ERROR, "%s raised again while it was told that it had ended", handle, exc_info=True
+        )
         return
     for effect in effects:
         if isinstance(effect, Resolve):
@@ -131,6 +146,5 @@ def refuse(handle: Handle, operation: object) -> None:
     completion = getattr(operation, "completion", None)
     if completion is not None and hasattr(completion, "set_error"):
         why = f"it failed earlier: {handle.error!r}" if handle.error is not None else "it is closed"
-        completion.set_error(
-            UsageError(f"{type(handle.machine).__name__} takes no operations any more, {why}")
-        )
+        error = UsageError(f"{type(handle.machine).__name__} takes no operations any more, {why}")
+        resolve(Resolve(completion, None, error))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.limits import ITERATION_READ_MAX_BYTES
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns, s_to_ns
@@ -40,7 +41,7 @@ from fairlead_kafka.runtime.authenticating import authenticate, on_a_thread
 from fairlead_kafka.runtime.clock import monotonic_ns, wall_ms
 from fairlead_kafka.runtime.completion import Completion
 from fairlead_kafka.runtime.disk import Disk
-from fairlead_kafka.runtime.handle import Handle, call, crash, give_up, refuse, resolve
+from fairlead_kafka.runtime.handle import Handle, call, crash, leave, refuse, resolve
 from fairlead_kafka.runtime.linking import new_accepted_link, new_link
 from fairlead_kafka.runtime.listener import hold_listener, listen, stop_listening
 from fairlead_kafka.runtime.precise_selector import PreciseSelector
@@ -256,7 +257,7 @@ class SelectorHost:
             while any(link.sending for link in self._parting) and monotonic_ns() < self._stop_by_ns:
                 self._iterate(0.01)
         except Exception:
-            _log.critical("host %r failed and is closed", self.name, exc_info=True)
+            guarded_log.log(_log, logging.CRITICAL, "host %r failed and is closed", self.name, exc_info=True)
         finally:
             self._closed = True
             self._shut()
@@ -465,8 +466,7 @@ class SelectorHost:
         """End the loop: tell the machines, fail what never reached them, close everything."""
         error = UsageError(f"host {self.name!r} was closed")
         for handle in list(self._handles):
-            self._end(handle)
-            give_up(handle, error)
+            leave(handle, error, self._end)
         self._shutting = True
         self._refuse_inbox()
         for link in list(self._parting):

@@ -6,6 +6,7 @@ import logging
 import socket
 from collections.abc import Callable
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.effects import HoldListener, Listen, StopListening
 from fairlead_kafka.core.events import Listening
@@ -74,7 +75,9 @@ class Listener:
         now_ns = self._loop.now_ns()
         if now_ns >= self._warn_again_ns:
             self._warn_again_ns = now_ns + WARNINGS_APART_NS
-            _log.warning(
+            guarded_log.log(
+                _log,
+                logging.WARNING,
                 "connections to port %d are closed: the process has hardly a descriptor left (ulimit -n)",
                 self.port,
             )

@@ -14,6 +14,7 @@ import ssl
 from abc import ABC, abstractmethod
 from collections import deque
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.core.events import Secured
@@ -216,7 +217,7 @@ class AcceptedTlsLink(_Encrypted):
                 sock, server_side=True, do_handshake_on_connect=False
             )
         except (ConfigError, OSError, ValueError) as error:
-            _logger.error("there is no TLS for %s: %s", self.host, error)
+            guarded_log.log(_logger, logging.ERROR, "there is no TLS for %s: %s", self.host, error)
             self._lose(str(error))
             return
         self._shake(self._socket)
@@ -226,7 +227,7 @@ class AcceptedTlsLink(_Encrypted):
         try:
             subject = self._tls.subject(sock.getpeercert(binary_form=True))
         except AuthenticationFailed as refusal:
-            _logger.info("%s may not come in: %s", self.host, refusal)
+            guarded_log.log(_logger, logging.INFO, "%s may not come in: %s", self.host, refusal)
             self._lose(str(refusal), refusal)
             return
         self._loop.deliver(self._handle, Secured(self._number, subject))
@@ -235,7 +236,7 @@ class AcceptedTlsLink(_Encrypted):
     def _explain(self, error: OSError | None) -> None:
         self._handshaking = False
         reason = CLOSED_BY_PEER if error is None else describe(error)
-        _logger.info("the TLS handshake of %s failed: %s", self.host, reason)
+        guarded_log.log(_logger, logging.INFO, "the TLS handshake of %s failed: %s", self.host, reason)
         sock = self._socket
         if isinstance(error, ssl.SSLError) and sock is not None:
             with contextlib.suppress(OSError):

@@ -28,7 +28,7 @@ from fairlead_kafka.core.effects import (
 from fairlead_kafka.core.events import Event, Submitted
 from fairlead_kafka.core.machine import Machine, Rng
 from fairlead_kafka.runtime.authenticating import authenticate
-from fairlead_kafka.runtime.handle import Handle, call, crash, give_up, refuse, resolve
+from fairlead_kafka.runtime.handle import Handle, call, crash, leave, refuse, resolve
 from fairlead_kafka.runtime.virtual_disk import VirtualDisk
 from fairlead_kafka.runtime.virtual_link import Conditions, VirtualLink
 from fairlead_kafka.runtime.virtual_network import VirtualNetwork
@@ -147,8 +147,7 @@ class VirtualHost:
         Idempotent."""
         self._closed = True
         for handle in list(self._handles):
-            self._end(handle)
-            give_up(handle, UsageError("the virtual host was closed"))
+            leave(handle, UsageError("the virtual host was closed"), self._end)
 
     # For tests
 

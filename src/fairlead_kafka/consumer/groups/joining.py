@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, DecodeError
@@ -221,7 +222,9 @@ def _subscriptions(
         try:
             found[one.member_id] = assignor.understood(decode_subscription(bytes(one.metadata)))
         except DecodeError as error:
-            LOGGER.warning(
+            guarded_log.log(
+                LOGGER,
+                logging.WARNING,
                 "member %s of the group gets no partitions: what it says of its subscription is garbled: %s",
                 one.member_id,
                 error,

@@ -27,6 +27,7 @@ from fairlead_kafka.consumer.share.operations import (
     Taken,
     Unsubscribe,
 )
+from fairlead_kafka.core.closing import close_each
 from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Effect, Resolve
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
@@ -126,8 +127,7 @@ class ShareConsumerMachine:
         shutting = [] if self._shutting is None else [self._shutting]
         for operation in [*submitted, *self._takes, *waiting, *shutting]:
             self._answer(operation.completion, error=error)
-        self._network.close(error)
-        self._group.close(error)
+        close_each(partial(self._network.close, error), partial(self._group.close, error))
         effects, self._effects = self._effects, []
         return [effect for effect in effects if isinstance(effect, Resolve)]
 

@@ -1,0 +1,27 @@
+"""The end of a machine that raised: each of its parts is closed, whatever another one raises."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from fairlead_kafka.base import guarded_log
+
+_LOG = logging.getLogger("fairlead_kafka.runtime")
+
+
+def close_each(*closes: Callable[[], object]) -> None:
+    """Call each of `closes`, whatever one raises; the first error is logged, with their number.
+
+    For `crashed` of machines: a defect that has ended a machine may show up again while its parts
+    are closed, and those who wait for the other parts are told all the same.
+    """
+    errors = []
+    for close in closes:
+        try:
+            close()
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        text = "%d parts of a client that raised could not be closed"
+        guarded_log.log(_LOG, logging.ERROR, text, len(errors), exc_info=errors[0])
