@@ -267,9 +267,7 @@ def log_lines() -> str:
                 "A value with spaces is quoted as in JSON. No line has a password, token, key or record.",
                 f"A client logs at most {LINES_MAX} lines of one event in {WINDOW_S} seconds. The next line "
                 f"of that event says in `held_back` how many were left out. A line names at most {ITEMS_MAX} "
-                "partitions.",
-                "What a filter or a handler of yours raises does not end a client: the line is lost. The "
-                "first such error of a process is told on stderr, unless `logging.raiseExceptions` is off.",
+                "partitions. A handler that raises ends no client; the first such error is on stderr.",
                 f"## Events\n\n| event | level | logger | fields | when |\n|---|---|---|---|---|\n{rows}",
                 "## Other loggers",
                 "Sentences for people, which are not in the table, come from `fairlead_kafka.network` "
