@@ -168,8 +168,8 @@ def numbers(option: str, values: str | None, least: int = 0) -> list[int]:
     found = [number for part in parts if (number := whole_number(part)) is not None and number >= least]
     if len(found) < len(parts):
         raise ConfigError(
-            f"{option} {_beginning(values or '')}: must be whole numbers from {least} to {MOST_NUMBER}, "
-            f"separated by commas, such as {option} 16,128"
+            f"{option} {_beginning(values or '')}: must be whole numbers from {least} on, of 64 bits at "
+            f"most, separated by commas, such as {option} 16,128"
         )
     return list(dict.fromkeys(found))
 
