@@ -32,23 +32,14 @@ class ShareGroupRig:
         earliest = Message(name="share.auto.offset.reset", config_operation=0, value="earliest")
         resource = Message(resource_type=32, resource_name=GROUP, configs=[earliest])
         self.call(self.admin, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
-        self._join()
+        self.join()
 
-    def _join(self) -> None:
-        """Have the group's state begun."""
+    def join(self) -> None:
+        """Have the group's state begun, and a member assigned it."""
         self.call(self.admin, ApiKey.FIND_COORDINATOR, 6, key_type=0, coordinator_keys=[GROUP])
         epoch, topics = 0, ["t"]
         for _ in range(20):
-            answer = self.call(
-                self.admin,
-                ApiKey.SHARE_GROUP_HEARTBEAT,
-                1,
-                group_id=GROUP,
-                member_id="m",
-                member_epoch=epoch,
-                rack_id=None,
-                subscribed_topic_names=topics,
-            )
+            answer = self._heartbeat(epoch, topics)
             if not answer.error_code:
                 epoch = answer.member_epoch
                 if answer.assignment is not None and answer.assignment.topic_partitions:
@@ -56,19 +47,29 @@ class ShareGroupRig:
             self.driver.advance(1000)
         raise AssertionError(answer)
 
-    def leave(self) -> None:
-        """Have the group be without members."""
-        answer = self.call(
+    def _heartbeat(self, epoch: int, topics: list[str] | None = None) -> Message:
+        return self.call(
             self.admin,
             ApiKey.SHARE_GROUP_HEARTBEAT,
             1,
             group_id=GROUP,
             member_id="m",
-            member_epoch=-1,
+            member_epoch=epoch,
             rack_id=None,
-            subscribed_topic_names=None,
+            subscribed_topic_names=topics,
         )
+
+    def beat(self, epoch: int, topics: list[str] | None = None) -> tuple[int, list[int] | None]:
+        """Epoch and partitions (None: as before) by a heartbeat of the member."""
+        answer = self._heartbeat(epoch, topics)
         assert answer.error_code == 0, answer
+        told = answer.assignment
+        numbers = None if told is None else [n for one in told.topic_partitions for n in one.partitions]
+        return answer.member_epoch, numbers
+
+    def leave(self) -> None:
+        """Have the group be without members."""
+        self.beat(-1)
 
     @property
     def partitions(self) -> SharePartitions:
@@ -152,6 +153,21 @@ class ShareGroupRig:
         """End a connection from its client's side."""
         self.driver.broker.receive(ev.Disconnected(client.connection, None))
         self.driver.run()
+
+    # --- Offsets
+
+    def alter(self, offset: int) -> int:
+        """The error of partition 0 of an AlterShareGroupOffsets, or of all of it."""
+        topic = Message(topic_name="t", partitions=[Message(partition_index=0, start_offset=offset)])
+        answer = self.call(self.admin, ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, group_id=GROUP, topics=[topic])
+        return int(answer.error_code or answer.responses[0].partitions[0].error_code)
+
+    def describe(self) -> tuple[int, list[tuple[int, int]]]:
+        """The group's error, and start and lag of partitions, of a DescribeShareGroupOffsets."""
+        asked = [Message(group_id=GROUP, topics=None)]
+        (group,) = self.call(self.admin, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 1, groups=asked).groups
+        rows = [(row.start_offset, row.lag) for topic in group.topics for row in topic.partitions]
+        return group.error_code, rows
 
 
 def acquired(answer: Message) -> list[tuple[int, int, int]]:

@@ -242,35 +242,6 @@ def test_states_that_records_cannot_have_are_not_written(rig: ShareGroupRig, bat
     assert rig.fetch(rig.driver.connect(), 0) == [(0, 9, 1)]
 
 
-def initialize_state(rig: ShareGroupRig, state_epoch: int, start_offset: int) -> int:
-    """The error of an InitializeShareGroupState."""
-    partition = Message(partition=0, state_epoch=state_epoch, start_offset=start_offset)
-    topic = Message(topic_id=rig.topic_id, partitions=[partition])
-    answer = rig.call(rig.admin, ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, group_id=GROUP, topics=[topic])
-    return int(answer.results[0].partitions[0].error_code)
-
-
-def state_epoch(rig: ShareGroupRig) -> int:
-    """The state epoch of the group's share partition."""
-    topic = Message(topic_id=rig.topic_id, partitions=[Message(partition=0, leader_epoch=-1)])
-    api_key = ApiKey.READ_SHARE_GROUP_STATE_SUMMARY
-    answer = rig.call(rig.admin, api_key, 1, group_id=GROUP, topics=[topic])
-    return int(answer.results[0].partitions[0].state_epoch)
-
-
-def test_a_state_that_is_in_use_is_not_begun_again_by_a_question_that_is_late(rig: ShareGroupRig) -> None:
-    """The group coordinator asks again if an answer was lost: what was accepted meanwhile stays."""
-    client = rig.driver.connect()
-    assert rig.fetch(client, 0) == [(0, 9, 1)]
-    assert rig.acknowledge(client, 1, (0, 4, [ACCEPT])) == ErrorCode.NONE
-    assert rig.fetch(client, -1, topics=[]) == []
-    epoch = state_epoch(rig)
-    assert initialize_state(rig, epoch, -1) == ErrorCode.NONE
-    assert rig.fetch(rig.driver.connect(), 0, "z") == [(5, 9, 2)]
-    assert initialize_state(rig, epoch, 3) == ErrorCode.NONE  # with an offset it is an admin's
-    assert initialize_state(rig, epoch - 1, -1) == ErrorCode.FENCED_STATE_EPOCH
-
-
 def test_a_start_offset_that_is_none_is_not_written(rig: ShareGroupRig) -> None:
     assert write_state(rig, StateBatch(0, 1, 0, 1), -2) == ErrorCode.INVALID_REQUEST
     assert write_state(rig, StateBatch(0, 1, 0, 1), 2**63 - 1) == ErrorCode.INVALID_REQUEST
@@ -375,10 +346,10 @@ def test_a_partition_that_is_named_twice_tells_its_first_error(rig: ShareGroupRi
 @pytest.mark.parametrize("offset", [-(2**63), -5, -2, 2**63 - 1])
 def test_a_group_is_not_set_to_an_offset_that_no_record_has(rig: ShareGroupRig, offset: int) -> None:
     rig.leave()
-    assert alter(rig, offset) == ErrorCode.INVALID_REQUEST
-    assert describe(rig) == (0, [(-1, -1)])
-    assert alter(rig, 4) == ErrorCode.NONE
-    assert describe(rig) == (0, [(4, 6)])
+    assert rig.alter(offset) == ErrorCode.INVALID_REQUEST
+    assert rig.describe() == (0, [(-1, -1)])
+    assert rig.alter(4) == ErrorCode.NONE
+    assert rig.describe() == (0, [(4, 6)])
 
 
 def test_the_lag_of_a_start_far_below_0_is_what_the_answer_can_hold(
@@ -386,23 +357,7 @@ def test_the_lag_of_a_start_far_below_0_is_what_the_answer_can_hold(
 ) -> None:
     state = ShareState(state_epoch=0, start_offset=-(2**63), complete_count=0)
     monkeypatch.setattr(ShareCoordinator, "summary", lambda _own, _key, done: done(0, state))
-    assert describe(rig) == (0, [(-(2**63), 2**63 - 1)])
-
-
-def alter(rig: ShareGroupRig, offset: int) -> int:
-    """The error of partition 0 of an AlterShareGroupOffsets."""
-    topic = Message(topic_name="t", partitions=[Message(partition_index=0, start_offset=offset)])
-    answer = rig.call(rig.admin, ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, group_id=GROUP, topics=[topic])
-    assert answer.error_code == 0, answer
-    return int(answer.responses[0].partitions[0].error_code)
-
-
-def describe(rig: ShareGroupRig) -> tuple[int, list[tuple[int, int]]]:
-    """The group's error, and start and lag of partitions, of a DescribeShareGroupOffsets."""
-    asked = [Message(group_id=GROUP, topics=None)]
-    (group,) = rig.call(rig.admin, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 1, groups=asked).groups
-    rows = [(row.start_offset, row.lag) for topic in group.topics for row in topic.partitions]
-    return group.error_code, rows
+    assert rig.describe() == (0, [(-(2**63), 2**63 - 1)])
 
 
 def test_offsets_of_topics_that_are_not_there_make_no_group(rig: ShareGroupRig) -> None:

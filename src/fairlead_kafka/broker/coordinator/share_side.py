@@ -10,6 +10,7 @@ the next heartbeat they come into targets.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,17 +31,19 @@ from fairlead_kafka.broker.shards import Shards
 from fairlead_kafka.broker.share_groups import (
     NO_OFFSET,
     ShareBeaten,
+    ShareEpoch,
+    ShareEpochKey,
     ShareGroup,
     ShareGroupEntry,
     ShareHeartbeat,
     ShareKey,
     ShareView,
-    StatePartitions,
     StatePartitionsKey,
     StatePersister,
     TopicState,
     begun,
     check_share_heartbeat,
+    deleting,
     forgotten,
     merged,
     share_heartbeat,
@@ -254,19 +257,16 @@ class ShareSide:
             return
         group = found[1]
         group.begun_ms.update(dict.fromkeys(places, self._broker.wall_ms))
-        pairs = {(topic, number) for topic, state in places.items() for number in state.partitions}
-        group.asked |= pairs
         epoch = group.epoch
 
         def asked(errors: dict[ShareKey, int]) -> None:
-            group.asked -= pairs
             there = _grouped(places, (key for key, error in errors.items() if not error))
             now = self._find(group_id)
             if now is not None and there:
                 self._write_by_itself(group_id, begun(now[1], there))
 
         self._each(
-            group_id,
+            group,
             places,
             lambda key, done: self._broker.share_persister.initialize(key, epoch, NO_OFFSET, done),
             asked,
@@ -274,22 +274,27 @@ class ShareSide:
 
     def _each(
         self,
-        group_id: str,
+        group: ShareGroup,
         places: Places,
         ask: Callable[[ShareKey, Done], None],
         asked: Callable[[dict[ShareKey, int]], None],
     ) -> None:
-        """Ask for each share partition; asked(key → error code) once all are answered."""
+        """Ask for each share partition; asked(key → error code) once all are answered. Until then
+        the group counts them among `asked`: no other question goes beside, and they are not
+        assigned."""
         keys = [
-            ShareKey(group_id, topic, number)
+            ShareKey(group.group_id, topic, number)
             for topic, state in places.items()
             for number in sorted(state.partitions)
         ]
+        pairs = Counter((key.topic_id, key.partition) for key in keys)
+        group.asked += pairs
         errors: dict[ShareKey, int] = {}
 
         def answered(key: ShareKey, error: int) -> None:
             errors[key] = error
             if len(errors) == len(keys):
+                group.asked -= pairs
                 asked(errors)
 
         if not keys:
@@ -319,6 +324,15 @@ class ShareSide:
         """DeleteGroups of a share group without members: the states of its partitions, then itself."""
         share = group.share
         assert share is not None
+        states = share.states
+        places = merged(self._left_over(share), merged(states.initializing, states.initialized))
+
+        def noted(error: int) -> None:
+            now = self._still_empty(group.group_id, error)
+            if isinstance(now, int):
+                reply(now)
+            else:
+                self._each(now, places, self._broker.share_persister.delete, forgotten_there)
 
         def forgotten_there(errors: dict[ShareKey, int]) -> None:
             failed = next((error for error in errors.values() if error), ErrorCode.NONE)
@@ -333,8 +347,7 @@ class ShareSide:
                 except BrokerError as error:
                     reply(error.code)
 
-        places = {**share.states.initializing, **share.states.initialized}
-        self._each(group.group_id, places, self._broker.share_persister.delete, forgotten_there)
+        self._note(group.group_id, lambda now: deleting(now, places), noted)
 
     # --- Offsets
 
@@ -351,7 +364,11 @@ class ShareSide:
     ) -> None:
         """AlterShareGroupOffsets: a group without members, made if there is none, goes on from these
         offsets; reply(key → error code). BrokerError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for one of
-        another kind."""
+        another kind.
+
+        The group's epoch goes up by one, and is the state epoch of the new states (KIP-932): a question
+        that is asked again, since its answer was lost, does not begin them a second time.
+        """
         if not group_id:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
         shard = self._shards.of(group_id)
@@ -363,7 +380,7 @@ class ShareSide:
             topic = self._topics.by_id(topic_id)
             if topic is not None:
                 places[topic_id] = TopicState(topic.name, frozenset(numbers))
-        epoch = group.epoch
+        epoch = group.epoch + 1
 
         def begin(key: ShareKey, done: Done) -> None:
             start = offsets[key.topic_id][key.partition]
@@ -374,15 +391,17 @@ class ShareSide:
             self._note(group_id, lambda now: begun(now, there), lambda error: reply(_with(errors, error)))
 
         def noted(error: int) -> None:
-            if error:
+            now = self._still_empty(group_id, error)
+            if isinstance(now, int):
                 keys = (ShareKey(group_id, topic, number) for topic, one in offsets.items() for number in one)
-                reply(dict.fromkeys(keys, error))
+                reply(dict.fromkeys(keys, now))
             else:
-                self._each(group_id, places, begin, began)
+                self._each(now, places, begin, began)
 
         entries: list[ShareGroupEntry] = []
         if places or new:
             states = group.states._replace(initializing=merged(group.states.initializing, places))
+            entries.append((ShareEpochKey(group_id), ShareEpoch(epoch, group.metadata_hash)))
             entries.append((StatePartitionsKey(group_id), states))
         self._write(shard, group_id, entries, noted)
 
@@ -396,15 +415,13 @@ class ShareSide:
         group = self._empty(group_id)
         wanted = [topic for topic in topics if topic in group.states.initialized]
         places = {topic: group.states.initialized[topic] for topic in wanted}
-        deleting = {**group.states.deleting, **{topic: one.name for topic, one in places.items()}}
-        rest = {topic: one for topic, one in group.states.initialized.items() if topic not in places}
-        states = StatePartitions(group.states.initializing, rest, deleting)
 
         def forget(error: int) -> None:
-            if error:
-                reply(dict.fromkeys(wanted, error))
+            now = self._still_empty(group_id, error)
+            if isinstance(now, int):
+                reply(dict.fromkeys(wanted, now))
             else:
-                self._each(group_id, places, self._broker.share_persister.delete, gone)
+                self._each(now, places, self._broker.share_persister.delete, gone)
 
         def gone(errors: dict[ShareKey, int]) -> None:
             by_topic = dict.fromkeys(wanted, 0)
@@ -417,13 +434,30 @@ class ShareSide:
                 lambda error: reply({topic: one or error for topic, one in by_topic.items()}),
             )
 
-        self._note(group_id, lambda _now: [(StatePartitionsKey(group_id), states)] if places else [], forget)
+        self._note(group_id, lambda now: deleting(now, places), forget)
 
     def _empty(self, group_id: str) -> ShareGroup:
         group = self.existing(group_id)
         if group.members:
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
         return group
+
+    def _still_empty(self, group_id: str, error: int) -> ShareGroup | int:
+        """The group, if what was to be written stands and no member has joined meanwhile; if not, the
+        error code for the client."""
+        try:
+            return error or self._empty(group_id)
+        except BrokerError as refused:
+            return refused.code
+
+    def _left_over(self, group: ShareGroup) -> Places:
+        """All partitions of topics whose state was to be forgotten before, and may be there still."""
+        topics = (self._topics.by_id(topic_id) for topic_id in group.states.deleting)
+        return {
+            topic.topic_id: TopicState(topic.name, frozenset(range(topic.partitions)))
+            for topic in topics
+            if topic is not None
+        }
 
     def _note(
         self, group_id: str, entries: Callable[[ShareGroup], Sequence[ShareGroupEntry]], done: Done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -68,8 +69,9 @@ class ShareGroup:
     records."""
     begun_ms: dict[UUID, int] = field(default_factory=dict)
     """When the state of a topic's partitions was last asked to be begun; not in the records."""
-    asked: set[tuple[UUID, int]] = field(default_factory=set)
-    """Partitions whose state is being asked to be begun; not in the records."""
+    asked: Counter[tuple[UUID, int]] = field(default_factory=Counter)
+    """Partitions with questions to the share coordinator under way that begin or forget their state,
+    and how many; not in the records."""
 
     @property
     def state_name(self) -> str:

@@ -7,7 +7,7 @@ may be with many. Partitions come into targets once the share coordinator has th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
@@ -190,10 +190,11 @@ def _pending(group: ShareGroup, view: ShareView) -> bool:
     return any(frozenset(assigned.get(topic, ())) != numbers for topic, numbers in wanted.items())
 
 
-def assignable(group: ShareGroup, topics: Iterable[UUID]) -> dict[UUID, frozenset[int]]:
-    """Partitions of `topics` whose state the share coordinator has."""
-    states = group.states.initialized
-    return {topic: states[topic].partitions for topic in topics if topic in states}
+def assignable(group: ShareGroup, topics: Container[UUID]) -> dict[UUID, frozenset[int]]:
+    """Partitions of `topics` whose state the share coordinator has, and is not being asked to begin
+    again: what members acknowledge meanwhile would be undone."""
+    states = {topic: one for topic, one in group.states.initialized.items() if topic in topics}
+    return {topic: one.partitions for topic, one in without(states, _asked(group)).items()}
 
 
 def _ids(topics: Topics, names: Iterable[str]) -> frozenset[UUID]:
@@ -231,6 +232,7 @@ def _lately(since_ms: int, interval_ms: int, now_ms: int) -> bool:
 def to_begin(group: ShareGroup, names: Iterable[str], view: ShareView) -> dict[UUID, TopicState]:
     """Partitions that members read and whose state is neither there nor asked for lately."""
     found: dict[UUID, TopicState] = {}
+    in_question = _asked(group)
     for name in sorted(names):
         topic = view.topics.find(name)
         if topic is None:
@@ -242,9 +244,17 @@ def to_begin(group: ShareGroup, names: Iterable[str], view: ShareView) -> dict[U
         if asked is not None and lately:
             numbers -= asked.partitions
         # One question at a time: one that is late would begin the state again, when it is in use.
-        numbers -= {number for topic_id, number in group.asked if topic_id == topic.topic_id}
+        numbers -= in_question.get(topic.topic_id, frozenset())
         if numbers:
             found[topic.topic_id] = TopicState(name, numbers)
+    return found
+
+
+def _asked(group: ShareGroup) -> dict[UUID, set[int]]:
+    """Partitions with questions to the share coordinator under way."""
+    found: dict[UUID, set[int]] = {}
+    for topic, number in group.asked:
+        found.setdefault(topic, set()).add(number)
     return found
 
 
@@ -255,6 +265,19 @@ def begun(group: ShareGroup, states: Mapping[UUID, TopicState]) -> list[ShareGro
         without(group.states.initializing, there),
         merged(group.states.initialized, states),
         group.states.deleting,
+    )
+    return [(StatePartitionsKey(group.group_id), value)]
+
+
+def deleting(group: ShareGroup, places: Mapping[UUID, TopicState]) -> list[ShareGroupEntry]:
+    """The share coordinator is to forget the state of these partitions: there is none to go on with."""
+    if not places:
+        return []
+    gone = {topic: state.partitions for topic, state in places.items()}
+    value = StatePartitions(
+        without(group.states.initializing, gone),
+        without(group.states.initialized, gone),
+        {**group.states.deleting, **{topic: state.name for topic, state in places.items()}},
     )
     return [(StatePartitionsKey(group.group_id), value)]
 

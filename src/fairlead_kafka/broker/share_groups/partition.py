@@ -7,6 +7,9 @@ coordinator and back.
 One write is under way at a time; what is acknowledged meanwhile goes with the next, so that writes
 come to the coordinator in order, and many acknowledgements cost one. An acknowledgement is answered
 when its write stands.
+
+One read is under way at a time as well: sessions that come and go while the state is read find the same
+share partition, and one that is fenced asks no more.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.broker.log import Logs, Partition
 from fairlead_kafka.broker.log.by_time import TimedRecord
 from fairlead_kafka.broker.replication import Replication
-from fairlead_kafka.broker.share_groups.persister import StatePersister
+from fairlead_kafka.broker.share_groups.persister import Question, StatePersister
 from fairlead_kafka.broker.share_groups.share_state import (
     NO_OFFSET,
     ShareKey,
@@ -110,6 +113,7 @@ class SharePartition:
         self.became_available: Callable[[], None] = lambda: None
         self.fenced: Callable[[int], None] = lambda _error: None
         self._initialized: list[Done] = []
+        self._reading: Question | None = None
         self._writing: list[_Waiting] = []
         self._releasing: list[StateBatch] = []
         """Records whose locks were over, as they are being written."""
@@ -143,7 +147,7 @@ class SharePartition:
         self._initialized.append(done)
         if self.state is SharePartitionState.EMPTY:
             self._enter(SharePartitionState.INITIALIZING)
-            self._persister.read(self.key, self.leader_epoch, self._read)
+            self._reading = self._persister.read(self.key, self.leader_epoch, self._read)
 
     @hook("share groups: a new leader takes up the state that there was")
     def _read(self, error: int, state: ShareState | None) -> None:
@@ -192,9 +196,8 @@ class SharePartition:
             return
         self.window.move_start(self.partition.log_start)
         self._enter(SharePartitionState.ACTIVE)
-        waiting, self._initialized = self._initialized, []
-        for done in waiting:
-            done(ErrorCode.NONE)
+        self._answer_waiting(ErrorCode.NONE)
+        self._drop_if_unused()
 
     def _fail(self, error: int) -> None:
         self._enter(SharePartitionState.FAILED)
@@ -207,29 +210,38 @@ class SharePartition:
         self._enter(SharePartitionState.FENCED)
         if self._timer is not None:
             self._timer.cancel()
+        if self._reading is not None:
+            self._reading.cancel()
         self.fenced(_client_error(error))
-        initialized, self._initialized = self._initialized, []
         queue, self._queue = self._queue, []
-        for done in initialized:
-            done(_client_error(error))
+        self._answer_waiting(_client_error(error))
         for one in queue:
             one.done(_client_error(error))
+
+    def _answer_waiting(self, error: int) -> None:
+        waiting, self._initialized = self._initialized, []
+        for done in waiting:
+            done(error)
 
     def use(self) -> None:
         """Called when a session fetches from it."""
         self._unused = False
 
     def drop_when_written(self) -> None:
-        """Called when its group has no session here any more: fence it once no write is under way,
-        unless `use` is called before.
+        """Called when its group has no session here any more: fence it once neither a read nor a
+        write is under way, unless `use` is called before.
 
-        Another one for the same leader epoch must not write before this one's writes are settled.
+        Another one for the same leader epoch must not write before this one's writes are settled, nor
+        read beside it: with each session that came there would be one more.
         """
         self._unused = True
+        if self.state is SharePartitionState.INITIALIZING:
+            self._answer_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._drop_if_unused()
 
     def _drop_if_unused(self) -> None:
-        if self._unused and not self._writing and not self._queue:
+        reading = self.state is SharePartitionState.INITIALIZING
+        if self._unused and not reading and not self._writing and not self._queue:
             self.fence(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     # --- Records

@@ -4,7 +4,8 @@ broker by a call, on another by a request. What can be better in a moment is ask
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
@@ -16,7 +17,7 @@ from fairlead_kafka.broker.links import Links
 from fairlead_kafka.broker.share_groups.share_coordinator import Done, Stateful
 from fairlead_kafka.broker.share_groups.share_state import ShareKey, ShareState, StateUpdate
 from fairlead_kafka.broker.share_groups.window import StateBatch
-from fairlead_kafka.broker.timers import DelayHost
+from fairlead_kafka.broker.timers import DelayHost, Timer
 from fairlead_kafka.wire import ApiKey, RequestMessage
 from fairlead_kafka.wire.messages import (
     DeleteShareGroupStateRequest,
@@ -81,7 +82,8 @@ class _Row(Protocol):
     error_code: int
 
 
-class _Question(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Question:
     """One question: `here` asks this broker's coordinator, `there` another's; both call
     Stateful."""
 
@@ -90,6 +92,16 @@ class _Question(NamedTuple):
     there: Callable[[int, Stateful], None]
     done: Stateful
     until_ns: int
+    cancelled: bool = False
+    timer: Timer | None = None
+    """When it is asked again."""
+
+    def cancel(self) -> None:
+        """Ask no more; `done` is not called. A request that is under way stays so: its answer is
+        passed over."""
+        self.cancelled = True
+        if self.timer is not None:
+            self.timer.cancel()
 
 
 class StatePersister:
@@ -126,15 +138,15 @@ class StatePersister:
             lambda error, _state: done(error),
         )
 
-    def read(self, key: ShareKey, leader_epoch: int, done: Stateful) -> None:
-        """Read a state, and lead with it from now on."""
+    def read(self, key: ShareKey, leader_epoch: int, done: Stateful) -> Question:
+        """Read a state, and lead with it from now on. The question can be cancelled."""
         partition = ReadShareGroupStateRequest.PartitionData(
             partition=key.partition, leader_epoch=leader_epoch
         )
         topic = ReadShareGroupStateRequest.ReadStateData(topic_id=key.topic_id, partitions=[partition])
         message = ReadShareGroupStateRequest(group_id=key.group_id, topics=[topic])
         here = self._host.share_coordinator
-        self._begin(
+        return self._begin(
             key,
             lambda answered: here.read(key, leader_epoch, answered),
             lambda node, answered: self._ask(
@@ -231,11 +243,13 @@ class StatePersister:
         here: Callable[[Stateful], None],
         there: Callable[[int, Stateful], None],
         done: Stateful,
-    ) -> None:
+    ) -> Question:
         until_ns = self._host.now_ns + ms_to_ns(GIVE_UP_MS)
-        self._try(_Question(key, here, there, self._host.guard.bind(done), until_ns))
+        question = Question(key, here, there, self._host.guard.bind(done), until_ns)
+        self._try(question)
+        return question
 
-    def _try(self, question: _Question) -> None:
+    def _try(self, question: Question) -> None:
         image = self._host.controller.image
         topic = image.topics.get(SHARE_STATE_TOPIC)
         if topic is None:
@@ -250,6 +264,8 @@ class StatePersister:
             return
 
         def answered(error: int, state: ShareState | None) -> None:
+            if question.cancelled:
+                return
             if error in _PASSING:
                 self._again(question, error)
             else:
@@ -266,11 +282,13 @@ class StatePersister:
         else:
             self._again(question, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-    def _again(self, question: _Question, error: int, wait_ms: int = RETRY_MS) -> None:
+    def _again(self, question: Question, error: int, wait_ms: int = RETRY_MS) -> None:
+        if question.cancelled:
+            return
         if self._host.now_ns >= question.until_ns:
             question.done(error, None)
         else:
-            self._host.call_later(wait_ms, lambda: self._try(question))
+            question.timer = self._host.call_later(wait_ms, lambda: self._try(question))
 
     def _ask(
         self,

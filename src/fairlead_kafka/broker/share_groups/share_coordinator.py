@@ -133,8 +133,9 @@ class ShareCoordinator:
 
     def initialize(self, key: ShareKey, state_epoch: int, start_offset: int, done: Done) -> None:
         """InitializeShareGroupState: a new state, from `start_offset` (-1: as the group's
-        share.auto.offset.reset says). One that is asked for again at the same state epoch, without an
-        offset, is there already, and may be in use."""
+        share.auto.offset.reset says). One of the same state epoch is there already, and may be in
+        use: the question was asked before, and its answer lost. A caller that alters offsets takes a
+        new one."""
         shard = self._shard(key)
         _check_start(start_offset)
         kept = shard.states.get(key)
@@ -143,7 +144,7 @@ class ShareCoordinator:
                 ErrorCode.FENCED_STATE_EPOCH, f"{key} is at state epoch {kept.state.state_epoch}"
             )
         self._check_partition(key)
-        if kept is not None and start_offset == NO_OFFSET and state_epoch == kept.state.state_epoch:
+        if kept is not None and state_epoch == kept.state.state_epoch:
             self._log.when_committed(shard, self._within(done))
             return
         now_ms = self._broker.wall_ms
