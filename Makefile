@@ -8,7 +8,7 @@ ROWS ?= 100000
 unexport PYTHONDONTWRITEBYTECODE
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: setup demo test test-distribution check lint docs dist clean
+.PHONY: setup demo test test-distribution test-spark-versions check lint docs dist clean
 
 setup: .venv/ready
 
@@ -33,6 +33,10 @@ test: setup lint
 # The wheel and the source archive, with every extra, in empty environments: some gigabytes for pip.
 test-distribution: setup
 	FAIRLEAD_DISTRIBUTION=all $(BIN)/python -m pytest tests/distribution
+
+# Spark 4.0, 4.1 and 4.2 in environments of their own in build/, and each version with a second Java; `SPARK="4.0 4.1"` chooses.
+test-spark-versions: setup
+	$(BIN)/python -m tests.spark.each_version $(SPARK)
 
 # What every commit passes, in under a minute: format, lint, types, floors, tidy and unit tests.
 check: setup lint

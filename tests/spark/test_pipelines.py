@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import fairlead_kafka
+from fairlead_kafka.spark.versions import Feature, has
 from tests.support.waiting import PATIENCE_S
 
 SPEC = """\
@@ -95,6 +97,7 @@ def values(servers: str, topic: str) -> list[tuple[bytes, bytes]]:
     ]
 
 
+@pytest.mark.skipif(not has(Feature.PIPELINES), reason="this Spark has no pipelines")
 def test_a_second_run_goes_on_where_the_first_stopped_on_a_cluster_too(
     servers: str, new_topic: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -14,9 +14,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 import fairlead_kafka
 from fairlead_kafka.spark.progress import ProgressListener, source_progress
 from fairlead_kafka.spark.session import WORKER_VARIABLES
+from fairlead_kafka.spark.versions import Feature, has
 from tests.support.spark_workers import until_workers_start
 
 NewTopic = Callable[..., str]
+needs_limits = pytest.mark.skipif(not has(Feature.LIMITS), reason="this Spark has no limits")
+needs_filters = pytest.mark.skipif(not has(Feature.FILTERS), reason="this Spark passes no filters")
+LIMIT: dict[str, object] = {"maxBytesPerTrigger": "1m"} if has(Feature.LIMITS) else {}
 
 
 def test_what_each_stream_sets_for_its_workers_is_there_before_two_of_them_set_it_at_once(spark: Any) -> None:
@@ -76,6 +80,7 @@ def offset_log(checkpoint: Path) -> list[str]:
     return [path.read_text().splitlines()[-1] for path in logs]
 
 
+@needs_limits
 def test_a_query_reads_on_where_its_checkpoint_says(
     run: Any, send: Any, new_topic: NewTopic, tmp_path: Path, servers: str
 ) -> None:
@@ -116,14 +121,15 @@ def test_a_query_from_latest_begins_where_it_was_started(
     topic = new_topic(partitions=1)
     send(topic, 3)
     found: list[str] = []
-    run(found, subscribe=topic, maxBytesPerTrigger="1m")
+    run(found, subscribe=topic, **LIMIT)
     assert found == []
     assert [json.loads(one) for one in offset_log(tmp_path / "checkpoint")] == [{topic: {"0": 3}}]
     send(topic, 2)
-    run(found, subscribe=topic, maxBytesPerTrigger="1m")
+    run(found, subscribe=topic, **LIMIT)
     assert found == ["0-0", "0-1"]
 
 
+@needs_limits
 def test_a_listener_follows_the_queries_of_a_session(
     spark: Any, run: Any, send: Any, new_topic: NewTopic
 ) -> None:
@@ -146,6 +152,7 @@ def test_a_listener_follows_the_queries_of_a_session(
     assert re.search(r'^kafka_spark_stream_rows_total\{.*source="0"\} 4\.0$', page, re.MULTILINE)
 
 
+@needs_filters
 def test_filters_narrow_what_is_read(read: Any, send: Any, new_topic: NewTopic) -> None:
     topic = new_topic(partitions=3)
     send(topic, 10, 10, 10)

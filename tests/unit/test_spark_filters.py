@@ -25,8 +25,9 @@ from pyspark.sql.datasource import (
 )
 
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.spark.filters import Wanted, pushed_down
+from fairlead_kafka.spark.filters import Wanted
 from fairlead_kafka.spark.offsets import OffsetRange
+from fairlead_kafka.spark.planners import filters_pushed_down
 
 RANGES = [OffsetRange(TopicPartition(topic, number), 10, 20) for topic in ("a", "b") for number in (0, 1)]
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -127,7 +128,7 @@ def test_only_what_is_met_exactly_is_kept_from_spark() -> None:
 
 
 def test_filters_are_taken_only_where_spark_hands_them_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not pushed_down()
+    assert not filters_pushed_down()
     worker: Any = types.ModuleType("pyspark.sql.worker.data_source_pushdown_filters")
     monkeypatch.setitem(sys.modules, worker.__name__, worker)
-    assert pushed_down()
+    assert filters_pushed_down()

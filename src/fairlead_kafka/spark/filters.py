@@ -3,8 +3,8 @@ not read at all.
 
 Spark gives filters to a Python source only where `spark.sql.python.filterPushdown.enabled` is true,
 as `spark.spark_session` sets it, and refuses a reader that takes filters where it is not. It says
-which of both it is only by the worker it runs planning in, so that is what `pushed_down` looks at;
-a wrong guess would only leave the filters to Spark.
+which of both it is only by the worker it runs planning in, so that is what
+`planners.filters_pushed_down` looks at; a wrong guess would only leave the filters to Spark.
 
 A filter on offset, partition or topic is met exactly by the ranges. One on timestamp only says
 where to begin, for a later record may bear an earlier time; Spark looks at the rows again.
@@ -32,7 +32,6 @@ from pyspark.sql.datasource import (
 
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.spark.offsets import OffsetRange
-from fairlead_kafka.spark.planners import PUSHES_FILTERS, runs
 
 _NEVER_NULL = frozenset({"topic", "partition", "offset", "timestamp", "timestampType"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -51,11 +50,6 @@ _TESTS: Mapping[type[Filter], Callable[[Any, Any], bool]] = {
     LessThan: operator.lt,
     LessThanOrEqual: operator.le,
 }
-
-
-def pushed_down() -> bool:
-    """Whether this is the process in which Spark passes filters to a reader."""
-    return runs(PUSHES_FILTERS)
 
 
 @dataclass

@@ -20,3 +20,8 @@ def runs(worker: str) -> bool:
     """Whether this process runs that module of PySpark's."""
     main = sys.modules.get("__main__")
     return worker in sys.modules or getattr(getattr(main, "__spec__", None), "name", None) == worker
+
+
+def filters_pushed_down() -> bool:
+    """Whether this is the process in which Spark passes filters to a reader. Spark 4.0 has none."""
+    return runs(PUSHES_FILTERS)

@@ -132,7 +132,11 @@ def _worth(totals: Totals) -> tuple[bool, int]:
 def source_progress(progress: StreamingQueryProgress | Mapping[str, Json]) -> list[SourceProgress]:
     """The figures of each source with offsets of topics, of a `StreamingQueryProgress` or of its
     JSON as a dictionary."""
-    report = progress if isinstance(progress, Mapping) else json_object(progress.json)
+    # Spark's own is a dictionary too, whose parts are not those of JSON in every version.
+    if isinstance(progress, Mapping) and not isinstance(progress, StreamingQueryProgress):
+        report = progress
+    else:
+        report = json_object(progress.json)
     found = []
     for number, source in enumerate(objects_at(report, "sources")):
         start, end, latest = (

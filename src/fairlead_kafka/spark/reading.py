@@ -9,13 +9,13 @@ from functools import partial
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, FairleadError, OffsetOutOfRange
 from fairlead_kafka.client import Consumer
 from fairlead_kafka.spark.clients import task_consumer
+from fairlead_kafka.spark.compatibility import arrow_schema
 from fairlead_kafka.spark.dead_letters import dead_letters
 from fairlead_kafka.spark.formats import decoder
 from fairlead_kafka.spark.offsets import OffsetRange
@@ -46,13 +46,13 @@ def read_task(
     a range are gone and `failOnDataLoss` is true, TimedOut if nothing came for
     `kafkaConsumer.pollTimeoutMs`, and what the client raises.
     """
-    arrow_schema = to_arrow_schema(schema, timezone="UTC")
+    fitting = arrow_schema(schema)
     columns = options.layout.record_columns
     with task_consumer(options.client) as consumer, dead_letters(options) as letters:
         decode = decoder(options.layout, letters)
         for one in ranges:
             for table in surviving(consumer, options, one, partial(_records, consumer, options, columns)):
-                yield from conform(decode(table), arrow_schema)
+                yield from conform(decode(table), fitting)
 
 
 def _records(

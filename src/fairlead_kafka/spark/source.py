@@ -32,8 +32,9 @@ from fairlead_kafka.spark.options import (
     parse_write_options,
     view_of,
 )
-from fairlead_kafka.spark.planners import PLANS_WRITE, runs
+from fairlead_kafka.spark.planners import PLANS_WRITE, filters_pushed_down, runs
 from fairlead_kafka.spark.schema import check_read_schema, check_write_schema, source_schema
+from fairlead_kafka.spark.versions import Feature, has, refuse
 
 
 @errors_first
@@ -62,18 +63,26 @@ class FairleadSource(DataSource):
             from fairlead_kafka.spark.views import view_reader
 
             return view_reader(options, schema)
-        from fairlead_kafka.spark.filters import pushed_down
-        from fairlead_kafka.spark.reader import FairleadReader, FilteringReader
-
         options = _checked(options, schema)
-        return FilteringReader(options, schema) if pushed_down() else FairleadReader(options, schema)
+        if filters_pushed_down():
+            from fairlead_kafka.spark.filtering_reader import FilteringReader
+
+            return FilteringReader(options, schema)
+        from fairlead_kafka.spark.reader import FairleadReader
+
+        return FairleadReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """The read of a streaming query. Raises ConfigError."""
-        from fairlead_kafka.spark.stream_reader import FairleadStreamReader
-
         options = _checked(parse_read_options(self.options, streaming=True), schema)
-        return FairleadStreamReader(options, schema)
+        if has(Feature.LIMITS):
+            from fairlead_kafka.spark.stream_reader import FairleadStreamReader
+
+            return FairleadStreamReader(options, schema)
+        _refuse_limits(options)
+        from fairlead_kafka.spark.unlimited_stream_reader import UnlimitedStreamReader
+
+        return UnlimitedStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A batch write. Raises ConfigError, and what makes an exactly-once write impossible,
@@ -118,6 +127,18 @@ def _plan(options: WriteOptions) -> None:
     from fairlead_kafka.spark.write_planning import plan_write
 
     plan_write(options)
+
+
+def _refuse_limits(options: ReadOptions) -> None:
+    """Raise SparkUnsupported for limits of a micro-batch, on a Spark that has none."""
+    given = {
+        "maxOffsetsPerTrigger": options.max_offsets,
+        "maxBytesPerTrigger": options.max_bytes,
+        "minOffsetsPerTrigger": options.min_offsets,
+    }
+    names = [name for name, value in given.items() if value is not None]
+    if names:
+        refuse(", ".join(names), Feature.LIMITS)
 
 
 def _checked(options: ReadOptions, schema: StructType) -> ReadOptions:

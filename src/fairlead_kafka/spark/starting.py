@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from fairlead_kafka.base.errors import ConfigError, FairleadError
+from fairlead_kafka.spark.versions import ensure_served
 
 SESSION_PACKAGES = ("pyspark",)
 PIPELINE_PACKAGES = ("pyspark", "yaml", "grpc", "pandas")
@@ -37,13 +38,15 @@ class SparkNotStarted(FairleadError):
 
 
 def ensure_installed(packages: tuple[str, ...] = SESSION_PACKAGES) -> None:
-    """SparkMissing that says what to install, unless these packages are there."""
+    """SparkMissing that says what to install, unless these packages are there. SparkUnsupported for
+    a Spark that is too old."""
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         raise SparkMissing(
             f"Spark is not installed here ({', '.join(missing)} cannot be imported): pip install "
             '"fairlead-kafka[spark]" brings it'
         )
+    ensure_served()
 
 
 def check_master(master: str | None) -> None:

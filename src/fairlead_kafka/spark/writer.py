@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from fairlead_kafka.spark.clients import task_producer
+from fairlead_kafka.spark.compatibility import StreamArrowWriter
 from fairlead_kafka.spark.error_order import errors_first
 from fairlead_kafka.spark.options import WriteOptions
 from fairlead_kafka.spark.writing import encoded_rows, send_all
@@ -36,7 +37,7 @@ class FairleadWriter(DataSourceArrowWriter):
 
 
 @errors_first
-class FairleadStreamWriter(DataSourceStreamArrowWriter):
+class FairleadStreamWriter(StreamArrowWriter):
     """Writes the rows of micro-batches to Kafka. A task or a batch that Spark repeats is written
     again: at least once."""
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from fairlead_kafka.base.errors import FairleadError, UsageError
+from fairlead_kafka.spark.compatibility import StreamArrowWriter
 from fairlead_kafka.spark.error_order import errors_first
 from fairlead_kafka.spark.exactly_once.driver import LOGGER, Committer
 from fairlead_kafka.spark.exactly_once.parts import Part, TaskPrepared, Writing, parts_of
@@ -54,7 +55,7 @@ class _Writer:
 
 
 @errors_first
-class ExactlyOnceStreamWriter(_Writer, DataSourceStreamArrowWriter):
+class ExactlyOnceStreamWriter(_Writer, StreamArrowWriter):
     """Writes each micro-batch in transactions, one for each task, which the driver commits
     together."""
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
 
 from fairlead_kafka.formats.building import Decode, Reasons
 from fairlead_kafka.formats.rescuing import rescued
 from fairlead_kafka.formats.utf8 import decode_text
+from fairlead_kafka.spark.compatibility import arrow_type
 from fairlead_kafka.spark.formats.layout import RESCUED, FieldFormat, Layout
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _decode_of(one: FieldFormat) -> Decode:
     if one.kind == "string":
         return decode_text
     kind = one.spark_type()
-    target = to_arrow_type(kind, timezone="UTC")
+    target = arrow_type(kind)
     if one.kind == "json":
         from fairlead_kafka.formats.json_blocks import json_decoder
         from fairlead_kafka.spark.formats.json_schema import wire_type

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.spark.compatibility import spark_type
 from fairlead_kafka.spark.formats.ddl import parse_type
 from fairlead_kafka.spark.formats.json_schema import wire_type
 from fairlead_kafka.spark.formats.option_rows import REGISTRY_PREFIX
@@ -60,9 +60,9 @@ class FieldFormat:
             wire_type(kind)
             return kind
         if self.kind == "avro" and self.reader is not None:
-            return from_arrow_type(self.reader.arrow_type(), prefer_timestamp_ntz=True)
+            return spark_type(self.reader.arrow_type())
         if self.kind == "protobuf" and self.message is not None:
-            return from_arrow_type(self.message.deserializer(framed=False).arrow_type(), True)
+            return spark_type(self.message.deserializer(framed=False).arrow_type())
         return StringType() if self.kind == "string" else BinaryType()
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, StringType
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.spark.compatibility import arrow_type
 from fairlead_kafka.spark.formats.layout import (
     FORMATS,
     FieldFormat,
@@ -138,7 +138,7 @@ def unwritable(one: FieldFormat, kind: DataType) -> str | None:
     if one.kind == "string":
         return None if isinstance(kind, StringType) else f"must be string with {one.field}Format=string"
     try:
-        arrow = to_arrow_type(kind, timezone="UTC")
+        arrow = arrow_type(kind)
         if one.kind == "json":
             from fairlead_kafka.formats.json_writing import check_json
 

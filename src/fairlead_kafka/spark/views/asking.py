@@ -9,12 +9,12 @@ from typing import ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.client import Admin
+from fairlead_kafka.spark.compatibility import arrow_schema
 from fairlead_kafka.spark.error_order import errors_first
 from fairlead_kafka.spark.options import ReadOptions
 from fairlead_kafka.spark.shipped import with_shipped_files
@@ -39,7 +39,7 @@ class AskingReader(DataSourceReader):
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """All rows, as Arrow record batches."""
         with Admin(with_shipped_files(self._options.client)) as admin:
-            table = pa.Table.from_pylist(list(self.rows(admin)), to_arrow_schema(self.schema, timezone="UTC"))
+            table = pa.Table.from_pylist(list(self.rows(admin)), arrow_schema(self.schema))
         yield from table.to_batches()
 
     @abstractmethod

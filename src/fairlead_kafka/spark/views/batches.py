@@ -8,7 +8,6 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BooleanType,
     DataType,
@@ -23,6 +22,7 @@ from pyspark.sql.types import (
 
 from fairlead_kafka.client import Consumer
 from fairlead_kafka.spark.clients import task_consumer
+from fairlead_kafka.spark.compatibility import arrow_schema
 from fairlead_kafka.spark.error_order import errors_first
 from fairlead_kafka.spark.offsets import OffsetRange
 from fairlead_kafka.spark.options import ReadOptions
@@ -67,7 +67,7 @@ class BatchesReader(FairleadReader):
         if not isinstance(partition, TaskRanges):
             return
         options = self._options
-        schema = to_arrow_schema(BATCHES_SCHEMA, timezone="UTC")
+        schema = arrow_schema(BATCHES_SCHEMA)
         with task_consumer(options.client) as consumer:
             for one in partition.ranges:
                 for table in surviving(consumer, options, one, partial(_batches, consumer, options)):
