@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -13,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from observing_pages import log_lines, metrics
+from page_parts import NOTE, table
 
 import fairlead_kafka
 from fairlead_kafka import spark, testing
-from fairlead_kafka.admin import metric_names as admin_metrics
 from fairlead_kafka.base.codes import TABLE, policy
 from fairlead_kafka.base.config import ConfigKey, ConfigTable, ConfigType
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
@@ -28,38 +28,13 @@ from fairlead_kafka.broker.refusals import REFUSED_APIS, REFUSED_OPTIONS, REFUSE
 from fairlead_kafka.cli.application import COMMANDS
 from fairlead_kafka.client.admin_names import COUNTERPARTS
 from fairlead_kafka.client.grafana import DASHBOARDS, dashboard
-from fairlead_kafka.client.prometheus import prometheus_name
-from fairlead_kafka.consumer import metric_names as consumer_metrics
-from fairlead_kafka.core.event_log import EVENTS, ITEMS_MAX, LINES_MAX, WINDOW_S
-from fairlead_kafka.core.metric_table import Group
 from fairlead_kafka.lab.transcript.compare import Explanation, explanations
-from fairlead_kafka.producer import metric_names as producer_metrics
-from fairlead_kafka.spark import metric_names as spark_metrics
 from fairlead_kafka.spark.connector import REFUSED_SETTINGS
 from fairlead_kafka.spark.option_table import OPTIONS, REFUSED, Option
-from fairlead_kafka.testing import cluster_metrics
+from fairlead_kafka.spark.versions import NO_REAL_TIME, SERVED, TOO_OLD, WITHOUT, Feature, has
 from fairlead_kafka.wire import CLIENT_VERSIONS, ApiKey
 
 FOLDER = Path(__file__).parent
-METRIC_GROUPS = (
-    *producer_metrics.GROUPS,
-    *consumer_metrics.GROUPS,
-    *admin_metrics.GROUPS,
-    *spark_metrics.GROUPS,
-    *cluster_metrics.GROUPS,
-)
-
-NOTE = "<!-- Written by docs/generate.py (`make docs`) from the code; edits here are lost. -->"
-
-
-def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A Markdown table."""
-    columns = list(header)
-    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
 _CONFIG_HEADER = ("key, type, default; what is allowed", "meaning")
 
 
@@ -184,6 +159,39 @@ def spark_options() -> str:
     )
 
 
+def spark_versions() -> str:
+    """docs/reference/spark-versions.md"""
+    named = {version: "{}.{}".format(*version) for version in SERVED}
+    features = (
+        (one.value, *("yes" if has(one, version) else "no" for version in SERVED), WITHOUT[one])
+        for one in Feature
+    )
+    unserved = (("Spark 3.5 and older", f"{TOO_OLD}."), ("Real-time mode", f"{NO_REAL_TIME}."))
+    return (
+        "\n\n".join(
+            (
+                NOTE,
+                "# Versions of Spark",
+                "The source and the sink work on these versions. `make test-spark-versions` runs their "
+                "tests on each.",
+                table(
+                    ("Spark", "Python"),
+                    ((named[version], served.python) for version, served in SERVED.items()),
+                ),
+                "All that [reading](../concepts/spark-source.md), [options](spark-options.md), "
+                "[formats](../how-to/formats.md) and [exactly-once](../concepts/exactly-once.md) say "
+                "holds on each of them, but for this:",
+                table(("feature", *named.values(), "where it is missing"), features),
+                "[Kafka in PySpark](../how-to/spark.md#versions-of-spark-python-and-java) says what else "
+                "differs, and which Java was tried.",
+                "## Not served",
+                table(("what", "why not"), unserved),
+            )
+        )
+        + "\n"
+    )
+
+
 def _difference(one: Explanation) -> tuple[str, str, str, str]:
     where = ", ".join(f"`{path}`" for path in one.where if path)
     return one.api, where, "" if one.step == "*" else one.step, one.reason
@@ -244,91 +252,6 @@ def protocol() -> str:
             )
         )
         + "\n"
-    )
-
-
-def log_lines() -> str:
-    """docs/reference/logging.md"""
-    rows = "\n".join(
-        f"| `{event.name}` | {logging.getLevelName(event.level)} | `{event.logger}` | "
-        f"{', '.join(f'`{field}`' for field in event.fields)} | {event.when} |"
-        for event in EVENTS
-    )
-    return (
-        "\n\n".join(
-            (
-                NOTE,
-                "# Log lines",
-                "Clients log with Python's `logging`, below the logger `fairlead_kafka`. A line about an "
-                "event is its name and fields, so that it can be searched:",
-                "```text\npartitions_assigned client_id=shop group=billing count=2 "
-                "partitions=orders-0,orders-1\n```",
-                "Each line has `client_id` first. `-` stands for none; for `node` it is a bootstrap server. "
-                "A value with spaces is quoted as in JSON. No line has a password, token, key or record.",
-                f"A client logs at most {LINES_MAX} lines of one event in {WINDOW_S} seconds. The next line "
-                f"of that event says in `held_back` how many were left out. A line names at most {ITEMS_MAX} "
-                "partitions. A handler that raises ends no client; the first such error is on stderr.",
-                f"## Events\n\n| event | level | logger | fields | when |\n|---|---|---|---|---|\n{rows}",
-                "## Other loggers",
-                "Sentences for people, which are not in the table, come from `fairlead_kafka.network` "
-                "(WARNING: a broker cannot be reached, again with growing gaps while that lasts, and INFO "
-                "when it is over), `fairlead_kafka.producer`, `fairlead_kafka.consumer`, "
-                "`fairlead_kafka.config`, `fairlead_kafka.metrics`, `fairlead_kafka.interceptors`, "
-                "`fairlead_kafka.runtime`, `fairlead_kafka.security`, `fairlead_kafka.spark`, and, of the "
-                "embedded cluster, `fairlead_kafka.broker`, `fairlead_kafka.authorizer` and "
-                "`fairlead_kafka.testing`.",
-                "Without any configuration, Python prints the warnings of those loggers to stderr. The "
-                "events in the table are not printed then.",
-            )
-        )
-        + "\n"
-    )
-
-
-def metrics() -> str:
-    """docs/reference/metrics.md"""
-    return (
-        "\n\n".join(
-            (
-                NOTE,
-                "# Metrics",
-                "`metrics()` of a client or a Spark listener gives these, by Kafka's groups and names; those "
-                "marked (ours) are no names of Kafka's. Totals are since the start; rates, averages and "
-                "maxima over the last `metrics.sample.window.ms` times `metrics.num.samples`; an average or "
-                "maximum of nothing is NaN. Counting happens once for a batch, a request or a poll, never "
-                "for a record.",
-                "`fairlead_kafka.PrometheusCollector(producer, consumer)` (extra `metrics`) gives them to "
-                "prometheus-client under the names in the second column, with the labels that stand above "
-                "each table. [Observing](../how-to/observing.md) shows how to use them.",
-                *(
-                    f"## {group.name}\n\n{_about_group(group)}\n\n{_metric_rows(group)}"
-                    for group in METRIC_GROUPS
-                ),
-            )
-        )
-        + "\n"
-    )
-
-
-def _about_group(group: Group) -> str:
-    labels = ", ".join(f"`{label}`" for label in ("client_id", *group.labels))
-    kafka = f" Kafka's group: `{group.kafka}`, with labels." if group.kafka else ""
-    return f"{group.meaning}{kafka} Labels in Prometheus: {labels}."
-
-
-def _metric_rows(group: Group) -> str:
-    return table(
-        ("metric", "in Prometheus", "type", "unit", "meaning"),
-        (
-            (
-                f"`{row.name}`{' (ours)' if row.ours else ''}",
-                f"`{prometheus_name(group, row)}`",
-                "counter" if row.counts else "gauge",
-                row.unit,
-                row.meaning,
-            )
-            for row in group.rows
-        ),
     )
 
 
@@ -512,6 +435,7 @@ DOCUMENTS: dict[str, Callable[[], str]] = {
     "reference/metrics.md": metrics,
     "reference/protocol.md": protocol,
     "reference/spark-options.md": spark_options,
+    "reference/spark-versions.md": spark_versions,
 }
 
 

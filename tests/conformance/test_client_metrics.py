@@ -1,5 +1,5 @@
-"""Clients push their metrics to our cluster once a subscription asks for them (KIP-714): Java's and
-librdkafka's."""
+"""Clients push their metrics to our cluster once a subscription asks for them (KIP-714): Java's,
+librdkafka's and ours."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cluster() -> Iterator[Cluster]:
         changes = [
             ConfigChange.set("metrics", "org.apache.kafka.producer."),
             ConfigChange.set("interval.ms", "500"),
-            ConfigChange.set("match", "client_id=(billing|orders)-.*"),
+            ConfigChange.set("match", "client_id=(billing|orders|ours)-.*"),
         ]
         with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
             admin.alter_configs({ConfigResource.client_metrics("producers"): changes})
@@ -79,3 +79,74 @@ def test_librdkafka_pushes_too_and_who_is_not_meant_does_not(cluster: Cluster) -
     assert "librdkafka" in push.software[0] or "confluent" in push.software[0]
     assert all(metric.name.startswith("org.apache.kafka.producer.") for metric in push.metrics)
     assert not pushed_by(cluster, "nobody")
+
+
+def names_of(pushes: list[ClientMetrics]) -> set[str]:
+    return {metric.name for each in pushes for metric in each.metrics}
+
+
+def test_our_producer_pushes_what_javas_does_while_it_runs_and_when_it_closes(cluster: Cluster) -> None:
+    config = {"bootstrap.servers": cluster.bootstrap_servers, "client.id": "ours-1"}
+    with fairlead_kafka.Producer(config) as producer:
+        producer.send("t", b"x").result(30)
+        instance_id = producer.client_instance_id(30)
+        until(lambda: pushed_by(cluster, "ours-1"))
+        (first,) = pushed_by(cluster, "ours-1")
+        for _ in range(100):
+            producer.send("t", b"x")
+    (last,) = pushed_by(cluster, "ours-1")
+    assert first.client_instance_id == last.client_instance_id == instance_id
+    assert first.software == ("fairlead", fairlead_kafka.__version__)
+    sent = {metric.name: metric for metric in last.metrics if not metric.attributes}
+    assert sent["org.apache.kafka.producer.record.send.total"].is_delta
+    assert 0 < sent["org.apache.kafka.producer.record.send.total"].value <= 100, "since the last push"
+    topics = [
+        each for each in last.metrics if each.name == "org.apache.kafka.producer.topic.record.send.total"
+    ]
+    assert [each.attributes for each in topics] == [{"topic": "t"}]
+    javas = names_of(pushed_by(cluster, "billing-7"))
+    required = {
+        f"org.apache.kafka.producer.{name}"
+        for name in (
+            "connection.creation.rate", "connection.creation.total", "record.queue.time.avg",
+            "record.queue.time.max", "produce.throttle.time.avg", "produce.throttle.time.max",
+            "node.request.latency.avg", "node.request.latency.max",
+        )
+    }  # fmt: skip
+    assert required <= names_of([last])
+    assert required <= javas
+    assert names_of([last]) - javas == set(), "names that Java's producer has not"
+
+
+def test_consumers_and_admins_push_kafkas_names(cluster: Cluster) -> None:
+    servers = {"bootstrap.servers": cluster.bootstrap_servers}
+    wanted = "org.apache.kafka.consumer.,org.apache.kafka.admin."
+    changes = [ConfigChange.set("metrics", wanted), ConfigChange.set("interval.ms", "500")]
+    with fairlead_kafka.Admin(servers) as admin:
+        admin.alter_configs({ConfigResource.client_metrics("readers"): changes})
+    with fairlead_kafka.Producer(servers) as producer:
+        producer.send("read", b"x").result(30)
+    reading = {"group.id": "ours-3", "auto.offset.reset": "earliest"}
+    with (
+        fairlead_kafka.Consumer(servers | reading | {"client.id": "ours-2"}) as consumer,
+        fairlead_kafka.ShareConsumer(servers | {"group.id": "ours-4", "client.id": "ours-3"}) as sharing,
+        fairlead_kafka.Admin(servers | {"client.id": "ours-4"}) as admin,
+    ):
+        consumer.subscribe(["read"])
+        until(lambda: consumer.poll(0.1))
+        sharing.subscribe(["read"])
+        admin.list_topics()
+        ids = [each.client_instance_id(30) for each in (consumer, sharing, admin)]
+        until(lambda: pushed_by(cluster, "ours-2"))
+        lag = next(
+            each
+            for each in pushed_by(cluster, "ours-2")[0].metrics
+            if each.name == "org.apache.kafka.consumer.fetch.manager.records.lag"
+        )
+        assert lag.attributes == {"topic": "read", "partition": "0"}
+    assert len(set(ids)) == 3
+    prefixes = {"ours-2": "consumer", "ours-3": "consumer.share", "ours-4": "admin.client"}
+    for client_id, prefix in prefixes.items():
+        names = names_of(pushed_by(cluster, client_id))
+        assert f"org.apache.kafka.{prefix}.connection.creation.total" in names
+        assert all(name.startswith(f"org.apache.kafka.{prefix}.") for name in names)

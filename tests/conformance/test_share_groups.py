@@ -105,6 +105,11 @@ def offsets(records: Sequence[ShareRecord | Got]) -> list[tuple[int, int]]:
     ]
 
 
+def assigned(consumer: ShareConsumer) -> float:
+    """Partitions that a share consumer reads."""
+    return consumer.metrics()["consumer-share-coordinator-metrics"]["assigned-partitions"]
+
+
 def test_types_of_acknowledgements_and_delivery_counts(share: Share) -> None:
     share.write(b"a", b"b", b"c", b"d")
     with share.member() as member:
@@ -203,7 +208,7 @@ def test_two_members_share_one_partition_with_javas(share: Share) -> None:
         share.member("implicit", max_poll_records="10") as other,
         share.java("implicit", max_poll_records="10") as java,
     ):
-        until(lambda: ours.metrics()["assigned_partitions"] == other.metrics()["assigned_partitions"] == 1)
+        until(lambda: assigned(ours) == assigned(other) == 1)
         java.poll(1_000)
         for number in range(rounds):
             share.write(*(b"%d" % n for n in range(size * number, size * (number + 1))))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from fairlead_kafka import Admin, Consumer, Producer, PrometheusCollector
+from fairlead_kafka import Admin, Consumer, Producer, PrometheusCollector, ShareConsumer
 from fairlead_kafka.core.metric_table import GROUPS
 from fairlead_kafka.spark.progress import ProgressListener, Totals
 from fairlead_kafka.testing import Cluster
@@ -27,10 +27,13 @@ def test_every_exported_name_is_in_the_documents_and_the_other_way() -> None:
             Consumer(
                 {**servers, "client.id": "desk", "group.id": "g", "auto.offset.reset": "earliest"}
             ) as consumer,
+            ShareConsumer({**servers, "client.id": "till", "group.id": "shared"}) as sharer,
         ):
-            registry.register(PrometheusCollector(admin, producer, consumer, listener, cluster))
+            registry.register(PrometheusCollector(admin, producer, consumer, listener, cluster, sharer))
             cluster.create_topic("t", partitions=3)
             consumer.subscribe(["t"])
+            sharer.subscribe(["t"])
+            sharer.poll(1)
             read = 0
             for number in range(RECORDS):
                 producer.send("t", b"%d" % number, partition=number % 3)
@@ -55,6 +58,7 @@ def test_every_exported_name_is_in_the_documents_and_the_other_way() -> None:
     assert float(samples['kafka_cluster_offline_partition_count{client_id="cluster-5"}']) == 0
     leads = 'kafka_cluster_node_leader_count{client_id="cluster-5",node="node-%d"}'
     assert sum(float(samples[leads % number]) for number in range(2)) >= 3
+    assert float(samples['kafka_share_consumer_coordinator_heartbeat_total{client_id="till"}']) >= 1
     stream = '{client_id="spark-4",query="orders",source="0"}'
     assert float(samples["kafka_spark_stream_rows_total" + stream]) == 10
 

@@ -50,6 +50,7 @@ def _generator() -> ModuleType:
         "reference/metrics.md",
         "reference/protocol.md",
         "reference/spark-options.md",
+        "reference/spark-versions.md",
     ],
 )
 def test_tables_in_the_documents_are_those_of_the_code(name: str) -> None:

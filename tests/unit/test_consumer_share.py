@@ -52,9 +52,11 @@ def test_commit_accepts_and_tells_the_outcome(rig: Sharing) -> None:
         assert member.commit() == {T0: None}
         assert rig.group.state(T0) == "d" * 10
         assert member.commit() == {}
-        metrics = member.metrics()
-        assert (metrics["acknowledged_records"], metrics["failed_acknowledgements"]) == (10, 0)
-        assert metrics["records"] == 10
+        metrics = member.metrics()["consumer-share-fetch-manager-metrics"]
+        assert metrics["acknowledgements-send-total"] == 10
+        assert metrics["acknowledgements-error-total"] == 0
+        assert metrics["records-consumed-total"] == 10
+        assert metrics["fetch-total"] > 0
         assert member.acquisition_lock_timeout_ms() == 30_000
 
 
@@ -194,15 +196,17 @@ def test_what_waited_until_its_lock_was_over_is_not_returned() -> None:
     with rig.member(max_poll_records=1) as member:
         rig.polled(member, 20)
         assert None in member.commit().values()
-        before = member.metrics()["acquired_records"]
+        before = member.metrics()["consumer-share-fetch-manager-metrics"]["records-acquired-total"]
         rig.cluster.write("t", 0, [b"a"])
         rig.cluster.write("t", 1, [b"b"])
         first = rig.polled(member, 1)
         rig.host.advance(1_500)  # the other broker's answer has come, and waits
-        assert member.metrics()["acquired_records"] == before + 2
+        assert (
+            member.metrics()["consumer-share-fetch-manager-metrics"]["records-acquired-total"] == before + 2
+        )
         again = rig.polled(member, 2)
         assert {(record.partition, record.delivery_count) for record in again} == {(0, 2), (1, 2)}
-        assert member.metrics()["expired_records"] == 1
+        assert member.metrics()["consumer-share-fetch-manager-metrics"]["records-expired-total"] == 1
         assert [record.delivery_count for record in first] == [1]
 
 
@@ -329,7 +333,7 @@ def test_a_member_joins_before_it_polls_however_late_it_is(rig: Sharing) -> None
     rig.host.advance(1_000_000)
     with rig.member() as member:
         rig.host.advance(100)
-        assert member.metrics()["assigned_partitions"] == 1
+        assert member.metrics()["consumer-share-coordinator-metrics"]["assigned-partitions"] == 1
 
 
 def test_errors_of_the_group_are_raised_by_every_poll(rig: Sharing) -> None:

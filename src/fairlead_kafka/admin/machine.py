@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
+from fairlead_kafka.admin.metric_names import GROUPS
 from fairlead_kafka.admin.metrics import KINDS, AdminMetrics, read
 from fairlead_kafka.admin.scripts import AdminScript
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.closing import close_each
 from fairlead_kafka.core.completion import Completion
@@ -20,7 +22,9 @@ from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.network import AwaitConnection, Network
+from fairlead_kafka.core.pushing import LAST_PUSH_MS, GetInstanceId
 from fairlead_kafka.core.script import Scripts
+from fairlead_kafka.core.telemetry_report import report_of
 from fairlead_kafka.core.traffic_meter import ClientMeter, TrafficRecorder, sampling_of
 
 IN_FLIGHT_MAX = 8
@@ -50,12 +54,13 @@ class Shut:
 
 
 class AdminMachine:
-    """Runs admin calls; takes `Perform`, `AwaitConnection` and `Shut`."""
+    """Runs admin calls; takes `Perform`, `AwaitConnection`, `GetInstanceId` and `Shut`."""
 
     def __init__(self, settings: Settings, rng: Rng) -> None:
         sampling = sampling_of(settings)
         self.recorder = TrafficRecorder(ClientMeter(sampling), sampling, KINDS)
         self._network = Network(settings, rng, max_in_flight=IN_FLIGHT_MAX, traffic=self.recorder)
+        self._network.pushing.report = lambda now_ns: report_of(self.metrics(now_ns), GROUPS, {})
         self._scripts = Scripts(
             self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
         )
@@ -64,6 +69,7 @@ class AdminMachine:
         self._effects: list[Effect] = []
         self._wanted: Counter[str] = Counter()
         self._closed = False
+        self._parting: tuple[int, Shut] | None = None
 
     def receive(self, event: Event) -> None:
         """Queue `event`."""
@@ -79,6 +85,7 @@ class AdminMachine:
             elif isinstance(event, ConnectionEvent):
                 self._network.handle(event, now_ns, wall_ms)
         self._network.advance(now_ns, wall_ms)
+        self._part(now_ns)
         for node_id, error in self._network.take_refusals():
             if node_id is None:
                 self._scripts.refuse(error)
@@ -94,19 +101,33 @@ class AdminMachine:
     def deadline_ns(self) -> int | None:
         """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         times = [self._network.deadline_ns(), self._scripts.deadline_ns()]
+        if self._parting is not None:
+            times.append(self._parting[0])
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
         """Fail what callers wait for: the host will not step this machine any more."""
         self._closed = True
         close_each(partial(self._scripts.close, error), partial(self._network.close, error))
+        if self._parting is not None:
+            self._resolve(self._parting[1].completion, error=error)
+            self._parting = None
         for event in [*self._stepping, *self._events]:
             if isinstance(event, Submitted):
                 self._resolve(event.operation.completion, error=error)
         effects, self._effects = self._effects, []
         return [effect for effect in effects if isinstance(effect, Resolve)]
 
-    def _submitted(self, operation: Perform[object] | AwaitConnection | Shut, now_ns: int) -> None:
+    def _part(self, now_ns: int) -> None:
+        """Closing: once the last push of metrics is over, or its time, close the connections."""
+        if self._parting is not None and (now_ns >= self._parting[0] or self._network.pushing.parted):
+            (_, shut), self._parting = self._parting, None
+            self._network.close()
+            self._resolve(shut.completion)
+
+    def _submitted(
+        self, operation: Perform[object] | AwaitConnection | GetInstanceId | Shut, now_ns: int
+    ) -> None:
         if self._closed:
             self._resolve(
                 operation.completion, error=UsageError("this admin client is closed; make a new one")
@@ -114,8 +135,14 @@ class AdminMachine:
         elif isinstance(operation, Shut):
             self._closed = True
             self._scripts.close(UsageError("the admin client was closed"))
-            self._network.close()
-            self._resolve(operation.completion)
+            self._network.pushing.part(now_ns)
+            self._network.stir()
+            self._parting = now_ns + ms_to_ns(LAST_PUSH_MS), operation
+        elif isinstance(operation, GetInstanceId):
+            self._network.pushing.await_id(
+                operation.deadline_ns, partial(self._resolve, operation.completion)
+            )
+            self._network.stir()
         elif isinstance(operation, AwaitConnection):
             self._network.await_connection(
                 operation.deadline_ns, partial(self._resolve, operation.completion)

@@ -132,6 +132,13 @@ _KEYS = (
         at_least(0),
     ),
     ConfigKey(
+        "enable.metrics.push",
+        _T.BOOLEAN,
+        True,
+        "Push metrics to the cluster where it has a subscription that asks for them (KIP-714).",
+        _ALL,
+    ),
+    ConfigKey(
         "acks",
         _T.STRING,
         "all",

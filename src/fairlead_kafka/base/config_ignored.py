@@ -26,7 +26,6 @@ IGNORED = {
     "metadata.recovery.rebootstrap.trigger.ms": "bootstrap servers are asked again at once when no known "
     "broker can be reached",
     "auto.include.jmx.reporter": _STATISTICS,
-    "enable.metrics.push": "metrics are not pushed to brokers",
     "statistics.interval.ms": _STATISTICS,
     "log_level": _LOG,
     "debug": _LOG,

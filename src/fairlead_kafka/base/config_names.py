@@ -13,6 +13,7 @@ BooleanKey = Literal[
     "delete.topic.enable",
     "enable.auto.commit",
     "enable.idempotence",
+    "enable.metrics.push",
     "enable.ssl.certificate.verification",
     "log.cleaner.enable",
     "max.in.flight.requests.adaptive.enable",

@@ -9,11 +9,14 @@ from fairlead_kafka.cli.terminal import errors
 
 
 def need_spark() -> None:
-    """Exit with one line and code 2 where what Spark's pipelines need is not installed."""
+    """Exit with one line and code 2 where what Spark's pipelines need is not installed, or Spark is
+    too old for them."""
     from fairlead_kafka.spark.starting import PIPELINE_PACKAGES, SparkMissing, ensure_installed
+    from fairlead_kafka.spark.versions import Feature, SparkUnsupported, refuse
 
     try:
         ensure_installed(PIPELINE_PACKAGES)
-    except SparkMissing as error:
+        refuse("fairlead pipeline", Feature.PIPELINES)
+    except (SparkMissing, SparkUnsupported) as error:
         errors.print(str(error), markup=False, soft_wrap=True)
         raise typer.Exit(WRONG_COMMAND_LINE_EXIT_CODE) from None

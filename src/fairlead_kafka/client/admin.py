@@ -70,6 +70,14 @@ class Admin(ClusterAdmin, ShareGroupAdmin):
         """
         self._run(self._calls.performing.connect(timeout_s))
 
+    def client_instance_id(self, timeout_s: Seconds | None = None) -> uuid.UUID:
+        """The id under which this client's metrics are pushed, which a broker gave it (KIP-714).
+
+        TimedOut if none did within `timeout_s` seconds (None: default.api.timeout.ms): brokers give
+        ids where the cluster takes clients' metrics. UsageError with enable.metrics.push=false.
+        """
+        return self._run(self._calls.performing.instance_id(timeout_s))
+
     def create_topics(
         self, topics: Iterable[NewTopic], validate_only: bool = False, timeout_s: Seconds | None = None
     ) -> dict[str, uuid.UUID]:

@@ -17,7 +17,7 @@ _NEXT = "unreleased"
 _STREAMS = "streams groups (KIP-1071) are Kafka Streams' own"
 _QUORUM = "it changes KRaft's quorum, which belongs to who runs the cluster"
 _TOKENS = "delegation tokens (KIP-48): clients log in with what they have themselves"
-_METRICS = "clients push no metrics (KIP-714)"
+_METRICS = "a client pushes its own metrics, and none of the program's (KIP-714)"
 
 COUNTERPARTS: dict[str, Counterpart] = {
     "abortTransaction": Counterpart("abort_transaction", _NEXT),
@@ -29,7 +29,7 @@ COUNTERPARTS: dict[str, Counterpart] = {
     "alterShareGroupOffsets": Counterpart("alter_share_group_offsets", _NEXT),
     "alterStreamsGroupOffsets": Counterpart("", note=_STREAMS),
     "alterUserScramCredentials": Counterpart("alter_user_scram_credentials"),
-    "clientInstanceId": Counterpart("", note=_METRICS),
+    "clientInstanceId": Counterpart("client_instance_id", _NEXT),
     "close": Counterpart("close"),
     "create": Counterpart("Admin", note="the constructor"),
     "createAcls": Counterpart("create_acls"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeVar
+from uuid import UUID
 
 from fairlead_kafka.admin import AdminMachine, AdminScript, Perform, Shut
 from fairlead_kafka.admin.metrics import AdminMetrics
@@ -20,6 +21,7 @@ from fairlead_kafka.client.hosting import (
     closed,
     connect,
     connect_first,
+    instance_id,
     wait_for,
     wait_until,
 )
@@ -59,6 +61,11 @@ class Performing:
         """Raise UsageError if closed."""
         if self.closed:
             raise closed("admin client")
+
+    def instance_id(self, timeout_s: float | None) -> Steps[UUID]:
+        """The id under which metrics are pushed (KIP-714)."""
+        self.check()
+        return instance_id(self.host, self._seconds(timeout_s))
 
     def close(self) -> Steps[None]:
         """Shut the machine; does nothing if it is closed already."""

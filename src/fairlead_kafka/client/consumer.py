@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import UsageError
@@ -276,6 +277,14 @@ class Consumer:
         a broker was reached, later calls return at once.
         """
         self._run(self._calls.connect(timeout_s))
+
+    def client_instance_id(self, timeout_s: Seconds | None = None) -> UUID:
+        """The id under which this client's metrics are pushed, which a broker gave it (KIP-714).
+
+        TimedOut if none did within `timeout_s` seconds (None: default.api.timeout.ms): brokers give
+        ids where the cluster takes clients' metrics. UsageError with enable.metrics.push=false.
+        """
+        return self._run(self._calls.instance_id(timeout_s))
 
     def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
         """The topic's partitions, by number, with leader and replicas. A topic missing until the

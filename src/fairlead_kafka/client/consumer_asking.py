@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
+from uuid import UUID
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.units import s_to_ns
-from fairlead_kafka.client.hosting import LONGEST_S, Host, Steps, closed, connect, connect_first, wait_for
+from fairlead_kafka.client.hosting import (
+    LONGEST_S,
+    Host,
+    Steps,
+    closed,
+    connect,
+    connect_first,
+    instance_id,
+    wait_for,
+)
 from fairlead_kafka.consumer import ConsumerMachine
 from fairlead_kafka.consumer.metrics import PollRecorder
 from fairlead_kafka.core.traffic_meter import sampling_of
@@ -56,6 +66,11 @@ class Asking:
         """Wait until a broker is reached; see `Consumer.connect` for time-out and error."""
         self.check()
         return connect(self.host, self.settings, timeout_s)
+
+    def instance_id(self, timeout_s: float | None) -> Steps[UUID]:
+        """The id under which metrics are pushed (KIP-714)."""
+        self.check()
+        return instance_id(self.host, self.default_timeout_s if timeout_s is None else timeout_s)
 
     def connect_first(self, timeout_s: float | None) -> Steps[None]:
         """Raise NoBrokerReached soon, in a call without time-out, if no broker was ever reached."""

@@ -61,6 +61,7 @@ class ConsumerCalls:
         self.host = opener(lambda rng: ConsumerMachine(settings, rng, gate), settings, "fairlead-consumer")
         self._asking = asking = Asking(self.host, settings)
         self.fetched = fetched = Fetched(asking.polls.keep)
+        self.host.machine.client_metrics = self._metrics_at
         self.group = ConsumerGroup(asking, fetched, gate, await_user)
         self._taking = Taking(asking, fetched, self.group, offload)
         self.positions = ConsumerPositions(asking, fetched)
@@ -71,6 +72,7 @@ class ConsumerCalls:
         self.lookups = ConsumerLookups(asking)
         self.check_open = asking.check
         self.connect = asking.connect
+        self.instance_id = asking.instance_id
 
     @property
     def client_id(self) -> str:
@@ -96,8 +98,10 @@ class ConsumerCalls:
 
     def metrics(self) -> ConsumerMetrics:
         """Metrics of the machine and of this side, by Kafka's names; from any thread."""
-        machine, polls = self.host.machine, self._asking.polls
-        return machine.metrics(self.host.now_ns(), polls, self.fetched.held)
+        return self._metrics_at(self.host.now_ns())
+
+    def _metrics_at(self, now_ns: int) -> ConsumerMetrics:
+        return self.host.machine.metrics(now_ns, self._asking.polls, self.fetched.held)
 
     def close(self) -> Steps[None]:
         """Leave the group and shut the machine; does nothing if it is closed already."""

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from uuid import UUID
 from weakref import finalize
 
 from fairlead_kafka.base.config import Settings
@@ -20,6 +21,7 @@ from fairlead_kafka.base.errors import TimedOut, UsageError
 from fairlead_kafka.base.units import s_to_ns
 from fairlead_kafka.core import AwaitConnection
 from fairlead_kafka.core.machine import Machine, Rng
+from fairlead_kafka.core.pushing import GetInstanceId
 from fairlead_kafka.runtime import Completion, SelectorHost, system_rng, wrap_async
 
 if TYPE_CHECKING:
@@ -268,6 +270,17 @@ def connect(hosted: Connecting, settings: Settings, timeout_s: float | None) -> 
         hosted.submit(AwaitConnection(completion, deadline_ns))
         yield from wait_for(completion)
         hosted.reached = True
+
+
+def instance_id(hosted: Connecting, timeout_s: float) -> Steps[UUID]:
+    """The id under which this client pushes metrics (KIP-714), once a broker gave it.
+
+    TimedOut after `timeout_s`; UsageError where `enable.metrics.push` is false.
+    """
+    deadline_ns = hosted.now_ns() + s_to_ns(min(timeout_s, LONGEST_S))
+    completion: Completion[UUID] = Completion()
+    hosted.submit(GetInstanceId(completion, deadline_ns))
+    return (yield from wait_for(completion))
 
 
 def connect_first(

@@ -161,6 +161,7 @@ def _series(metrics: Metrics) -> Series:
 
 
 _KINDS = {
+    "ShareConsumer": "share-consumer",
     "Producer": "producer",
     "Consumer": "consumer",
     "Admin": "admin",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self, TypeVar
+from uuid import UUID
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.within import Seconds
@@ -144,6 +145,14 @@ class Producer:
         a broker was reached, later calls return at once.
         """
         self._run(self._core.connect_steps(timeout_s))
+
+    def client_instance_id(self, timeout_s: Seconds | None = None) -> UUID:
+        """The id under which this client's metrics are pushed, which a broker gave it (KIP-714).
+
+        TimedOut if none did within `timeout_s` seconds (None: max.block.ms): brokers give
+        ids where the cluster takes clients' metrics. UsageError with enable.metrics.push=false.
+        """
+        return self._run(self._core.instance_id_steps(timeout_s))
 
     def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
         """The topic's partitions, by number, with leader and replicas.

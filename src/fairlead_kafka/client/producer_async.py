@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from types import TracebackType
 from typing import Self, TypeVar
+from uuid import UUID
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.within import Seconds
@@ -112,6 +113,10 @@ class AsyncProducer:
     @_as(Producer.connect)
     async def connect(self, timeout_s: Seconds | None = None) -> None:
         await self._run(self._core.connect_steps(timeout_s))
+
+    @_as(Producer.client_instance_id)
+    async def client_instance_id(self, timeout_s: Seconds | None = None) -> UUID:
+        return await self._run(self._core.instance_id_steps(timeout_s))
 
     @_as(Producer.partitions_for)
     async def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Generic, Protocol
+from uuid import UUID
 from weakref import WeakSet
 
 import numpy as np
@@ -16,7 +17,7 @@ from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import BufferExhausted, TimedOut, UsageError
 from fairlead_kafka.base.kernel import MACHINE_CODE
-from fairlead_kafka.base.units import NS_PER_S, s_to_ns
+from fairlead_kafka.base.units import NS_PER_S, ms_to_ns, s_to_ns
 from fairlead_kafka.client.delivery import LOGGER, Delivery, Int64
 from fairlead_kafka.client.handles import H
 from fairlead_kafka.client.hosting import (
@@ -27,6 +28,7 @@ from fairlead_kafka.client.hosting import (
     connect,
     connect_first,
     end_with,
+    instance_id,
     open_host,
     run_blocking,
     wait_for,
@@ -40,6 +42,8 @@ from fairlead_kafka.client.serializing import serializing_of
 from fairlead_kafka.client.transactions import TransactionSteps
 from fairlead_kafka.client.undelivered import log_undelivered, why_waiting
 from fairlead_kafka.core.metadata import PartitionMetadata
+from fairlead_kafka.core.pushing import LAST_PUSH_MS
+from fairlead_kafka.core.traffic_meter import sampling_of
 from fairlead_kafka.producer import Flush, PartitionsFor, ProducerMachine, Stop, Submission, Wake
 from fairlead_kafka.producer.metrics import Metrics, ProducerMeter
 from fairlead_kafka.producer.submission import Rows
@@ -86,16 +90,16 @@ class ProducerCore(Generic[H]):
         self.client_id: str = settings["client.id"]
         self.interceptors = producer_interceptors(settings["interceptor.classes"], config)
         self.serializing = serializing_of(settings)
+        self._meter = ProducerMeter(sampling_of(settings))
+        """Metrics counted on the callers' side, under the memory's lock."""
         self._hosted = self.host = opener(
-            lambda rng: ProducerMachine(settings, rng, self._intake, self._memory),
+            lambda rng: ProducerMachine(settings, rng, self._intake, self._memory, self._client_api),
             settings,
             "fairlead-producer",
         )
         self._closer = self._hosted.closer(self._end, "fairlead-producer-close")
         for warning in self._hosted.machine.settings.warnings:
             LOGGER.warning(warning)
-        self._meter = ProducerMeter(self._hosted.machine.recorder.sampling)
-        """Metrics counted on the callers' side, under the memory's lock."""
         self._intake.attach(
             self._hosted,
             self._wake,
@@ -240,7 +244,10 @@ class ProducerCore(Generic[H]):
                 if patience_s is None
                 else f"interrupted, and then nothing came for {patience_s:g} s"
             )
-            self._stop(f"the producer was closed before the records were delivered ({waited})")
+            pushes = first and patience_s is None and timeout_s != 0
+            self._stop(
+                f"the producer was closed before the records were delivered ({waited})", last_push=pushes
+            )
         yield from wait_for(self._ended)
         with suppress(RuntimeError):  # no thread could be started, at the interpreter's end
             self._closer.join()  # it has nothing left to do, so that no thread is left either
@@ -251,6 +258,12 @@ class ProducerCore(Generic[H]):
         self._intake.check()
         self._check_outside("connect")
         yield from connect(self._hosted, self._settings, timeout_s)
+
+    def instance_id_steps(self, timeout_s: float | None) -> Steps[UUID]:
+        """The id under which metrics are pushed (KIP-714)."""
+        self._intake.check()
+        self._check_outside("client_instance_id")
+        return instance_id(self._hosted, self._max_block_ms / 1000 if timeout_s is None else timeout_s)
 
     def partitions_steps(self, topic: str, timeout_s: float | None) -> Steps[list[PartitionMetadata]]:
         """The partitions of a topic, by number."""
@@ -266,6 +279,10 @@ class ProducerCore(Generic[H]):
 
     def metrics(self) -> Metrics:
         """Metrics of the machine and of this side, by Kafka's names; from any thread."""
+        return self._hosted.machine.metrics(self._hosted.now_ns(), *self._client_api())
+
+    def _client_api(self) -> tuple[ProducerMeter, Mapping[str, float]]:
+        """Counters and gauges of this side."""
         memory = self._memory
         gauges = {
             "buffer-total-bytes": memory.total_bytes,
@@ -273,7 +290,7 @@ class ProducerCore(Generic[H]):
             "waiting-threads": len(memory.waiters),
             "machine-code": int(MACHINE_CODE),
         }
-        return self._hosted.machine.metrics(self._hosted.now_ns(), self._meter, gauges)
+        return self._meter, gauges
 
     @contextmanager
     def timed(self, total: str) -> Iterator[None]:
@@ -424,15 +441,16 @@ class ProducerCore(Generic[H]):
     def _wake(self) -> None:
         self._hosted.submit(_WAKE)
 
-    def _stop(self, reason: str) -> None:
-        """Give up records that are left, and end the thread; nobody waits."""
+    def _stop(self, reason: str, last_push: bool = False) -> None:
+        """Give up records that are left, and end the thread; nobody waits. `last_push`: metrics are
+        pushed once more, if a cluster asked for them."""
         if self._ended.done():
             return
         self._stopping = True
         completion: Completion[dict[str, int]] = Completion()
         completion.add_done_callback(self._stopped)
         with suppress(UsageError):  # somebody else did it
-            self._hosted.submit(Stop(completion, reason))
+            self._hosted.submit(Stop(completion, reason, ms_to_ns(LAST_PUSH_MS) if last_push else 0))
 
     def _stopped(self, completion: Completion[dict[str, int]]) -> None:
         """Log what was given up, and have another thread end the client. Runs on the machine's

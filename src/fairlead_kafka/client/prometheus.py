@@ -21,7 +21,7 @@ class PrometheusCollector(Collector):
     """Exports metrics of clients, Spark streams and clusters to Prometheus, read at each scrape.
 
     `REGISTRY.register(fairlead_kafka.PrometheusCollector(producer, consumer))`. A source is
-    whatever has `metrics()` by groups of the table: producers, consumers and admin
+    whatever has `metrics()` by groups of the table: producers, consumers, share consumers and admin
     clients, blocking and async, a `ProgressListener` of Spark, and a `testing.Cluster`. Names are
     Kafka's with underscores: `kafka_producer_record_send_total{client_id}`,
     `kafka_producer_node_request_latency_avg{client_id, node}`,

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import FairleadError
@@ -16,9 +17,9 @@ from fairlead_kafka.client.hosting import Opener, Steps, end_with, offload, open
 from fairlead_kafka.client.share_consumer_calls import (
     AcknowledgementCommitCallback,
     ShareConsumerCalls,
-    ShareConsumerMetrics,
 )
 from fairlead_kafka.consumer.share import AcknowledgeType, ShareRecord
+from fairlead_kafka.consumer.share.metrics import ShareConsumerMetrics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -140,17 +141,29 @@ class AsyncShareConsumer:
         """
         await self._run(self._calls.connect(timeout_s))
 
-    async def metrics(self) -> ShareConsumerMetrics:
-        """Counters of this consumer, by name.
+    @property
+    def client_id(self) -> str:
+        """The `client.id` of the config."""
+        return self._calls.client_id
 
-        fetch_requests, acknowledge_requests, fetched_bytes, undelivered_bytes, assigned_partitions,
-        records (returned), acquired_records, acknowledged_records and failed_acknowledgements
-        (offsets, gaps among them), expired_records (given up because they waited until their lock
-        was over), acquisition_lock_timeout_ms. `fetch_throttle_time_avg`,
-        `fetch_throttle_time_max`: throttle time that brokers reported, ms (quotas). `machine_code`:
-        False where there is none for this platform, and everything is slow.
+    async def client_instance_id(self, timeout_s: Seconds | None = None) -> UUID:
+        """The id under which this client's metrics are pushed, which a broker gave it (KIP-714).
+
+        TimedOut if none did within `timeout_s` seconds (None: default.api.timeout.ms): brokers give
+        ids where the cluster takes clients' metrics. UsageError with enable.metrics.push=false.
         """
-        return await self._run(self._calls.metrics())
+        return await self._run(self._calls.instance_id(timeout_s))
+
+    def metrics(self) -> ShareConsumerMetrics:
+        """Metrics by Kafka's groups and names (docs/reference/metrics.md); on any thread, also once
+        closed.
+
+        {"consumer-share-metrics": {name: number}, "consumer-share-node-metrics": {"node-0": ...},
+        "consumer-share-coordinator-metrics": ..., "consumer-share-fetch-manager-metrics": ...}.
+        Totals are since the start; rates, averages and maxima over `metrics.sample.window.ms` times
+        `metrics.num.samples`, NaN if there was nothing.
+        """
+        return self._calls.metrics()
 
     async def close(self) -> None:
         """Send what is acknowledged, release all other records, leave the group and close all

@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from uuid import UUID
 
 from fairlead_kafka.base.errors import FairleadError, TimedOut, UsageError
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.base.kernel import MACHINE_CODE
 from fairlead_kafka.base.units import NS_PER_S, s_to_ns
 from fairlead_kafka.client.hosting import (
     LONGEST_S,
@@ -27,6 +27,7 @@ from fairlead_kafka.client.hosting import (
     closed,
     connect,
     connect_first,
+    instance_id,
     open_host,
     wait_for,
     wait_until,
@@ -40,11 +41,10 @@ from fairlead_kafka.consumer.share import (
     Acks,
     Decoded,
     Delivery,
-    GetMetrics,
+    GetLockTimeout,
     InFlight,
     ShareChunk,
     ShareConsumerMachine,
-    ShareCounters,
     ShareRecord,
     Shut,
     Subscribe,
@@ -54,6 +54,8 @@ from fairlead_kafka.consumer.share import (
     decode_share_chunk,
     share_settings,
 )
+from fairlead_kafka.consumer.share.metrics import ShareConsumerMetrics, ShareMeter
+from fairlead_kafka.core.traffic_meter import sampling_of
 from fairlead_kafka.records.arrays import Int64
 from fairlead_kafka.runtime import Completion
 
@@ -88,15 +90,6 @@ class AcknowledgementCommitCallback(Protocol):
     ) -> object: ...
 
 
-class ShareConsumerMetrics(ShareCounters):
-    """Counters of `ShareConsumer.metrics()`: those of its machine, and those of the client's side."""
-
-    records: int
-    """Records returned."""
-    machine_code: bool
-    """False where there is no machine code for this platform, and everything is slow."""
-
-
 class ShareConsumerCalls:
     """State of a share consumer, and steps of its calls. Not for several threads at once, except
     `close`. On an event loop `offload` runs work on a thread."""
@@ -128,7 +121,8 @@ class ShareConsumerCalls:
         """Error of a batch that did not decode, raised by the next poll that returns nothing else.
         """
         self._calling = threading.Lock()
-        self._records = 0
+        self._meter = ShareMeter(sampling_of(self.settings))
+        self._hosted.machine.client_metrics = self._metrics_at
 
     # Subscribing
 
@@ -170,7 +164,7 @@ class ShareConsumerCalls:
                 for delivery, decoded in found:
                     part = decoded.records(delivery.chunk.partition)
                     records = records + part if records else part
-            self._records += len(records)
+            self._count(len(records))
             return records
 
     def poll_table(self, timeout_s: float, columns: Sequence[str] | None) -> Steps[pa.Table]:
@@ -189,7 +183,7 @@ class ShareConsumerCalls:
                     for batch in share_batches(delivery.chunk.partition, decoded, names)
                 ]
                 table = share_table(batches, names)
-            self._records += table.num_rows
+            self._count(table.num_rows)
             return table
 
     def acknowledge(self, partition: TopicPartition, offset: int, chosen: AcknowledgeType) -> None:
@@ -236,18 +230,37 @@ class ShareConsumerCalls:
 
     def acquisition_lock_timeout_ms(self) -> Steps[int | None]:
         """Ms for which brokers lock what they deliver; None: not known yet."""
-        counters = yield from self._ask(GetMetrics)
-        return counters["acquisition_lock_timeout_ms"]
+        return (yield from self._ask(GetLockTimeout))
+
+    def instance_id(self, timeout_s: float | None) -> Steps[UUID]:
+        """The id under which metrics are pushed (KIP-714)."""
+        self.check()
+        seconds = self.settings["default.api.timeout.ms"] / 1000 if timeout_s is None else timeout_s
+        return instance_id(self._hosted, seconds)
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
         """Wait until a broker is reached; see `ShareConsumer.connect` for time-out and error."""
         self.check()
         return connect(self._hosted, self.settings, timeout_s)
 
-    def metrics(self) -> Steps[ShareConsumerMetrics]:
-        """Counters of the machine, and of this side: `records` and `machine_code`."""
-        counters = yield from self._ask(GetMetrics)
-        return {**counters, "records": self._records, "machine_code": MACHINE_CODE}
+    @property
+    def client_id(self) -> str:
+        """`client.id`."""
+        return str(self.settings["client.id"])
+
+    def metrics(self) -> ShareConsumerMetrics:
+        """Metrics of the machine and of this side, by Kafka's names; from any thread."""
+        return self._metrics_at(self._hosted.now_ns())
+
+    def _metrics_at(self, now_ns: int) -> ShareConsumerMetrics:
+        return self._hosted.machine.metrics(now_ns, self._meter)
+
+    def _count(self, records: int) -> None:
+        """Count the records that a poll returns."""
+        now_ns = self._hosted.now_ns()
+        if now_ns >= self._meter.rolls_ns:
+            self._meter.roll(now_ns)
+        self._meter.records_consumed += records
 
     # Ending
 

@@ -16,6 +16,7 @@ from fairlead_kafka.consumer.absent import AbsentTopics
 from fairlead_kafka.consumer.fetcher import Fetcher
 from fairlead_kafka.consumer.gauges import Gauges, of_partitions
 from fairlead_kafka.consumer.groups import Gate, GroupDesk, Member, make_member
+from fairlead_kafka.consumer.metric_names import GROUPS
 from fairlead_kafka.consumer.metrics import ConsumerMetrics, PollRecorder, Recorder, read
 from fairlead_kafka.consumer.operations import (
     Assign,
@@ -40,6 +41,7 @@ from fairlead_kafka.consumer.partition import (
     missing,
 )
 from fairlead_kafka.consumer.placing import Placing
+from fairlead_kafka.consumer.position_lookup import first_names, position_error
 from fairlead_kafka.consumer.topics import describe_topics
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.closing import close_each
@@ -50,13 +52,10 @@ from fairlead_kafka.core.group_offsets import Position
 from fairlead_kafka.core.handlers import Handlers
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import AwaitConnection, Network
-from fairlead_kafka.core.partition_offsets import (
-    EARLIEST,
-    LATEST,
-    OffsetAndTimestamp,
-    leader_problem,
-)
-from fairlead_kafka.core.script import Scripts, late
+from fairlead_kafka.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp, leader_problem
+from fairlead_kafka.core.pushing import GetInstanceId
+from fairlead_kafka.core.script import Scripts
+from fairlead_kafka.core.telemetry_report import Report, labels_of, report_of
 from fairlead_kafka.core.traffic_meter import sampling_of
 
 T = TypeVar("T")
@@ -79,6 +78,9 @@ class ConsumerMachine:
             if settings["group.id"] is None
             else make_member(settings, rng, self._network, self._gate, self, self.recorder)
         )
+        self.client_metrics: Callable[[int], ConsumerMetrics] | None = None
+        """Set by the client class: gives `metrics` with its own counters, for those that are pushed."""
+        self._network.pushing.report = self._report
         self._gauges = Gauges([self._network, *([] if self._group is None else [self._group.network])])
         self._talkers: list[Network | Member | Parting] = [self._network, *filter(None, [self._group])]
         """Everything with connections; an event goes to each, which ignores those of others."""
@@ -130,6 +132,7 @@ class ConsumerMachine:
                 operation.deadline_ns, partial(self.answer, operation.completion)
             ),
         )
+        handlers.add(GetInstanceId, self._get_instance_id)
         handlers.add(Shut, self._shut)
         handlers.update(GroupDesk(self, self._group).handlers)
         return handlers
@@ -204,6 +207,11 @@ class ConsumerMachine:
         own["assigned-partitions"] = len(partitions)
         found = of_partitions(partitions, {**self.positions(), **held()})
         return read(recorder, polls, now_ns, own, self._gauges.in_flight, found)
+
+    def _report(self, now_ns: int) -> Report:
+        """The report that is pushed to a cluster that asks for metrics (KIP-714)."""
+        found = None if self.client_metrics is None else self.client_metrics(now_ns)
+        return report_of(found, GROUPS, labels_of(self._settings))
 
     def check(self) -> None:
         """Raise CheckFailed if copies of state differ. Called between two steps, by tests and the
@@ -293,6 +301,10 @@ class ConsumerMachine:
         self._state(operation.partition)
         self._askers.append(operation)
 
+    def _get_instance_id(self, operation: GetInstanceId) -> None:
+        self._network.pushing.await_id(operation.deadline_ns, partial(self.answer, operation.completion))
+        self._network.stir()
+
     def _find_offsets(self, operation: FindOffsets) -> None:
         def done(
             found: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] | None,
@@ -311,11 +323,8 @@ class ConsumerMachine:
         self._looked_up.update(topics)
         for topic in topics:
             self._network.metadata.want(topic, self._now_ns)
-        names = ", ".join(map(str, list(operation.targets)[:3])) + (
-            ", ..." if len(operation.targets) > 3 else ""
-        )
         self._scripts.start(
-            f"looking up offsets of {names}",
+            f"looking up offsets of {first_names(operation.targets)}",
             self._placing.list_offsets(operation.targets),
             operation.deadline_ns,
             done,
@@ -324,9 +333,7 @@ class ConsumerMachine:
     def _describe_topics(self, operation: DescribeTopics) -> None:
         create = bool(self._settings["allow.auto.create.topics"])
         self._scripts.start(
-            "listing topics"
-            if operation.topics is None
-            else f"describing topics {', '.join(operation.topics)}",
+            "listing topics" if operation.topics is None else f"describing {', '.join(operation.topics)}",
             describe_topics(operation.topics, allow_auto_topic_creation=create),
             operation.deadline_ns,
             lambda value, error: self.answer(operation.completion, value, error),
@@ -342,19 +349,17 @@ class ConsumerMachine:
         self._askers.clear()
         self._replace({})
         self._scripts.close(closed)
+        last_push = self._network.pushing.last_push(self._now_ns)
         self._network.close()
         if self._group is not None:
             self._group.close(closed)
         parting = Network(self._settings, self._rng, max_in_flight=1, beside=self._network)
         parting.metadata.saw_nodes(self._network.metadata.nodes.values())
-        self._talkers.append(
-            Parting(
-                parting,
-                self._fetcher.open_sessions(),
-                self._now_ns,
-                lambda: self.answer(operation.completion),
-            )
-        )
+        last = Parting(parting, self._now_ns, lambda: self.answer(operation.completion))
+        last.end_sessions(self._fetcher.open_sessions())
+        if last_push is not None:
+            last.push(*last_push)
+        self._talkers.append(last)
 
     # The assignment, for the group and for ourselves
 
@@ -504,17 +509,11 @@ class ConsumerMachine:
         waiting: list[GetPosition] = []
         for asker in self._askers:
             state = self._partitions.get(asker.partition)
-            if state is None:
-                self.answer(asker.completion, error=UsageError(f"{asker.partition} is not assigned any more"))
-            elif state.error is not None:
-                self.answer(asker.completion, error=state.error)
-            elif state.position != NO_OFFSET:
+            error = position_error(asker, state, self._network, self._now_ns)
+            if error is not None:
+                self.answer(asker.completion, error=error)
+            elif state is not None and state.position != NO_OFFSET:
                 self.answer(asker.completion, self.positions()[asker.partition].offset)
-            elif self._now_ns >= asker.deadline_ns:
-                problem = leader_problem(self._network.metadata, asker.partition)
-                self.answer(
-                    asker.completion, error=late(f"position of {asker.partition}", problem, self._network)
-                )
             else:
                 waiting.append(asker)
         self._askers = waiting

@@ -1,5 +1,5 @@
-"""The end of a consumer's fetch sessions (KIP-227): brokers keep a thousand, and would keep those
-of readers that are gone.
+"""The last requests of a consumer that closes: the end of its fetch sessions (KIP-227), of which
+brokers keep a thousand, and would keep those of readers that are gone; and its last metrics.
 
 A session is closed by a last fetch. The connections that were read over are held by fetches that
 wait for data, up to `fetch.max.wait.ms`; so that closing does not wait for them, the last fetches
@@ -13,26 +13,30 @@ from collections.abc import Callable, Mapping
 
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.fetch_session import FINAL_EPOCH
+from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.network import Network
-from fairlead_kafka.wire import ApiKey
-from fairlead_kafka.wire.messages import FetchRequest, FetchResponse
+from fairlead_kafka.core.pushing import LAST_PUSH_MS
+from fairlead_kafka.wire import ApiKey, ApiMessage, RequestMessage
+from fairlead_kafka.wire.messages import FetchRequest, PushTelemetryRequest
 
 CLOSE_MS = 1_000
 
 
 class Parting:
-    """Closes `sessions` (node id → session id) over `network`, which is closed with the last of
-    them; then `done` is called."""
+    """The last requests of a consumer, over `network`, which is closed with the last answer; then
+    `done` is called."""
 
-    def __init__(
-        self, network: Network, sessions: Mapping[int, int], now_ns: int, done: Callable[[], None]
-    ) -> None:
+    def __init__(self, network: Network, now_ns: int, done: Callable[[], None]) -> None:
         self._network = network
         self._done = done
-        self._open = len(sessions)
+        self._open = 0
         self._over = False
+        self._now_ns = now_ns
+
+    def end_sessions(self, sessions: Mapping[int, int]) -> None:
+        """Close `sessions`: node id → session id."""
         for node_id, session_id in sessions.items():
             last = FetchRequest(
                 replica_id=-1,
@@ -46,12 +50,22 @@ class Parting:
                 forgotten_topics_data=[],
                 rack_id="",
             )
-            deadline_ns = now_ns + ms_to_ns(CLOSE_MS)
-            network.request(
-                ApiKey.FETCH, last, self._answered, node_id=node_id, deadline_ns=deadline_ns, fails_fast=True
-            )
+            self._ask(ApiKey.FETCH, last, node_id, CLOSE_MS)
 
-    def _answered(self, _response: FetchResponse | None, _error: Exception | None) -> None:
+    def push(self, node_id: int | None, last: PushTelemetryRequest) -> None:
+        """Push metrics for the last time (KIP-714), to a node, or (None, or one that is gone) to
+        any."""
+        known = node_id if node_id in self._network.metadata.nodes else None
+        self._ask(ApiKey.PUSH_TELEMETRY, last, known, LAST_PUSH_MS)
+
+    def _ask(self, api_key: ApiKey, last: RequestMessage[R], node_id: int | None, within_ms: int) -> None:
+        self._open += 1
+        deadline_ns = self._now_ns + ms_to_ns(within_ms)
+        self._network.request(
+            api_key, last, self._answered, node_id=node_id, deadline_ns=deadline_ns, fails_fast=True
+        )
+
+    def _answered(self, _response: ApiMessage | None, _error: Exception | None) -> None:
         self._open -= 1
 
     def handle(self, event: ConnectionEvent, now_ns: int, wall_ms: int) -> None:

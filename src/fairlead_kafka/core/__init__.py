@@ -28,6 +28,9 @@ Bootstrap servers are tried in rotation until the metadata is here, and again wh
 brokers it named can be tried. The owner may send before it tells the time of its step; deadlines
 are set by the latest time known when the step ends.
 
+Where a broker offers to take metrics, they are pushed (`pushing`; `telemetry` has the states, as a
+table, and `telemetry_bytes` the message; both are loaded then).
+
 `script` runs request sequences with retries written from top to bottom; `partition_offsets` is one,
 shared by consumer and admin.
 """  # noqa: E501

@@ -105,7 +105,7 @@ class Connections:
         self._rng = rng
         self._max_in_flight = max_in_flight
         self._on_lost = on_lost
-        self._traffic = shared.traffic
+        self.traffic = shared.traffic
         self._events = shared.events
         self._client_id: str = settings["client.id"]
         self._request_timeout_ms: float = settings["request.timeout.ms"]
@@ -219,8 +219,8 @@ class Connections:
             peer.connection.fire(Trigger.CONNECTED)
             peer.slow_setups = 0
             self._log(CONNECTION_OPENED, peer, peer.address)
-            if self._traffic is not None:
-                self._traffic.connected(peer.node_id)
+            if self.traffic is not None:
+                self.traffic.connected(peer.node_id)
             if self._negotiates:
                 self._ask_versions(peer.connection)
             else:
@@ -256,8 +256,8 @@ class Connections:
                 self.lose(peer, Trigger.BROKEN, str(error), error)
             return
         self._heard[connection.number] = connection
-        if self._traffic is not None:
-            self._traffic.read_bytes(peer.node_id, len(data), len(frames))
+        if self.traffic is not None:
+            self.traffic.read_bytes(peer.node_id, len(data), len(frames))
         if frames and connection.state is State.READY:
             self.reachability.answered(peer, self.now_ns, connection)
         for frame in frames:
@@ -279,8 +279,8 @@ class Connections:
             throttle_ms = wait_ms(request.api_key, request.version, response)
             if throttle_ms > 0:
                 self._throttle(peer, connection, throttle_ms)
-            if self._traffic is not None and type(request.api_key) is ApiKey:
-                self._traffic.served(peer.node_id, request.api_key, self.now_ns - request.sent_ns)
+            if self.traffic is not None and type(request.api_key) is ApiKey:
+                self.traffic.served(peer.node_id, request.api_key, self.now_ns - request.sent_ns)
             request.on_done(response, None)
             if connection.state is State.CLOSED:
                 return  # the callback closed it
@@ -330,8 +330,8 @@ class Connections:
     def _write(self, connection: Connection, buffers: list[Buffer]) -> None:
         connection.used_ns = self.now_ns
         self.effects.append(Write(connection.number, buffers))
-        if self._traffic is not None:
-            self._traffic.wrote(self._by_number[connection.number].node_id, sum(map(len, buffers)))
+        if self.traffic is not None:
+            self.traffic.wrote(self._by_number[connection.number].node_id, sum(map(len, buffers)))
 
     def _throttle(self, peer: Peer, connection: Connection, throttle_ms: int) -> None:
         """Send nothing to a broker that throttles us; it does not read meanwhile (KIP-219).
@@ -410,8 +410,8 @@ class Connections:
     def _detach(self, peer: Peer, trigger: Trigger) -> Connection:
         connection = peer.connection
         assert connection is not None
-        if self._traffic is not None and connection.state is not State.CONNECTING:
-            self._traffic.disconnected(peer.node_id)
+        if self.traffic is not None and connection.state is not State.CONNECTING:
+            self.traffic.disconnected(peer.node_id)
         connection.fire(trigger)
         peer.connection = None
         peer.throttled_until_ns = None

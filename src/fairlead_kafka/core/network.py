@@ -22,6 +22,7 @@ from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.peers import BOOTSTRAP_FIRST, Peer
+from fairlead_kafka.core.pushing import Pushing
 from fairlead_kafka.core.queued import Queued
 from fairlead_kafka.core.traffic import Traffic
 from fairlead_kafka.wire import ApiKey, RequestMessage
@@ -50,7 +51,7 @@ class Network:
     In each step the owner passes on connection events (`handle`), calls `advance` before or after
     its own work, or both, and returns `take_effects` with its own effects. Its deadline includes
     `deadline_ns`. `settings`: parsed client configs (`base.config_client`). `traffic` counts bytes
-    and requests. `beside`: the machine's first `Network`, if it has several.
+    and requests. `beside`: the machine's first `Network`, if it has several; its `traffic` counts for both.
     """
 
     def __init__(
@@ -68,13 +69,13 @@ class Network:
             else beside.events
         )
         """The client's log lines."""
-        self.metadata = Metadata(settings, rng, self._stir, self.events)
+        self.metadata = Metadata(settings, rng, self.stir, self.events)
         self._max_in_flight = max_in_flight
         other: Connections | None = None if beside is None else beside._connections
         shared = (
             Shared(traffic, events=self.events)
             if other is None
-            else Shared(traffic, other.numbers, other.reachability, self.events)
+            else Shared(traffic or other.traffic, other.numbers, other.reachability, self.events)
         )
         self._connections: Connections = Connections(settings, rng, max_in_flight, self._on_lost, shared)
         self._peers = self._connections.peers
@@ -88,6 +89,8 @@ class Network:
         self._nudge = False  # `advance` changed what the owner may already have looked at in this step
         self._hungry = False  # metadata is due and no peer could take the request
         self._closed = False
+        self._wall_ms = 0
+        self.pushing = Pushing(self, rng, beside is None and bool(settings.get("enable.metrics.push", False)))
         self._refusals: list[tuple[int | None, AuthenticationFailed]] = []
 
     # What the owner may ask
@@ -122,6 +125,14 @@ class Network:
         """The version to speak with this node. UnsupportedVersion if there is none in common;
         UsageError if it is not connected."""
         return self._connections.connection(node_id, api_key).version(api_key)
+
+    def offering(self, api_key: ApiKey) -> list[int]:
+        """The nodes that are connected and serve this API."""
+        return [
+            peer.node_id
+            for peer in self._peers_by_id.values()
+            if peer.connected and peer.connection is not None and api_key in peer.connection.offered
+        ]
 
     def feature_level(self, feature: str) -> int:
         """The level of a feature that the cluster has finalized, as far as a broker told (KIP-584);
@@ -236,6 +247,10 @@ class Network:
         )
         self._dirty = True
 
+    def stir(self) -> None:
+        """Have the next `advance` look at what is due, whatever changed."""
+        self._dirty = True
+
     def await_connection(self, deadline_ns: int, done: Callable[[None, Exception | None], object]) -> None:
         """Call `done`, as a rule in a later `advance`: with None once a broker was ever reached,
         NoBrokerReached at `deadline_ns`."""
@@ -255,6 +270,7 @@ class Network:
         self._closed = True
         error = error or UsageError("closed before the answer came")
         try:
+            self.pushing.end(error)
             self._connections.end_all(error)
         finally:
             self._fail_all(error)
@@ -276,9 +292,9 @@ class Network:
         """Take one event of a connection of ours; answers run their callbacks here. Late events of
         closed ones are ignored.
 
-        `wall_ms` is there for symmetry with `Machine.step`: nothing here depends on the time of
-        day.
+        `wall_ms`, the time of day, is told with metrics that are pushed.
         """
+        self._wall_ms = wall_ms
         self._connections.tick(now_ns)
         self._connections.handle(event)
         if self._queue or self._hungry:
@@ -288,6 +304,7 @@ class Network:
         """Do all that is due or became possible, to a fixed point. Cheap if there is nothing."""
         connections = self._connections
         connections.tick(now_ns)
+        self._wall_ms = wall_ms
         self._nudge = False
         if self._awaiting:
             self._report_awaiting()
@@ -313,9 +330,6 @@ class Network:
         return self._connections.take_effects()
 
     # Inside
-
-    def _stir(self) -> None:
-        self._dirty = True
 
     def _report_awaiting(self) -> None:
         """Complete operations that wait for a first connection: there is one, or their time is up."""
@@ -351,6 +365,7 @@ class Network:
 
     def _dispatch(self) -> None:
         """Do what can be done now and plan the rest. Runs no callbacks."""
+        changed = self._connections.changed
         self._dirty = self._connections.changed = False
         if self.metadata.version != self._metadata_version:
             self._metadata_version = self.metadata.version
@@ -365,6 +380,8 @@ class Network:
         for queued in self._queue:
             if queued.sent_to is None and not queued.failing:
                 self._place(queued)
+        if self.pushing.begun or changed:
+            self._push_metrics()
         self._connections.plan()
         due_ns = self.metadata.due_ns()
         now_ns = self._connections.now_ns
@@ -372,6 +389,14 @@ class Network:
         self._next_ns = NEVER_NS if due_ns is None or due_ns <= now_ns else due_ns
         for queued in self._queue:
             self._next_ns = min(self._next_ns, queued.deadline_ns)
+        self._next_ns = min(self._next_ns, self.pushing.next_ns())
+
+    def _push_metrics(self) -> None:
+        self.pushing.advance(self._connections.now_ns, self._wall_ms)
+        if self.pushing.hungry:
+            self._hungry = True
+            if self.pushing.wanted:
+                self._least_loaded()  # connects to one if there is none
 
     def _least_loaded(self) -> Peer | None:
         """A peer that is ready, or None and one is being connected to, if any can be."""

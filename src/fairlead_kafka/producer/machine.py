@@ -4,9 +4,10 @@ sender through each step."""
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import nan
+from typing import TypeAlias
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.config import Settings
@@ -14,18 +15,21 @@ from fairlead_kafka.base.errors import AuthenticationFailed, TimedOut, Unsupport
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_SEQUENCE
 from fairlead_kafka.base.rights import broker_error
-from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
+from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.closing import close_each
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.event_log import PRODUCER_ID_GRANTED
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.machine import MemoryPool, Rng
-from fairlead_kafka.core.meters import Sampling
 from fairlead_kafka.core.network import AwaitConnection, Network
+from fairlead_kafka.core.pushing import GetInstanceId
+from fairlead_kafka.core.telemetry_report import Report, labels_of, report_of
+from fairlead_kafka.core.traffic_meter import sampling_of
 from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.identity import Identity, IdentityState, IdentityTrigger
 from fairlead_kafka.producer.ledger import Ledger
+from fairlead_kafka.producer.metric_names import GROUPS
 from fairlead_kafka.producer.metrics import Metrics, ProducerMeter, Recorder
 from fairlead_kafka.producer.nodes import Nodes
 from fairlead_kafka.producer.parts import Parts
@@ -55,21 +59,33 @@ _ASK_IDENTITY = InitProducerIdRequest(
 """Without a transactional id the time-out has no meaning; Kafka sends its largest int."""
 
 
+ClientApi: TypeAlias = Callable[[], tuple[ProducerMeter, Mapping[str, float]]]
+"""Gives counters and gauges of the client API, on the machine's thread."""
+
+
 class ProducerMachine:
     """A producer without its client API. ConfigError if `settings` (of a producer) conflict."""
 
-    def __init__(self, settings: Settings, rng: Rng, intake: Intake, memory: MemoryPool) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        rng: Rng,
+        intake: Intake,
+        memory: MemoryPool,
+        client_api: ClientApi | None = None,
+    ) -> None:
         self.settings = producer_settings(settings)
         self._rng = rng
         self._intake = intake
         self._memory = memory
         self._events: deque[Event] = deque()
-        self.recorder = Recorder(
-            Sampling(ms_to_ns(settings["metrics.sample.window.ms"]), settings["metrics.num.samples"])
-        )
+        self.recorder = Recorder(sampling_of(settings))
         self._network = Network(
             settings, rng, max_in_flight=self.settings.max_in_flight, traffic=self.recorder
         )
+        self._client_api, self._labels = client_api, labels_of(settings)
+        self._network.pushing.report = self._report
+        self._parting: tuple[int, Stop, dict[str, int]] | None = None
         self._ledger = Ledger(memory, self.recorder)
         self._schedule = Schedule()
         self._identity = Identity(self.settings.idempotent, self.settings.transactional_id is not None)
@@ -110,6 +126,11 @@ class ProducerMachine:
     def identity(self) -> Identity:
         """The producer's id and epoch."""
         return self._identity
+
+    def _report(self, now_ns: int) -> Report:
+        """The report that is pushed to a cluster that asks for metrics (KIP-714)."""
+        found = None if self._client_api is None else self.metrics(now_ns, *self._client_api())
+        return report_of(found, GROUPS, self._labels)
 
     def metrics(self, now_ns: int, client_api: ProducerMeter, gauges: Mapping[str, float]) -> Metrics:
         """All metrics by Kafka's names (`metric_names`). May be called from any thread.
@@ -153,6 +174,7 @@ class ProducerMachine:
         for operation in operations:
             self._operate(operation, now_ns)
         if self._stopped:
+            self._part(now_ns, wall_ms)
             return [*self._network.take_effects(), *self._ledger.take_effects()]
         self._network.advance(now_ns, wall_ms)
         self._follow_metadata(now_ns)
@@ -175,7 +197,9 @@ class ProducerMachine:
     def deadline_ns(self) -> int | None:
         """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         if self._stopped:
-            return None
+            if self._parting is None:
+                return None
+            return min(self._parting[0], self._network.deadline_ns() or self._parting[0])
         dues = [
             self._network.deadline_ns(),
             self._schedule.next_ns(),
@@ -210,6 +234,9 @@ class ProducerMachine:
                 Flush | PartitionsFor | ReportUndelivered | AwaitConnection | Stop | TransactionOperation,
             ):
                 self._ledger.resolve(operation.completion, error=error)
+        if self._parting is not None:
+            (_, parting, given_up), self._parting = self._parting, None
+            self._ledger.resolve(parting.completion, given_up)
         return self._ledger.take_effects()
 
     def _refuse_taken(self, error: Exception) -> None:
@@ -229,6 +256,7 @@ class ProducerMachine:
             self._nodes.check()
             self._transactions.check()
             self._network.metadata.check()
+            self._network.pushing.check()
 
     # Inside
 
@@ -278,6 +306,11 @@ class ProducerMachine:
             self._network.await_connection(
                 operation.deadline_ns, partial(self._ledger.resolve, operation.completion)
             )
+        elif isinstance(operation, GetInstanceId):
+            self._network.pushing.await_id(
+                operation.deadline_ns, partial(self._ledger.resolve, operation.completion)
+            )
+            self._network.stir()
         elif isinstance(operation, Stop):
             self._stop(operation)
         elif isinstance(operation, TransactionOperation):
@@ -433,12 +466,31 @@ class ProducerMachine:
         self._ledger.finish(batch, -1, -1, error)
 
     def _stop(self, operation: Stop) -> None:
-        """Give up everything, say how much that is, and close."""
+        """Give up everything, push metrics for the last time, say how much was given up, and
+        close."""
+        if self._stopped:
+            self._ledger.resolve(operation.completion, {})
+            return
         given_up = self._give_up_all(TimedOut(operation.reason))
-        self._ledger.resolve(operation.completion, given_up)
+        self._network.pushing.part(self._now_ns)
+        self._network.stir()
+        self._parting = self._now_ns + operation.push_ns, operation, given_up
+
+    def _part(self, now_ns: int, wall_ms: int) -> None:
+        """Closing: once the last push of metrics is answered, or its time is over, close the
+        connections."""
+        if self._parting is None:
+            return
+        deadline_ns, operation, given_up = self._parting
+        if now_ns < deadline_ns:
+            self._network.advance(now_ns, wall_ms)
+        if now_ns >= deadline_ns or self._network.pushing.parted:
+            self._parting = None
+            self._network.close()
+            self._ledger.resolve(operation.completion, given_up)
 
     def _give_up_all(self, error: Exception) -> dict[str, int]:
-        """Fail every record that is open, and close the connections; records given up by topic."""
+        """Fail every record that is open; records given up by topic."""
         self._stopped = True
         self._transactions.close(UsageError("the producer is closed"))
         given_up: Counter[str] = Counter()
@@ -450,5 +502,4 @@ class ProducerMachine:
         for _, question in self._questions:
             self._ledger.resolve(question.completion, error=UsageError("the producer is closed"))
         self._questions = []
-        self._network.close()
         return given_up

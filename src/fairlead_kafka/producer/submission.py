@@ -213,6 +213,8 @@ class Stop(NamedTuple):
 
     completion: Completion[dict[str, int]]
     reason: str
+    push_ns: int = 0
+    """How long the last push of metrics may take, if a cluster asked for metrics (KIP-714)."""
 
 
 class InitTransactions(NamedTuple):

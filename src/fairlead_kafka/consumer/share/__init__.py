@@ -45,8 +45,7 @@ from fairlead_kafka.consumer.share.inflight import Delivery, InFlight
 from fairlead_kafka.consumer.share.machine import ShareConsumerMachine
 from fairlead_kafka.consumer.share.operations import (
     Acknowledge,
-    GetMetrics,
-    ShareCounters,
+    GetLockTimeout,
     Shut,
     Subscribe,
     Take,
@@ -76,8 +75,7 @@ __all__ = [
     "Subscribe",
     "Take",
     "Taken",
-    "GetMetrics",
-    "ShareCounters",
+    "GetLockTimeout",
     "Unsubscribe",
     "decode_share_chunk",
     "share_settings",

@@ -23,6 +23,7 @@ from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.share.acknowledging import Acks, Acquired, Place, apart
 from fairlead_kafka.consumer.share.chunk import ShareChunk
 from fairlead_kafka.consumer.share.membership import NO_SHARE_GROUPS
+from fairlead_kafka.consumer.share.metrics import ShareMeter
 from fairlead_kafka.consumer.share.outcomes import Outcomes
 from fairlead_kafka.consumer.share.requests import (
     acknowledge_topics,
@@ -78,7 +79,9 @@ class ShareFetcher:
     `group`: (group id, member id).
     """
 
-    def __init__(self, settings: Settings, network: Network, rng: Rng, group: tuple[str, str]) -> None:
+    def __init__(
+        self, settings: Settings, network: Network, rng: Rng, group: tuple[str, str], meter: ShareMeter
+    ) -> None:
         self._network = network
         self._rng = rng
         self._group_id, self._member_id = group
@@ -93,7 +96,8 @@ class ShareFetcher:
         self._by_node: dict[int, dict[Place, TopicPartition]] = {}
         self._grouped: tuple[int, int] | None = None
         self._chunks: deque[ShareChunk] = deque()
-        self.outcomes = Outcomes()
+        self.meter = meter
+        self.outcomes = Outcomes(meter)
         self.errors: deque[Exception] = deque(maxlen=ERRORS_KEPT)
         """Errors for the application: each is raised by one poll."""
         self.max_records = 0
@@ -103,15 +107,13 @@ class ShareFetcher:
         """The time of this step; its owner sets it first."""
         self.lock_timeout_ms: int | None = None
         """How long brokers lock what they deliver, as the last answer said."""
-        self.fetch_requests = self.acknowledge_requests = self.fetched_bytes = 0
-        self.acquired = self.expired = 0
-        self.answers = self.throttle_ms = self.throttle_max_ms = 0
+        self._fetch_count = 0
 
     # What the machine asks
 
     def undelivered_bytes(self) -> int:
         """Bytes of answers that no poll has taken."""
-        return sum(len(chunk.data) for chunk in self._chunks)
+        return sum(len(chunk.data) for chunk in list(self._chunks))
 
     def acknowledge(self, acks: Iterable[Acks], deadline_ns: int) -> None:
         """Send acknowledgements as soon as their brokers can be asked; see `outcomes`."""
@@ -134,7 +136,7 @@ class ShareFetcher:
         while self._chunks and count < max_records:
             chunk = self._chunks.popleft()
             if self.now_ns >= chunk.lock_ns:
-                self.expired += chunk.size
+                self.meter.expired += chunk.size
                 continue
             taken.append(chunk)
             count += chunk.size
@@ -291,8 +293,8 @@ class ShareFetcher:
         )
         session.known = dict(wanted)
         session.busy = session.fetching = True
-        self.fetch_requests += 1
-        session.fetch_number = self.fetch_requests
+        self._fetch_count += 1
+        session.fetch_number = self._fetch_count
 
         def done(answer: ShareFetchResponse | None, error: Exception | None) -> None:
             self._fetched(session, answer, error)
@@ -310,7 +312,6 @@ class ShareFetcher:
         )
         session.busy = True
         session.over = final
-        self.acknowledge_requests += 1
 
         def done(answer: ShareAcknowledgeResponse | None, error: Exception | None) -> None:
             self._acknowledged(session, answer, error)
@@ -325,9 +326,9 @@ class ShareFetcher:
             self._failed(session, ErrorCode.NONE if answer is None else answer.error_code, error)
             return False
         session.epoch = epoch_after(session.epoch)
-        self.answers += 1
-        self.throttle_ms += answer.throttle_time_ms
-        self.throttle_max_ms = max(self.throttle_max_ms, answer.throttle_time_ms)
+        self.meter.throttles += 1
+        self.meter.throttle_ms += answer.throttle_time_ms
+        self.meter.throttle_max_ms = max(self.meter.throttle_max_ms, answer.throttle_time_ms)
         if answer.acquisition_lock_timeout_ms > 0:
             self.lock_timeout_ms = answer.acquisition_lock_timeout_ms
         if answer.node_endpoints:
@@ -442,8 +443,8 @@ class ShareFetcher:
         chunk = ShareChunk(
             partition, topic_id, session.node_id, session.number, acquired, memoryview(row.records), lock_ns
         )
-        self.acquired += chunk.size
-        self.fetched_bytes += len(chunk.data)
+        self.meter.acquired += chunk.size
+        self.meter.bytes_fetched += len(chunk.data)
         self._chunks.append(chunk)
         self._overtake(session, chunk)
         return True

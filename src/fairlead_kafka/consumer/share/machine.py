@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from math import nan
 from typing import TypeVar
 
 import numpy as np
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import FairleadError, UsageError
-from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.base.kernel import MACHINE_CODE
+from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.consumer.share.acknowledging import AcknowledgeType, Acks, offsets_of
 from fairlead_kafka.consumer.share.chunk import ShareChunk
 from fairlead_kafka.consumer.share.fetcher import ShareFetcher
 from fairlead_kafka.consumer.share.membership import ShareMembership
+from fairlead_kafka.consumer.share.metric_names import GROUPS
+from fairlead_kafka.consumer.share.metrics import KINDS, ShareConsumerMetrics, ShareMeter
 from fairlead_kafka.consumer.share.operations import (
     Acknowledge,
-    GetMetrics,
+    GetLockTimeout,
     Operation,
-    ShareCounters,
     Shut,
     Subscribe,
     Take,
@@ -33,7 +36,12 @@ from fairlead_kafka.core.effects import Effect, Resolve
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.handlers import Handlers
 from fairlead_kafka.core.machine import Rng
+from fairlead_kafka.core.meters import combined
+from fairlead_kafka.core.metric_table import named
 from fairlead_kafka.core.network import AwaitConnection, Network
+from fairlead_kafka.core.pushing import LAST_PUSH_MS, GetInstanceId
+from fairlead_kafka.core.telemetry_report import Report, labels_of, report_of
+from fairlead_kafka.core.traffic_meter import TrafficRecorder, sampling_of
 
 CLOSE_MS = 4_000
 """Ms that closing waits for brokers: a second less than client classes wait for the machine."""
@@ -48,11 +56,21 @@ class ShareConsumerMachine:
     `share.operations`."""
 
     def __init__(self, settings: Settings, rng: Rng) -> None:
-        self._network = Network(settings, rng, max_in_flight=1)
+        sampling = sampling_of(settings)
+        self.recorder = TrafficRecorder(ShareMeter(sampling), sampling, KINDS)
+        self._network = Network(settings, rng, max_in_flight=1, traffic=self.recorder)
         self._group = ShareMembership(settings, rng, self._network)
         self._fetcher = ShareFetcher(
-            settings, self._network, rng, (self._group.group_id, self._group.member_id)
+            settings,
+            self._network,
+            rng,
+            (self._group.group_id, self._group.member_id),
+            self.recorder.whole,
         )
+        self.client_metrics: Callable[[int], ShareConsumerMetrics] | None = None
+        """Set by the client class: gives `metrics` with its own counters, for those that are pushed."""
+        self._network.pushing.report = self._report
+        self._labels = labels_of(settings)
         self._talkers: tuple[Network | ShareMembership, ...] = (self._network, self._group)
         self._api_timeout_ns = ms_to_ns(settings["default.api.timeout.ms"])
         self._events: list[Event] = []
@@ -61,8 +79,8 @@ class ShareConsumerMachine:
         self._takes: deque[Take] = deque()
         self._waiting: list[tuple[int, Acknowledge]] = []
         self._shutting: Shut | None = None
-        self._shut_by_ns = 0
-        self._leaving = False
+        self._shut_by_ns = self._push_by_ns = 0
+        self._leaving = self._left = False
         self._now_ns = 0
         self._closed = False
         self._handlers = Handlers()
@@ -76,7 +94,11 @@ class ShareConsumerMachine:
                 operation.deadline_ns, partial(self._answer, operation.completion)
             ),
         )
-        self._handlers.add(GetMetrics, lambda operation: self._answer(operation.completion, self.metrics()))
+        self._handlers.add(
+            GetLockTimeout,
+            lambda operation: self._answer(operation.completion, self._fetcher.lock_timeout_ms),
+        )
+        self._handlers.add(GetInstanceId, self._get_instance_id)
         self._handlers.add(Shut, self._shut)
 
     def receive(self, event: Event) -> None:
@@ -86,6 +108,7 @@ class ShareConsumerMachine:
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """Work on what arrived: answers first, then operations, then what follows from both."""
         self._now_ns = self._fetcher.now_ns = self._group.now_ns = now_ns
+        self.recorder.tick(now_ns)
         self._stepping, self._events = self._events, []
         for event in self._stepping:
             if isinstance(event, ConnectionEvent):
@@ -114,7 +137,7 @@ class ShareConsumerMachine:
         times += [take.deadline_ns for take in self._takes]
         times += [deadline_ns for deadline_ns, _ in self._waiting]
         if self._shutting is not None:
-            times.append(self._shut_by_ns)
+            times.append(self._push_by_ns if self._left else self._shut_by_ns)
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
@@ -131,23 +154,40 @@ class ShareConsumerMachine:
         effects, self._effects = self._effects, []
         return [effect for effect in effects if isinstance(effect, Resolve)]
 
-    def metrics(self) -> ShareCounters:
-        """Counters since the start, and what waits now, by name."""
-        fetcher = self._fetcher
-        return {
-            "fetch_requests": fetcher.fetch_requests,
-            "acknowledge_requests": fetcher.acknowledge_requests,
-            "fetched_bytes": fetcher.fetched_bytes,
-            "acquired_records": fetcher.acquired,
-            "acknowledged_records": fetcher.outcomes.acknowledged,
-            "failed_acknowledgements": fetcher.outcomes.failed,
-            "expired_records": fetcher.expired,
-            "fetch_throttle_time_avg": fetcher.throttle_ms / fetcher.answers if fetcher.answers else 0.0,
-            "fetch_throttle_time_max": fetcher.throttle_max_ms,
-            "undelivered_bytes": fetcher.undelivered_bytes(),
-            "assigned_partitions": len(self._group.assigned),
-            "acquisition_lock_timeout_ms": fetcher.lock_timeout_ms,
+    def metrics(self, now_ns: int, polls: ShareMeter) -> ShareConsumerMetrics:
+        """All metrics by Kafka's names (`metric_names`). May be called from any thread.
+
+        `polls`: counters of the client class.
+        """
+        networks, recorder = (self._network, self._group.network), self.recorder
+        age_ns = self._network.metadata.age_ns(now_ns)
+
+        def in_flight(node_id: int) -> int:
+            return sum(network.in_flight(node_id) for network in networks)
+
+        gauges = {
+            "connection-count": sum(network.open_connections() for network in networks),
+            "metadata-age": nan if age_ns is None else age_ns / NS_PER_S,
+            "requests-in-flight": sum(map(in_flight, list(recorder.nodes))),
+            "bytes-waiting": self._fetcher.undelivered_bytes(),
+            "assigned-partitions": len(self._group.assigned),
+            "machine-code": int(MACHINE_CODE),
         }
+        whole = combined([recorder.whole.read(now_ns), polls.read(now_ns)], gauges)
+        client, nodes, coordinator, fetches = GROUPS
+        return {
+            "consumer-share-metrics": named(client.rows, whole),
+            "consumer-share-node-metrics": recorder.nodes_named(
+                nodes.rows, now_ns, lambda node_id: {"requests-in-flight": in_flight(node_id)}
+            ),
+            "consumer-share-coordinator-metrics": named(coordinator.rows, whole),
+            "consumer-share-fetch-manager-metrics": named(fetches.rows, whole),
+        }
+
+    def _report(self, now_ns: int) -> Report:
+        """The report that is pushed to a cluster that asks for metrics (KIP-714)."""
+        found = None if self.client_metrics is None else self.client_metrics(now_ns)
+        return report_of(found, GROUPS, self._labels)
 
     def check(self) -> None:
         """Raise CheckFailed if copies of state differ. Called between two steps, by tests."""
@@ -196,6 +236,10 @@ class ShareConsumerMachine:
             )
         self._fetcher.acknowledge(acks, self._now_ns + self._api_timeout_ns)
 
+    def _get_instance_id(self, operation: GetInstanceId) -> None:
+        self._network.pushing.await_id(operation.deadline_ns, partial(self._answer, operation.completion))
+        self._network.stir()
+
     def _take(self, operation: Take) -> None:
         self._fetcher.acknowledge(operation.acks, operation.acks_deadline_ns)
         if not self._group.subscribed:
@@ -219,22 +263,30 @@ class ShareConsumerMachine:
         self._shut_by_ns = self._now_ns + ms_to_ns(CLOSE_MS)
         self._fetcher.acknowledge(operation.acks, self._shut_by_ns)
         self._fetcher.closing = True
+        self._push_by_ns = self._now_ns + ms_to_ns(LAST_PUSH_MS)
+        self._network.pushing.part(self._now_ns)
+        self._network.stir()
 
     def _end(self) -> None:
-        """Go on closing: once the sessions are over, leave the group; then close the connections."""
+        """Go on closing: once the sessions are over, leave the group; then close the connections, if the
+        last push of metrics is answered or its time over."""
         if self._shutting is None:
             return
         late = self._now_ns >= self._shut_by_ns
         if not self._leaving and (late or self._fetcher.over()):
             self._leaving = True
-            self._group.leave(self._ended)
+            self._group.leave(self._left_group)
         elif late:
+            self._left = True
+        if self._left and (late or self._network.pushing.parted or self._now_ns >= self._push_by_ns):
             self._ended()
+
+    def _left_group(self) -> None:
+        self._left = True
 
     def _ended(self) -> None:
         shutting, self._shutting = self._shutting, None
-        if shutting is None:
-            return
+        assert shutting is not None
         closed = UsageError("the share consumer was closed")
         self._fetcher.close(closed)
         self._answer_waiting()

@@ -65,7 +65,7 @@ class ShareMembership:
         self._rack_id: str | None = settings["client.rack"] or None
         self._silence_ns = ms_to_ns(settings["max.poll.interval.ms"])
         self._request_timeout_ns = ms_to_ns(settings["request.timeout.ms"])
-        self._network = Network(settings, rng, max_in_flight=_IN_FLIGHT_MAX, beside=network)
+        self.network = self._network = Network(settings, rng, max_in_flight=_IN_FLIGHT_MAX, beside=network)
         self._scripts = Scripts(
             self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
         )

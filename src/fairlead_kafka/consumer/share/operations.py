@@ -6,7 +6,7 @@ Each carries a completion, answered once by `effects.Resolve`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 from fairlead_kafka.consumer.share.acknowledging import AckResult, Acks
 from fairlead_kafka.consumer.share.chunk import ShareChunk
@@ -61,27 +61,10 @@ class Acknowledge(NamedTuple):
     acks_deadline_ns: int
 
 
-class ShareCounters(TypedDict):
-    """Counters of a share consumer's machine since its start, and what waits now, by name."""
+class GetLockTimeout(NamedTuple):
+    """Get how long brokers lock what they deliver. Answer: ms; None: not known yet."""
 
-    fetch_requests: int
-    acknowledge_requests: int
-    fetched_bytes: int
-    acquired_records: int
-    acknowledged_records: int
-    failed_acknowledgements: int
-    expired_records: int
-    fetch_throttle_time_avg: float
-    fetch_throttle_time_max: int
-    undelivered_bytes: int
-    assigned_partitions: int
-    acquisition_lock_timeout_ms: int | None
-
-
-class GetMetrics(NamedTuple):
-    """Get the counters. Answer: ShareCounters."""
-
-    completion: Completion[ShareCounters]
+    completion: Completion[int | None]
 
 
 class Shut(NamedTuple):
@@ -94,5 +77,5 @@ class Shut(NamedTuple):
     acks: Sequence[Acks] = ()
 
 
-Operation = Subscribe | Unsubscribe | Take | Acknowledge | GetMetrics | Shut
+Operation = Subscribe | Unsubscribe | Take | Acknowledge | GetLockTimeout | Shut
 """Operations of a share consumer."""

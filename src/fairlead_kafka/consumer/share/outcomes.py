@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairlead_kafka.base.checks import same
 from fairlead_kafka.consumer.share.acknowledging import AckResult, Acks
+from fairlead_kafka.consumer.share.metrics import ShareMeter
 
 
 class Outcomes:
@@ -12,25 +13,23 @@ class Outcomes:
     They are bounded by what is asked: each call of the client class takes all there are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, meter: ShareMeter) -> None:
+        self._meter = meter
         self._results: list[AckResult] = []
         self.open = 0
         """Offsets with acknowledgements that have no outcome."""
-        self.acknowledged = self.failed = 0
-        """Offsets, since the start."""
 
     def ask(self, acks: Acks) -> None:
         """Count acknowledgements whose outcome is to come."""
         self.open += len(acks.offsets)
+        self._meter.acks_asked += len(acks.offsets)
 
     def complete(self, acks: Acks, error: Exception | None) -> None:
         """Note the outcome: `error`, or None if the broker has them."""
         count = len(acks.offsets)
         self.open -= count
-        if error is None:
-            self.acknowledged += count
-        else:
-            self.failed += count
+        if error is not None:
+            self._meter.acks_failed += count
         self._results.append(AckResult(acks, error))
 
     def take(self) -> list[AckResult]:
