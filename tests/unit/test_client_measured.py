@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+from inspect import iscoroutinefunction
 from typing import cast
 
 import pytest
@@ -15,6 +16,7 @@ from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.client.measured import WARNS_AGAIN_S, Measured, Sources
 from fairlead_kafka.core.metric_table import GROUPS, Metrics
 from fairlead_kafka.spark.progress import ProgressListener
+from tests.support.share_rig import Sharing
 
 ROWS = GROUPS["spark-stream-metrics"].rows
 
@@ -138,3 +140,17 @@ def test_what_cannot_be_referred_to_is_refused() -> None:
 def test_a_listener_of_spark_is_a_source() -> None:
     listener = ProgressListener()
     assert names(Sources([listener])) == ["spark-1"]
+
+
+def test_share_consumers_are_exported_beside_others() -> None:
+    rig = Sharing()
+    good = Source("good")
+    with rig.member(client_id="till") as member:
+        rig.polled(member, 10)
+        registry = CollectorRegistry()
+        registry.register(fairlead_kafka.PrometheusCollector(member, good))
+        lines = generate_latest(registry).decode().splitlines()
+    records = "kafka_share_consumer_fetch_manager_records_consumed_total"
+    assert f'{records}{{client_id="till"}} 10.0' in lines
+    assert 'kafka_spark_stream_rows_total{client_id="good",query="q",source="0"} 1.0' in lines
+    assert not iscoroutinefunction(fairlead_kafka.AsyncShareConsumer.metrics), "a scrape cannot await"
