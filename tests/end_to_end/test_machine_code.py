@@ -146,8 +146,8 @@ PATHS: dict[tuple[type, str], tuple[Callable[[Any], Any], set[str]]] = {
 """Each public method through which records pass, and the kernels that it takes."""
 WITHOUT_RECORDS = {
     "abort_transaction", "assign", "assignment", "beginning_offsets", "begin_transaction", "client_id",
-    "close", "commit",
-    "commit_transaction", "committed", "connect", "end_offsets", "flush", "group_metadata",
+    "client_instance_id", "close", "commit",
+    "commit_transaction", "committed", "connect", "end_offsets", "flush", "group_id", "group_metadata",
     "init_transactions", "list_topics", "metrics",
     "offsets_for_times", "partitions_for", "pause", "paused", "position", "prepare_transaction", "resume",
     "seek", "seek_to_beginning",
