@@ -3,6 +3,7 @@ undoes nothing, and goes on no longer than somebody waits."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -77,6 +78,50 @@ class Lost:
             raise BrokerError(ErrorCode.NOT_COORDINATOR, "away for a moment")
 
         monkeypatch.setattr(ShareCoordinator, name, lose)
+
+
+class Uncommitted:
+    """A log of groups that takes records and does not commit them yet."""
+
+    def __init__(self, rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.held: list[Callable[[int], None]] = []
+        log = rig.driver.broker.coordinator._log
+        append = log._append_columns
+
+        def hold(topic: str, number: int, columns: Any, done: Callable[[int, int], None], who: Any) -> None:
+            def committed(_error: int, base: int) -> None:
+                self.held.append(lambda error: done(error, base))
+
+            append(topic, number, columns, committed, who)
+
+        monkeypatch.setattr(log, "_append_columns", hold)
+
+    def end(self, error: int) -> None:
+        """Tell the first write how it ended."""
+        self.held.pop(0)(error)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER])
+def test_states_are_begun_once_the_log_has_the_heartbeat_that_wants_them(
+    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch, error: ErrorCode
+) -> None:
+    """A coordinator that is one no more would leave states that no group knows of."""
+    begun: list[ShareKey] = []
+    initialize = ShareCoordinator.initialize
+
+    def note(own: ShareCoordinator, key: ShareKey, *given: Any) -> None:
+        begun.append(key)
+        initialize(own, key, *given)
+
+    monkeypatch.setattr(ShareCoordinator, "initialize", note)
+    log = Uncommitted(rig, monkeypatch)
+    for member in ("one", "two"):
+        fields = {"group_id": "new", "member_id": member, "member_epoch": 0, "rack_id": None}
+        rig.driver.connect().send(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **fields, subscribed_topic_names=["t"])
+    assert begun == []
+    log.end(error)
+    rig.driver.advance(2 * RETRY_MS)
+    assert begun == ([] if error else [ShareKey("new", rig.topic_id, 0)])
 
 
 def test_offsets_that_were_altered_are_not_altered_again_by_a_question_that_is_late(

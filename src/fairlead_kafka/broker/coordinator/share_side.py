@@ -3,8 +3,8 @@ state of their partitions at the share coordinator.
 
 A heartbeat is decided on what is in memory (`share_groups.membership`), written as one batch, and in
 memory as soon as the log has taken it. It may find partitions without a state: these are noted as
-initializing, the share coordinator is asked, and once it has them they are noted as initialized; with
-the next heartbeat they come into targets.
+initializing, the share coordinator is asked once that is committed, and once it has them they are
+noted as initialized; with the next heartbeat they come into targets.
 """
 
 from __future__ import annotations
@@ -118,15 +118,22 @@ class ShareSide:
         group = ShareGroup(request.group_id) if new else self.existing(request.group_id)
         try:
             step, answer = share_heartbeat(group, request, self._view(request.group_id))
-            self._write(shard, request.group_id, step.entries, lambda error: reply(error, answer))
+
+            def written(error: int) -> None:
+                reply(error, answer)
+                if not error and step.begin:
+                    self._begin_states(request.group_id, step.begin)
+
+            self._write(shard, request.group_id, step.entries, written)
         except BrokerError:
             group.topics_version = -1  # whatever was seen was not taken
             if new:
                 self._forget_made(shard, request.group_id)
             raise
-        self._touch(request.group_id, request.member_id)
         if step.begin:
-            self._begin_states(request.group_id, step.begin)
+            begun_ms = dict.fromkeys(step.begin, self._broker.wall_ms)
+            self.existing(request.group_id).begun_ms.update(begun_ms)
+        self._touch(request.group_id, request.member_id)
 
     def _leave(
         self,
@@ -251,12 +258,14 @@ class ShareSide:
     # --- States of partitions
 
     def _begin_states(self, group_id: str, places: Places) -> None:
-        """Have the share coordinator begin the states of partitions, and note those that it has."""
+        """Have the share coordinator begin the states of partitions, and note those that it has.
+
+        It is asked once the log has committed that they are begun: a coordinator that is one no more
+        would leave states that no group knows of."""
         found = self._find(group_id)
         if found is None:
             return
         group = found[1]
-        group.begun_ms.update(dict.fromkeys(places, self._broker.wall_ms))
         epoch = group.epoch
 
         def asked(errors: dict[ShareKey, int]) -> None:
