@@ -24,7 +24,7 @@ from fairlead_kafka.consumer.metric_names import (
     POLLING_OPEN,
 )
 from fairlead_kafka.consumer.partition import Chunk
-from fairlead_kafka.core.meters import Meter, Sampling, combined
+from fairlead_kafka.core.meters import Meter, Meters, Sampling, combined
 from fairlead_kafka.core.metric_table import NONE_LEAST, named
 from fairlead_kafka.core.traffic_meter import ClientMeter, Kinds, TrafficRecorder
 from fairlead_kafka.wire import ApiKey
@@ -116,20 +116,11 @@ class PartitionMeter(Meter):
     lead_shy: int
 
 
-class Topics(dict[str, TopicMeter]):
+class Topics(Meters[str, TopicMeter]):
     """Meters of topics, made when a topic is first read."""
 
     def __init__(self, sampling: Sampling) -> None:
-        self._sampling = sampling
-
-    def of(self, name: str, now_ns: int) -> TopicMeter:
-        """The meter of a topic, its window up to date."""
-        meter = self.get(name)
-        if meter is None:
-            meter = self[name] = TopicMeter(self._sampling)
-        if now_ns >= meter.rolls_ns:
-            meter.roll(now_ns)
-        return meter
+        super().__init__(lambda: TopicMeter(sampling))
 
     def keep(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget the topics of which no partition is assigned any more."""
@@ -201,7 +192,7 @@ class PollRecorder:
     def __init__(self, sampling: Sampling, now_ns: Callable[[], int]) -> None:
         self.whole = ConsumerMeter(sampling)
         self.topics = Topics(sampling)
-        self.partitions: dict[TopicPartition, PartitionMeter] = {}
+        self.partitions: Meters[TopicPartition, PartitionMeter] = Meters(lambda: PartitionMeter(sampling))
         self._sampling = sampling
         self._now_ns = now_ns
         self._last: _Poll | None = None  # replaced as a whole: readers on other threads look once
@@ -266,11 +257,7 @@ class PollRecorder:
         now_ns = self._roll()
         self.whole.records_consumed += records
         self.topics.of(chunk.partition.topic, now_ns).records_consumed += records
-        meter = self.partitions.get(chunk.partition)
-        if meter is None:
-            meter = self.partitions[chunk.partition] = PartitionMeter(self._sampling)
-        if now_ns >= meter.rolls_ns:
-            meter.roll(now_ns)
+        meter = self.partitions.of(chunk.partition, now_ns)
         if chunk.readable_end == NO_OFFSET or chunk.log_start == NO_OFFSET:
             return
         lag, lead = max(0, chunk.readable_end - position), max(0, position - chunk.log_start)

@@ -7,9 +7,9 @@ written by one thread and may be read by any.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import nan
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S
 
@@ -99,6 +99,26 @@ class Meter:
             {name: change / elapsed_s for name, change in zip(self.TOTALS, changes, strict=True)},
             dict(zip(self.MAXIMA, largest, strict=True)),
         )
+
+
+K = TypeVar("K")
+M = TypeVar("M", bound=Meter)
+
+
+class Meters(dict[K, M]):
+    """Meters of one kind by key, each made by `make` when it is first asked for."""
+
+    def __init__(self, make: Callable[[], M]) -> None:
+        self._make = make
+
+    def of(self, key: K, now_ns: int) -> M:
+        """The meter of a key, its window up to date."""
+        meter = self.get(key)
+        if meter is None:
+            meter = self[key] = self._make()
+        if now_ns >= meter.rolls_ns:
+            meter.roll(now_ns)
+        return meter
 
 
 class Reading(NamedTuple):

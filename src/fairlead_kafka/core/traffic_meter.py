@@ -7,7 +7,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.core.meters import Meter, Sampling, combined
+from fairlead_kafka.core.meters import Meter, Meters, Sampling, combined
 from fairlead_kafka.core.metric_table import Metric, named
 from fairlead_kafka.wire import ApiKey
 
@@ -70,7 +70,7 @@ class TrafficRecorder(Generic[M]):
         self.whole = whole
         self.sampling = sampling
         self.now_ns = 0
-        self.nodes: dict[int, NodeMeter] = {}
+        self.nodes: Meters[int, NodeMeter] = Meters(lambda: NodeMeter(sampling))
         self._timed, self._counted = kinds
 
     def tick(self, now_ns: int) -> None:
@@ -81,7 +81,7 @@ class TrafficRecorder(Generic[M]):
 
     def wrote(self, node_id: int, size_bytes: int) -> None:
         """Count a request that was written to a broker."""
-        for meter in (self._node(node_id), self.whole):
+        for meter in (self.nodes.of(node_id, self.now_ns), self.whole):
             meter.requests += 1
             meter.request_bytes += size_bytes
             if size_bytes > meter.request_max_bytes:
@@ -89,7 +89,7 @@ class TrafficRecorder(Generic[M]):
 
     def read_bytes(self, node_id: int, size_bytes: int, answers: int) -> None:
         """Count bytes that came from a broker, and the whole answers in them."""
-        for meter in (self._node(node_id), self.whole):
+        for meter in (self.nodes.of(node_id, self.now_ns), self.whole):
             meter.responses += answers
             meter.response_bytes += size_bytes
 
@@ -104,14 +104,18 @@ class TrafficRecorder(Generic[M]):
     def served(self, node_id: int, api_key: ApiKey, latency_ns: int) -> None:
         """Called when a request was answered, `latency_ns` after it was written."""
         if api_key in self._timed:
-            for meter in (self._node(node_id), self.whole):
-                meter.answers += 1
-                meter.latency_ns += latency_ns
-                if latency_ns > meter.latency_max_ns:
-                    meter.latency_max_ns = latency_ns
+            self.timed(node_id, latency_ns)
         kind = self._counted.get(api_key)
         if kind is not None:
             self.whole.spend(kind, 1, latency_ns)
+
+    def timed(self, node_id: int, latency_ns: int) -> None:
+        """Count an answer whose latency is the client's `request-latency`."""
+        for meter in (self.nodes.of(node_id, self.now_ns), self.whole):
+            meter.answers += 1
+            meter.latency_ns += latency_ns
+            if latency_ns > meter.latency_max_ns:
+                meter.latency_max_ns = latency_ns
 
     def nodes_named(
         self, rows: tuple[Metric, ...], now_ns: int, gauges: Callable[[int], Mapping[str, float]]
@@ -121,14 +125,6 @@ class TrafficRecorder(Generic[M]):
             f"node-{node_id}": named(rows, combined([meter.read(now_ns)], gauges(node_id)))
             for node_id, meter in list(self.nodes.items())
         }
-
-    def _node(self, node_id: int) -> NodeMeter:
-        meter = self.nodes.get(node_id)
-        if meter is None:
-            meter = self.nodes[node_id] = NodeMeter(self.sampling)
-        if self.now_ns >= meter.rolls_ns:
-            meter.roll(self.now_ns)
-        return meter
 
 
 def sampling_of(settings: Settings) -> Sampling:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from fairlead_kafka.core.meters import Meter, Sampling, combined
+from fairlead_kafka.core.meters import Meter, Meters, Sampling, combined
 from fairlead_kafka.core.metric_table import named
-from fairlead_kafka.core.traffic_meter import NodeMeter
+from fairlead_kafka.core.traffic_meter import ClientMeter, Kinds, TrafficRecorder
 from fairlead_kafka.producer.metric_names import NODE, PRODUCER, TOPIC
-from fairlead_kafka.wire import ApiKey
 
 if TYPE_CHECKING:
     from fairlead_kafka.producer.queues import Batch
@@ -56,30 +55,22 @@ class TopicMeter(Meter):
     ratios: float
 
 
-class ProducerMeter(Meter):
+class ProducerMeter(ClientMeter):
     """Counters of the producer as a whole.
 
     There are two, the machine's and the client API's, written by different threads and read as one.
     """
 
-    TOTALS = (
-        *NodeMeter.TOTALS, *TopicMeter.TOTALS, "batches_split", "queue_ns", "entered", "entered_bytes",
-        "produce_requests",
-        "requests_failed", "throttle_ms", "epoch_bumps", "connections_made", "connections_ended", "exhausted",
-        "waited_ns", "flush_ns",
+    _OWN = (
+        *TopicMeter.TOTALS, "batches_split", "queue_ns", "entered", "entered_bytes", "produce_requests",
+        "requests_failed", "throttle_ms", "epoch_bumps", "exhausted", "waited_ns", "flush_ns",
         "metadata_wait_ns", "txn_init_ns", "txn_begin_ns", "txn_send_offsets_ns", "txn_commit_ns",
         "txn_abort_ns",
     )  # fmt: skip
-    MAXIMA = (*NodeMeter.MAXIMA, "batch_max_bytes", "queue_max_ns", "record_max_bytes", "throttle_max_ms")
-    __slots__ = (*TOTALS, *MAXIMA)
-    requests: int
-    request_bytes: int
-    responses: int
-    response_bytes: int
-    answers: int
-    latency_ns: int
-    request_max_bytes: int
-    latency_max_ns: int
+    _OWN_MAXIMA = ("batch_max_bytes", "queue_max_ns", "record_max_bytes", "throttle_max_ms")
+    TOTALS = (*ClientMeter.TOTALS, *_OWN)
+    MAXIMA = (*ClientMeter.MAXIMA, *_OWN_MAXIMA)
+    __slots__ = (*_OWN, *_OWN_MAXIMA)
     records_sent: int
     records_delivered: int
     records_failed: int
@@ -95,8 +86,6 @@ class ProducerMeter(Meter):
     requests_failed: int
     throttle_ms: int
     epoch_bumps: int
-    connections_made: int
-    connections_ended: int
     exhausted: int
     batch_max_bytes: int
     queue_max_ns: int
@@ -110,22 +99,17 @@ class ProducerMeter(Meter):
         setattr(self, name, getattr(self, name) + amount)
 
 
-class Recorder:
+KINDS = Kinds(frozenset())
+"""No request is measured by its kind: of Produce alone the latency is counted, by `answered`."""
+
+
+class Recorder(TrafficRecorder[ProducerMeter]):
     """The machine's counters. Its methods run in the machine's step; `read` may run on any
     thread."""
 
     def __init__(self, sampling: Sampling) -> None:
-        self.sampling = sampling
-        self.now_ns = 0
-        self.whole = ProducerMeter(sampling)
-        self.nodes: dict[int, NodeMeter] = {}
-        self.topics: dict[str, TopicMeter] = {}
-
-    def tick(self, now_ns: int) -> None:
-        """Set the time of this step, ns."""
-        self.now_ns = now_ns
-        if now_ns >= self.whole.rolls_ns:
-            self.whole.roll(now_ns)
+        super().__init__(ProducerMeter(sampling), sampling, KINDS)
+        self.topics: Meters[str, TopicMeter] = Meters(lambda: TopicMeter(sampling))
 
     # Records and batches
 
@@ -145,7 +129,7 @@ class Recorder:
         for batch in batches:
             size_bytes = 0 if batch.buffer is None else len(batch.buffer)
             ratio = size_bytes / batch.uncompressed_bytes if batch.uncompressed_bytes else 1.0
-            for meter in (self.topic(batch.queue.topic.name), whole):
+            for meter in (self.topics.of(batch.queue.topic.name, self.now_ns), whole):
                 meter.records_sent += batch.count
                 meter.batches_sent += 1
                 meter.batch_bytes += size_bytes
@@ -159,80 +143,33 @@ class Recorder:
 
     def delivered(self, name: str, records: int) -> None:
         """Called when records of a topic were delivered."""
-        self.topic(name).records_delivered += records
+        self.topics.of(name, self.now_ns).records_delivered += records
         self.whole.records_delivered += records
 
     def failed(self, name: str, records: int) -> None:
         """Called when records of a topic failed."""
-        self.topic(name).records_failed += records
+        self.topics.of(name, self.now_ns).records_failed += records
         self.whole.records_failed += records
 
     def retried(self, batch: Batch) -> None:
         """Count a batch that is to be sent again."""
-        self.topic(batch.queue.topic.name).records_retried += batch.count
+        self.topics.of(batch.queue.topic.name, self.now_ns).records_retried += batch.count
         self.whole.records_retried += batch.count
-
-    def topic(self, name: str) -> TopicMeter:
-        """The meter of a topic, its window up to date."""
-        meter = self.topics.get(name)
-        if meter is None:
-            meter = self.topics[name] = TopicMeter(self.sampling)
-        if self.now_ns >= meter.rolls_ns:
-            meter.roll(self.now_ns)
-        return meter
 
     def forget(self, names: Iterable[str]) -> None:
         """Drop the meters of topics that are not sent to any more."""
         for name in names:
             self.topics.pop(name, None)
 
-    # Requests; the first five are `core.traffic.Traffic`
-
-    def wrote(self, node_id: int, size_bytes: int) -> None:
-        """Count a request that was written to a broker."""
-        for meter in (self._node(node_id), self.whole):
-            meter.requests += 1
-            meter.request_bytes += size_bytes
-            if size_bytes > meter.request_max_bytes:
-                meter.request_max_bytes = size_bytes
-
-    def read_bytes(self, node_id: int, size_bytes: int, answers: int) -> None:
-        """Count bytes that came from a broker, and the whole answers in them."""
-        for meter in (self._node(node_id), self.whole):
-            meter.responses += answers
-            meter.response_bytes += size_bytes
-
-    def connected(self, node_id: int) -> None:
-        """Count a connection that was made to a broker."""
-        self.whole.connections_made += 1
-
-    def disconnected(self, node_id: int) -> None:
-        """Called when a connection that had been made ended."""
-        self.whole.connections_ended += 1
-
-    def served(self, node_id: int, api_key: ApiKey, latency_ns: int) -> None:
-        """Count nothing: of requests other than Produce no latency is counted, and `answered` has
-        that."""
+    # Requests
 
     def answered(self, node_id: int, latency_ns: int, throttle_ms: int) -> None:
         """Called when a Produce request was answered."""
+        self.timed(node_id, latency_ns)
         whole = self.whole
-        for meter in (self._node(node_id), whole):
-            meter.answers += 1
-            meter.latency_ns += latency_ns
-            if latency_ns > meter.latency_max_ns:
-                meter.latency_max_ns = latency_ns
         whole.throttle_ms += throttle_ms
         if throttle_ms > whole.throttle_max_ms:
             whole.throttle_max_ms = throttle_ms
-
-    def _node(self, node_id: int) -> NodeMeter:
-        meter = self.nodes.get(node_id)
-        if meter is None:
-            meter = self.nodes[node_id] = NodeMeter(self.sampling)
-        if self.now_ns >= meter.rolls_ns:
-            meter.roll(self.now_ns)
-        return meter
 
     # Reading
 
@@ -246,14 +183,11 @@ class Recorder:
         """All metrics, by Kafka's groups and names. `client_api`: the counters of the client
         API."""
         whole = combined([self.whole.read(now_ns), client_api.read(now_ns)], gauges)
-        nodes, topics = list(self.nodes.items()), list(self.topics.items())
         return {
             "producer-metrics": named(PRODUCER, whole),
-            "producer-node-metrics": {
-                f"node-{node_id}": named(NODE, combined([meter.read(now_ns)], node_gauges(node_id)))
-                for node_id, meter in nodes
-            },
+            "producer-node-metrics": self.nodes_named(NODE, now_ns, node_gauges),
             "producer-topic-metrics": {
-                name: named(TOPIC, combined([meter.read(now_ns)], {})) for name, meter in topics
+                name: named(TOPIC, combined([meter.read(now_ns)], {}))
+                for name, meter in list(self.topics.items())
             },
         }
