@@ -16,7 +16,8 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka import OffsetAndMetadata, SubscriptionPattern, TopicPartition
 from tests.support.command_line import runner
-from tests.support.epoch_members import Java, Librdkafka, Ours, polled, produce, read_by, shared
+from tests.support.epoch_members import Java, Librdkafka, Ours, produce, read_by, shared
+from tests.support.group_clients import poll_until
 from tests.support.waiting import until_transactions_are_over
 
 NewTopic = Callable[..., str]
@@ -62,7 +63,7 @@ def test_members_come_and_go_and_each_record_is_read_once(
         shared(members, PARTITIONS)
         produce(servers, topic, PARTITIONS, EACH)
     everyone = [*gone, *members]
-    polled(members, lambda: len(read_by(everyone)) == 6 * EACH * PARTITIONS)
+    poll_until(members, lambda: len(read_by(everyone)) == 6 * EACH * PARTITIONS)
     assert set(read_by(everyone).values()) == {1}
     assert not any(sign == "lost" for member in everyone for sign, _ in member.heard.log)
     kept = everyone[2].heard.log
@@ -80,9 +81,9 @@ def test_three_makes_share_a_group_through_joins_and_leaves(
     java = Java(servers, topic, topic)
     members.append(java)
     third = PARTITIONS // 3
-    polled(members, lambda: len(ours.partitions) == len(librdkafkas.partitions) == third)
+    poll_until(members, lambda: len(ours.partitions) == len(librdkafkas.partitions) == third)
     produce(servers, topic, PARTITIONS, EACH)
-    polled(members, lambda: len(read_by(members)) == 2 * len(WHOLE) and bool(java.seen))
+    poll_until(members, lambda: len(read_by(members)) == 2 * len(WHOLE) and bool(java.seen))
     assert set(read_by(members).values()) == {1}
     java.close()
     members.remove(java)
@@ -92,7 +93,7 @@ def test_three_makes_share_a_group_through_joins_and_leaves(
     shared(members, PARTITIONS)
     produce(servers, topic, PARTITIONS, EACH)
     everyone = [ours, librdkafkas, java]
-    polled(members, lambda: len(read_by(everyone)) == 3 * len(WHOLE))
+    poll_until(members, lambda: len(read_by(everyone)) == 3 * len(WHOLE))
     assert set(read_by(everyone).values()) == {1}
 
 
@@ -101,20 +102,20 @@ def test_after_a_death_only_what_was_not_committed_is_read_again(
     servers: str, topic: str, members: list[Any], make: type
 ) -> None:
     dead = make(servers, topic, topic, auto_commit_interval_ms=100)
-    polled([dead], lambda: len(read_by([dead])) == len(WHOLE))
+    poll_until([dead], lambda: len(read_by([dead])) == len(WHOLE))
     with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
-        polled(
+        poll_until(
             [dead],
             lambda: (
                 sum(one.offset for one in admin.list_group_offsets([topic])[topic].values()) == len(WHOLE)
             ),
         )
     members.append(Ours(servers, topic, topic))
-    polled([dead, *members], lambda: len(members[0].partitions) == PARTITIONS // 2)
+    poll_until([dead, *members], lambda: len(members[0].partitions) == PARTITIONS // 2)
     dead.kill()
     produce(servers, topic, PARTITIONS, EACH)
     shared(members, PARTITIONS)
-    polled(members, lambda: len(read_by([dead, *members])) == 2 * len(WHOLE))
+    poll_until(members, lambda: len(read_by([dead, *members])) == 2 * len(WHOLE))
     again = [place for place, times in read_by([dead, *members]).items() if times > 1]
     assert all(offset >= EACH for _, offset in again), again
 
@@ -127,11 +128,11 @@ def test_a_static_member_has_its_partitions_back_and_nobody_else_hears_of_it(
     shares, heard = [member.partitions for member in members], members[1].heard.signs()
     members[0].close()
     members[0] = Ours(servers, topic, topic, group_instance_id="one")
-    polled(members, lambda: [member.partitions for member in members] == shares)
+    poll_until(members, lambda: [member.partitions for member in members] == shares)
     assert members[1].heard.signs() == heard
     same_id = Ours(servers, topic, topic, group_instance_id="one")
     with pytest.raises(fairlead_kafka.BrokerError, match="UNRELEASED_INSTANCE_ID"):
-        polled([same_id], lambda: False)
+        poll_until([same_id], lambda: False)
     same_id.close()
     assert members[1].heard.signs() == heard
 
@@ -171,7 +172,7 @@ def test_a_live_group_is_rolled_to_the_new_protocol_and_back(
                 upgraded = sum(bool(one.upgraded) for one in described.members)
                 assert upgraded == (number + 1 if number < 3 else 5 - number)
     everyone = [*gone, *members]
-    polled(members, lambda: len(read_by(everyone)) == 7 * len(WHOLE))
+    poll_until(members, lambda: len(read_by(everyone)) == 7 * len(WHOLE))
     assert set(read_by(everyone).values()) == {1}
 
 
@@ -193,7 +194,7 @@ def shared_by(admin: fairlead_kafka.Admin, group: str, members: list[Any]) -> An
             and all(member.partitions in wanted for member in members if isinstance(member, Ours))
         )
 
-    polled(members, evenly)
+    poll_until(members, evenly)
     return found[0]
 
 
@@ -287,7 +288,7 @@ def test_patterns_are_matched_by_brokers_and_new_topics_come(
         admin.create_topics([fairlead_kafka.NewTopic(f"{topic}-later", partitions=1)])
     consumer = members[0].consumer
     consumer.subscribe(SubscriptionPattern(f"{topic}-l.*"), members[0].heard)
-    polled(members, lambda: consumer.subscription() == [f"{topic}-later"])
+    poll_until(members, lambda: consumer.subscription() == [f"{topic}-later"])
     consumer.subscribe([topic], members[0].heard)
     shared(members, PARTITIONS)
     assert consumer.subscription() == [topic]

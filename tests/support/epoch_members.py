@@ -6,15 +6,14 @@ from __future__ import annotations
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 
 import fairlead_kafka
 from fairlead_kafka.lab.apache_kafka import java_command
-from tests.support.checked_clients import CheckedConsumer
-from tests.support.group_clients import Heard, Recording, poll_until
+from tests.support.group_clients import Member, member_config, poll_until
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -22,65 +21,30 @@ Place = tuple[int, int]
 """(partition, offset) of a record."""
 
 
-class Member(Protocol):
-    """A subscribed consumer and what it has read."""
-
-    seen: list[Place]
-
-    def poll(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    def kill(self) -> None: ...
-
-
-class Ours:
-    """Our consumer. `kill` ends its thread: it neither commits nor leaves."""
+class Ours(Member):
+    """Our consumer."""
 
     def __init__(self, servers: str, group: str, topics: Any, **config: Any) -> None:
-        settings = {
-            "bootstrap.servers": servers,
-            "group.id": group,
-            "group.protocol": "consumer",
-            "auto.offset.reset": "earliest",
-        }
-        settings |= {key.replace("_", "."): value for key, value in config.items()}
-        self._opener = Recording()
-        self.heard = Heard()
-        self.seen: list[Place] = []
-        self.consumer = CheckedConsumer(settings, opener=self._opener)
-        self.consumer.subscribe([topics] if isinstance(topics, str) else topics, self.heard)
-
-    def poll(self) -> None:
-        self.seen += [(record.partition, record.offset) for record in self.consumer.poll(0.05)]
+        topics = [topics] if isinstance(topics, str) else topics
+        super().__init__(servers, group, topics, **{"group_protocol": "consumer", **config})
 
     @property
-    def partitions(self) -> list[int]:
-        return sorted(of.partition for of in self.consumer.assignment())
-
-    def close(self) -> None:
-        self.consumer.close()
-
-    def kill(self) -> None:
-        self._opener.host.close(5)
+    def seen(self) -> list[Place]:
+        """(Partition, offset) of each record that it has read."""
+        return [(record.partition, record.offset) for record in self.records]
 
     def __str__(self) -> str:
-        return f"ours: partitions {self.partitions}, heard {self.heard.signs()}, {len(self.seen)} records"
+        return f"ours: {super().__str__()}"
 
 
 class Librdkafka:
     """confluent-kafka's consumer."""
 
     def __init__(self, servers: str, group: str, topic: str, **config: Any) -> None:
-        settings = {
-            "bootstrap.servers": servers,
-            "group.id": group,
-            "group.protocol": "consumer",
-            "auto.offset.reset": "earliest",
-        }
-        settings |= {key.replace("_", "."): value for key, value in config.items()}
         self.seen: list[Place] = []
-        self.consumer = confluent_kafka.Consumer(settings)
+        self.consumer = confluent_kafka.Consumer(
+            member_config(servers, group, {"group_protocol": "consumer", **config})
+        )
         self.consumer.subscribe([topic])
 
     def poll(self) -> None:
@@ -167,8 +131,3 @@ def shared(members: Sequence[Any], partitions: int) -> None:
             and all(low <= len(one.partitions) <= high for one in members)
         ),
     )
-
-
-def polled(members: Sequence[Any], holds: Callable[[], bool]) -> None:
-    """Poll members until something holds."""
-    poll_until(members, holds)

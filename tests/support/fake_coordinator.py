@@ -8,7 +8,7 @@ from functools import partial
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.wire import ApiKey, Message, Request
-from tests.support.fake_fetch_broker import PORT, FakeCluster
+from tests.support.fake_fetch_broker import FakeCluster, coordinator_answer
 
 GROUP = "g"
 INTERVAL_MS = 500
@@ -58,9 +58,7 @@ class FakeCoordinator:
         self.cluster.errors[api_key, GROUP] += codes
 
     def _find(self, request: Request) -> Message:
-        host = f"node{self.node_id}"
-        row = Message(key=GROUP, node_id=self.node_id, host=host, port=PORT, error_code=0, error_message=None)
-        return Message(throttle_time_ms=0, coordinators=[row])
+        return coordinator_answer(GROUP, self.node_id)
 
     def _heartbeat(self, node_id: int, request: Request) -> Message:
         message = request.message

@@ -37,6 +37,14 @@ VERSIONS = {
 }
 
 
+def coordinator_answer(group: str, node_id: int) -> Message:
+    """An answer to FindCoordinator: the group is with this node."""
+    row = Message(
+        key=group, node_id=node_id, host=f"node{node_id}", port=PORT, error_code=0, error_message=None
+    )
+    return Message(throttle_time_ms=0, coordinators=[row])
+
+
 class FakeCluster:
     """The state, and the brokers that serve it, numbered from 1."""
 

@@ -4,7 +4,7 @@ something holds."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from fairlead_kafka import RebalanceListener, Record, TopicPartition
@@ -42,22 +42,25 @@ class Recording:
         return self.host
 
 
+CLASSIC = {"heartbeat.interval.ms": 100, "session.timeout.ms": 30_000}
+"""Configs of a member of the classic protocol, whose heartbeats are its own matter."""
+
+
+def member_config(servers: str, group: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Configs of a member of either protocol; `config`: more of them, with _ for each dot."""
+    named = {key.replace("_", "."): value for key, value in config.items()}
+    common = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"}
+    return common | ({} if named.get("group.protocol") == "consumer" else CLASSIC) | named
+
+
 class Member:
     """A subscribed consumer, what it has read and what it has heard."""
 
     def __init__(self, servers: str, group: str, topics: Any = ("t",), **config: Any) -> None:
-        settings = {
-            "bootstrap.servers": servers,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "heartbeat.interval.ms": 100,
-            "session.timeout.ms": 30_000,
-        }
-        settings |= {key.replace("_", "."): value for key, value in config.items()}
         self._opener = Recording()
         self.heard = Heard()
         self.records: list[Record] = []
-        self.consumer = CheckedConsumer(settings, opener=self._opener)
+        self.consumer = CheckedConsumer(member_config(servers, group, config), opener=self._opener)
         self.consumer.subscribe(topics, self.heard)
 
     def poll(self, timeout_s: float = 0.05) -> None:
