@@ -95,6 +95,10 @@ class Fetched:
 
     def first_open(self) -> OpenChunk | None:
         """The oldest open chunk with records to return; those read to their ends are closed."""
+        if self.opened:
+            first = self.opened[0]
+            if first.index < first.stop and not first.held:
+                return first  # the usual case, at every poll
         self.opened = deque(opened for opened in self.opened if opened.index < opened.stop)
         return next((opened for opened in self.opened if not opened.held), None)
 

@@ -118,7 +118,7 @@ class ConsumerRanges:
 
     def _poll_batches(self, timeout_s: float, measure: bool) -> Steps[pa.Table]:
         """Headers of fetched batches as a table, as soon as there are any; else no rows."""
-        with self._taking.one_poll():
+        with self._taking.one_poll:
             deadline_ns = self._asking.deadline_ns(timeout_s)
             batches = yield from self._taking.headers(measure, deadline_ns)
         return consumer.headers_table(batches)

@@ -57,7 +57,7 @@ class ConsumerReading:
         if limit < 1:
             raise UsageError(f"max_records is {limit}; it must be at least 1")
         records: list[Record] = []
-        with self._taking.one_poll():
+        with self._taking.one_poll:
             deadline_ns = self._asking.deadline_ns(timeout_s)
             yield from self._group.tend()
             while len(records) < limit:
@@ -78,7 +78,7 @@ class ConsumerReading:
 
     def block(self, timeout_s: float) -> Steps[tuple[OpenChunk, list[Record]] | None]:
         """Some records of one chunk, for `one_by_one`."""
-        with self._taking.one_poll():
+        with self._taking.one_poll:
             deadline_ns = self._asking.deadline_ns(timeout_s)
             yield from self._group.tend()
             opened = yield from self._taking.opened(deadline_ns)
@@ -109,7 +109,7 @@ class ConsumerReading:
         if max_records is not None and max_records < 1:
             raise UsageError(f"max_records is {max_records}; it must be at least 1")
         taking = self._taking
-        with taking.one_poll():
+        with taking.one_poll:
             deadline_ns = self._asking.deadline_ns(timeout_s)
             yield from self._group.tend()
             batches = taking.rest(names, max_records)

@@ -9,8 +9,7 @@ cancel the call any more, so that a cancelled poll loses nothing.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fairlead_kafka import (
@@ -22,6 +21,7 @@ from fairlead_kafka.client.consumer_asking import Asking
 from fairlead_kafka.client.consumer_fetched import Fetched
 from fairlead_kafka.client.hosting import Offload, Steps, wait_for, wait_until
 from fairlead_kafka.consumer import NO_END, Chunk, OpenChunk, Take, decode_chunk
+from fairlead_kafka.consumer.metrics import PollRecorder
 from fairlead_kafka.records import DecodedRecords
 from fairlead_kafka.runtime import Completion
 
@@ -51,6 +51,27 @@ class Tending(Protocol):
         """True if a poll has to tend to its group before it goes on waiting."""
 
 
+class OnePoll:
+    """A context that a poll runs in, one at a time; UsageError on entering while another is under way.
+
+    A class of its own, not a generator: it is entered at every poll, also of one record.
+    """
+
+    def __init__(self, polling: threading.Lock, polls: PollRecorder) -> None:
+        self._polling = polling
+        self._polls = polls
+        self._began_ns = 0
+
+    def __enter__(self) -> None:
+        if not self._polling.acquire(blocking=False):
+            raise UsageError("another poll of this consumer is under way; one at a time, or a consumer each")
+        self._began_ns = self._polls.poll_began()
+
+    def __exit__(self, *_: object) -> None:
+        self._polls.poll_ended(self._began_ns)
+        self._polling.release()
+
+
 class Taking:
     """Steps of one poll at a time; on an event loop `offload` runs work on a thread."""
 
@@ -65,18 +86,7 @@ class Taking:
         self._check_crcs: bool = asking.settings["check.crcs"]
         self.polling = threading.Lock()
         """Held during a poll, and while the consumer leaves its group."""
-
-    @contextmanager
-    def one_poll(self) -> Generator[None, None, None]:
-        """Raise UsageError if another poll is under way."""
-        if not self.polling.acquire(blocking=False):
-            raise UsageError("another poll of this consumer is under way; one at a time, or a consumer each")
-        began_ns = self._polls.poll_began()
-        try:
-            yield
-        finally:
-            self._polls.poll_ended(began_ns)
-            self.polling.release()
+        self.one_poll = OnePoll(self.polling, asking.polls)
 
     def opened(self, deadline_ns: int) -> Steps[OpenChunk | None]:
         """The oldest chunk with records to return, decoded; None if there is none in time."""

@@ -129,6 +129,8 @@ class Hosted(Generic[M]):
         self._host = SelectorHost(name)
         self._host.start()
         self._handle = self._host.add(machine, transport)
+        self.now_ns: Callable[[], int] = self._host.now_ns
+        """The machine's monotonic clock, ns."""
 
     def submit(self, operation: object) -> None:
         """Deliver `events.Submitted(operation)` to the machine and wake its thread."""
@@ -160,10 +162,6 @@ class Hosted(Generic[M]):
     def closer(self, work: Callable[[], None], name: str) -> Thread:
         """A daemon thread for `work`, which calls `close`."""
         return Thread(target=work, name=name, daemon=True)
-
-    def now_ns(self) -> int:
-        """The machine's monotonic clock, ns."""
-        return self._host.now_ns()
 
     def now_ms(self) -> int:
         """The machine's time of day, ms since 1970."""

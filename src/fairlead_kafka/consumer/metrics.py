@@ -260,13 +260,14 @@ class PollRecorder:
         meter = self.partitions.of(chunk.partition, now_ns)
         if chunk.readable_end == NO_OFFSET or chunk.log_start == NO_OFFSET:
             return
-        lag, lead = max(0, chunk.readable_end - position), max(0, position - chunk.log_start)
+        # Comparisons and no calls of max(): this runs at every poll, also of one record.
+        lag = chunk.readable_end - position if chunk.readable_end > position else 0
+        lead = position - chunk.log_start if chunk.log_start < position else 0
         meter.looks += 1
         meter.lags += lag
         meter.leads += lead
-        for each in (meter, self.whole):
-            each.lag_max = max(each.lag_max, lag)
-            each.lead_shy = max(each.lead_shy, NONE_LEAST - lead)
+        _widen(meter, lag, NONE_LEAST - lead)
+        _widen(self.whole, lag, NONE_LEAST - lead)
 
     def keep(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget the partitions that are not assigned any more, and their topics."""
@@ -319,6 +320,14 @@ def read(
             for of, found in of_partitions.items()
         },
     }
+
+
+def _widen(meter: PartitionMeter | ConsumerMeter, lag: int, lead_shy: int) -> None:
+    """Enter a lag and a lead (`NONE_LEAST` less the lead) into the maxima of a meter."""
+    if lag > meter.lag_max:
+        meter.lag_max = lag
+    if lead_shy > meter.lead_shy:
+        meter.lead_shy = lead_shy
 
 
 def _ago(then_ns: int | None, now_ns: int) -> float:
