@@ -7,8 +7,10 @@ from uuid import UUID
 import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.base.limits import INFLATED_BATCH_MAX_BYTES
+from fairlead_kafka.broker.log.producers import ProducerStates
 from fairlead_kafka.records import assign, decode, restamp, scan
 from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import WALL_MS, Client, Driver, batch, fetch, produce, produce_fields
@@ -222,6 +224,31 @@ def test_a_gap_is_out_of_order(client: Client) -> None:
 
 def test_an_unknown_producer_may_begin_anywhere(client: Client) -> None:
     assert produce(client, numbered(17)).error_code == 0
+
+
+def test_an_unknown_producer_begins_with_the_batch_that_was_refused_for_now() -> None:
+    producers = ProducerStates()
+    first, second, of_next_epoch = (scan(numbered(*each))[0] for each in ((0, 17, 0), (17, 1, 0), (4, 1, 1)))
+    producers.refuse(first, WALL_MS)
+    producers.refuse(second, WALL_MS)  # it is the lowest sequence that counts
+    with pytest.raises(BrokerError) as refused:
+        producers.admit(second)
+    assert refused.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert producers.admit(of_next_epoch) is None
+    assert producers.admit(first) is None
+    producers.expire(WALL_MS)
+    with pytest.raises(BrokerError):
+        producers.admit(second)
+    producers.record(first, 0, -1, WALL_MS)
+    assert producers.admit(second) is None
+
+
+def test_a_refused_batch_that_never_comes_again_is_forgotten() -> None:
+    producers = ProducerStates()
+    first, second = (scan(numbered(*each))[0] for each in ((0, 17, 0), (17, 1, 0)))
+    producers.refuse(first, WALL_MS)
+    producers.expire(WALL_MS + 1)
+    assert producers.admit(second) is None
 
 
 def test_a_new_epoch_begins_at_0_and_fences_the_old_one(client: Client) -> None:

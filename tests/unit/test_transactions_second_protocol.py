@@ -204,6 +204,24 @@ def test_a_batch_of_the_next_epoch_waits_for_the_end_of_the_one_before(
     assert cluster.values(P0) == [b"a", b"b"]
 
 
+def test_a_first_batch_that_was_refused_is_taken_before_those_behind_it(
+    cluster: VirtualCluster, producer: Second
+) -> None:
+    """A producer has several batches on their way to a partition that does not know it yet."""
+    transaction = cluster.transaction("payments")
+    transaction.image = transaction.image.prepared_by_epoch(False, 1)
+    producer.identity = later(producer.identity)
+    for sequence in (1, 0, 2):  # as they may be refused by connections that come and go
+        producer.sequences[P1] = sequence
+        assert producer.produce(P1, b"%d" % sequence, version=12) == BUSY
+    transaction.image = transaction.image.completed(1)
+    for sequence, error in ((1, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), (0, 0), (1, 0), (2, 0)):
+        producer.sequences[P1] = sequence
+        assert producer.produce(P1, b"%d" % sequence, version=12) == error
+    producer.finish(True)
+    assert cluster.values(P1) == [b"0", b"1", b"2"]
+
+
 def test_used_up_epochs_give_another_producer_id(cluster: VirtualCluster, producer: Second) -> None:
     transaction = cluster.transaction("payments")
     transaction.image = replace(transaction.image, epoch=EPOCH_MAX - 1)

@@ -318,6 +318,8 @@ def _append(
     partition = broker.partitions.find(topic, number)
     if isinstance(partition, int):
         return _error_row(number, partition, None)
+    row = _error_row(number, ErrorCode.NONE, None)
+    header: BatchHeader | None = None
     try:
         records = b"" if data.records is None else data.records  # both are no batch
         header = check_batch(partition, records, produced.version)
@@ -325,14 +327,14 @@ def _append(
             transactional_id = _named(header, produced.transactional_id)
             known = partition.in_transaction(header.producer_id, header.producer_epoch)
             if not known and (produced.adds or broker.settings[VERIFICATION]):
-                row = _error_row(number, ErrorCode.NONE, None)
                 produced.to_verify.append(_Unverified(partition, records, header, transactional_id, row))
                 return row
-        row = _error_row(number, ErrorCode.NONE, None)
         _append_checked(produced, partition, records, header, row)
         return row
     except BrokerError as error:
-        return _refused(_error_row(number, ErrorCode.NONE, None), error)
+        if header is not None and error.retriable:
+            _comes_again(produced, partition, header)
+        return _refused(row, error)
 
 
 def _append_checked(
@@ -393,6 +395,7 @@ def _take_verified(produced: _Produced, one: _Unverified, error: int) -> None:
         row.error_message = (
             f"{one.partition} is not known to be in the transaction of producer {one.header.producer_id}"
         )
+        _comes_again(produced, one.partition, one.header)
         return
     found = produced.broker.log_of(
         one.partition.topic, one.partition.partition
@@ -403,7 +406,15 @@ def _take_verified(produced: _Produced, one: _Unverified, error: int) -> None:
     try:
         _append_checked(produced, found, one.records, one.header, row)
     except BrokerError as refused:
+        if refused.retriable:
+            _comes_again(produced, found, one.header)
         _refused(row, refused)
+
+
+def _comes_again(produced: _Produced, partition: Partition, header: BatchHeader) -> None:
+    """Note a batch that is refused for now: its producer sends it again, and those behind it wait."""
+    if header.producer_id >= 0:
+        partition.producers.refuse(header, produced.broker.wall_ms)
 
 
 def _refused(row: _Row, error: BrokerError) -> _Row:

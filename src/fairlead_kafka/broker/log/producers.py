@@ -52,6 +52,15 @@ class ProducerEntry:
         without a checkpoint counts from then."""
 
 
+class RefusedBatch(NamedTuple):
+    """The first batch of a producer that is not known here, refused for now: it is to come again."""
+
+    epoch: int
+    base_sequence: int
+    refused_ms: int
+    """When it was refused, in ms since 1970 by the broker's clock."""
+
+
 def sequence_after(sequence: int) -> int:
     """The sequence that follows; 0 after 2**31 - 1."""
     return 0 if sequence == SEQUENCE_MAX else sequence + 1
@@ -60,15 +69,18 @@ def sequence_after(sequence: int) -> int:
 _ENTRY_WORDS = 6
 _NOBODY: dict[int, ProducerEntry] = {}
 """Shared by all partitions that no idempotent producer has written to, and never changed."""
+_NONE_REFUSED: dict[int, RefusedBatch] = {}
+"""Shared by all partitions that refused no producer's first batch, and never changed."""
 
 
 class ProducerStates:
     """All producers of one partition, by producer id."""
 
-    __slots__ = ("_entries", "_packed")
+    __slots__ = ("_entries", "_packed", "_refused")
 
     def __init__(self) -> None:
         self._entries = _NOBODY
+        self._refused = _NONE_REFUSED
         self._packed = b""
         """The producers as a checkpoint packed them, until somebody asks for one; then empty."""
 
@@ -151,6 +163,7 @@ class ProducerStates:
         """
         entry = self.check_epoch(header.producer_id, header.producer_epoch)
         if entry is None:
+            self._check_first(header)
             return None
         if header.producer_epoch > entry.epoch:
             if header.base_sequence != 0:
@@ -173,6 +186,43 @@ class ProducerStates:
                 f"where {expected} was expected",
             )
         return None
+
+    def _check_first(self, header: BatchHeader) -> None:
+        """Raise BrokerError OUT_OF_ORDER_SEQUENCE_NUMBER for a producer's first batch here if one
+        before it was refused for now: it would be written after this one, or never."""
+        refused = self._refused.get(header.producer_id)
+        if (
+            refused is not None
+            and refused.epoch == header.producer_epoch
+            and refused.base_sequence < header.base_sequence
+        ):
+            raise BrokerError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id}, epoch {refused.epoch}: sequence {header.base_sequence} came "
+                f"where {refused.base_sequence} was refused and is to come again",
+            )
+
+    @hook("log: a producer's refused batch is remembered")
+    def refuse(self, header: BatchHeader, refused_ms: int) -> None:
+        """Remember a batch that was refused for now. Of those of a producer that is not known here
+        it is the lowest sequence that counts (Kafka's `VerificationStateEntry`, KIP-890).
+
+        A producer has several batches on their way. Where nothing is known of it any sequence may
+        begin, so without this the second would be taken before the first.
+        """
+        if self.get(header.producer_id) is not None:
+            return  # its sequences say what comes next
+        known = self._refused.get(header.producer_id)
+        if known is not None and (known.epoch, -known.base_sequence) >= (
+            header.producer_epoch,
+            -header.base_sequence,
+        ):
+            return
+        if self._refused is _NONE_REFUSED:
+            self._refused = {}
+        self._refused[header.producer_id] = RefusedBatch(
+            header.producer_epoch, header.base_sequence, refused_ms
+        )
 
     @hook("log: a producer's batch is remembered")
     def record(self, header: BatchHeader, base_offset: int, log_append_time_ms: int, touched_ms: int) -> None:
@@ -211,6 +261,8 @@ class ProducerStates:
     def _enter(self, producer_id: int, entry: ProducerEntry) -> ProducerEntry:
         if self._entries is _NOBODY:
             self._entries = {}
+        if self._refused:
+            self._refused.pop(producer_id, None)
         self._entries[producer_id] = entry
         return entry
 
@@ -239,6 +291,8 @@ class ProducerStates:
         ]
         for producer_id in past:
             del self._all()[producer_id]
+        for producer_id in [key for key, batch in self._refused.items() if batch.refused_ms < before_ms]:
+            del self._refused[producer_id]
 
     def check(self, index: BatchIndex, log_end: int) -> None:
         """Raise CheckFailed unless the state of each producer is what `index` has of it, as far as
@@ -249,6 +303,7 @@ class ProducerStates:
             other._all()
             other.check(index, log_end)
             return
+        same("producers known and refused", self._refused.keys() & self._all().keys(), set())
         bases, lasts, marks, producers = (index.column(column) for column in (BASE, LAST, MARK, PRODUCER))
         for producer_id, entry in self._all().items():
             what = f"producer {producer_id}"
