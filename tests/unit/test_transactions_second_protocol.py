@@ -12,10 +12,11 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import NO_PRODUCER_ID, TopicPartition
 from fairlead_kafka.broker.internal import ProducerIdentity
 from fairlead_kafka.broker.transactions import EPOCH_MAX, TransactionState
+from fairlead_kafka.broker.transactions.coordinator import ADD_WAIT_MS
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.virtual_cluster import Transactor, VirtualCluster, state_of
 
-P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)
+P0, P1, P2 = (TopicPartition("events", number) for number in range(3))
 BUSY, WRONG, FENCED = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.INVALID_TXN_STATE,
@@ -220,6 +221,31 @@ def test_a_first_batch_that_was_refused_is_taken_before_those_behind_it(
         assert producer.produce(P1, b"%d" % sequence, version=12) == error
     producer.finish(True)
     assert cluster.values(P1) == [b"0", b"1", b"2"]
+
+
+def test_first_batches_that_come_to_all_brokers_at_once_are_all_taken() -> None:
+    """Also right after the transaction before, whose markers meet them on their way."""
+    cluster = VirtualCluster(latency_ms=2)
+    cluster.topic()
+    producer = Second(cluster).ready()
+    assert isinstance(producer, Second)
+    for number in range(3):
+        asked = [
+            cluster.send(
+                cluster.leader(of),
+                ApiKey.PRODUCE,
+                12,
+                **producer.request(of, [b"%d" % number]),
+            )
+            for of in (P0, P1, P2)
+        ]
+        cluster.quiesce(ADD_WAIT_MS)
+        answers = [one.answer for one in asked if one.answer is not None]
+        assert [answer.responses[0].partition_responses[0].error_code for answer in answers] == [0, 0, 0]
+        assert producer.end(True) == 0  # and its markers are on their way
+    cluster.quiesce()
+    assert [cluster.values(of) for of in (P0, P1, P2)] == [[b"0", b"1", b"2"]] * 3
+    cluster.close()
 
 
 def test_used_up_epochs_give_another_producer_id(cluster: VirtualCluster, producer: Second) -> None:

@@ -54,9 +54,9 @@ class InternalHost(Protocol):
 class ProducersAsked(Protocol):
     """Producers whose transaction's coordinator is being asked (`transactions.verifier`)."""
 
-    def ended(self, of: TopicPartition, producer_id: int) -> None:
-        """Called when a marker was appended: those that wait asked about a transaction that is
-        over."""
+    def ended(self, of: TopicPartition, marker: Marker) -> None:
+        """Called when a marker was appended: those that asked about the transaction that it ends are
+        refused."""
 
 
 class TransactionalOffsets(Protocol):
@@ -175,7 +175,7 @@ def append_marker(
     except BrokerError as error:
         done(error.code)
         return
-    broker.verifier.ended(of, marker.producer_id)
+    broker.verifier.ended(of, marker)
 
     def replicated(error: int) -> None:
         if not error and of.topic == OFFSETS_TOPIC:

@@ -33,7 +33,7 @@ from fairlead_kafka.records import RecordColumns
 ABORT_INTERVAL: Final = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 EXPIRY_INTERVAL: Final = "transaction.remove.expired.transaction.cleanup.interval.ms"
 ADD_WAIT_MS = 100
-"""How long AddPartitionsToTxn waits for the end of the transaction before."""
+"""How long AddPartitionsToTxn waits for the change under way, or the end of the transaction before."""
 
 Initialized = Callable[[int, ProducerIdentity], None]
 """Called once with an error code and, if that is 0, the producer's id and epoch."""
@@ -198,24 +198,24 @@ class TransactionCoordinator:
         `client_version` is the protocol that the producer speaks: 2, a broker adds them because
         their first batch has come (KIP-890).
 
-        One that comes while the markers of the transaction before are being brought waits for them
-        a little: they are not far, and a client that is told CONCURRENT_TRANSACTIONS comes back
-        only after its back-off.
+        One that comes while another broker's are being added, or the markers of the transaction
+        before are being brought, waits for that a little: it is not far, and a client that is told
+        CONCURRENT_TRANSACTIONS comes back only after its back-off.
         """
         _, transaction = self._of_producer(transactional_id, producer)
-        if transaction.image.state not in ENDING:
+        if not transaction.changing:
             self._add(transactional_id, producer, partitions, done, client_version)
             return
 
         def go_on() -> None:
             timer.cancel()
-            transaction.on_complete.remove(go_on)
+            transaction.waiting.remove(go_on)
             try:
                 self._add(transactional_id, producer, partitions, done, client_version)
             except BrokerError as error:
                 done(error.code)
 
-        transaction.on_complete.append(go_on)
+        transaction.waiting.append(go_on)
         timer = self._broker.call_at(self._broker.now_ns + ms_to_ns(ADD_WAIT_MS), go_on)
 
     def _add(
@@ -339,9 +339,6 @@ class TransactionCoordinator:
                 # All markers are there; only the note of it is not, as when too few replicas are in
                 # sync for a while.
                 self._broker.call_at(self._broker.now_ns + ms_to_ns(RETRY_MS), complete)
-                return
-            for go_on in list(transaction.on_complete):
-                go_on()
 
         def complete() -> None:
             if self._shards.holds(shard) and transaction.image is image and transaction.pending is None:

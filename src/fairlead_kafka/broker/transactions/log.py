@@ -37,8 +37,18 @@ class Transaction:
     position: int = -1
     pending: TransactionState | None = None
     """The state it goes to once its record is written."""
-    on_complete: list[Callable[[], None]] = field(default_factory=list)
-    """Callbacks that wait for the end of the transaction that is ending."""
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+    """Callbacks of those who wait while it is `changing`, in order; each call takes itself off."""
+
+    @property
+    def changing(self) -> bool:
+        """True while a change is being written, or the markers of its end are being brought."""
+        return self.pending is not None or self.image.state in ENDING
+
+    def go_on(self) -> None:
+        """Call what waits, in turn: the first that begins a change has the others wait for it."""
+        while self.waiting and not self.changing:
+            self.waiting[0]()
 
 
 @dataclass(slots=True, eq=False)
@@ -63,8 +73,7 @@ class TransactionShard:
             holds(f"{what} began at {one.image.start_ms}", not is_open or one.image.start_ms >= 0)
             following = one.pending is None or one.pending in TRANSITIONS[one.image.state]
             holds(f"{what} is to be {one.pending}", following)
-            waiting = not one.on_complete or one.image.state in ENDING
-            holds(f"{what}: its end is waited for", waiting)
+            holds(f"{what}: {len(one.waiting)} wait for it", not one.waiting or one.changing)
 
 
 class TransactionLog:
@@ -93,6 +102,7 @@ class TransactionLog:
             if not error:
                 transaction.image, transaction.position = image, base_offset
             done(APPEND_ERRORS.get(error, error))
+            transaction.go_on()
 
         self._append_columns(TRANSACTIONS_TOPIC, shard.partition, columns, written)
 
@@ -111,6 +121,7 @@ class TransactionLog:
                     transaction.pending = None
                     if not error:
                         shard.transactions.pop(transaction.transactional_id, None)
+                    transaction.go_on()
 
             self._append_columns(TRANSACTIONS_TOPIC, shard.partition, columns, written)
 

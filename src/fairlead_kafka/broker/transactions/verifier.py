@@ -22,7 +22,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC, ClusterView
 from fairlead_kafka.broker.home import home_partition
-from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.broker.internal import Marker, ProducerIdentity
 from fairlead_kafka.broker.links import Links
 from fairlead_kafka.broker.log.transactions import EPOCH_PER_TRANSACTION
 from fairlead_kafka.wire import ApiKey
@@ -94,10 +94,23 @@ class Verifier:
         if asked:
             self._ask(transactional_id, producer, asked, add)
 
-    def ended(self, of: TopicPartition, producer_id: int) -> None:
-        """Called when a marker was appended: those that wait asked about a transaction that is
-        over."""
-        for key in [key for key in self._waiting if key[0] == of and key[1].producer_id == producer_id]:
+    def ended(self, of: TopicPartition, marker: Marker) -> None:
+        """Called when a marker was appended: those that asked about the transaction that it ends, or
+        one before, are refused.
+
+        Where each transaction has an epoch of its own its marker brings the next one: who asks in
+        that epoch asks about the next transaction, and goes on waiting.
+        """
+        if not self._waiting:
+            return
+        brings_epoch = marker.transaction_version >= EPOCH_PER_TRANSACTION
+        last_epoch = marker.producer_epoch - 1 if brings_epoch else marker.producer_epoch
+        over = [
+            key
+            for key in self._waiting
+            if key[0] == of and key[1].producer_id == marker.producer_id and key[1].epoch <= last_epoch
+        ]
+        for key in over:
             for verified in self._waiting.pop(key):
                 verified(ErrorCode.CONCURRENT_TRANSACTIONS)
 
