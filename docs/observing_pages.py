@@ -46,7 +46,13 @@ def log_lines() -> str:
                 "A value with spaces is quoted as in JSON. No line has a password, token, key or record.",
                 f"A client logs at most {LINES_MAX} lines of one event in {WINDOW_S} seconds. The next line "
                 f"of that event says in `held_back` how many were left out. A line names at most {ITEMS_MAX} "
-                "partitions. A handler that raises ends no client; the first such error is on stderr.",
+                "partitions.",
+                "Handlers and filters run on the client's thread, or the broker's. One that raises ends "
+                "neither; the first such error is on stderr. One that blocks holds everything up, so put a "
+                "`logging.handlers.QueueHandler` before what is slow. A call of the same client that waits "
+                "is refused there (UsageError), since it would wait for itself. A handler that sends lines "
+                "to Kafka must not wait for their delivery on any thread: it would hold its lock, which "
+                "the client's own lines wait for.",
                 f"## Events\n\n| event | level | logger | fields | when |\n|---|---|---|---|---|\n{rows}",
                 "## Other loggers",
                 "Sentences for people, which are not in the table, come from `fairlead_kafka.network` "

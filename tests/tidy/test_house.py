@@ -63,3 +63,17 @@ def test_nobody_is_sent_to_a_stranger_s_package() -> None:
 
 def test_the_lock_file_names_no_registry() -> None:
     assert not re.search(r"https?://", (ROOT / "requirements.lock").read_text())
+
+
+def test_what_runs_in_machines_and_hosts_logs_by_guarded_loggers() -> None:
+    """A handler of the application's that raises must end no client and no broker."""
+    source = ROOT / "src" / "fairlead_kafka"
+    programs = {"cli", "lab", "simulation"}  # whose log is their own
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in source.rglob("*.py")
+        if path.relative_to(source).parts[0] not in programs and path.name != "guarded_log.py"
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if re.search(r"(?<!['\"`])logging\.getLogger\((?!'fairlead_kafka'\))", line)
+    ]
+    assert not found, "use base.guarded_log.GuardedLogger:\n" + "\n".join(found)

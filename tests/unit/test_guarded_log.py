@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
 
 import pytest
 
 from fairlead_kafka.base import guarded_log
-from fairlead_kafka.base.errors import FairleadError, UsageError
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import FairleadError, NoBrokerReached, UsageError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import NS_PER_S
-from fairlead_kafka.client import Admin, Consumer
+from fairlead_kafka.broker.guard import Guard
+from fairlead_kafka.client import Admin, Consumer, hosting
 from fairlead_kafka.core.connections import Connections
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.producer.transactions import Transactions
 from fairlead_kafka.runtime import VirtualHost
+from tests.support.broker_driver import Driver, batch, produce
 from tests.support.producer_rig import Rig
 from tests.support.virtual_hosting import Opening
 
-LOGGER = logging.getLogger("fairlead_kafka.of_this_test")
+LOGGER = GuardedLogger("fairlead_kafka.of_this_test")
 
 
 class Raising(logging.Handler):
@@ -65,7 +69,7 @@ def test_what_a_handler_raises_is_counted_and_told_once_in_one_line(
 ) -> None:
     raising.error = ValueError("a\nlong " + "x" * 1_000)
     for _ in range(3):
-        guarded_log.log(LOGGER, logging.WARNING, "a %s", "line")
+        LOGGER.warning("a %s", "line")
     assert guarded_log.raised == raising.lines == 3
     (told,) = capsys.readouterr().err.splitlines()
     assert "'fairlead_kafka.of_this_test' raised ValueError: a long xxx" in told
@@ -76,27 +80,31 @@ def test_nothing_is_told_if_the_application_wants_no_errors_of_its_log(
     raising: Raising, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging, "raiseExceptions", False)
-    guarded_log.log(LOGGER, logging.WARNING, "a line")
+    LOGGER.warning("a line")
     assert (guarded_log.raised, capsys.readouterr().err) == (1, "")
 
 
 @pytest.mark.parametrize("error", [Unspeakable(), SystemExit(1)], ids=["no text", "the end"])
 def test_no_error_comes_out_whatever_it_is(raising: Raising, error: BaseException) -> None:
     raising.error = error
-    guarded_log.log(LOGGER, logging.WARNING, "a line")
+    LOGGER.warning("a line")
     assert guarded_log.raised == 1
 
 
 def test_ctrl_c_comes_out(raising: Raising) -> None:
     raising.error = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
-        guarded_log.log(LOGGER, logging.WARNING, "a line")
+        LOGGER.warning("a line")
 
 
 def test_a_line_that_is_taken_names_its_caller(caplog: pytest.LogCaptureFixture) -> None:
-    guarded_log.log(LOGGER, logging.WARNING, "%d lines", 2)
-    assert [(record.getMessage(), record.filename) for record in caplog.records] == [
-        ("2 lines", "test_guarded_log.py")
+    caplog.set_level(logging.INFO)
+    LOGGER.info("%d lines", 2)
+    LOGGER.log(logging.ERROR, "at a level")
+    LOGGER.debug("none")
+    assert [(record.getMessage(), record.funcName) for record in caplog.records] == [
+        ("2 lines", "test_a_line_that_is_taken_names_its_caller"),
+        ("at a level", "test_a_line_that_is_taken_names_its_caller"),
     ]
     assert guarded_log.raised == 0
 
@@ -108,6 +116,63 @@ def test_a_producer_delivers_though_the_handler_raises_at_every_line(raising: Ra
     assert producer.send("t", b"a").result().offset == 0
     producer.close()
     assert raising.lines == guarded_log.raised > 2
+
+
+def test_a_broker_goes_on_though_the_handler_raises_at_every_line(raising: Raising) -> None:
+    """Also where a line is logged by what all of its clients share: the writer of the log."""
+    driver = Driver({"log.message.timestamp.before.max.ms": 2**63 - 1})
+    driver.controller.create_topic("events", partitions=1)
+    client = driver.connect()
+    assert produce(client, batch([b"first"])).base_offset == 0
+    driver.disk.fail_appends = True
+    assert produce(client, batch([b"a"])).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    driver.disk.fail_appends = False
+    driver.advance(1000)
+    assert produce(client, batch([b"b"])).base_offset == 1
+    assert raising.lines == guarded_log.raised >= 2, "that the disk fails, and that it works again"
+    guard = Guard("broker 0")
+    guard.call(Blamed(), planted)
+    assert guard.errors == 1
+
+
+class Blamed:
+    """An owner that is blamed."""
+
+    def failed(self, error: Exception) -> None:
+        """Nothing to do."""
+
+
+# Handlers that wait
+
+
+class Waiting(logging.Handler):
+    """Calls `wait` at every line, and keeps what that raises."""
+
+    def __init__(self, wait: Callable[[], object]) -> None:
+        super().__init__()
+        self.wait = wait
+        self.refused: list[BaseException] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self.wait()
+        except UsageError as error:
+            self.refused.append(error)
+            raise
+
+
+def test_a_handler_that_waits_for_the_client_on_the_clients_thread_is_refused() -> None:
+    """It would wait for itself."""
+    with Admin({"bootstrap.servers": "localhost:1"}) as admin:
+        handler = Waiting(lambda: admin.list_topics(timeout_s=30))
+        network = logging.getLogger("fairlead_kafka.network")
+        network.addHandler(handler)
+        try:
+            with pytest.raises(NoBrokerReached):
+                admin.connect(timeout_s=0.5)
+        finally:
+            network.removeHandler(handler)
+    assert [str(error) for error in handler.refused][:1] == [hosting.INSIDE]
 
 
 # The way down, when closing raises

@@ -7,7 +7,6 @@ is refused with the nearest right name; all that is wrong is said at once.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -26,11 +25,12 @@ from fairlead_kafka.base.config_names import (
     StringKey,
 )
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.base.secret import HIDDEN, Secret
 
-LOGGER = logging.getLogger("fairlead_kafka.config")
+LOGGER = GuardedLogger("fairlead_kafka.config")
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1

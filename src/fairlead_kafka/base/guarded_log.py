@@ -1,7 +1,8 @@
-"""Logging from where an exception would end a client: a machine's step, and a host's loop.
+"""Loggers of this package, whose lines raise nothing: `GuardedLogger`.
 
-A filter or a handler of the application's runs within the call that logs. What it raises, of
-whatever kind but KeyboardInterrupt, is counted here and goes no further.
+A filter or a handler of the application's runs within the call that logs: in the step of a client
+or of a broker, on a thread of a log-in, in a task of Spark's. What it raises, of whatever kind but
+KeyboardInterrupt, is counted here and goes no further.
 """
 
 from __future__ import annotations
@@ -18,24 +19,31 @@ raised = 0
 """Log lines of this process, so far, at which a filter or a handler raised."""
 
 
-def log(
-    logger: logging.Logger,
-    level: int,
-    text: str,
-    *arguments: object,
-    exc_info: BaseException | bool | None = None,
-) -> None:
-    """As `logger.log`, but what a filter or a handler raises does not come out.
+class GuardedLogger(logging.LoggerAdapter[logging.Logger]):
+    """`logging.getLogger(name)`, but what a filter or a handler raises does not come out.
 
     The first such error of the process is told on stderr, in one line, unless
-    `logging.raiseExceptions` is off. `exc_info`: the exception to show, or True for the present one.
+    `logging.raiseExceptions` is off.
     """
-    try:
-        logger.log(level, text, *arguments, exc_info=exc_info, stacklevel=2)
-    except KeyboardInterrupt:
-        raise  # Ctrl-C of the main thread, which a virtual host runs on
-    except BaseException as error:
-        _count(logger.name, error)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(logging.getLogger(name))
+
+    def log(  # type: ignore[override]  # Python's takes more, which nobody here gives
+        self, level: int, msg: object, *args: object, exc_info: BaseException | bool | None = None
+    ) -> None:
+        """Log `msg % args`. `exc_info`: the exception to show, or True for the present one.
+
+        The other methods (`info`, `warning`, `exception`, ...) come here.
+        """
+        if not self.logger.isEnabledFor(level):
+            return
+        try:
+            self.logger.log(level, msg, *args, exc_info=exc_info, stacklevel=2)
+        except KeyboardInterrupt:
+            raise  # Ctrl-C of the main thread, which a virtual host runs on
+        except BaseException as error:
+            _count(self.logger.name, error)
 
 
 def _count(name: str, error: BaseException) -> None:

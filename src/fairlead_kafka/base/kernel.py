@@ -10,13 +10,14 @@ in the log says so once.
 from __future__ import annotations
 
 import importlib
-import logging
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from fairlead_kafka.base.guarded_log import GuardedLogger
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,7 +32,7 @@ def _load() -> ModuleType | None:
     try:
         return importlib.import_module("fairlead_kafka.base._native")
     except ImportError as error:
-        logging.getLogger("fairlead_kafka").warning(
+        GuardedLogger("fairlead_kafka").warning(
             "no machine code for this platform (%s): records are encoded and decoded in Python, some fifty "
             "times slower; "
             "install a wheel of fairlead-kafka, or build it from source with `pip install --no-binary "

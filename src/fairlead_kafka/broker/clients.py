@@ -16,10 +16,10 @@ first, so that all of them end in turn even if parts alone pass the bound.
 
 from __future__ import annotations
 
-import logging
 from typing import Protocol
 
 from fairlead_kafka.base.checks import same
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.limits import DELAYED_CLOSES_MAX, OUTBOUND_BROKER_MAX_BYTES
 from fairlead_kafka.base.principal import USER, Principal
@@ -29,7 +29,7 @@ from fairlead_kafka.broker.sessions import Session, SessionHost
 from fairlead_kafka.core.effects import Close, Hold, HoldListener
 from fairlead_kafka.core.events import Accepted, Authenticated, Disconnected, Received, Secured, Sent
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 _LOOKS_PER_IDLE_TIME = 20
 """Looks for idle connections per `connections.max.idle.ms`: a connection is closed at most a
 twentieth of that time too late."""

@@ -10,17 +10,17 @@ there, and serves what was written before.
 
 from __future__ import annotations
 
-import logging
 from typing import Protocol
 
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.broker.controller import ClusterView, DiskReported
 from fairlead_kafka.broker.log import Logs
 from fairlead_kafka.broker.timers import DelayHost
 
 REPORT_AGAIN_MS = 500
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 
 class DiskWatchHost(DelayHost, Protocol):

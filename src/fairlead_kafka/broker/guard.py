@@ -20,7 +20,6 @@ in the log, or who leads, and nobody's answer could be trusted any more: it ends
 
 from __future__ import annotations
 
-import logging
 import traceback
 from collections.abc import Callable
 from functools import partial
@@ -28,10 +27,11 @@ from types import CodeType
 from typing import Generic, Protocol, TypeVar
 
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.limits import LOGGED_FAULTS_MAX
 from fairlead_kafka.base.units import NS_PER_S
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 SHARED = (
     "the writer of the log",

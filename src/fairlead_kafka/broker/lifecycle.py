@@ -3,12 +3,12 @@ from state to state."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, FairleadError, UsageError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller import BrokerStarted, BrokerStopping, ClusterView, DecisionDone
 from fairlead_kafka.broker.controller.view import Attached
@@ -21,7 +21,7 @@ from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Listen, Resolve, StopListening
 from fairlead_kafka.core.events import Listening, Submitted
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 
 class BrokerState(Enum):

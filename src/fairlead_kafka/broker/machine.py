@@ -4,12 +4,12 @@ host."""
 from __future__ import annotations
 
 import errno
-import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.broker import api as _api  # noqa: F401  (fills the registry)
 from fairlead_kafka.broker.authorizer import Authorizer
@@ -66,7 +66,7 @@ from fairlead_kafka.core.events import (
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.records import RecordColumns
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 DISK_FULL = "no space left on the device (as the script of faults has it)"
 

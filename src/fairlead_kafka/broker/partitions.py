@@ -3,12 +3,12 @@ partition of the log or an error."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from typing import Protocol
 from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller import (
     BrokerConfigsChanged,
@@ -23,7 +23,7 @@ from fairlead_kafka.broker.log import Logs, Partition, TopicLimits
 from fairlead_kafka.broker.purgatory import Purgatory
 from fairlead_kafka.broker.replication import Replication
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 
 class PartitionsHost(Protocol):

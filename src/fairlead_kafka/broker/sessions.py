@@ -24,7 +24,6 @@ are an `Interceptor`'s, which stands before the handlers (`testing.request_fault
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -34,6 +33,7 @@ from fairlead_kafka.base.acls import CLUSTER_NAME, AclOperation, AclResourceType
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import DecodeError, UnsupportedVersion
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.limits import (
     BEGUN_REQUESTS_MAX_BYTES,
@@ -58,7 +58,7 @@ from fairlead_kafka.core.effects import Buffer, Close, Hold
 from fairlead_kafka.wire import ApiKey, ApiMessage, FrameReader, RequestHeader, encode_response, peek_request
 from fairlead_kafka.wire.messages import ApiVersionsResponse
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 
 class Together(Outbound, AnswerRoom, Protocol):

@@ -8,12 +8,12 @@ looks for records.
 from __future__ import annotations
 
 import inspect
-import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from fairlead_kafka.base.errors import FairleadError, UsageError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.client.consumer_asking import Asking
@@ -36,7 +36,7 @@ from fairlead_kafka.consumer.groups import (
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, Position
 from fairlead_kafka.runtime import Completion
 
-LOGGER = logging.getLogger("fairlead_kafka.consumer")
+LOGGER = GuardedLogger("fairlead_kafka.consumer")
 T = TypeVar("T")
 Made = tuple[bool, Mapping[TopicPartition, int]]
 """Whether a change still stands, and the generations of what is assigned now."""

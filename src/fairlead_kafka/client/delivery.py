@@ -7,7 +7,6 @@ on completion.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
@@ -18,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fairlead_kafka.base import guarded_log
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.client.hosting import Steps, Waiting
 from fairlead_kafka.producer import CompletedRows
 from fairlead_kafka.producer.submission import Calls
@@ -26,7 +25,7 @@ from fairlead_kafka.runtime import Completion
 
 Int64 = npt.NDArray[np.int64]
 OnDelivery = Callable[["RecordMetadata | None", "Exception | None"], object]
-LOGGER = logging.getLogger("fairlead_kafka.producer")
+LOGGER = GuardedLogger("fairlead_kafka.producer")
 _PENDING, _DELIVERED, _FAILED = 0, 1, 2
 ALL_ROWS = -1
 
@@ -253,9 +252,7 @@ class Delivery:
             try:
                 callback(metadata, error)
             except BaseException:  # whatever it is, the callbacks of the other rows are due
-                guarded_log.log(
-                    LOGGER,
-                    logging.ERROR,
+                LOGGER.error(
                     "the delivery callback of a record of topic %r raised",
                     self.topic,
                     exc_info=True,

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from fairlead_kafka.runtime.transport import Transport
 
 FIRST_CONNECTION: Final = "bootstrap.connection.timeout.ms"
+INSIDE = (
+    "this call waits for the client, and was made on the client's own thread, by a callback or a log "
+    "handler: make it on another thread (a log handler: behind a logging.handlers.QueueHandler)"
+)
+"""Text of the error of a call that would wait for itself."""
 LONGEST_S = 10.0**6
 """Longest time-out, seconds (eleven days), so that its nanoseconds stay a small number."""
 M = TypeVar("M", bound=Machine)
@@ -152,7 +157,12 @@ class Hosted(Generic[M]):
         return True
 
     def wait(self, completion: Completion[T], timeout_s: float | None) -> T:
-        """The result, waited for on this thread; see `Completion.result`."""
+        """The result, waited for on this thread; see `Completion.result`.
+
+        UsageError on the host's own thread, on which it would wait for itself.
+        """
+        if not completion.done() and self.inside:
+            raise UsageError(INSIDE)
         return completion.result(timeout_s)
 
     def future(self, completion: Completion[T], loop: asyncio.AbstractEventLoop) -> asyncio.Future[T]:

@@ -8,15 +8,14 @@ when the producer is made.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Generic, Protocol, TypeVar, cast
 
-from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 
-LOGGER = logging.getLogger("fairlead_kafka.interceptors")
+LOGGER = GuardedLogger("fairlead_kafka.interceptors")
 T = TypeVar("T")
 
 
@@ -51,9 +50,7 @@ class Chain(Generic[I]):
                     )
                 item = cast(T, found)
             except Exception:
-                guarded_log.log(
-                    LOGGER,
-                    logging.ERROR,
+                LOGGER.error(
                     "an interceptor (%r) raised; what it was given goes on as it was",
                     interceptor,
                     exc_info=True,
@@ -66,9 +63,7 @@ class Chain(Generic[I]):
             try:
                 call(interceptor)
             except Exception:
-                guarded_log.log(
-                    LOGGER, logging.ERROR, "an interceptor (%r) raised", interceptor, exc_info=True
-                )
+                LOGGER.error("an interceptor (%r) raised", interceptor, exc_info=True)
 
     def close(self) -> None:
         """Close all interceptors, once."""

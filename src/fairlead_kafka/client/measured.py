@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
@@ -12,10 +11,11 @@ from typing import Protocol
 from weakref import ref
 
 from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.metric_table import GROUPS, Metrics, labelled
 
-LOGGER = logging.getLogger("fairlead_kafka.metrics")
+LOGGER = GuardedLogger("fairlead_kafka.metrics")
 WARNS_AGAIN_S = 600
 """Seconds between two warnings about one source: Prometheus scrapes several times a minute, and the
 second warning says no more than the first."""

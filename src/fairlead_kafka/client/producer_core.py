@@ -13,7 +13,6 @@ from weakref import WeakSet
 
 import numpy as np
 
-from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import BufferExhausted, TimedOut, UsageError
 from fairlead_kafka.base.kernel import MACHINE_CODE
@@ -407,7 +406,8 @@ class ProducerCore(Generic[H]):
         """UsageError on the machine's own thread, where a wait for the machine would never end."""
         if self._hosted.inside:
             raise UsageError(
-                f"{what} within a delivery callback would wait for itself; call it on another thread"
+                f"{what} within a delivery callback would wait for itself, as within a log handler; call "
+                "it on another thread"
             )
 
     def _refused(self) -> None:
@@ -459,9 +459,7 @@ class ProducerCore(Generic[H]):
         if completion.error() is None and (given_up := completion.result(0)):
             self._given_up = given_up
             counts = ", ".join(f"{count} of topic {topic!r}" for topic, count in sorted(given_up.items()))
-            guarded_log.log(
-                LOGGER,
-                logging.WARNING,
+            LOGGER.warning(
                 "producer closed with undelivered records: %s; they are failed",
                 counts,
             )

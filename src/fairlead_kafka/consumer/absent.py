@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable
 
-from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.core.metadata import Metadata
 
-LOGGER = logging.getLogger("fairlead_kafka.consumer")
+LOGGER = GuardedLogger("fairlead_kafka.consumer")
 
 
 class AbsentTopics:
@@ -30,15 +29,13 @@ class AbsentTopics:
             if self.creates
             else "nothing can be read of it"
         )
-        guarded_log.log(LOGGER, logging.WARNING, "topic %r does not exist; %s: check its name", topic, then)
+        LOGGER.warning("topic %r does not exist; %s: check its name", topic, then)
 
     def there(self, topic: str, partitions: int) -> None:
         """Log that the cluster has a topic that was missing."""
         if topic in self._logged:
             self._logged.discard(topic)
-            guarded_log.log(
-                LOGGER,
-                logging.WARNING,
+            LOGGER.warning(
                 "topic %r was created just now, with %d partition%s",
                 topic,
                 partitions,

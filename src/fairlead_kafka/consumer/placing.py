@@ -3,15 +3,14 @@ range."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, LogTruncated, OffsetOutOfRange, UsageError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.partition import NO_END, PartitionState, Phase, Signal
@@ -27,7 +26,7 @@ from fairlead_kafka.core.partition_offsets import (
 )
 from fairlead_kafka.core.script import Done, Pause, Scripts, Steps
 
-LOGGER = logging.getLogger("fairlead_kafka.consumer")
+LOGGER = GuardedLogger("fairlead_kafka.consumer")
 _POLICIES = {"earliest": EARLIEST, "latest": LATEST, "none": None}
 
 Result: TypeAlias = "OffsetAndTimestamp | BrokerError | None"
@@ -204,9 +203,7 @@ class Placing:
         """
         partition, position = state.partition, state.position
         if state.resets and self._policy is not None:
-            guarded_log.log(
-                LOGGER,
-                logging.WARNING,
+            LOGGER.warning(
                 "%s was read up to offset %d and cut at %d, in an unclean election; going on from there",
                 partition,
                 position,

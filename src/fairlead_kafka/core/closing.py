@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
-from fairlead_kafka.base import guarded_log
+from fairlead_kafka.base.guarded_log import GuardedLogger
 
-_LOG = logging.getLogger("fairlead_kafka.runtime")
+_LOG = GuardedLogger("fairlead_kafka.runtime")
 
 
 def close_each(*closes: Callable[[], object]) -> None:
@@ -24,4 +23,4 @@ def close_each(*closes: Callable[[], object]) -> None:
             errors.append(error)
     if errors:
         text = "%d parts of a client that raised could not be closed"
-        guarded_log.log(_LOG, logging.ERROR, text, len(errors), exc_info=errors[0])
+        _LOG.error(text, len(errors), exc_info=errors[0])

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from fairlead_kafka.base import guarded_log
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import NS_PER_S
 
 NETWORK = "fairlead_kafka.network"
@@ -245,10 +245,10 @@ EVENTS = (
 )
 """Every event there is."""
 
-_LOGGERS = {event.logger: logging.getLogger(event.logger) for event in EVENTS}
+_LOGGERS = {event.logger: GuardedLogger(event.logger) for event in EVENTS}
 for _name, _logger in _LOGGERS.items():
     if _name != NETWORK:  # whose warnings are to be seen by those who have not configured logging
-        _logger.addHandler(logging.NullHandler())
+        _logger.logger.addHandler(logging.NullHandler())
 
 
 class _Window:
@@ -288,7 +288,7 @@ class EventLog:
         fields = [("client_id", self._client_id), *zip(event.fields, values, strict=True)]
         if held_back:
             fields.append(("held_back", held_back))
-        guarded_log.log(logger, event.level, "%s", line(event.name, fields))
+        logger.log(event.level, "%s", line(event.name, fields))
 
     def _held_back(self, name: str) -> int | None:
         """How many lines were held back before this one; None: this one is held back as well."""

@@ -13,13 +13,13 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fairlead_kafka.base import guarded_log
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.core.connection import NEVER_NS, Connection, State
 from fairlead_kafka.core.peers import Peer
 from fairlead_kafka.wire import ApiKey, PrivateApi
 
-LOGGER = logging.getLogger("fairlead_kafka.network")
+LOGGER = GuardedLogger("fairlead_kafka.network")
 CONNECTING_LONG_MS = 800.0
 """Milliseconds after which a missing connection is worth a warning; new users get it soon."""
 ANSWER_LONG_MS = 5_000.0
@@ -203,7 +203,7 @@ class Reachability:
 
     def _say(self, level: int, text: str) -> None:
         if not self._quiet:
-            guarded_log.log(LOGGER, level, "%s%s", self._name, text)
+            LOGGER.log(level, "%s%s", self._name, text)
 
 
 def _awaited(connection: Connection) -> tuple[int, str]:

@@ -8,7 +8,6 @@ long as no broker offers the API.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
@@ -17,6 +16,7 @@ from uuid import UUID
 from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import TimedOut, UsageError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.connection import NEVER_NS, OnDone, R
 from fairlead_kafka.core.machine import Rng
@@ -29,7 +29,7 @@ from fairlead_kafka.wire.messages import (
     PushTelemetryResponse,
 )
 
-LOGGER = logging.getLogger("fairlead_kafka.telemetry")
+LOGGER = GuardedLogger("fairlead_kafka.telemetry")
 INTERVAL_DEFAULT_MS = 300_000
 """The wait where no broker named one (Kafka's `DEFAULT_PUSH_INTERVAL_MS`)."""
 FIRST_PUSH_JITTER = (0.5, 1.5)

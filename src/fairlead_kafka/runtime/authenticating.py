@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
-from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, FairleadError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.core.effects import Authenticate
 from fairlead_kafka.core.events import Authenticated, Event
 from fairlead_kafka.runtime.handle import Handle
@@ -17,7 +16,7 @@ from fairlead_kafka.runtime.handle import Handle
 if TYPE_CHECKING:
     from fairlead_kafka.runtime.transport import Aside, Authenticator, ServerAuthenticator, ServingTransport
 
-_logger = logging.getLogger("fairlead_kafka.runtime")
+_logger = GuardedLogger("fairlead_kafka.runtime")
 
 NOT_LOOKED_AT = "Authentication failed: the broker could not look at it, and its log says why"
 """The error that an unauthenticated client gets for a fault at this end: it must not learn
@@ -101,9 +100,7 @@ def _refused(effect: Authenticate, error: Exception) -> Authenticated:
     """The answer for a failed log-in. A missing setting is as final as the other end's refusal."""
     refusal = error
     if effect.mechanism is not None and not isinstance(error, AuthenticationFailed):
-        guarded_log.log(
-            _logger,
-            logging.WARNING,
+        _logger.warning(
             "a log-in by %s could not be looked at: %s: %s",
             effect.mechanism,
             type(error).__name__,
@@ -140,7 +137,7 @@ def on_a_thread(post: Callable[[Callable[[], None]], None]) -> Aside:
             try:
                 work()
             except Exception:
-                guarded_log.log(_logger, logging.ERROR, "what was done for a log-in raised", exc_info=True)
+                _logger.error("what was done for a log-in raised", exc_info=True)
             finally:
                 post(done)
 

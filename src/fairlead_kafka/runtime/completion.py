@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from threading import TIMEOUT_MAX, Lock
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.errors import TimedOut
+from fairlead_kafka.base.guarded_log import GuardedLogger
 
 if TYPE_CHECKING:
     import asyncio
 
-_log = logging.getLogger("fairlead_kafka.runtime")
+_log = GuardedLogger("fairlead_kafka.runtime")
 
 T = TypeVar("T")
 LISTENS_S = 1.0
@@ -104,9 +103,7 @@ class Completion(Generic[T]):
             try:
                 function(self)
             except Exception:
-                guarded_log.log(
-                    _log, logging.ERROR, "a callback of a finished operation raised", exc_info=True
-                )
+                _log.error("a callback of a finished operation raised", exc_info=True)
 
 
 def wrap_async(completion: Completion[T], loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Future[T]:
@@ -130,9 +127,7 @@ def wrap_async(completion: Completion[T], loop: asyncio.AbstractEventLoop | None
         try:
             running.call_soon_threadsafe(complete)
         except RuntimeError:
-            guarded_log.log(
-                _log,
-                logging.DEBUG,
+            _log.debug(
                 "an operation finished after the event loop that waited for it was closed",
             )
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.core.effects import Call, Resolve
 from fairlead_kafka.core.machine import Machine
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:  # it needs ssl, which most programs never load
     from fairlead_kafka.runtime.transport import Transport
 
 T = TypeVar("T")
-_log = logging.getLogger("fairlead_kafka.runtime")
+_log = GuardedLogger("fairlead_kafka.runtime")
 
 
 class Host(Protocol):
@@ -85,7 +84,7 @@ def resolve(effect: Resolve[T]) -> None:
         else:
             effect.completion.set_result(cast("T", effect.value))  # None only where that is the result
     except Exception:
-        guarded_log.log(_log, logging.ERROR, "an operation could not be answered", exc_info=True)
+        _log.error("an operation could not be answered", exc_info=True)
 
 
 def call(effect: Call) -> None:
@@ -95,14 +94,12 @@ def call(effect: Call) -> None:
     except (
         BaseException
     ):  # asyncio's CancelledError or a SystemExit is no reason to end the loop of everyone else
-        guarded_log.log(_log, logging.ERROR, "a callback raised", exc_info=True)
+        _log.error("a callback raised", exc_info=True)
 
 
 def crash(handle: Handle, error: Exception, release: Callable[[Handle], None]) -> None:
     """End a machine that raised: log it, give back what it holds, fail its operations (`give_up`)."""
-    guarded_log.log(
-        _log, logging.ERROR, "%s raised and is ended; its connections are closed", handle, exc_info=error
-    )
+    _log.error("%s raised and is ended; its connections are closed", handle, exc_info=error)
     handle.error = error
     leave(handle, error, release)
 
@@ -113,7 +110,7 @@ def leave(handle: Handle, error: Exception, release: Callable[[Handle], None]) -
     try:
         release(handle)
     except Exception:
-        guarded_log.log(_log, logging.ERROR, "what %s held could not be given back", handle, exc_info=True)
+        _log.error("what %s held could not be given back", handle, exc_info=True)
     finally:
         give_up(handle, error)
 
@@ -130,9 +127,7 @@ def give_up(handle: Handle, error: Exception) -> None:
     try:
         effects = crashed(error) or ()
     except Exception:
-        guarded_log.log(
-            _log, logging.ERROR, "%s raised again while it was told that it had ended", handle, exc_info=True
-        )
+        _log.error("%s raised again while it was told that it had ended", handle, exc_info=True)
         return
     for effect in effects:
         if isinstance(effect, Resolve):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import heapq
 import itertools
-import logging
 import os
 import socket
 import threading
@@ -14,8 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.limits import ITERATION_READ_MAX_BYTES
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns, s_to_ns
 from fairlead_kafka.core.effects import (
@@ -57,7 +56,7 @@ ADVANCE_S = 60.0
 SWEEP_MIN = 64
 """Times entered at least before those that count no more are taken out."""
 
-_log = logging.getLogger("fairlead_kafka.runtime")
+_log = GuardedLogger("fairlead_kafka.runtime")
 
 
 class SelectorHost:
@@ -257,7 +256,7 @@ class SelectorHost:
             while any(link.sending for link in self._parting) and monotonic_ns() < self._stop_by_ns:
                 self._iterate(0.01)
         except Exception:
-            guarded_log.log(_log, logging.CRITICAL, "host %r failed and is closed", self.name, exc_info=True)
+            _log.critical("host %r failed and is closed", self.name, exc_info=True)
         finally:
             self._closed = True
             self._shut()

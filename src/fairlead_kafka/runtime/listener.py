@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 from collections.abc import Callable
 
-from fairlead_kafka.base import guarded_log
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.effects import HoldListener, Listen, StopListening
 from fairlead_kafka.core.events import Listening
@@ -15,7 +14,7 @@ from fairlead_kafka.runtime.handle import Handle
 from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, describe, look_up
 from fairlead_kafka.runtime.sockets import READ, Loop
 
-_log = logging.getLogger("fairlead_kafka.runtime")
+_log = GuardedLogger("fairlead_kafka.runtime")
 ACCEPTS_PER_ITERATION = 64
 WARNINGS_APART_NS = 10 * NS_PER_S
 
@@ -75,9 +74,7 @@ class Listener:
         now_ns = self._loop.now_ns()
         if now_ns >= self._warn_again_ns:
             self._warn_again_ns = now_ns + WARNINGS_APART_NS
-            guarded_log.log(
-                _log,
-                logging.WARNING,
+            _log.warning(
                 "connections to port %d are closed: the process has hardly a descriptor left (ulimit -n)",
                 self.port,
             )

@@ -8,14 +8,13 @@ tables (0.188 instead of 0.194 s per million rows), 12 % more for sending them (
 from __future__ import annotations
 
 import contextlib
-import logging
 import socket
 import ssl
 from abc import ABC, abstractmethod
 from collections import deque
 
-from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.core.events import Secured
 from fairlead_kafka.runtime.handle import Handle
@@ -23,7 +22,7 @@ from fairlead_kafka.runtime.resolver import describe
 from fairlead_kafka.runtime.sockets import CLOSED_BY_PEER, READ, RECEIVE_SMALL_BYTES, WRITE, Link, Loop
 from fairlead_kafka.runtime.transport import Aside, ServerTls, Tls
 
-_logger = logging.getLogger("fairlead_kafka.runtime")
+_logger = GuardedLogger("fairlead_kafka.runtime")
 
 RECORD_BYTES = 16 * 1024
 """The most that one TLS record holds (RFC 8446, 5.1); OpenSSL gives no more for one read."""
@@ -217,7 +216,7 @@ class AcceptedTlsLink(_Encrypted):
                 sock, server_side=True, do_handshake_on_connect=False
             )
         except (ConfigError, OSError, ValueError) as error:
-            guarded_log.log(_logger, logging.ERROR, "there is no TLS for %s: %s", self.host, error)
+            _logger.error("there is no TLS for %s: %s", self.host, error)
             self._lose(str(error))
             return
         self._shake(self._socket)
@@ -227,7 +226,7 @@ class AcceptedTlsLink(_Encrypted):
         try:
             subject = self._tls.subject(sock.getpeercert(binary_form=True))
         except AuthenticationFailed as refusal:
-            guarded_log.log(_logger, logging.INFO, "%s may not come in: %s", self.host, refusal)
+            _logger.info("%s may not come in: %s", self.host, refusal)
             self._lose(str(refusal), refusal)
             return
         self._loop.deliver(self._handle, Secured(self._number, subject))
@@ -236,7 +235,7 @@ class AcceptedTlsLink(_Encrypted):
     def _explain(self, error: OSError | None) -> None:
         self._handshaking = False
         reason = CLOSED_BY_PEER if error is None else describe(error)
-        guarded_log.log(_logger, logging.INFO, "the TLS handshake of %s failed: %s", self.host, reason)
+        _logger.info("the TLS handshake of %s failed: %s", self.host, reason)
         sock = self._socket
         if isinstance(error, ssl.SSLError) and sock is not None:
             with contextlib.suppress(OSError):

@@ -8,16 +8,16 @@ who may log in, and otherwise the same words for every reason (`SaslServerAuthen
 from __future__ import annotations
 
 import hmac
-import logging
 import secrets
 from typing import Final, NamedTuple, NoReturn, Protocol
 
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.security.jaas import parse_jaas
 from fairlead_kafka.security.references import references, resolve
 
-LOGGER = logging.getLogger("fairlead_kafka.security")
+LOGGER = GuardedLogger("fairlead_kafka.security")
 
 JAAS_KEY: Final = "sasl.jaas.config"
 _PLAIN_MODULE = "PlainLoginModule"

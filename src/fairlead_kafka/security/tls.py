@@ -6,7 +6,6 @@ They are made again when one of their files has changed.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import secrets
 import ssl
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.security.ciphers import openssl_names
 from fairlead_kafka.security.failures import Address, Facts, explain
@@ -25,7 +25,7 @@ from fairlead_kafka.security.key_stores import Identity, identity, pem_of, trust
 from fairlead_kafka.security.references import resolve
 from fairlead_kafka.security.tls_sockets import tls_context
 
-LOGGER = logging.getLogger("fairlead_kafka.security")
+LOGGER = GuardedLogger("fairlead_kafka.security")
 STORE_MAX_BYTES = 16 << 20
 """More than any store of keys and certificates holds: a path that names something else is told of,
 not read whole."""

@@ -9,7 +9,6 @@ replace it, and whom it names.
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 import threading
@@ -19,11 +18,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from fairlead_kafka.base.errors import AuthenticationFailed, FairleadError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.json_types import Json
 from fairlead_kafka.base.secret import HIDDEN, Secret
 from fairlead_kafka.base.units import KIB
 
-LOGGER = logging.getLogger("fairlead_kafka.security")
+LOGGER = GuardedLogger("fairlead_kafka.security")
 
 TOKEN_MAX_CHARACTERS = 64 * KIB
 """Longest token taken. Web servers take 8 to 16 KiB of headers, so identity providers stay below;

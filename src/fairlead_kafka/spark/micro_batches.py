@@ -5,7 +5,6 @@ One object lives beside the driver and plans; copies of it read on executors.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, TimedOut
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.spark.error_order import errors_first
 from fairlead_kafka.spark.offsets import OffsetsByPartition, from_offsets_json, offsets_json
 from fairlead_kafka.spark.options import ReadOptions
@@ -23,7 +23,7 @@ from fairlead_kafka.spark.survey import Survey
 from fairlead_kafka.spark.tasks import plan_tasks
 from fairlead_kafka.spark.volume import Volume
 
-LOGGER = logging.getLogger("fairlead_kafka.spark")
+LOGGER = GuardedLogger("fairlead_kafka.spark")
 OffsetsJson = dict[str, dict[str, int]]
 
 

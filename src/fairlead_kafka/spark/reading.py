@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, FairleadError, OffsetOutOfRange
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.client import Consumer
 from fairlead_kafka.spark.clients import task_consumer
 from fairlead_kafka.spark.compatibility import arrow_schema
@@ -22,7 +22,7 @@ from fairlead_kafka.spark.offsets import OffsetRange
 from fairlead_kafka.spark.options import ReadOptions
 from fairlead_kafka.spark.schema import conform
 
-LOGGER = logging.getLogger("fairlead_kafka.spark")
+LOGGER = GuardedLogger("fairlead_kafka.spark")
 
 
 class DataLoss(FairleadError):

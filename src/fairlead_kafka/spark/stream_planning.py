@@ -13,10 +13,10 @@ new in the next; the checkpoint then says what happened, and a replay does the s
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass, replace
 
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.spark.admission import ends_within, share_out
 from fairlead_kafka.spark.offsets import OffsetRange, OffsetsByPartition
@@ -26,7 +26,7 @@ from fairlead_kafka.spark.reading import DataLoss
 from fairlead_kafka.spark.survey import Found, Survey
 from fairlead_kafka.spark.volume import Volume
 
-LOGGER = logging.getLogger("fairlead_kafka.spark")
+LOGGER = GuardedLogger("fairlead_kafka.spark")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 import uuid
@@ -20,6 +19,7 @@ from fairlead_kafka.base.errors import (
     NoBrokerReached,
     TimedOut,
 )
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client import Admin, Consumer
 from fairlead_kafka.spark.offsets import OffsetsByPartition
@@ -29,7 +29,7 @@ from fairlead_kafka.spark.topics import did_you_mean
 from fairlead_kafka.spark.volume import Sample
 
 T = TypeVar("T")
-LOGGER = logging.getLogger("fairlead_kafka.spark")
+LOGGER = GuardedLogger("fairlead_kafka.spark")
 ONE_BATCH = {"max.partition.fetch.bytes": "1", "fetch.max.bytes": "1"}
 """A broker sends a whole batch however small the limit (KIP-74), and with this limit no more."""
 _ADMIN_KEYS = frozenset(key.name for key in CLIENT_CONFIGS.scope("admin"))

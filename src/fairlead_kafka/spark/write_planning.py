@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import FairleadError, ItemsFailed
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.client import Admin
 from fairlead_kafka.spark.exactly_once.readiness import check_ready
 from fairlead_kafka.spark.exactly_once.settings import settings_for
 from fairlead_kafka.spark.options import WriteOptions
 from fairlead_kafka.spark.topics import did_you_mean
 
-LOGGER = logging.getLogger("fairlead_kafka.spark")
+LOGGER = GuardedLogger("fairlead_kafka.spark")
 ASK_TIMEOUT_S = 1.0
 """Seconds to ask for the topic of an at-least-once write: its driver needs no way to the brokers,
 so it does not wait for one."""

@@ -9,7 +9,6 @@ broker.
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import traceback
@@ -18,6 +17,7 @@ from functools import partial
 
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.json_types import (
     Json,
     integer_at,
@@ -33,7 +33,7 @@ from fairlead_kafka.runtime import Completion, Handle, SelectorHost, thread_work
 from fairlead_kafka.testing.brokers import broker_transport, make_broker
 from fairlead_kafka.testing.channel import Channel
 
-_logger = logging.getLogger("fairlead_kafka.testing")
+_logger = GuardedLogger("fairlead_kafka.testing")
 _WATCH_S = 1.0
 TIMEOUT_S = 60.0
 ERRORS: dict[str, type[FairleadError]] = {

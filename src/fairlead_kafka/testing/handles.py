@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -10,10 +9,11 @@ from typing import Literal, Protocol
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.broker import Faults
 from fairlead_kafka.broker.listeners import Listener
 
-_logger = logging.getLogger("fairlead_kafka.testing")
+_logger = GuardedLogger("fairlead_kafka.testing")
 
 TIMEOUT_S = 60.0
 SLOWEST_MS = 86_400_000

@@ -9,11 +9,10 @@ recognized by their instance id. The reason given (8 on) goes to the log. Needs 
 
 from __future__ import annotations
 
-import logging
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.broker.api.common import peer_host
 from fairlead_kafka.broker.coordinator import JoinOutcome, JoinRequest
 from fairlead_kafka.broker.dispatch import serves
@@ -22,7 +21,7 @@ from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import JoinGroupRequest, JoinGroupResponse
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 _ASKS_FOR_ID_FROM_VERSION = 4
 _NULL_PROTOCOL_FROM_VERSION = 7

@@ -6,18 +6,17 @@ The reason given (5 on) goes to the log. Needs READ on the group (GROUP_AUTHORIZ
 
 from __future__ import annotations
 
-import logging
-
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import LeaveGroupRequest, LeaveGroupResponse
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 _SEVERAL_FROM_VERSION = 3
 _NOT_THE_GROUPS_FAULT = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 
 from fairlead_kafka.base.acls import (
@@ -16,12 +15,13 @@ from fairlead_kafka.base.acls import (
 from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.config_broker_security import super_users
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.limits import ACL_DECISIONS_KEPT_MAX
 from fairlead_kafka.base.principal import Principal
 from fairlead_kafka.broker.authorizer.index import AclIndex
 from fairlead_kafka.broker.authorizer.rules import EVERYONE, covers
 
-_logger = logging.getLogger("fairlead_kafka.authorizer")
+_logger = GuardedLogger("fairlead_kafka.authorizer")
 
 _ANY_NAME = "hardcode"
 """Resource name that is asked about first when any resource will do, as Kafka does: a principal

@@ -8,13 +8,13 @@ answered before the log has committed what the answer rests on, be it another's.
 from __future__ import annotations
 
 import base64
-import logging
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.consumer_groups.classic_members import (
@@ -44,7 +44,7 @@ from fairlead_kafka.broker.guard import Owner
 from fairlead_kafka.broker.timers import Timer
 from fairlead_kafka.core.machine import Rng
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 _ID_BYTES = 16
 Written = Callable[[int], None]

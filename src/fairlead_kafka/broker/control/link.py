@@ -15,7 +15,6 @@ image, and asks again if need be.
 from __future__ import annotations
 
 import json
-import logging
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
@@ -24,6 +23,7 @@ from typing import NamedTuple, TypeVar
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, DecodeError, FairleadError, UsageError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.limits import FRAME_SIZE_MAX_BYTES
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.control import plain
@@ -38,7 +38,7 @@ from fairlead_kafka.core.effects import Close, Connect, Write
 from fairlead_kafka.core.events import Connected, Disconnected, Received
 from fairlead_kafka.wire import FrameReader
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 FIRST_CONNECTION = 1 << 40
 """Connections to the controller are numbered from here: a machine's numbers are its own, and the

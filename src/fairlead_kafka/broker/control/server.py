@@ -12,13 +12,13 @@ fenced by then, and if it lives it joins and starts again.
 from __future__ import annotations
 
 import json
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, DecodeError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
 from fairlead_kafka.broker.control import plain
 from fairlead_kafka.broker.control.frames import Kind, frame
@@ -28,7 +28,7 @@ from fairlead_kafka.core.effects import Buffer, Close, Effect, Listen, Resolve, 
 from fairlead_kafka.core.events import Accepted, Disconnected, Event, Listening, Received, Submitted
 from fairlead_kafka.wire import FrameReader
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 _LISTENER = 1
 _NOBODY = -1

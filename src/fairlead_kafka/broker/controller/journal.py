@@ -4,13 +4,13 @@ start, followed by copies."""
 from __future__ import annotations
 
 import base64
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.ids import NO_LEADER
 from fairlead_kafka.base.units import MIB
 from fairlead_kafka.broker.controller.fold import MetadataRecord, apply, snapshot_records
@@ -20,7 +20,7 @@ from fairlead_kafka.broker.controller.view import ClusterView
 from fairlead_kafka.broker.guard import shared
 from fairlead_kafka.core.machine import Rng
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 Append = Callable[[bytes], None]
 

@@ -3,13 +3,13 @@ that were not in sync."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from enum import IntEnum
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.ids import NO_LEADER
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller.brokers import Brokers
@@ -18,7 +18,7 @@ from fairlead_kafka.broker.controller.fold import ChangedPartition, changed_reco
 from fairlead_kafka.broker.controller.image import PartitionImage
 from fairlead_kafka.broker.controller.journal import Journal
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 _MS_PER_SECOND = 1_000
 

@@ -9,7 +9,6 @@ noted as initialized; with the next heartbeat they come into targets.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from uuid import UUID
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import ClusterView
 from fairlead_kafka.broker.coordinator.cluster_topics import ClusterTopics
@@ -51,7 +51,7 @@ from fairlead_kafka.broker.share_groups import (
 )
 from fairlead_kafka.broker.timers import Timer
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 Done = Callable[[int], None]
 """done(error code for a client, 0 if it stands) is called once."""

@@ -11,11 +11,11 @@ only when both checkpoints know that: neither may lead recovery to a file that i
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from itertools import islice
 
 from fairlead_kafka.base.checks import holds
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.guard import shared
 from fairlead_kafka.broker.log.checkpoint import Encoder, Place
@@ -34,7 +34,7 @@ ENOUGH_ENTRIES = 50_000
 SLICE_PARTITIONS = 1_000
 """Partitions gathered in one step, in some milliseconds."""
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 
 class Checkpoints:

@@ -12,12 +12,12 @@ deleted), ends the work at hand: what was done of it stands, and the next look s
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import KIB
 from fairlead_kafka.broker.log.compaction import BatchCompactor, Due, Latest, due, passes_after
 from fairlead_kafka.broker.log.entry import NoteKind, pack_note
@@ -42,7 +42,7 @@ ROLL_MIN_BYTES = 1 << 20
 """The file being written to is closed early if it is so long and as sparse: on an idle topic
 retention would free nothing otherwise."""
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 Later = Callable[[Callable[[], None]], object]
 

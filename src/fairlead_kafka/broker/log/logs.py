@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -10,6 +9,7 @@ from typing import Protocol
 from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.limits import TAIL_CACHE_MAX_BYTES
 from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.log.by_time import Found, first_at, newest
@@ -40,7 +40,7 @@ from fairlead_kafka.records import BatchHeader, EndMarker, assign, end_marker, v
 RETAINED_PER_STEP = 1000
 _LOG_APPEND_TIME = 0x08
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 
 class LogHost(Protocol):

@@ -10,13 +10,13 @@ logged once, not at every try.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.limits import DAMAGE_REPORTED_MAX
 from fairlead_kafka.base.units import KIB, MIB
@@ -33,7 +33,7 @@ gives in the time of a call."""
 SPAN_MAX_BYTES = 8 * MIB
 """Longest read, so that one fetch does not hold the disk's queue for long."""
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 ReadBatch = Buffer | int
 """A batch, or the error code for which there is none: CORRUPT_MESSAGE, it is damaged;

@@ -22,11 +22,11 @@ told that it is there), so it is synced before recovery is done.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.units import MIB
 from fairlead_kafka.broker.files import Files
@@ -38,7 +38,7 @@ from fairlead_kafka.broker.log.segments import SegmentFiles
 CHUNK_BYTES = 4 * MIB
 CHECKPOINT_NAMES = ("checkpoint-a", "checkpoint-b")
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 
 @dataclass

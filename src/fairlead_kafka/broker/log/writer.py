@@ -21,11 +21,11 @@ fault of the device costs the writes of its time, and no more.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 
 from fairlead_kafka.base.checks import holds, same
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.guard import shared
@@ -46,7 +46,7 @@ NOBODYS_NOTE = pack_note(bytes(16), 0, NoteKind.start_moved, 0)
 """A note about no topic, which recovery ignores; `roll` begins a file with it, so it exists."""
 _NO_LIMIT = 1 << 62
 _NOWHERE = (0, 0)
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 Written = Callable[[bool], None]
 """Called once what was appended is written (and synced, where asked): True; or could not be: False."""

@@ -16,7 +16,6 @@ after `replica.fetch.backoff.ms`; all others go on. A disk that fails is everybo
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
@@ -25,6 +24,7 @@ from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, DecodeError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import ClusterView, TopicImage
 from fairlead_kafka.broker.links import Done, Lane, Links
@@ -45,7 +45,7 @@ from fairlead_kafka.broker.timers import DelayHost
 from fairlead_kafka.records import scan
 from fairlead_kafka.wire import Message, PrivateApi
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 SILENCE_MIN_MS = 1_000
 """A leader may be busy for so long, whatever the configs say."""

@@ -14,13 +14,13 @@ share partition, and one that is fenced asks no more.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.guard import Guard
@@ -51,7 +51,7 @@ from fairlead_kafka.broker.share_groups.window import (
 )
 from fairlead_kafka.broker.timers import Timer, TimerHost
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 Done = Callable[[int], None]
 """done(error code) is called once."""

@@ -13,12 +13,12 @@ transaction, and nobody is asked any more.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC, ClusterView
 from fairlead_kafka.broker.home import home_partition
@@ -28,7 +28,7 @@ from fairlead_kafka.broker.log.transactions import EPOCH_PER_TRANSACTION
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
-_logger = logging.getLogger("fairlead_kafka.broker")
+_logger = GuardedLogger("fairlead_kafka.broker")
 
 VERIFY_VERSION = 5
 VERIFICATION = "transaction.partition.verification.enable"

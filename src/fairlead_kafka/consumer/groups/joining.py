@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from fairlead_kafka.base import guarded_log
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, DecodeError
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer.absent import AbsentTopics
 from fairlead_kafka.consumer.groups.assignors import Assignor
@@ -34,7 +33,7 @@ from fairlead_kafka.wire.messages import (
     SyncGroupResponse,
 )
 
-LOGGER = logging.getLogger("fairlead_kafka.consumer")
+LOGGER = GuardedLogger("fairlead_kafka.consumer")
 _ANSWER_GRACE_MS = 5_000
 """How much longer than all members may take the answer to a JoinGroup is waited for (Kafka's
 `JOIN_GROUP_TIMEOUT_LAPSE`)."""
@@ -222,9 +221,7 @@ def _subscriptions(
         try:
             found[one.member_id] = assignor.understood(decode_subscription(bytes(one.metadata)))
         except DecodeError as error:
-            guarded_log.log(
-                LOGGER,
-                logging.WARNING,
+            LOGGER.warning(
                 "member %s of the group gets no partitions: what it says of its subscription is garbled: %s",
                 one.member_id,
                 error,

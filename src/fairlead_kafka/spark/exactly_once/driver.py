@@ -3,7 +3,6 @@ See the theory of operation above."""
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, FairleadError, ItemsFailed
+from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.client import Admin, PreparedTransaction, TransactionDescription
 from fairlead_kafka.spark.exactly_once.errors import (
     TIMES,
@@ -27,7 +27,7 @@ from fairlead_kafka.spark.exactly_once.settings import Guarantee, settings_for, 
 from fairlead_kafka.spark.exactly_once.task import is_task_of
 
 T = TypeVar("T")
-LOGGER = logging.getLogger("fairlead_kafka.spark")
+LOGGER = GuardedLogger("fairlead_kafka.spark")
 AT_ONCE = 256
 """Transactions that one call ends or describes."""
 AGE_MAX_RATIO = 0.9
