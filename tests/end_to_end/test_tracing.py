@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -14,7 +16,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead_kafka import AsyncConsumer, AsyncProducer, Consumer, InvalidRecord, Producer, UsageError
+from fairlead_kafka import (
+    Admin,
+    AsyncConsumer,
+    AsyncProducer,
+    AsyncShareConsumer,
+    ConfigChange,
+    ConfigResource,
+    Consumer,
+    InvalidRecord,
+    Producer,
+    ShareConsumer,
+    UsageError,
+)
 from fairlead_kafka.testing import Cluster
 
 pytest.importorskip("opentelemetry.sdk.trace")
@@ -52,7 +66,7 @@ class Collector:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
         self.provider = TracerProvider()
         endpoint = f"http://127.0.0.1:{self._server.server_port}/v1/traces"
@@ -201,6 +215,106 @@ def test_async_clients_have_the_same_spans(cluster: Cluster, collector: Collecto
     links = [link.span_id for span in spans if span.name == "poll async" for link in span.links]
     assert len(sends) == 2
     assert links == [sends[0].span_id]
+
+
+def linked(spans: list[Any], topic: str) -> list[bytes]:
+    """Ids of the spans that polls of a topic are linked to."""
+    return [link.span_id for span in spans if span.name == f"poll {topic}" for link in span.links]
+
+
+def send_traced(cluster: Cluster, collector: Collector, topic: str, count: int) -> list[bytes]:
+    """Send `count` records; the ids of their spans."""
+    cluster.create_topic(topic, partitions=1)
+    with Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+        instrument(producer, collector.provider)
+        for number in range(count):
+            producer.send(topic, b"%d" % number)
+    return [span.span_id for span in collector.spans() if span.name == f"send {topic}"]
+
+
+@pytest.mark.parametrize("deserializer", [None, "string"], ids=["blocks", "polls"])
+def test_an_iteration_has_a_span_for_each_of_its_polls(
+    cluster: Cluster, collector: Collector, deserializer: str | None
+) -> None:
+    topic = f"iterated-{deserializer}"
+    sent = send_traced(cluster, collector, topic, 3)
+    config = {**consumer_config(cluster), "max.poll.records": 2, "enable.auto.commit": False}
+    if deserializer is not None:
+        config["value.deserializer"] = deserializer
+
+    async def read() -> None:
+        async with AsyncConsumer(config) as consumer:
+            instrument(consumer, collector.provider)
+            await consumer.assign([(topic, 0)])
+            async for record in consumer:
+                if record.offset == 2:
+                    return
+
+    with Consumer(config) as consumer:
+        instrument(consumer, collector.provider)
+        consumer.assign([(topic, 0)])
+        read_on = iter(consumer)
+        assert [next(read_on).offset for _ in sent] == [0, 1, 2]
+        polls = [span for span in collector.spans() if span.name == f"poll {topic}"]
+        assert linked(polls, topic) == sent
+        assert [attributes(span)["messaging.batch.message_count"] for span in polls] == [2, 1]
+    asyncio.run(read())
+    assert linked(collector.spans(), topic) == sent * 2
+
+
+@pytest.fixture
+def quick_cluster() -> Iterator[Cluster]:
+    """One whose share groups give members their partitions at once."""
+    quick = {"group.share.heartbeat.interval.ms": 100, "group.share.min.heartbeat.interval.ms": 100}
+    with Cluster(brokers=1, config=quick) as made:
+        yield made
+
+
+def test_share_consumers_have_the_spans_of_consumers(quick_cluster: Cluster, collector: Collector) -> None:
+    cluster = quick_cluster
+    sent = send_traced(cluster, collector, "shared", 2)
+    config = {"bootstrap.servers": cluster.bootstrap_servers, "client.id": "till", "group.id": "sharers"}
+    with Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+        start = ConfigChange.set("share.auto.offset.reset", "earliest")
+        admin.alter_configs({ConfigResource.group("sharers"): [start]})
+    with ShareConsumer(config) as consumer:
+        instrument(consumer, collector.provider)
+        consumer.subscribe(["shared"])
+        records: list[Any] = []
+        while len(records) < 2:
+            records += consumer.poll(5)
+        with processing(records[0], consumer, collector.provider):
+            pass
+        consumer.commit()
+    spans = collector.spans()
+    assert linked(spans, "shared") == sent
+    (process,) = (span for span in spans if span.name == "process shared")
+    assert process.parent_span_id == sent[0]
+    for span in (process, next(span for span in spans if span.name == "poll shared")):
+        assert attributes(span)["messaging.consumer.group.name"] == "sharers"
+        assert attributes(span)["messaging.client.id"] == "till"
+
+    async def main() -> int:
+        async with AsyncShareConsumer(config) as consumer:
+            instrument(consumer, collector.provider, link_tables=True)
+            await consumer.subscribe(["shared"])
+            with Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+                instrument(producer, collector.provider)
+                producer.send("shared", b"more")
+            table = await consumer.poll_table(30)
+            assert len(linked(collector.spans(), "shared")) == 3
+            return int(table.num_rows)
+
+    assert asyncio.run(main()) == 1
+
+
+def test_a_client_that_is_traced_ends_when_it_is_dropped(cluster: Cluster) -> None:
+    consumer = Consumer(consumer_config(cluster))
+    instrument(consumer)
+    kept = weakref.ref(consumer)
+    del consumer
+    gc.collect()
+    assert kept() is None
 
 
 def test_what_fails_is_an_error_of_the_span(cluster: Cluster, collector: Collector) -> None:

@@ -146,6 +146,11 @@ class ShareConsumer:
         """The `client.id` of the config."""
         return self._calls.client_id
 
+    @property
+    def group_id(self) -> str:
+        """The `group.id` of the config."""
+        return self._calls.group_id
+
     def client_instance_id(self, timeout_s: Seconds | None = None) -> UUID:
         """The id under which this client's metrics are pushed, which a broker gave it (KIP-714).
 

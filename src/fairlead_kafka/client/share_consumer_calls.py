@@ -248,6 +248,11 @@ class ShareConsumerCalls:
         """`client.id`."""
         return str(self.settings["client.id"])
 
+    @property
+    def group_id(self) -> str:
+        """`group.id`."""
+        return str(self.settings["group.id"])
+
     def metrics(self) -> ShareConsumerMetrics:
         """Metrics of the machine and of this side, by Kafka's names; from any thread."""
         return self._metrics_at(self._hosted.now_ns())

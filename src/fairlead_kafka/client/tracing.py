@@ -4,13 +4,14 @@
 
     instrument(producer)
     instrument(consumer)
-    for record in consumer.poll():
+    for record in consumer:
         with processing(record, consumer):
             ...
 
 Names and attributes are those of OpenTelemetry's semantic conventions for messaging and Kafka. A
 client that is not instrumented does nothing for tracing, and loads nothing of it: `instrument`
-puts functions of this module before the methods of that one client.
+puts functions of this module before the methods of that one client. Of a consumer these are the
+steps of its calls, which both client APIs drive.
 """
 
 from __future__ import annotations
@@ -26,9 +27,13 @@ from fairlead_kafka.base.ids import NO_OFFSET, NO_PARTITION
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.client.consumer_async import AsyncConsumer
 from fairlead_kafka.client.delivery import ALL_ROWS, Delivery, OnDelivery, RecordMetadata
+from fairlead_kafka.client.hosting import Steps
 from fairlead_kafka.client.producer import Producer
 from fairlead_kafka.client.producer_async import AsyncProducer
+from fairlead_kafka.client.share_consumer import ShareConsumer
+from fairlead_kafka.client.share_consumer_async import AsyncShareConsumer
 from fairlead_kafka.consumer.record import Record
+from fairlead_kafka.consumer.share import ShareRecord
 
 try:
     from opentelemetry import propagate, trace
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
 LINKS_MAX = 128
 """Links of one poll's span, one for each trace among its records: what OpenTelemetry's SDK keeps."""
 _Value = str | int
+_Consuming = Consumer | AsyncConsumer | ShareConsumer | AsyncShareConsumer
+_AnyRecord = Record | ShareRecord
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -57,7 +64,7 @@ class _Named(Protocol):
 
 
 def instrument(
-    client: Producer | AsyncProducer | Consumer | AsyncConsumer,
+    client: Producer | AsyncProducer | _Consuming,
     tracer_provider: TracerProvider | None = None,
     *,
     link_tables: bool = False,
@@ -67,9 +74,10 @@ def instrument(
     `send` and `send_table` of a producer: a span "send TOPIC" until the record, or every row, is
     delivered or failed. `send` writes the span's context into the record's headers (W3C Trace
     Context, or what `opentelemetry.propagate` is set to), over one that is there; rows of tables
-    get no headers. `poll` and `poll_table` of a consumer: a span "poll TOPIC" for each call that
-    returns records, with links to the spans that sent them, 128 at most. Iteration, `read_range`
-    and `read_batches` have none.
+    get no headers. `poll` and `poll_table` of a consumer or share consumer: a span "poll TOPIC" for
+    each call that returns records, with links to the spans that sent them, 128 at most. An iteration
+    over a consumer has such a span for each block of up to `max.poll.records`. `read_range` and
+    `read_batches` have none.
 
     `tracer_provider`: None for the global one. `link_tables`: look for links in the column
     `headers` of `poll_table` as well, which reads it row by row.
@@ -80,7 +88,7 @@ def instrument(
         raise UsageError("this client is instrumented already; do so once, where it is made")
     if isinstance(client, Producer | AsyncProducer):
         _instrument_producer(client, _Sends(tracer, client))
-    elif isinstance(client, Consumer | AsyncConsumer):
+    elif isinstance(client, _Consuming):
         _instrument_consumer(client, _Polls(tracer, client, link_tables))
     else:
         raise UsageError(f"instrument takes a producer or a consumer, blocking or async, not {client!r}")
@@ -89,8 +97,8 @@ def instrument(
 
 @contextmanager
 def processing(
-    record: Record,
-    consumer: Consumer | AsyncConsumer | None = None,
+    record: _AnyRecord,
+    consumer: _Consuming | None = None,
     tracer_provider: TracerProvider | None = None,
 ) -> Iterator[Span]:
     """A span "process TOPIC" for a `with` block, which is the current one in it.
@@ -163,19 +171,24 @@ class _Sends:
 class _Polls:
     """The spans of a consumer."""
 
-    def __init__(self, tracer: Tracer, client: Consumer | AsyncConsumer, link_tables: bool) -> None:
+    def __init__(self, tracer: Tracer, client: _Consuming, link_tables: bool) -> None:
         self._tracer = tracer
-        self._client = client
+        # Of the client itself nothing is kept: what ends a client that was dropped holds its steps.
+        self._about = _about(client, "receive", None) | {"messaging.operation.name": "poll"}
         self._link_tables = link_tables
 
-    def records(self, begun_ns: int, records: list[Record]) -> list[Record]:
+    def records(self, begun_ns: int, records: Sequence[_AnyRecord]) -> None:
         """Make the span of a poll that returned `records`, if there are any."""
         if records:
             topics = {record.topic for record in records}
             self._span(begun_ns, topics, len(records), (record.headers for record in records))
-        return records
 
-    def table(self, begun_ns: int, table: pa.Table) -> pa.Table:
+    def block(self, begun_ns: int, block: tuple[object, Sequence[_AnyRecord]] | None) -> None:
+        """Make the span of an iteration's next block of records."""
+        if block is not None:
+            self.records(begun_ns, block[1])
+
+    def table(self, begun_ns: int, table: pa.Table) -> None:
         """Make the span of a poll that returned `table`, if it has rows."""
         if table.num_rows:
             names = table.column_names
@@ -183,7 +196,6 @@ class _Polls:
             rows = table["headers"].to_pylist() if self._link_tables and "headers" in names else []
             headers = ([(row["key"], row["value"]) for row in each or ()] for each in rows)
             self._span(begun_ns, topics, table.num_rows, headers)
-        return table
 
     def _span(
         self,
@@ -193,11 +205,9 @@ class _Polls:
         headers: Iterator[Sequence[tuple[str, bytes | None]]],
     ) -> None:
         topic = next(iter(topics)) if len(topics) == 1 else None
-        attributes = {
-            **_about(self._client, "receive", topic),
-            "messaging.operation.name": "poll",
-            "messaging.batch.message_count": count,
-        }
+        attributes = {**self._about, "messaging.batch.message_count": count}
+        if topic is not None:
+            attributes["messaging.destination.name"] = topic
         self._tracer.start_span(
             "poll" if topic is None else f"poll {topic}",
             kind=SpanKind.CONSUMER,
@@ -216,14 +226,16 @@ def _instrument_producer(client: Producer | AsyncProducer, sends: _Sends) -> Non
         _replace(client, "send_table", _sending_tables(client, sends))
 
 
-def _instrument_consumer(client: Consumer | AsyncConsumer, polls: _Polls) -> None:
-    if isinstance(client, AsyncConsumer):
-        _replace(client, "poll", _timed_async(client.poll, polls.records))
-        _replace(client, "poll_table", _timed_async(client.poll_table, polls.table))
+def _instrument_consumer(client: _Consuming, polls: _Polls) -> None:
+    if isinstance(client, ShareConsumer | AsyncShareConsumer):
+        calls = client._calls
+        _replace(calls, "poll", _timed(calls.poll, polls.records))
+        _replace(calls, "poll_table", _timed(calls.poll_table, polls.table))
     else:
-        poll = _timed(client.poll, polls.records)
-        _replace(client, "poll", poll)
-        _replace(client, "poll_table", _timed(client.poll_table, polls.table))
+        reading = client._calls.reading
+        _replace(reading, "poll", _timed(reading.poll, polls.records))
+        _replace(reading, "poll_table", _timed(reading.poll_table, polls.table))
+        _replace(reading, "block", _timed(reading.block, polls.block))
 
 
 def _sending(send: Callable[..., T], sends: _Sends) -> Callable[..., T]:
@@ -304,29 +316,20 @@ def _sending_tables_async(client: AsyncProducer, sends: _Sends) -> Callable[...,
     return traced
 
 
-def _timed(call: Callable[P, T], after: Callable[[int, T], T]) -> Callable[P, T]:
+def _timed(call: Callable[P, Steps[T]], after: Callable[[int, T], None]) -> Callable[P, Steps[T]]:
     @wraps(call)
-    def traced(*args: P.args, **more: P.kwargs) -> T:
+    def traced(*args: P.args, **more: P.kwargs) -> Steps[T]:
         begun_ns = time.time_ns()
-        return after(begun_ns, call(*args, **more))
+        result = yield from call(*args, **more)
+        after(begun_ns, result)
+        return result
 
     return traced
 
 
-def _timed_async(
-    call: Callable[P, Awaitable[T]], after: Callable[[int, T], T]
-) -> Callable[P, Coroutine[object, object, T]]:
-    @wraps(call)
-    async def traced(*args: P.args, **more: P.kwargs) -> T:
-        begun_ns = time.time_ns()
-        return after(begun_ns, await call(*args, **more))
-
-    return traced
-
-
-def _replace(client: object, name: str, function: Callable[..., object]) -> None:
-    """Put `function` before the method `name` of this one client."""
-    setattr(client, name, function)
+def _replace(target: object, name: str, function: Callable[..., object]) -> None:
+    """Put `function` before the method `name` of this one client, or of its calls."""
+    setattr(target, name, function)
 
 
 def _about(client: _Named | None, operation: str, topic: str | None) -> dict[str, _Value]:
@@ -340,7 +343,7 @@ def _about(client: _Named | None, operation: str, topic: str | None) -> dict[str
         attributes["messaging.destination.name"] = topic
     if client is not None:
         attributes["messaging.client.id"] = client.client_id
-    if isinstance(client, Consumer | AsyncConsumer) and client.group_id is not None:
+    if isinstance(client, _Consuming) and client.group_id is not None:
         attributes["messaging.consumer.group.name"] = client.group_id
     return attributes
 
