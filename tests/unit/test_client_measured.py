@@ -39,7 +39,7 @@ class Source:
 
 
 def names(sources: Sources) -> list[str]:
-    return [name for name, _ in sources.read()]
+    return [each.name for each in sources.read()]
 
 
 def test_each_source_has_a_name_of_its_own() -> None:
@@ -55,6 +55,27 @@ def test_a_source_that_is_added_twice_is_one() -> None:
     assert names(sources) == ["a", "source-2"]
     sources.remove(source)
     assert names(sources) == ["source-2"]
+
+
+def test_a_source_that_only_the_exporter_knew_is_refused_or_warned_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    collector, registry = fairlead_kafka.PrometheusCollector(Source("inline")), CollectorRegistry()
+    gc.collect()
+    with pytest.raises(UsageError, match=r"inline is gone, and its metrics were never read: .* variable"):
+        registry.register(collector)
+    sources = Sources([Source("a"), Source("b")])
+    gc.collect()
+    sources.read()
+    assert [record.getMessage().split(",")[0] for record in caplog.records] == ["a is gone"], "once"
+    short = Source("short")
+    sources.add(short)
+    sources.read()
+    del short
+    gc.collect()
+    registry.register(collector := fairlead_kafka.PrometheusCollector(kept := Source("kept")))
+    assert (names(sources), len(caplog.records), kept.client_id) == ([], 1, "kept")
+    assert any("kept" in str(family.samples) for family in collector.collect())
 
 
 def test_sources_that_are_gone_are_swept_by_adding_and_by_reading() -> None:

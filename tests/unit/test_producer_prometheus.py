@@ -57,6 +57,7 @@ def test_several_producers_share_a_collector_and_names_never_clash(rig: Rig) -> 
 def test_a_producer_that_is_gone_is_forgotten(rig: Rig) -> None:
     producer = rig.producer(client_id="short")
     collector = fairlead_kafka.PrometheusCollector(producer)
+    assert any("short" in line for line in scrape(collector))
     del producer
     gc.collect()
     assert not any("short" in line for line in scrape(collector))

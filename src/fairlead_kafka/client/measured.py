@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from threading import Lock
 from time import monotonic_ns
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from weakref import ref
 
 from fairlead_kafka.base.errors import UsageError
@@ -24,6 +24,15 @@ Series = dict[str, list[tuple[tuple[str, ...], dict[str, float]]]]
 """Metrics by group: the values of its labels, and the values by name."""
 
 
+class Read(NamedTuple):
+    """The metrics of one source at one time."""
+
+    name: str
+    series: Series
+    group_id: str | None
+    """The consumer group, for a source that has one."""
+
+
 class Measured(Protocol):
     """The part of a client, a listener of Spark's or a cluster that exporters need.
 
@@ -36,16 +45,20 @@ class Measured(Protocol):
 
 @dataclass
 class _Source:
-    """A source that an exporter knows, and when a warning about it may be logged again."""
+    """A source that an exporter knows."""
 
     of: ref[Measured]
     warns_ns: int | None = None
+    """When a warning about it may be logged again."""
+    was_read: bool = False
 
 
 class Sources:
     """The sources of one exporter, each under a name of its own. May be used by any thread.
 
-    Each call forgets the sources that are no longer used, so there are as many as are in use.
+    Each call forgets the sources that are no longer used, so there are as many as are in use. The
+    first that is gone before it was ever read is warned of: `PrometheusCollector(Producer(config))`
+    keeps no producer.
     """
 
     def __init__(self, sources: Iterable[Measured] = (), now_ns: Callable[[], int] = monotonic_ns) -> None:
@@ -53,6 +66,7 @@ class Sources:
         self._now_ns = now_ns
         self._count = 0
         self._sources: dict[str, _Source] = {}
+        self._warned_of_gone = False
         for source in sources:
             self.add(source)
 
@@ -66,8 +80,8 @@ class Sources:
         Raises UsageError if it has no `metrics()`.
         """
         entry = _Source(_referred(source))
+        self._sweep()
         with self._lock:
-            self._sweep()
             if any(each.of() is source for each in self._sources.values()):
                 return
             self._count += 1
@@ -81,34 +95,51 @@ class Sources:
 
     def remove(self, source: Measured) -> None:
         """Forget a source; one that is not known is no error."""
-        with self._lock:
-            self._sweep(source)
+        self._sweep(source)
 
-    def read(self) -> list[tuple[str, Series]]:
-        """The metrics of each source that is still used, with its name.
+    def check(self) -> None:
+        """UsageError if a source is gone that was never read: nobody but the exporter knew it."""
+        with self._lock:
+            for name, each in self._sources.items():
+                if each.of() is None and not each.was_read:
+                    raise UsageError(_gone(name))
+
+    def read(self) -> list[Read]:
+        """The metrics of each source that is still used.
 
         A source that raises, or whose metrics are not those of the table, is left out, with a
         warning every WARNS_AGAIN_S seconds.
         """
+        self._sweep()
         with self._lock:
-            self._sweep()
             sources = list(self._sources.items())
-        found: list[tuple[str, Series]] = []
+        found: list[Read] = []
         for name, entry in sources:
             source = entry.of()
             if source is None:
                 continue
             try:
-                found.append((name, _series(source.metrics())))
+                entry.was_read = True
+                group_id = getattr(source, "group_id", None)
+                series = _series(source.metrics())
+                found.append(Read(name, series, None if group_id is None else str(group_id)))
             except Exception as error:  # the others are exported whatever is wrong with this one
                 self._warn(name, entry, error)
         return found
 
     def _sweep(self, besides: Measured | None = None) -> None:
-        for name, each in list(self._sources.items()):
-            source = each.of()
-            if source is None or source is besides:
-                del self._sources[name]
+        unread: list[str] = []
+        with self._lock:
+            for name, each in list(self._sources.items()):
+                source = each.of()
+                if source is None or source is besides:
+                    del self._sources[name]
+                if source is None and not each.was_read:
+                    unread.append(name)
+            warns = bool(unread) and not self._warned_of_gone
+            self._warned_of_gone |= warns
+        if warns:
+            LOGGER.warning("%s", _gone(unread[0]))
 
     def _warn(self, name: str, entry: _Source, error: Exception) -> None:
         now_ns = self._now_ns()
@@ -123,6 +154,13 @@ class Sources:
             error,
             WARNS_AGAIN_S,
         )
+
+
+def _gone(name: str) -> str:
+    return (
+        f"{name} is gone, and its metrics were never read: an exporter does not keep a client. Keep it in a "
+        "variable for as long as it is used, and give that to the exporter"
+    )
 
 
 def _referred(source: Measured) -> ref[Measured]:

@@ -27,7 +27,8 @@ class PrometheusCollector(Collector):
     `kafka_producer_node_request_latency_avg{client_id, node}`,
     `kafka_consumer_records_lag{client_id, topic, partition}`; docs/reference/metrics.md has them
     all. A source without `client.id` is called producer-1, consumer-2 and so on, in the order in
-    which this collector got to know them. Sources that are no longer used are forgotten. A source
+    which this collector got to know them. The collector keeps no source: one that is no longer used is
+    forgotten, and one that is gone before it is registered is a UsageError of `register`. A source
     whose `metrics()` raises is left out of the scrape, and logged by `fairlead_kafka.metrics`.
     """
 
@@ -46,14 +47,22 @@ class PrometheusCollector(Collector):
         """Stop exporting the metrics of `source`; one that is not known is no error."""
         self._sources.remove(source)
 
+    def describe(self) -> Iterator[Family]:
+        """The families that there are now; prometheus-client calls it in `register`.
+
+        UsageError if a source is gone already, as in `PrometheusCollector(Producer(config))`.
+        """
+        self._sources.check()
+        return self.collect()
+
     def collect(self) -> Iterator[Family]:
         """Metric families of all sources; prometheus-client calls it at a scrape."""
         read = self._sources.read()
-        found = dict.fromkeys(name for _, metrics in read for name in metrics)
+        found = dict.fromkeys(name for each in read for name in each.series)
         for group in map(GROUPS.__getitem__, found):
             families = [_family(group, row) for row in group.rows]
-            for client_id, metrics in read:
-                for labels, values in metrics.get(group.name, ()):
+            for client_id, series, _ in read:
+                for labels, values in series.get(group.name, ()):
                     for row, family in zip(group.rows, families, strict=True):
                         family.add_metric([client_id, *labels], values[row.name])
             yield from families
