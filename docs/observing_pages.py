@@ -84,7 +84,9 @@ def metrics() -> str:
                 "for a record.",
                 "`fairlead_kafka.PrometheusCollector(producer, consumer)` (extra `metrics`) gives them to "
                 "prometheus-client under the names in the second column, with the labels that stand above "
-                "each table. [Observing](../how-to/observing.md) shows how to use them.",
+                "each table. [Observing](../how-to/observing.md) shows how to use them. "
+                "`fairlead_kafka.OpenTelemetryMetrics` (extra `opentelemetry`) gives them to OpenTelemetry, "
+                "under the [names that are told there](../how-to/observing.md#export-by-opentelemetry).",
                 "A cluster that has a subscription for clients' metrics (`fairlead configs alter "
                 "--client-metrics NAME`, KIP-714) is pushed those that begin with the names it asks for, "
                 "such as `org.apache.kafka.producer.record.send.total` or "

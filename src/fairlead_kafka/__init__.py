@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         UserScramCredentialDeletion,
         UserScramCredentialUpsertion,
     )
+    from fairlead_kafka.client.otel_metrics import OpenTelemetryMetrics
     from fairlead_kafka.client.prometheus import PrometheusCollector
     from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
     from fairlead_kafka.testing import Cluster
@@ -159,6 +160,7 @@ _HOMES = {
         "UserScramCredentialDeletion",
         "UserScramCredentialUpsertion",
     ),
+    "fairlead_kafka.client.otel_metrics": ("OpenTelemetryMetrics",),
     "fairlead_kafka.client.prometheus": ("PrometheusCollector",),
     "fairlead_kafka.core.group_offsets": ("GroupMetadata", "OffsetAndMetadata"),
     "fairlead_kafka.testing": ("Cluster",),
@@ -207,6 +209,7 @@ __all__ = [
     "Node",
     "OffsetAndMetadata",
     "OffsetOutOfRange",
+    "OpenTelemetryMetrics",
     "PartitionMetadata",
     "PartitionReplica",
     "PreparedTransaction",

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from fairlead_kafka import Admin, Consumer, Producer, PrometheusCollector, ShareConsumer
+from fairlead_kafka import (
+    Admin,
+    Consumer,
+    OpenTelemetryMetrics,
+    Producer,
+    PrometheusCollector,
+    ShareConsumer,
+)
+from fairlead_kafka.client.otel_metrics import otel_name
 from fairlead_kafka.core.metric_table import GROUPS
 from fairlead_kafka.spark.progress import ProgressListener, Totals
 from fairlead_kafka.testing import Cluster
+from tests.support.otlp import Collector, attributes
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
 RECORDS = 3_000
 
 
-def test_every_exported_name_is_in_the_documents_and_the_other_way() -> None:
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    made = Collector()
+    yield made
+    made.close()
+
+
+def test_every_exported_name_is_in_the_documents_and_the_other_way(collector: Collector) -> None:
     listener = ProgressListener(totals={("orders", 0): Totals(micro_batches=2, rows=10, offsets=11)})
     registry = CollectorRegistry()
     with Cluster(brokers=2) as cluster:
@@ -29,7 +47,9 @@ def test_every_exported_name_is_in_the_documents_and_the_other_way() -> None:
             ) as consumer,
             ShareConsumer({**servers, "client.id": "till", "group.id": "shared"}) as sharer,
         ):
-            registry.register(PrometheusCollector(admin, producer, consumer, listener, cluster, sharer))
+            sources = (admin, producer, consumer, listener, cluster, sharer)
+            registry.register(PrometheusCollector(*sources))
+            OpenTelemetryMetrics(*sources, meter_provider=collector.meters)
             cluster.create_topic("t", partitions=3)
             consumer.subscribe(["t"])
             sharer.subscribe(["t"])
@@ -43,6 +63,13 @@ def test_every_exported_name_is_in_the_documents_and_the_other_way() -> None:
             consumer.commit()
             admin.list_topics()
             page = generate_latest(registry).decode()
+            received = {
+                (metric.name, tuple(sorted(attributes(point).items()))): (
+                    point.as_int if point.HasField("as_int") else point.as_double
+                )
+                for metric in collector.metrics()
+                for point in (metric.sum if metric.HasField("sum") else metric.gauge).data_points
+            }
     samples = dict(re.findall(r"^(\w+\{[^}]*\}) (\S+)$", page, re.MULTILINE))
     assert float(samples['kafka_producer_record_delivered_total{client_id="shop"}']) == RECORDS
     assert float(samples['kafka_consumer_fetch_manager_records_consumed_total{client_id="desk"}']) == RECORDS
@@ -51,8 +78,10 @@ def test_every_exported_name_is_in_the_documents_and_the_other_way() -> None:
     assert float(samples[coordinator + 'join_total{client_id="desk"}']) >= 1
     assert float(samples[coordinator + 'commit_total{client_id="desk"}']) >= 1
     assert float(samples[coordinator + 'assigned_partitions{client_id="desk"}']) == 3
-    lag = 'kafka_consumer_fetch_manager_partition_records_lag{client_id="desk",partition="%d",topic="t"}'
-    assert [float(samples[lag % number]) for number in range(3)] == [0, 0, 0]
+    of_partition = (
+        'kafka_consumer_fetch_manager_partition_records_lag{client_id="desk",partition="%d",topic="t"}'
+    )
+    assert [float(samples[of_partition % number]) for number in range(3)] == [0, 0, 0]
     assert float(samples['kafka_admin_client_request_total{client_id="keeper"}']) >= 1
     assert float(samples['kafka_cluster_active_broker_count{client_id="cluster-5"}']) == 2
     assert float(samples['kafka_cluster_offline_partition_count{client_id="cluster-5"}']) == 0
@@ -61,6 +90,21 @@ def test_every_exported_name_is_in_the_documents_and_the_other_way() -> None:
     assert float(samples['kafka_share_consumer_coordinator_heartbeat_total{client_id="till"}']) >= 1
     stream = '{client_id="spark-4",query="orders",source="0"}'
     assert float(samples["kafka_spark_stream_rows_total" + stream]) == 10
+
+    names = {name for name, _ in received}
+    assert names <= {otel_name(group, row) for group in GROUPS.values() for row in group.rows}
+    assert len(names) > len(samples) / 3, "all but what is not known"
+    client = ("messaging.client.id", "shop")
+    assert received["kafka.producer.record_delivered_total", (client,)] == RECORDS
+    topic = ("messaging.destination.name", "t")
+    conventions = [("messaging.system", "kafka"), topic]
+    sent = [client, *conventions, ("messaging.operation.name", "send")]
+    assert received["messaging.client.sent.messages", tuple(sorted(sent))] == RECORDS
+    group = [("messaging.client.id", "desk"), ("messaging.consumer.group.name", "g")]
+    consumed = [*group, *conventions, ("messaging.operation.name", "poll")]
+    assert received["messaging.client.consumed.messages", tuple(sorted(consumed))] == RECORDS
+    lag = [*group, topic, ("messaging.destination.partition.id", "0")]
+    assert received["kafka.consumer_fetch_manager_partition.records_lag", tuple(sorted(lag))] == 0
 
     exported = {line.split("{")[0] for line in samples}
     documented = set(

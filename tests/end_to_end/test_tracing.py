@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import gzip
 import subprocess
 import sys
-import threading
 import weakref
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pyarrow as pa
@@ -32,62 +29,12 @@ from fairlead_kafka import (
 from fairlead_kafka.testing import Cluster
 
 pytest.importorskip("opentelemetry.sdk.trace")
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from fairlead_kafka.client.tracing import LINKS_MAX, instrument, processing
+from tests.support.otlp import Collector, attributes
 
 GROUP = "readers"
-
-
-class Collector:
-    """An HTTP server that takes OTLP in protobuf, and a provider that exports to it."""
-
-    def __init__(self) -> None:
-        self._received: list[Any] = []
-        received = self._received
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    body = gzip.decompress(body)
-                assert self.path == "/v1/traces"
-                assert self.headers["Content-Type"] == "application/x-protobuf"
-                received.append(ExportTraceServiceRequest.FromString(body))
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-        self.provider = TracerProvider()
-        endpoint = f"http://127.0.0.1:{self._server.server_port}/v1/traces"
-        self.provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
-
-    def spans(self) -> list[Any]:
-        """Every span so far, in the order of their ends."""
-        self.provider.force_flush()
-        return [
-            span
-            for request in self._received
-            for resource in request.resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        ]
-
-    def close(self) -> None:
-        self.provider.shutdown()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
 @pytest.fixture
@@ -95,14 +42,6 @@ def collector() -> Iterator[Collector]:
     made = Collector()
     yield made
     made.close()
-
-
-def attributes(span: Any) -> dict[str, Any]:
-    """A span's attributes as Python values."""
-    return {
-        each.key: getattr(each.value, each.value.WhichOneof("value") or "string_value")
-        for each in span.attributes
-    }
 
 
 def consumer_config(cluster: Cluster) -> dict[str, object]:
