@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from observing_pages import METRIC_GROUPS
 from prometheus_client import CollectorRegistry, generate_latest
 
 from fairlead_kafka import (
@@ -124,3 +125,16 @@ def test_every_exported_name_is_in_the_documents_and_the_other_way(collector: Co
         watched |= found
     assert watched
     assert watched <= exported
+
+
+def test_the_metrics_that_stand_for_librdkafkas_statistics_are_there() -> None:
+    page = (DOCUMENTS / "tutorials/moving.md").read_text(encoding="utf-8")
+    rows = [row for row in page.splitlines() if re.search(r"\| `[^|]*\| `[\w-]+`.* of `[\w-]+-metrics`", row)]
+    assert len(rows) > 10
+    tables = {group.name: {row.name for row in group.rows} for group in METRIC_GROUPS}
+    for row in rows:
+        found = re.findall(r"`([\w-]+)`", row.split("|")[2])
+        groups = [name for name in found if name in tables]
+        assert groups, row
+        for name in set(found) - set(groups):
+            assert any(name in tables[group] for group in groups), (name, row)

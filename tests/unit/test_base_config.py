@@ -61,6 +61,8 @@ def test_given_keys_are_known_apart_from_defaults() -> None:
         ({"fetch.min.bytes": 1}, "fetch.min.bytes: belongs to consumer and share consumer, not to producer"),
         ({"sasl.mechanism": "PLIAN"}, "sasl.mechanism: must be one of PLAIN, SCRAM-SHA-256"),
         ({"ssl.engine.factory.class": "x.Y"}, "ssl.engine.factory.class: not supported (TLS is Python's ssl"),
+        ({"stats_cb": print}, "stats_cb: not supported (statistics of librdkafka's shape are not made"),
+        ({"error_cb": print}, "error_cb: not supported (errors are raised by the calls that meet them"),
         (
             {"sasl.mechanisms": "PLAIN", "sasl.mechanism": "PLAIN"},
             "sasl.mechanism: sasl.mechanisms says the same and was given too",

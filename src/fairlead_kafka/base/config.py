@@ -424,7 +424,7 @@ class ConfigTable:
     def _unknown(self, scope: str, name: str, keys: Mapping[str, ConfigKey]) -> str:
         dotted = name.replace("_", ".")
         for known, reason in self.unsupported.items():
-            if dotted == known or (known.endswith(".") and dotted.startswith(known)):
+            if known in (name, dotted) or (known.endswith(".") and dotted.startswith(known)):
                 return f"{name}: not supported ({reason})"
         if name in self.keys:
             return f"{name}: belongs to {' and '.join(self.keys[name].scopes)}, not to {scope}"

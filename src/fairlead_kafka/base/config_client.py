@@ -476,6 +476,10 @@ CLIENT_CONFIGS = ConfigTable(
         "on_delivery": "give a callback with each record: send(..., on_delivery=...)",
         "error_cb": "errors are raised by the calls that meet them, and logged: "
         "logging.getLogger('fairlead_kafka')",
+        "stats_cb": "statistics of librdkafka's shape are not made: call metrics() when you want them, or "
+        "export them with fairlead_kafka.PrometheusCollector; docs/tutorials/moving.md says which metric has "
+        "which number",
+        "throttle_cb": "metrics() has what quotas cost: produce-throttle-time-avg, fetch-throttle-time-avg",
         "enable.partition.eof": "poll gives nothing at the end of a partition; compare position() with "
         "end_offsets()",
         "ssl.engine.": "TLS is Python's ssl; keys and certificates come from files or as text",
