@@ -146,8 +146,10 @@ def consume(
             records = _polled(consumer, max_records, over)
         else:
             ends = None if stop is None else resolve(consumer, stop, partitions, "--until", bounded=False)
+            # Before it is assigned: a question asked while a fetch waits for records waits with it.
+            starts = resolve(consumer, start, partitions, "--offset", bounded=True)
             consumer.assign(partitions)
-            for of, at in resolve(consumer, start, partitions, "--offset", bounded=True).items():
+            for of, at in starts.items():
                 consumer.seek(of, at)
             records = _polled(consumer, max_records, _never) if ends is None else _until(consumer, ends)
         _print_all(itertools.islice(records, max_records), show, decoders)
