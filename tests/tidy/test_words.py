@@ -8,9 +8,8 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -83,9 +82,15 @@ ANY_MAX = 134
 """Lines of `src` with the word `Any`, at most: a tenth of those before messages had types."""
 
 
-def docstrings(source: str) -> Iterator[tuple[int, str]]:
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """All of a module's syntax tree."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
     """Line and text of each docstring, those of attributes included."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(path):
         body = getattr(node, "body", None)
         for statement in body if isinstance(body, list) else ():
             value = getattr(statement, "value", None)
@@ -106,16 +111,18 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
             start=1,
         )
         return
-    yield from docstrings(text)
+    yield from docstrings(path)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
 
 
-@pytest.mark.parametrize("path", [*SOURCES, *PAGES], ids=lambda path: str(path.relative_to(ROOT)))
-def test_words_that_were_ours_alone_do_not_come_back(path: Path) -> None:
+def test_words_that_were_ours_alone_do_not_come_back() -> None:
+    any_word = re.compile(rf"\b(?:{'|'.join(GLOSSARY)})\b", re.IGNORECASE)
+    with_one = [path for path in (*SOURCES, *PAGES) if any_word.search(path.read_text(encoding="utf-8"))]
     found = [
         f"{path.relative_to(ROOT)}:{line}: {match[0]!r}; write {instead}"
+        for path in with_one
         for line, text in prose(path)
         for word, instead in GLOSSARY.items()
         for match in re.finditer(rf"(?<!`)\b{word}\b(?!`)", text, re.IGNORECASE)
@@ -123,10 +130,10 @@ def test_words_that_were_ours_alone_do_not_come_back(path: Path) -> None:
     assert not found, "\n".join(found)
 
 
-def names_made(source: str) -> Iterator[tuple[int, str]]:
+def names_made(path: Path) -> Iterator[tuple[int, str]]:
     """Line and text of each name that a module makes: functions, classes, arguments, variables and
     attributes. Names that it only uses are their makers' affair."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.lineno, node.name
         elif isinstance(node, ast.arg):
@@ -142,59 +149,65 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
 
 
+@cache
+def words_instead(name: str) -> list[str]:
+    """What to write for each part of a name that was ours alone."""
+    parts = snake_case(name)
+    return [
+        instead
+        for word, instead in NAMES.items()
+        if re.search(rf"(?:^|_)(?:{word})(?:_|$)", parts, re.IGNORECASE)
+    ]
+
+
 def test_names_are_the_fields_where_rooms_were_gone_through() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {name}; write {instead}"
         for room in ROOMS_WITH_THE_FIELDS_NAMES
         for path in sorted((ROOT / "src" / "fairlead_kafka" / room).rglob("*.py"))
-        for line, name in [(1, path.stem), *names_made(path.read_text(encoding="utf-8"))]
-        for word, instead in NAMES.items()
+        for line, name in [(1, path.stem), *names_made(path)]
+        for instead in words_instead(name)
         if name not in NAMES_KEPT.get(f"{room}/{path.name}", ())
-        and re.search(
-            rf"(?:^|_)(?:{word})(?:_|$)", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name), re.IGNORECASE
-        )
     ]
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_docstrings_say_what_a_thing_is(path: Path) -> None:
+def test_docstrings_say_what_a_thing_is() -> None:
     found = [
-        line for line, text in docstrings(path.read_text(encoding="utf-8")) if BEGINNINGS.match(text.strip())
+        f"{path.relative_to(ROOT)}:{line}: begin with what it is or does; it must stand alone"
+        for path in SOURCES
+        for line, text in docstrings(path)
+        if BEGINNINGS.match(text.strip())
     ]
-    assert not found, (
-        f"{path.relative_to(ROOT)}, lines {found}: begin with what it is or does; it must stand alone"
-    )
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_docstrings_of_functions_without_a_result_say_what_they_do(path: Path) -> None:
+def test_docstrings_of_functions_without_a_result_say_what_they_do() -> None:
     found = [
-        node.name
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        f"{path.relative_to(ROOT)}: {node.name}: begin with a verb, or with 'Called when'"
+        for path in SOURCES
+        for node in nodes(path)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and node.name != "__init__"
         and isinstance(node.returns, ast.Constant)
         and node.returns.value is None
         and EVENTS.match(ast.get_docstring(node) or "")
     ]
-    assert not found, (
-        f"{path.relative_to(ROOT)}: {', '.join(found)}: begin with a verb, or with 'Called when'"
-    )
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_docstrings_of_questions_say_when_the_answer_is_yes(path: Path) -> None:
+def test_docstrings_of_questions_say_when_the_answer_is_yes() -> None:
     found = [
-        node.name
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        f"{path.relative_to(ROOT)}: {node.name}: say 'True if', 'False if' or 'Whether'"
+        for path in SOURCES
+        for node in nodes(path)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and isinstance(node.returns, ast.Name)
         and node.returns.id == "bool"
         and (text := ast.get_docstring(node))
         and not re.search(r"\b(true|false|whether|see)\b", text, re.IGNORECASE)
     ]
-    assert not found, f"{path.relative_to(ROOT)}: {', '.join(found)}: say 'True if', 'False if' or 'Whether'"
+    assert not found, "\n".join(found)
 
 
 def test_any_is_rare() -> None:
