@@ -63,6 +63,7 @@ def test_kafkas_formatters_read_our_log_of_groups(
             embedded,
             OFFSETS,
             "OffsetsMessageFormatter",
+            topic,
             lambda row: row["key"]["data"]["group"] == topic,
         )
         assert {(row["key"]["data"]["partition"], row["value"]["data"]["offset"]) for row in offsets} == {
@@ -74,6 +75,7 @@ def test_kafkas_formatters_read_our_log_of_groups(
             embedded,
             OFFSETS,
             "GroupMetadataMessageFormatter",
+            topic,
             lambda row: row["key"]["data"]["group"] == topic,
         )
         data = groups[-1]["value"]["data"]

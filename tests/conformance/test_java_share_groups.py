@@ -167,6 +167,7 @@ def test_kafkas_formatters_read_our_log_of_share_groups(
         servers,
         "__share_group_state",
         "group.share.ShareGroupStateMessageFormatter",
+        topic,
         lambda row: row["key"]["data"]["groupId"] == topic,
     )
     assert {row["key"]["type"] for row in states} == {0, 1}

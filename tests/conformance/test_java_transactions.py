@@ -95,7 +95,7 @@ def test_kafkas_formatter_reads_our_log_of_transactions(
             row["key"]["data"]["transactionalId"] == topic and row["value"]["data"]["transactionStatus"] == 1
         )
 
-    (row,) = formatted(tools, embedded, "__transaction_state", "TransactionLogMessageFormatter", begun)
+    (row,) = formatted(tools, embedded, "__transaction_state", "TransactionLogMessageFormatter", topic, begun)
     assert row["value"]["data"]["transactionPartitions"] == [{"topic": topic, "partitionIds": [0]}]
     assert row["value"]["data"]["producerEpoch"] == 0
     del kept

@@ -7,6 +7,7 @@ import itertools
 import logging
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from fairlead_kafka import Admin, AuthenticationFailed, Cluster, Consumer, Producer
 from fairlead_kafka.lab.apache_kafka import java_command
-from tests.support.java_tools import JavaTools
+from tests.support.java_tools import CLASSES, JavaTools
 from tests.support.waiting import PATIENCE_S
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -150,7 +151,11 @@ def test_clients_come_in(clusters: Callable[[str], Cluster], way: str, client: s
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_java_comes_in(clusters: Callable[[str], Cluster], way: str, tmp_path: Path) -> None:
+def test_java_comes_in(
+    clusters: Callable[[str], Cluster], tools: JavaTools, way: str, tmp_path: Path
+) -> None:
+    """In the Java that all tools share, but for tokens: where they may come from is said when a Java
+    starts."""
     protocol, mechanism = WAYS[way]
     cluster = clusters(protocol)
     topic = f"java-{next(_numbers)}"
@@ -166,21 +171,16 @@ def test_java_comes_in(clusters: Callable[[str], Cluster], way: str, tmp_path: P
         f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={line.split('=', 1)[1]}"
         for line in _token_lines(config)
     ]
-    common = ["--bootstrap-server", cluster.bootstrap_servers, "--topic", topic]
-    produced = _java(
-        token,
-        "org.apache.kafka.tools.VerifiableProducer",
-        *common,
-        "--max-messages",
-        "20",
-        "--command-config",
-        str(config),
-    )
-    assert '"acked":20' in produced
-    consumed = _java(
-        token, "org.apache.kafka.tools.consumer.ConsoleConsumer", *common, "--from-beginning",
-        "--max-messages", "20",
-        "--timeout-ms", "60000", "--consumer.config", str(config),
+    run = partial(_java, token) if token else tools.run
+    produced = run(
+        "produce", "--topic", topic, "--num-records", "20", "--payload-monotonic", "--throughput", "-1",
+        "--producer-props", f"bootstrap.servers={cluster.bootstrap_servers}",
+        "--producer.config", str(config),
+    )  # fmt: skip
+    assert "20 records sent" in produced
+    consumed = run(
+        "console-consume", "--bootstrap-server", cluster.bootstrap_servers, "--topic", topic,
+        "--from-beginning", "--max-messages", "20", "--timeout-ms", "60000", "--consumer.config", str(config),
     )  # fmt: skip
     assert len([line for line in consumed.splitlines() if line.isdigit()]) == 20
 
@@ -193,51 +193,50 @@ def _token_lines(config: Path) -> list[str]:
     ]
 
 
-def _java(options: list[str], main: str, *arguments: str) -> str:
-    command = java_command(main, *arguments)
+def _java(options: list[str], tool: str, *arguments: str) -> str:
+    command = java_command(CLASSES[tool], *arguments)
     command[1:1] = options
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 
 
-def test_users_are_shown_and_changed_by_kafkas_own_tool(clusters: Callable[[str], Cluster]) -> None:
+def test_users_are_shown_and_changed_by_kafkas_own_tool(
+    clusters: Callable[[str], Cluster], tools: JavaTools
+) -> None:
     cluster = clusters("sasl_ssl")
     config = str(cluster.settings_file("admin"))
-    with JavaTools() as tools:
-        common = ("--bootstrap-server", cluster.bootstrap_servers, "--command-config", config)
-        added = "SCRAM-SHA-256=[iterations=4096,password=carols-secret]"
-        tools.run(
-            "configs",
-            *common,
-            "--alter",
-            "--add-config",
-            added,
-            "--entity-type",
-            "users",
-            "--entity-name",
-            "carol",
-        )
-        shown = tools.run(
-            "configs", *common, "--describe", "--entity-type", "users", "--entity-name", "carol"
-        )
-        assert "SCRAM-SHA-256=iterations=4096" in shown
-        settings = {
-            **cluster.client_settings("alice", mechanism="SCRAM-SHA-256"),
-            "sasl.username": "carol",
-            "sasl.password": "carols-secret",
-        }
-        with Admin(settings) as admin:
-            assert admin.list_topics()
-        gone = (
-            "--alter",
-            "--delete-config",
-            "SCRAM-SHA-256",
-            "--entity-type",
-            "users",
-            "--entity-name",
-            "carol",
-        )
-        tools.run("configs", *common, *gone)
-        with Admin(settings) as admin, pytest.raises(AuthenticationFailed, match="invalid credentials"):
-            admin.list_topics()
+    common = ("--bootstrap-server", cluster.bootstrap_servers, "--command-config", config)
+    added = "SCRAM-SHA-256=[iterations=4096,password=carols-secret]"
+    tools.run(
+        "configs",
+        *common,
+        "--alter",
+        "--add-config",
+        added,
+        "--entity-type",
+        "users",
+        "--entity-name",
+        "carol",
+    )
+    shown = tools.run("configs", *common, "--describe", "--entity-type", "users", "--entity-name", "carol")
+    assert "SCRAM-SHA-256=iterations=4096" in shown
+    settings = {
+        **cluster.client_settings("alice", mechanism="SCRAM-SHA-256"),
+        "sasl.username": "carol",
+        "sasl.password": "carols-secret",
+    }
+    with Admin(settings) as admin:
+        assert admin.list_topics()
+    gone = (
+        "--alter",
+        "--delete-config",
+        "SCRAM-SHA-256",
+        "--entity-type",
+        "users",
+        "--entity-name",
+        "carol",
+    )
+    tools.run("configs", *common, *gone)
+    with Admin(settings) as admin, pytest.raises(AuthenticationFailed, match="invalid credentials"):
+        admin.list_topics()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fairlead_kafka
 from fairlead_kafka.lab.apache_kafka import jars, java
 
 _SOURCE = Path(__file__).parent / "JavaTools.java"
-_CLASSES = {
+CLASSES = {
     "topics": "org.apache.kafka.tools.TopicCommand",
     "groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "configs": "kafka.admin.ConfigCommand",
@@ -36,9 +38,8 @@ _CLASSES = {
 """Name → main class."""
 
 
-_PATIENCE_MS = (3_000, 20_000)
-"""How long the console consumer waits for another record; longer where a slow machine had not begun
-by then."""
+_PATIENCE_MS = 20_000
+"""How long the console consumer waits for another record, of which it is told how many there are."""
 
 
 class JavaTools:
@@ -58,7 +59,7 @@ class JavaTools:
 
     def run(self, tool: str, *arguments: str, status: int = 0) -> str:
         """What the tool printed; AssertionError if it ended with another status."""
-        words = [_CLASSES[tool], *arguments]
+        words = [CLASSES[tool], *arguments]
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("".join(f"{word}\n" for word in (str(len(words)), *words)).encode())
@@ -82,24 +83,38 @@ class JavaTools:
 
 
 def formatted(
-    tools: JavaTools, servers: str, topic: str, formatter: str, wanted: Callable[[Any], bool]
+    tools: JavaTools, servers: str, topic: str, formatter: str, of: str, wanted: Callable[[Any], bool]
 ) -> list[Any]:
     """What one of Kafka's formatters (in `org.apache.kafka.tools.consumer`) makes of the records of
-    an internal topic: those `wanted`."""
-    found: list[Any] = []
-    for patience_ms in _PATIENCE_MS:
-        said = tools.run(
-            "console-consume", "--bootstrap-server", servers, "--topic", topic, "--from-beginning",
-            "--timeout-ms", str(patience_ms),
-            "--formatter", f"org.apache.kafka.tools.consumer.{formatter}",
-        )  # fmt: skip
-        said = said[max(said.find('{"key"'), 0) :]  # before them it may give advice
-        rows = []
-        while said.lstrip().startswith("{"):  # one object after another, without anything in between
-            row, end = json.JSONDecoder().raw_decode(said := said.lstrip())
-            rows.append(row)
-            said = said[end:]
-        found = [row for row in rows if wanted(row)]
-        if found:
-            break
-    return found
+    an internal topic: those `wanted`, in the partition whose keys name `of`, a group or a
+    transactional id."""
+    partition, count = _records_of(servers, topic, of.encode())
+    said = tools.run(
+        "console-consume", "--bootstrap-server", servers, "--topic", topic, "--partition", str(partition),
+        "--offset", "earliest", "--max-messages", str(count), "--timeout-ms", str(_PATIENCE_MS),
+        "--formatter", f"org.apache.kafka.tools.consumer.{formatter}",
+    )  # fmt: skip
+    said = said[max(said.find('{"key"'), 0) :]  # before them it may give advice
+    rows = []
+    while said.lstrip().startswith("{"):  # one object after another, without anything in between
+        row, end = json.JSONDecoder().raw_decode(said := said.lstrip())
+        rows.append(row)
+        said = said[end:]
+    return [row for row in rows if wanted(row)]
+
+
+def _records_of(servers: str, topic: str, name: bytes) -> tuple[int, int]:
+    """The partition that has records whose keys hold a name, and how many records it has in all."""
+    with fairlead_kafka.Consumer({"bootstrap.servers": servers, "auto.offset.reset": "earliest"}) as consumer:
+        partitions = [
+            fairlead_kafka.TopicPartition(topic, each.partition) for each in consumer.partitions_for(topic)
+        ]
+        ends = consumer.end_offsets(partitions)
+        consumer.assign(partitions)
+        counts, found = Counter[int](), set[int]()
+        while any(consumer.position(each) < end for each, end in ends.items()):
+            records = consumer.poll(1)
+            counts.update(record.partition for record in records)
+            found.update(record.partition for record in records if name in (record.key or b""))
+    (partition,) = found
+    return partition, counts[partition]
