@@ -37,12 +37,15 @@ QUICK_SHARES = {
 """Share groups of one broker, told of a change in moments; a group may have locks of a second
 (share.record.lock.duration.ms), where Kafka's least is fifteen."""
 
+QUICK = {**QUICK_GROUPS, **QUICK_SHARES, "quota.window.num": "3"}
+"""And quotas count over three seconds, where Kafka's default is eleven."""
+
 
 @pytest.fixture(scope="session")
 def apache_kafka(kafka_jars: str) -> Iterator[str]:
     """`bootstrap.servers` of an Apache Kafka; skips with the reason where Java or Maven is missing.
     One that does not start is an error."""
-    with ApacheKafka(heap="512m", properties={**CONFIG, **QUICK_GROUPS, **QUICK_SHARES}) as kafka:
+    with ApacheKafka(heap="512m", properties={**CONFIG, **QUICK}) as kafka:
         yield kafka.bootstrap_servers
 
 

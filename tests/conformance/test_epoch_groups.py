@@ -14,7 +14,14 @@ from typing import Any
 import pytest
 
 import fairlead_kafka
-from fairlead_kafka import OffsetAndMetadata, SubscriptionPattern, TopicPartition
+from fairlead_kafka import (
+    ConfigChange,
+    ConfigResource,
+    OffsetAndMetadata,
+    SubscriptionPattern,
+    TopicPartition,
+)
+from fairlead_kafka.client import ResourceType
 from tests.support.command_line import runner
 from tests.support.epoch_members import Java, Librdkafka, Ours, produce, read_by, shared
 from tests.support.group_clients import poll_until
@@ -101,6 +108,9 @@ def test_three_makes_share_a_group_through_joins_and_leaves(
 def test_after_a_death_only_what_was_not_committed_is_read_again(
     servers: str, topic: str, members: list[Any], make: type
 ) -> None:
+    with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
+        resource = ConfigResource(ResourceType.GROUP, topic)
+        admin.alter_configs({resource: [ConfigChange.set("consumer.session.timeout.ms", "4000")]})
     dead = make(servers, topic, topic, auto_commit_interval_ms=100)
     poll_until([dead], lambda: len(read_by([dead])) == len(WHOLE))
     with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:

@@ -186,7 +186,7 @@ def test_a_lock_that_ends_passes_the_record_on(made: Callable[..., Share]) -> No
 
 
 def test_a_renewed_lock_lasts(made: Callable[..., Share]) -> None:
-    share = made(share_record_lock_duration_ms="6000")
+    share = made(share_record_lock_duration_ms="4000")
     with share.member() as member, share.java() as java:
         java.commit()  # its JVM is up from here on, and it has asked for nothing
         share.write(b"a")
@@ -195,13 +195,13 @@ def test_a_renewed_lock_lasts(made: Callable[..., Share]) -> None:
             member.acknowledge(record, AcknowledgeType.RENEW)
             (record,) = got(member, 1)
             assert record.delivery_count == 1
-            assert java.poll(1_000) == []
+            assert java.poll(500) == []
         member.acknowledge(record)
         assert member.commit() == {share.place: None}
 
 
 def test_two_members_share_one_partition_with_javas(share: Share) -> None:
-    rounds, size = 20, 25
+    rounds, size = 10, 25
     seen: dict[str, list[int]] = {"ours": [], "other": [], "java": []}
     with (
         share.member("implicit", max_poll_records="10") as ours,

@@ -10,11 +10,19 @@ import pytest
 from fairlead_kafka.testing import Cluster
 from tests.support.command_line import Run, runner
 
+QUICK = {
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.heartbeat.interval.ms": "100",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "100",
+}
+"""Members hear of their partitions in moments; Kafka's defaults are 5 seconds."""
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Three brokers for all tests of a module."""
-    with Cluster(brokers=3) as cluster:
+    with Cluster(brokers=3, config=QUICK) as cluster:
         yield cluster
 
 

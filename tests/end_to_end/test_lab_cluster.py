@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from fairlead_kafka.lab import replication
 from tests.support.command_line import Run, runner
 
 
@@ -29,7 +30,10 @@ def test_the_first_scenario_of_replication_loses_nothing(run: Run) -> None:
     assert back["comparison"].endswith("nothing acknowledged was lost")
 
 
-def test_too_few_in_sync_and_unclean_election_are_told_step_by_step(run: Run) -> None:
+def test_too_few_in_sync_and_unclean_election_are_told_step_by_step(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replication, "DELIVERY_MS", 1_500)  # which each send waits for that may not be taken
     ran = run("lab", "replication", "--scenario", "3")
     assert ran.code == 0, ran.err
     assert "acks=all: NotEnoughReplicas" in ran.out or "NOT_ENOUGH_REPLICAS" in ran.out

@@ -29,6 +29,7 @@ from fairlead_kafka import (
     TopicPartition,
     UserScramCredentialDeletion,
 )
+from fairlead_kafka.security import jwks
 from fairlead_kafka.testing.certificates import Certificates
 from tests.support.secured_cluster import SESSION_MS, USER, SecuredCluster, secured_cluster
 from tests.support.waiting import PATIENCE_S, until
@@ -193,9 +194,10 @@ class _Keys(http.server.BaseHTTPRequestHandler):
 
 
 def test_keys_that_cannot_be_had_at_first_are_asked_for_again(
-    secured: SecuredCluster, tmp_path: Path
+    secured: SecuredCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The end point is asked again after ten seconds at the soonest (`jwks.ASK_AGAIN_S`)."""
+    """The end point is asked again after `jwks.ASK_AGAIN_S` at the soonest: ten seconds, and one here."""
+    monkeypatch.setattr(jwks, "ASK_AGAIN_S", 1.0)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

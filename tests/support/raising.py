@@ -31,14 +31,15 @@ def raising(place: str, at_call: int = 1) -> Iterator[list[str]]:
     """Inside, the function at `place` raises Injected when it is entered for the `at_call`-th time;
     the list then has its name."""
     raised: list[str] = []
-    calls = 0
+    calls, name = 0, place.rpartition(":")[2].rpartition(".")[2]
 
     def look(frame: FrameType, event: str, _argument: Any) -> None:
-        nonlocal calls
-        if event == "call" and not raised and place_of(frame.f_code) == place:
+        nonlocal calls  # its name first: this is asked at every call that anything makes
+        if event == "call" and frame.f_code.co_name == name and place_of(frame.f_code) == place:
             calls += 1
             if calls == at_call:
                 raised.append(place)
+                sys.setprofile(None)
                 raise Injected(place)
 
     sys.setprofile(look)
