@@ -9,7 +9,7 @@ from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.consumer_groups import Beaten, ConsumerGroup, Heartbeat
+from fairlead_kafka.broker.consumer_groups import ConsumerGroup, Heartbeat, HeartbeatResult
 from tests.support.group_rig import GROUP, GroupRig
 
 Owned = dict[UUID, frozenset[int]]
@@ -66,19 +66,19 @@ class KipMember:
         try:
             self.rig.coordinator.consumer.heartbeat(request, 1, self._answer)
         except BrokerError as error:
-            self._answer(error.code, Beaten(self.member_id, 0))
+            self._answer(error.code, HeartbeatResult(self.member_id, 0))
         return self.error if self.answered else None
 
-    def _answer(self, error: int, beaten: Beaten) -> None:
+    def _answer(self, error: int, result: HeartbeatResult) -> None:
         self.answered, self.error = True, error
         if error in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID):
             self.epoch, self.owned, self.told = 0, {}, None
         if error:
             return
         self.changed = False
-        self.member_id, self.epoch = beaten.member_id, beaten.member_epoch
-        if beaten.assignment is not None:
-            self.told = {topic: frozenset(numbers) for topic, numbers in beaten.assignment.items()}
+        self.member_id, self.epoch = result.member_id, result.member_epoch
+        if result.assignment is not None:
+            self.told = {topic: frozenset(numbers) for topic, numbers in result.assignment.items()}
 
     def reconcile(self) -> None:
         """Do as told: what is not the member's any more is given up, what is new is taken."""

@@ -13,6 +13,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.rights import NO_OPERATIONS, demand, operations, permitted, refusal
+from fairlead_kafka.broker.consumer_groups import HeartbeatResult
 from fairlead_kafka.broker.requester import Requester
 from fairlead_kafka.broker.services import Services
 
@@ -32,17 +33,6 @@ def demand_topics(session: Requester, names: Iterable[str]) -> None:
 # --- Heartbeats
 
 
-class Beat(Protocol):
-    """A coordinator's answer to a heartbeat; `assignment` None: as before."""
-
-    @property
-    def member_id(self) -> str: ...
-    @property
-    def member_epoch(self) -> int: ...
-    @property
-    def assignment(self) -> Mapping[UUID, Iterable[int]] | None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswers(Generic[R]):
     """The answers to one kind of heartbeat, made of its message's classes. `interval` is the
@@ -53,22 +43,22 @@ class HeartbeatAnswers(Generic[R]):
     partitions: Callable[..., object]
     interval: str
 
-    def beaten(self, broker: Services, group_id: str, beat: Beat) -> R:
+    def served(self, broker: Services, group_id: str, result: HeartbeatResult) -> R:
         """The answer to a member that stays, or leaves: then its epoch is negative."""
         assignment = None
-        if beat.assignment is not None:
+        if result.assignment is not None:
             rows = [
-                self.partitions(topic_id=topic, partitions=sorted(beat.assignment[topic]))
-                for topic in sorted(beat.assignment)
+                self.partitions(topic_id=topic, partitions=sorted(result.assignment[topic]))
+                for topic in sorted(result.assignment)
             ]
             assignment = self.assignment(topic_partitions=rows)
-        leaving = beat.member_epoch < 0
+        leaving = result.member_epoch < 0
         return self.response(
             throttle_time_ms=0,
             error_code=ErrorCode.NONE,
             error_message=None,
-            member_id=beat.member_id,
-            member_epoch=beat.member_epoch,
+            member_id=result.member_id,
+            member_epoch=result.member_epoch,
             heartbeat_interval_ms=0 if leaving else broker.controller.group_settings(group_id)[self.interval],
             assignment=assignment,
         )

@@ -20,7 +20,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import peer_host, reason
 from fairlead_kafka.broker.api.group_requests import HeartbeatAnswers, demand_topics
 from fairlead_kafka.broker.api.rights import demand, permitted
-from fairlead_kafka.broker.consumer_groups import Beaten, Heartbeat
+from fairlead_kafka.broker.consumer_groups import Heartbeat, HeartbeatResult
 from fairlead_kafka.broker.controller.features import GROUP_VERSION, level
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
@@ -43,8 +43,8 @@ def consumer_group_heartbeat(
     """Hear a member out."""
     message = request.message
 
-    def answer(error: int, beaten: Beaten) -> None:
-        reply(_ANSWERS.refused(error) if error else _ANSWERS.beaten(broker, message.group_id, beaten))
+    def answer(error: int, result: HeartbeatResult) -> None:
+        reply(_ANSWERS.refused(error) if error else _ANSWERS.served(broker, message.group_id, result))
 
     try:
         check_served(broker)

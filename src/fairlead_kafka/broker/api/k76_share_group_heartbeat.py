@@ -16,10 +16,11 @@ from fairlead_kafka.broker.api.common import peer_host, reason
 from fairlead_kafka.broker.api.group_requests import HeartbeatAnswers, demand_topics
 from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.api.share_requests import MEMBER_ID_MAX_LENGTH, check_share_groups
+from fairlead_kafka.broker.consumer_groups import HeartbeatResult
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
-from fairlead_kafka.broker.share_groups import ShareBeaten, ShareHeartbeat
+from fairlead_kafka.broker.share_groups import ShareHeartbeat
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
@@ -38,8 +39,8 @@ def share_group_heartbeat(
     """Hear a member out."""
     message = request.message
 
-    def answer(error: int, beaten: ShareBeaten) -> None:
-        reply(_ANSWERS.refused(error) if error else _ANSWERS.beaten(broker, message.group_id, beaten))
+    def answer(error: int, result: HeartbeatResult) -> None:
+        reply(_ANSWERS.refused(error) if error else _ANSWERS.served(broker, message.group_id, result))
 
     try:
         check_share_groups(broker)

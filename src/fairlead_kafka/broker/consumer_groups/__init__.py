@@ -49,9 +49,9 @@ from fairlead_kafka.broker.consumer_groups.group import (
 )
 from fairlead_kafka.broker.consumer_groups.membership import (
     COMMITS_FROM_VERSION,
-    Beaten,
     Committer,
     Heartbeat,
+    HeartbeatResult,
     check_commit,
     check_fetch,
     check_heartbeat,
@@ -76,7 +76,7 @@ from fairlead_kafka.broker.consumer_groups.view import GroupSettings, Topics, To
 __all__ = [
     "ASSIGNORS",
     "About",
-    "Beaten",
+    "HeartbeatResult",
     "COMMITS_FROM_VERSION",
     "ClassicAbout",
     "ClassicJoin",

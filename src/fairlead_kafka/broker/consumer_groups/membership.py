@@ -81,12 +81,13 @@ class Heartbeat(NamedTuple):
         )
 
 
-class Beaten(NamedTuple):
-    """Answer to a heartbeat; `assignment` None: nothing new."""
+class HeartbeatResult(NamedTuple):
+    """Answer to a heartbeat of a consumer group or a share group. `member_epoch` is negative for a
+    member that leaves; `assignment` None: as it was told before."""
 
     member_id: str
     member_epoch: int
-    assignment: dict[UUID, list[int]] | None = None
+    assignment: Target | None = None
 
 
 @dataclass(slots=True)
@@ -147,7 +148,9 @@ def check_room(group: ConsumerGroup, member_id: str, view: View) -> None:
         )
 
 
-def heartbeat(group: ConsumerGroup, request: Heartbeat, member_id: str, view: View) -> tuple[Step, Beaten]:
+def heartbeat(
+    group: ConsumerGroup, request: Heartbeat, member_id: str, view: View
+) -> tuple[Step, HeartbeatResult]:
     """A heartbeat that joins (epoch 0) or goes on, of the member `member_id`.
 
     BrokerError: GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
@@ -164,8 +167,8 @@ def heartbeat(group: ConsumerGroup, request: Heartbeat, member_id: str, view: Vi
     step = advance(group, member, about, request.owned, view, entries)
     after = step.member.current
     news = request.full or after.assigned != member.current.assigned
-    assignment = {topic: sorted(numbers) for topic, numbers in after.assigned.items()} if news else None
-    return step, Beaten(member_id, after.epoch, assignment)
+    assignment = {topic: frozenset(numbers) for topic, numbers in after.assigned.items()} if news else None
+    return step, HeartbeatResult(member_id, after.epoch, assignment)
 
 
 def _about(before: About, request: Heartbeat) -> About:

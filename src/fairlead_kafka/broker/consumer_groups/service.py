@@ -29,8 +29,8 @@ from fairlead_kafka.broker.consumer_groups.classic_members import (
 )
 from fairlead_kafka.broker.consumer_groups.group import ConsumerGroup, ConsumerMember
 from fairlead_kafka.broker.consumer_groups.membership import (
-    Beaten,
     Heartbeat,
+    HeartbeatResult,
     Step,
     fence,
     heartbeat,
@@ -117,7 +117,7 @@ class ConsumerGroups:
     # --- Members of the consumer protocol
 
     def heartbeat(
-        self, group: ConsumerGroup, request: Heartbeat, reply: Callable[[int, Beaten], None]
+        self, group: ConsumerGroup, request: Heartbeat, reply: Callable[[int, HeartbeatResult], None]
     ) -> None:
         """Serve a heartbeat that joins or goes on; reply(error code, answer)."""
         self.begin(
@@ -128,7 +128,7 @@ class ConsumerGroups:
         self,
         group: ConsumerGroup,
         request: Heartbeat,
-        reply: Callable[[int, Beaten], None],
+        reply: Callable[[int, HeartbeatResult], None],
         commit: Commit,
     ) -> None:
         """Serve a heartbeat whose entries go to the log by `commit`, behind those that make the
@@ -143,9 +143,11 @@ class ConsumerGroups:
             raise
         self._arm(group.group_id, step, request.visible)
 
-    def leave(self, group: ConsumerGroup, request: Heartbeat, reply: Callable[[int, Beaten], None]) -> None:
+    def leave(
+        self, group: ConsumerGroup, request: Heartbeat, reply: Callable[[int, HeartbeatResult], None]
+    ) -> None:
         """Serve a heartbeat that leaves; reply(error code, answer)."""
-        answer = Beaten(request.member_id, request.member_epoch)
+        answer = HeartbeatResult(request.member_id, request.member_epoch)
         member = group.speaker(request.member_id, request.instance_id)
         entries, gone = leave(group, request, self._home.view(group.group_id))
         if gone and self._home.downgrades(group, [member]):

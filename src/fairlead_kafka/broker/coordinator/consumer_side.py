@@ -15,7 +15,6 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.consumer_groups import (
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
-    Beaten,
     ClassicJoin,
     Committer,
     ConsumerGroup,
@@ -25,6 +24,7 @@ from fairlead_kafka.broker.consumer_groups import (
     GroupSettings,
     GroupsHost,
     Heartbeat,
+    HeartbeatResult,
     View,
     check_commit,
     check_fetch,
@@ -87,7 +87,9 @@ class ConsumerSide:
 
     # --- What members of the consumer protocol ask
 
-    def heartbeat(self, request: Heartbeat, version: int, reply: Callable[[int, Beaten], None]) -> None:
+    def heartbeat(
+        self, request: Heartbeat, version: int, reply: Callable[[int, HeartbeatResult], None]
+    ) -> None:
         """ConsumerGroupHeartbeat; reply(error code, answer) once the log has what it rests on."""
         settings = self._broker.settings
         check_heartbeat(request, version, settings["group.consumer.assignors"])
@@ -114,7 +116,11 @@ class ConsumerSide:
         return group.consumer
 
     def _begin(
-        self, shard: Shard, group: Group | None, request: Heartbeat, reply: Callable[[int, Beaten], None]
+        self,
+        shard: Shard,
+        group: Group | None,
+        request: Heartbeat,
+        reply: Callable[[int, HeartbeatResult], None],
     ) -> None:
         """Serve the first member of a group that is not there, or that was classic and is empty."""
         made = shard.group(request.group_id, self._broker.wall_ms)
@@ -128,7 +134,9 @@ class ConsumerSide:
                 del shard.groups[made.group_id]
             raise
 
-    def _upgrade(self, group: Group, request: Heartbeat, reply: Callable[[int, Beaten], None]) -> None:
+    def _upgrade(
+        self, group: Group, request: Heartbeat, reply: Callable[[int, HeartbeatResult], None]
+    ) -> None:
         """Make a classic group, which a member of the consumer protocol joins, one of that
         protocol."""
         settings = self._broker.settings
@@ -143,7 +151,7 @@ class ConsumerSide:
         new: ConsumerGroup,
         first: Sequence[Entry],
         request: Heartbeat,
-        reply: Callable[[int, Beaten], None],
+        reply: Callable[[int, HeartbeatResult], None],
     ) -> None:
         """Write what makes a consumer group of `group`, and the heartbeat of its newest member, as
         one batch."""

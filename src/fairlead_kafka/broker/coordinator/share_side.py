@@ -21,6 +21,7 @@ from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.consumer_groups import HeartbeatResult
 from fairlead_kafka.broker.controller import ClusterView
 from fairlead_kafka.broker.coordinator.cluster_topics import ClusterTopics
 from fairlead_kafka.broker.coordinator.group import Group
@@ -30,7 +31,6 @@ from fairlead_kafka.broker.guard import Owner
 from fairlead_kafka.broker.shards import Shards
 from fairlead_kafka.broker.share_groups import (
     NO_OFFSET,
-    ShareBeaten,
     ShareEpoch,
     ShareEpochKey,
     ShareGroup,
@@ -106,7 +106,7 @@ class ShareSide:
 
     # --- Members
 
-    def heartbeat(self, request: ShareHeartbeat, reply: Callable[[int, ShareBeaten], None]) -> None:
+    def heartbeat(self, request: ShareHeartbeat, reply: Callable[[int, HeartbeatResult], None]) -> None:
         """ShareGroupHeartbeat; reply(error code, answer) once the log has what it rests on."""
         check_share_heartbeat(request)
         shard = self._shards.of(request.group_id)
@@ -140,9 +140,9 @@ class ShareSide:
         shard: Shard,
         group: ShareGroup,
         request: ShareHeartbeat,
-        reply: Callable[[int, ShareBeaten], None],
+        reply: Callable[[int, HeartbeatResult], None],
     ) -> None:
-        answer = ShareBeaten(request.member_id, request.member_epoch)
+        answer = HeartbeatResult(request.member_id, request.member_epoch)
         entries = share_leave(group, request.member_id, self._view(group.group_id))
         self._write(shard, group.group_id, entries, lambda error: reply(error, answer))
         self.forget(group.group_id, request.member_id)

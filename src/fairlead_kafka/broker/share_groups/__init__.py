@@ -63,7 +63,6 @@ from fairlead_kafka.broker.share_groups.group_records import (
 )
 from fairlead_kafka.broker.share_groups.leader import SharePartitions, ShareWaiter
 from fairlead_kafka.broker.share_groups.membership import (
-    ShareBeaten,
     ShareHeartbeat,
     ShareView,
     begun,
@@ -104,7 +103,6 @@ __all__ = [
     "SHARE_TYPE",
     "SHARE_VALUES",
     "SessionKey",
-    "ShareBeaten",
     "ShareCoordinator",
     "ShareEpoch",
     "ShareEpochKey",

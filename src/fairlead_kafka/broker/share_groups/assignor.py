@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-Target = Mapping[UUID, frozenset[int]]
-"""Topic id → partitions of one member."""
+from fairlead_kafka.broker.consumer_groups import Target
+
 _Place = tuple[UUID, int]
 
 

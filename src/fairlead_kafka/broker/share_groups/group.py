@@ -10,7 +10,7 @@ from uuid import UUID
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.share_groups.assignor import Target
+from fairlead_kafka.broker.consumer_groups import Target
 from fairlead_kafka.broker.share_groups.group_records import (
     ShareAbout,
     ShareCurrent,

@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from fairlead_kafka.broker.consumer_groups import Target
 from fairlead_kafka.broker.fields import KeysOfTexts, Reader, Writer
-from fairlead_kafka.broker.share_groups.assignor import Target
 
 _VALUE_VERSION = 0
 _ASSIGNED_TAG = 0

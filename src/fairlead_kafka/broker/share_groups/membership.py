@@ -14,8 +14,8 @@ from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.consumer_groups import Topics, metadata_hash
-from fairlead_kafka.broker.share_groups.assignor import Target, assign
+from fairlead_kafka.broker.consumer_groups import HeartbeatResult, Target, Topics, metadata_hash
+from fairlead_kafka.broker.share_groups.assignor import assign
 from fairlead_kafka.broker.share_groups.group import (
     LEAVE_EPOCH,
     ShareGroup,
@@ -50,14 +50,6 @@ class ShareHeartbeat(NamedTuple):
     client_host: str
     rack_id: str | None = None
     topics: frozenset[str] | None = None
-
-
-class ShareBeaten(NamedTuple):
-    """The answer to a heartbeat; `assignment` None: as it was told before."""
-
-    member_id: str
-    member_epoch: int
-    assignment: Target | None = None
 
 
 class ShareView(NamedTuple):
@@ -97,7 +89,7 @@ def check_share_heartbeat(request: ShareHeartbeat) -> None:
 
 def share_heartbeat(
     group: ShareGroup, request: ShareHeartbeat, view: ShareView
-) -> tuple[ShareStep, ShareBeaten]:
+) -> tuple[ShareStep, HeartbeatResult]:
     """A member joins, or goes on."""
     before = _speaker(group, request, view)
     member = _described(before, request)
@@ -123,7 +115,9 @@ def share_heartbeat(
     changed = (
         request.member_epoch == 0 or request.topics is not None or member.current.assigned != had.assigned
     )
-    answer = ShareBeaten(member.member_id, member.current.epoch, member.current.assigned if changed else None)
+    answer = HeartbeatResult(
+        member.member_id, member.current.epoch, member.current.assigned if changed else None
+    )
     step.begin = to_begin(group, names, view)
     if step.begin:
         states = group.states._replace(initializing=merged(group.states.initializing, step.begin))
