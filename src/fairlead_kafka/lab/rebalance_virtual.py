@@ -20,7 +20,8 @@ from fairlead_kafka.lab.rebalance_figures import CALM_MS, ROLLED_MAX, Reading, f
 from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.simulation.application import Application
 from fairlead_kafka.simulation.group_ledger import Claim, GroupLedger
-from fairlead_kafka.simulation.member import Habits, MemberProcess, Role, Stage
+from fairlead_kafka.simulation.member import Habits, MemberProcess, Role
+from fairlead_kafka.simulation.process import Stage
 from fairlead_kafka.simulation.real_cluster import RealCluster
 from fairlead_kafka.simulation.script import Script
 
@@ -42,7 +43,7 @@ class _Member(MemberProcess):
     """A member that notes when it was given what."""
 
     def __init__(self, stage: Stage, role: Role, group: _VirtualGroup) -> None:
-        super().__init__(stage, role, group.ended)
+        super().__init__(stage, role, lambda: group.ended(self))
         self._readings = group.readings
         self.reads = False
 

@@ -33,7 +33,8 @@ last byte (`replica_logs`), be killed whole, and be whole once more.
 Two worlds `cluster` of five have groups (`groups`, drawn by `group_story`): real consumer machines
 of both protocols (`member`), some of which process in transactions (`processor`). Members join,
 die, hang, are cut off, are rolled from one protocol to the other, and read other topics, while
-brokers do what they do. What each was told is written down (`group_ledger`), and checked once the
+brokers do what they do. Members of both kinds of groups live alike: `process` runs an application
+as a generator, `group_member` begins the next process after one. What each was told is written down (`group_ledger`), and checked once the
 world is over (`group_checks`). After a takeover the former owner commits once more
 (`former_members`). In the end each partition has one owner that has read all of it, within
 `groups.CONVERGE_MS`.

@@ -165,25 +165,31 @@ class _Drawing:
             waits_share=rng.choice([0.0, 0.5, 1.0]),
             commits_when_revoked=rng.random() < 0.7,
         )
-        happenings = [self._happening(topics, number) for _ in range(rng.randrange(EVENTS_MAX))]
+        happenings = [
+            draw_happening(rng, KINDS, self._until_ms, self._brokers, topics, number)
+            for _ in range(rng.randrange(EVENTS_MAX))
+        ]
         if rolls:
             at_ms = (0.2 + 0.7 * rng.random()) * self._until_ms
             happenings.append(Happening(at_ms, "roll", rng.choice([5.0, 100.0]), -1, False, ()))
         joins_ms = rng.choice([0.0, rng.random() * 0.6 * self._until_ms])
         return Seat(joins_ms, habits, sorted(happenings))
 
-    def _happening(self, topics: Sequence[str], number: int) -> Happening:
-        rng = self._rng
-        kind = rng.choice(KINDS)
-        if kind == "retire" and not number:
-            kind = "close"  # somebody has to be there in the end
-        at_ms = rng.random() * self._until_ms
-        ms = rng.choice([50.0, 400.0, 1_500.0]) * (0.5 + rng.random())
-        return Happening(
-            at_ms=round(at_ms, 1),
-            kind=kind,
-            ms=round(min(ms, max(self._until_ms - at_ms, 1.0)), 1),
-            broker=rng.choice([-1, -1, rng.randrange(self._brokers)]),
-            lost=rng.random() < 0.5,
-            topics=list(topics[: 1 + rng.randrange(len(topics))]),
-        )
+
+def draw_happening(
+    rng: Random, kinds: Sequence[str], until_ms: float, brokers: int, topics: Sequence[str], number: int
+) -> Happening:
+    """Something of `kinds` that happens to member `number` of a group of either kind."""
+    kind = rng.choice(kinds)
+    if kind == "retire" and not number:
+        kind = "close"  # somebody has to be there in the end
+    at_ms = rng.random() * until_ms
+    ms = rng.choice([50.0, 400.0, 1_500.0]) * (0.5 + rng.random())
+    return Happening(
+        at_ms=round(at_ms, 1),
+        kind=kind,
+        ms=round(min(ms, max(until_ms - at_ms, 1.0)), 1),
+        broker=rng.choice([-1, -1, rng.randrange(brokers)]),
+        lost=rng.random() < 0.5,
+        topics=list(topics[: 1 + rng.randrange(len(topics))]),
+    )

@@ -8,19 +8,17 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from fairlead_kafka.base.errors import TimedOut
-from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.simulation.former_members import FormerMembers
 from fairlead_kafka.simulation.group_ledger import GroupLedger, Place
+from fairlead_kafka.simulation.group_member import GroupMember, await_close
 from fairlead_kafka.simulation.group_story import CLASSIC, GroupsStory, GroupStory, Happening
-from fairlead_kafka.simulation.member import MemberProcess, Role, Stage
+from fairlead_kafka.simulation.member import MemberProcess, Role
+from fairlead_kafka.simulation.process import Stage
 from fairlead_kafka.simulation.processor import Processor
 from fairlead_kafka.simulation.real_cluster import RealCluster
 
 CONVERGE_MS = 12_000.0
 """Milliseconds within which every partition has one owner who has read all of it, once all is well."""
-CLOSE_MS = 5_000.0
-"""Milliseconds within which members that are closed have left."""
-CALM_PAUSE_MS = 50.0
 OUTPUT = "outputs"
 OUTPUT_PARTITIONS = 2
 REQUEST_TIMEOUT_MS = 400
@@ -37,30 +35,20 @@ MEMBER = {
 """Configs of every member."""
 
 
-class Member:
+class Member(GroupMember[MemberProcess]):
     """One member of a group: a process, and after it another."""
 
     def __init__(self, groups: Groups, story: GroupStory, number: int, ledger: GroupLedger) -> None:
-        self.story, self.ledger, self.number = story, ledger, number
-        self.process: MemberProcess | None = None
-        self.gone = False
-        """True once it has left for good."""
+        super().__init__(groups.stage, groups.cluster, f"group {story.name}: member {number}", story.topics)
+        self.story, self.ledger, self.seat, self.number = story, ledger, story.seats[number], number
         self._groups = groups
         self._protocol = story.protocols[0]
-        self._topics: Sequence[str] = story.topics
-        self._away_ms = CALM_PAUSE_MS
-        self._calm = False
 
-    def begin(self) -> None:
-        """Start a process, unless one runs."""
-        if self.gone or self.process is not None:
-            return
+    def _new_process(self) -> MemberProcess:
         groups = self._groups
         kind = Processor if self.story.processes else MemberProcess
-        number, habits = groups.next_process(), self.story.seats[self.number].habits
-        role = Role(number, groups.new_rng(), self._config(), habits, self.ledger)
-        self.process = kind(groups.stage, role, self._ended)
-        self.process.begin(self._topics)
+        role = Role(groups.next_process(), groups.new_rng(), self._config(), self.seat.habits, self.ledger)
+        return kind(groups.stage, role, self._ended)
 
     def _config(self) -> dict[str, object]:
         story = self.story
@@ -80,80 +68,17 @@ class Member:
             config["group.instance.id"] = f"{story.name}-{self.number}"
         return config
 
-    def _ended(self, process: MemberProcess) -> None:
-        self.process = None
-        self._groups.script.after(CALM_PAUSE_MS if self._calm else self._away_ms, self.begin)
-        self._away_ms = CALM_PAUSE_MS
-
-    # What happens
-
     def meet(self, happening: Happening) -> None:
         """Have something happen to the member."""
-        if self._calm:
-            return
-        if happening.kind == "retire":
-            self.gone = True
-        if happening.kind == "roll":
+        if happening.kind == "roll" and not self._calm:
             self._protocol = self.story.protocols[1]
-        if happening.kind == "subscribe":
-            self._topics = happening.topics
-        process = self.process
-        if process is None:
-            return
-        self._away_ms = happening.ms
-        match happening.kind:
-            case "kill":
-                process.kill()
-            case "close" | "roll" | "retire":
-                process.close()
-            case "nap":
-                process.nap(happening.ms)
-            case "hang":
-                process.handle.busy_until_ns = self._groups.host.now_ns() + ms_to_ns(happening.ms)
-            case "subscribe":
-                process.subscribe(self._topics)
-            case "cut":
-                self._cut(process, happening)
-
-    def _cut(self, process: MemberProcess, happening: Happening) -> None:
-        groups = self._groups
-        brokers = groups.cluster.brokers
-        links = [
-            groups.host.link(process.handle, broker.handle)
-            for broker in brokers
-            if happening.broker in (-1, broker.node_id)
-        ]
-        for link in links:
-            link.cut()
-
-        def heal() -> None:
-            for link in links:
-                if happening.lost:
-                    link.reset()  # TCP has given up: what was under way never arrives
-                link.heal()
-
-        groups.script.after(happening.ms, heal)
+        super().meet(happening)
 
     def calm(self) -> None:
         """Let nothing happen any more: be there, with the protocol and the topics of the end."""
-        self._calm = True
-        self._topics = self.story.topics
-        process = self.process
-        rolled = self._protocol != self.story.protocols[1]
-        self._protocol = self.story.protocols[1]
-        if process is None:
-            self.begin()
-        elif rolled:
-            process.close()
-        else:
-            process.nap(0.0)
-            process.subscribe(self._topics)
-
-    def close(self) -> None:
-        """Commit and leave, for good."""
-        self.gone = True
-        if self.process is not None:
-            self.process.close()
+        last = self.story.protocols[1]
+        rolls, self._protocol = self._protocol != last, last
+        self._calm_down(restarts=rolls)
 
 
 class Groups:
@@ -188,10 +113,7 @@ class Groups:
     def begin(self) -> None:
         """Plan what happens, from now on."""
         for member in self.members:
-            seat = member.story.seats[member.number]
-            self.script.after(seat.joins_ms, member.begin)
-            for happening in seat.happenings:
-                self.script.after(happening.at_ms, member.meet, happening)
+            member.plan(member.seat.joins_ms, member.seat.happenings)
 
     def new_rng(self) -> Random:
         """An rng for one process."""
@@ -220,14 +142,7 @@ class Groups:
                 self._violated(f"{CONVERGE_MS:g} ms after all was well, {what}")
         for member in self.members:
             member.close()
-        try:
-            self.host.run_until(lambda: all(one.process is None for one in self.members), CLOSE_MS)
-        except TimedOut:
-            for member in self.members:
-                if member.process is not None:
-                    self._violated(f"group {member.story.name}: member {member.number} could not leave")
-                    member.process.kill()
-            self.host.advance(1.0)
+        await_close(self.stage, self.members)
 
     def _unfinished(self) -> list[str]:
         """Everything that is missing until every partition is read to its end by one owner."""

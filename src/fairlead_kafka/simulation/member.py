@@ -1,20 +1,18 @@
 """One process that is a member of a group: a real consumer machine, and an application that polls,
 commits, hangs, and takes over and gives up what its group tells it to.
 
-The application is a generator, as in `transactional`: it yields how many ms to wait, or an
-operation for a machine, and is sent its result. What it is told goes into the ledger of its group.
+What it is told goes into the ledger of its group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Concatenate, NamedTuple
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
-from fairlead_kafka.base.errors import BrokerError, FairleadError
+from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer import Chunk, ConsumerMachine, Shut, Take, decode_chunk
@@ -28,7 +26,6 @@ from fairlead_kafka.consumer.groups import (
     Unsubscribe,
 )
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
-from fairlead_kafka.runtime import Handle, VirtualHost
 from fairlead_kafka.simulation.group_ledger import (
     Claim,
     CommitResult,
@@ -40,52 +37,19 @@ from fairlead_kafka.simulation.group_ledger import (
     partition_of,
     place_of,
 )
-from fairlead_kafka.simulation.script import Script
+from fairlead_kafka.simulation.process import (
+    CALL_TIMEOUT_MS,
+    GroupProcess,
+    P,
+    Part,
+    Stage,
+    Steps,
+    T,
+    called,
+)
 from fairlead_kafka.simulation.workload import Completion
 
 TAKE_BYTES = 20_000
-CALL_TIMEOUT_MS = 700.0
-"""Milliseconds that a commit is waited for."""
-REFUSALS = frozenset(
-    {
-        ErrorCode.UNRELEASED_INSTANCE_ID,  # the member that died has its place until its session ends
-        ErrorCode.FENCED_INSTANCE_ID,
-        ErrorCode.GROUP_ID_NOT_FOUND,  # the migration policy does not let the group change its protocol
-        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-    }
-)
-"""Errors of a group after which a process ends and another begins."""
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class Call(NamedTuple):
-    """An operation for a machine; `make` is given its completion."""
-
-    handle: Handle
-    make: Callable[[Completion[object]], object]
-
-
-Answer: TypeAlias = "tuple[object, Exception | None]"
-Part: TypeAlias = Generator["float | Call", Answer, T]
-"""A part of a process's life, which returns a `T`. It waits for so many ms, or for a call's answer."""
-Steps: TypeAlias = Part[None]
-
-
-def called(
-    handle: Handle,
-    operation: Callable[Concatenate[Completion[T], P], object],
-    *args: P.args,
-    **kwargs: P.kwargs,
-) -> Part[tuple[T, Exception | None]]:
-    """Submit `operation(completion, *args, **kwargs)`; its result, which is nothing with an error,
-    and its error."""
-
-    def make(done: Completion[object]) -> object:
-        return operation(cast("Completion[T]", done), *args, **kwargs)
-
-    value, error = yield Call(handle, make)
-    return cast("T", value), error  # the answer to a call is its operation's
 
 
 class Habits(NamedTuple):
@@ -102,14 +66,6 @@ class Habits(NamedTuple):
     commits_when_revoked: bool
 
 
-class Stage(NamedTuple):
-    """The world, as far as members know it."""
-
-    host: VirtualHost
-    script: Script
-    violated: Callable[[str], None]
-
-
 class Role(NamedTuple):
     """Description of one process; `config`: of its consumer."""
 
@@ -120,66 +76,40 @@ class Role(NamedTuple):
     ledger: GroupLedger
 
 
-class MemberProcess:
-    """One life of a member. `ended` is called once, with True if it is to be replaced."""
+class MemberProcess(GroupProcess):
+    """One life of a member. `ended` is called once."""
 
-    def __init__(self, stage: Stage, role: Role, ended: Callable[[MemberProcess], None]) -> None:
-        self.number = role.number
-        self.claims: dict[Place, Claim] = {}
-        """Partitions that it holds now."""
-        self.ended = False
-        self.left = False
-        self.protocol = str(role.config["group.protocol"])
-        self._host, self._script, self._violated = stage
-        self._rng, self._habits, self._ledger = role.rng, role.habits, role.ledger
-        self._on_ended = ended
+    REFUSALS = frozenset(
+        {
+            ErrorCode.UNRELEASED_INSTANCE_ID,  # the member that died has its place until its session ends
+            ErrorCode.FENCED_INSTANCE_ID,
+            ErrorCode.GROUP_ID_NOT_FOUND,  # the migration policy does not let the group change its protocol
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        }
+    )
+
+    def __init__(self, stage: Stage, role: Role, ended: Callable[[], None]) -> None:
         self._gate = Gate()
         self.machine = ConsumerMachine(CLIENT_CONFIGS.parse("consumer", role.config), role.rng, self._gate)
-        self.handle = stage.host.add(self.machine)
+        super().__init__(stage, role.number, f"group {role.ledger.group}", self.machine, ended)
+        self.claims: dict[Place, Claim] = {}
+        """Partitions that it holds now."""
+        self.left = False
+        self.protocol = str(role.config["group.protocol"])
+        self._rng, self._habits, self._ledger = role.rng, role.habits, role.ledger
         self._generations: dict[TopicPartition, int] = {}
         self._losses = self._commits = 0
-        self._topics: Sequence[str] = ()
-        self._wanted: Sequence[str] = ()
-        self._nap_ms = 0.0
-        self._closing = False
-
-    # What the story does with it
-
-    def begin(self, topics: Sequence[str]) -> None:
-        """Subscribe, and poll from now on."""
-        self._wanted = topics
-        steps = self._living()
-        self._go_on(steps, lambda: next(steps))
-
-    def subscribe(self, topics: Sequence[str]) -> None:
-        """Read these topics from the next poll on."""
-        self._wanted = topics
-
-    def nap(self, ms: float) -> None:
-        """Do not poll for so long: the application hangs, its machine does not."""
-        self._nap_ms = ms
-
-    def close(self) -> None:
-        """Commit, leave the group, and end."""
-        self._closing, self._nap_ms = True, 0.0
 
     def position(self, place: Place) -> int:
         """The offset of the next record that a poll would give; -1: not known yet."""
         found = self.machine.positions().get(partition_of(place))
         return -1 if found is None else found.offset
 
-    def kill(self) -> None:
-        """End as `kill -9` does."""
-        if not self.ended:
-            self._end("died")
-
     # The life
 
     def _living(self) -> Steps:
         while not self._closing:
-            if self._nap_ms:
-                wait_ms, self._nap_ms = self._nap_ms, 0.0
-                yield wait_ms
+            yield from self._rest()
             if self._topics != self._wanted:
                 self._topics = self._wanted
                 yield from self._call(Subscribe, list(self._topics))
@@ -195,17 +125,6 @@ class MemberProcess:
                 yield from self._work(taken)
             yield self._rng.random() * self._habits.work_ms
         yield from self._leave()
-
-    def _ends(self, error: Exception) -> bool:
-        """True if the error ends this process; a retriable one is passed over by the next poll."""
-        if not isinstance(error, FairleadError):
-            raise error
-        if isinstance(error, BrokerError) and error.code in REFUSALS:
-            return True
-        if isinstance(error, BrokerError) and error.retriable:
-            return False
-        self._violated(f"group {self._ledger.group}: process {self.number} was told {error!r}")
-        return True
 
     def _make(self, change: GroupChange) -> Steps:
         """Do the application's part of a change, and see what is held afterwards."""
@@ -315,15 +234,10 @@ class MemberProcess:
         self._end("left")
 
     def _end(self, how: str) -> None:
-        self.ended = True
         for claim in self.claims.values():
             claim.ended_ns, claim.how = self._host.now_ns(), how
         self.claims.clear()
-        self._script.after(0.0, self._removed)
-
-    def _removed(self) -> None:
-        self._host.remove(self.handle)
-        self._on_ended(self)
+        super()._end(how)
 
     # Inside
 
@@ -331,18 +245,3 @@ class MemberProcess:
         self, operation: Callable[Concatenate[Completion[T], P], object], *args: P.args, **kwargs: P.kwargs
     ) -> Part[tuple[T, Exception | None]]:
         return called(self.handle, operation, *args, **kwargs)
-
-    def _go_on(self, steps: Steps, step: Callable[[], float | Call]) -> None:
-        if self.ended:
-            return
-        try:
-            wanted = step()
-        except StopIteration:
-            return
-        if isinstance(wanted, Call):
-            self._host.submit(wanted.handle, wanted.make(Completion(partial(self._answered, steps))))
-        else:
-            self._script.after(wanted, self._answered, steps, None, None)
-
-    def _answered(self, steps: Steps, value: object, error: Exception | None) -> None:
-        self._go_on(steps, lambda: steps.send((value, error)))

@@ -17,17 +17,8 @@ from fairlead_kafka.consumer.groups import GetGroup
 from fairlead_kafka.producer.submission import BeginTransaction, EndTransaction, InitTransactions, SendOffsets
 from fairlead_kafka.simulation.application import Application, SubmittedRecords
 from fairlead_kafka.simulation.group_ledger import Claim, CommitResult, Place, partition_of
-from fairlead_kafka.simulation.member import (
-    CALL_TIMEOUT_MS,
-    MemberProcess,
-    P,
-    Part,
-    Role,
-    Stage,
-    Steps,
-    T,
-    called,
-)
+from fairlead_kafka.simulation.member import MemberProcess, Role
+from fairlead_kafka.simulation.process import CALL_TIMEOUT_MS, P, Part, Stage, Steps, T, called
 from fairlead_kafka.simulation.workload import Completion
 
 PRODUCER = {
@@ -54,7 +45,7 @@ def output_of(place: Place, offset: int) -> bytes:
 class Processor(MemberProcess):
     """One life of a member with a transactional producer of its own."""
 
-    def __init__(self, stage: Stage, role: Role, ended: Callable[[MemberProcess], None]) -> None:
+    def __init__(self, stage: Stage, role: Role, ended: Callable[[], None]) -> None:
         super().__init__(stage, role, ended)
         producer = {
             **PRODUCER,

@@ -1,20 +1,18 @@
 """One process that is a member of a share group: a real share consumer's machine, and an application
 that polls, works, acknowledges, hangs with records locked, and closes.
 
-The application is a generator, as in `member`. It does with the machine what the client classes do.
+The application does with the machine what the client classes do.
 What it is given, says and is answered goes into the ledger of its group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from random import Random
 from typing import NamedTuple
 
 import numpy as np
 
-from fairlead_kafka.base.errors import BrokerError, FairleadError
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer import ALL_COLUMNS
 from fairlead_kafka.consumer.share import (
@@ -36,7 +34,7 @@ from fairlead_kafka.consumer.share import (
 )
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.simulation.group_ledger import Place, place_of
-from fairlead_kafka.simulation.member import CALL_TIMEOUT_MS, Call, Part, Stage, Steps, called
+from fairlead_kafka.simulation.process import CALL_TIMEOUT_MS, GroupProcess, Part, Stage, Steps, called
 from fairlead_kafka.simulation.share_ledger import Acquisition, Connected, GivenRecord, Said, ShareLedger
 from fairlead_kafka.simulation.share_story import ShareHabits
 from fairlead_kafka.simulation.workload import Completion
@@ -106,45 +104,24 @@ class WatchedShareConsumer(ShareConsumerMachine):
         return session is not None and session.number == number and session.opened
 
 
-class ShareProcess:
+class ShareProcess(GroupProcess):
     """One life of a member. `ended` is called once."""
 
-    def __init__(self, stage: Stage, role: ShareRole, ended: Callable[[ShareProcess], None]) -> None:
-        self.number = role.number
-        self.ended = False
+    def __init__(self, stage: Stage, role: ShareRole, ended: Callable[[], None]) -> None:
+        self.machine = WatchedShareConsumer(role)
+        super().__init__(stage, role.number, f"share group {role.ledger.group}", self.machine, ended)
         self.holding = False
         """Whether it says nothing of the records that it has, nor asks for others."""
-        self._host, self._script, self._violated = stage
         self._rng, self._habits, self._ledger = role.rng, role.habits, role.ledger
-        self._on_ended = ended
         self._flight = InFlight()
-        self.machine = WatchedShareConsumer(role)
-        self.handle = stage.host.add(self.machine)
         self._ledger.sessions[self.machine.member_id] = self.machine.connected
         self._origins: dict[tuple[Place, int], Acquisition] = {}
         """(Place, offset) → the delivery that the member had last."""
         self._said: dict[int, dict[int, Said]] = {}
         """Number of acknowledgements → offset → what has no answer yet."""
-        self._topics: Sequence[str] = ()
-        self._wanted: Sequence[str] = ()
-        self._nap_ms = 0.0
-        self._hold = self._closing = False
+        self._hold = False
 
     # What the story does with it
-
-    def begin(self, topics: Sequence[str]) -> None:
-        """Subscribe, and poll from now on."""
-        self._wanted = topics
-        steps = self._living()
-        self._go_on(steps, lambda: next(steps))
-
-    def subscribe(self, topics: Sequence[str]) -> None:
-        """Read these topics from the next poll on."""
-        self._wanted = topics
-
-    def nap(self, ms: float) -> None:
-        """Do nothing for so long, with whatever it has: the application hangs, its machine does not."""
-        self._nap_ms = ms
 
     def hold(self) -> None:
         """Keep what the next poll gives, without a word, until `let_go`."""
@@ -156,12 +133,8 @@ class ShareProcess:
 
     def close(self) -> None:
         """Acknowledge what is decided, leave the group, and end."""
-        self._closing, self._hold, self._nap_ms = True, False, 0.0
-
-    def kill(self) -> None:
-        """End as `kill -9` does."""
-        if not self.ended:
-            self._end()
+        self._hold = False
+        super().close()
 
     # The life
 
@@ -173,19 +146,14 @@ class ShareProcess:
                 yield from called(self.handle, Subscribe, list(self._topics))
             found = yield from self._poll()
             if found is None:
-                self._end()
+                self._end("left")
                 return
             if found:
                 yield from self._work(found)
             yield self._rng.random() * self._habits.work_ms
         results, _ = yield from called(self.handle, Shut, self._decided())
         self._completed(results or ())
-        self._end()
-
-    def _rest(self) -> Steps:
-        if self._nap_ms:
-            wait_ms, self._nap_ms = self._nap_ms, 0.0
-            yield wait_ms
+        self._end("left")
 
     def _poll(self) -> Part[list[Delivery] | None]:
         """Deliveries with something to work on, after what is decided was passed on; None: an error
@@ -205,15 +173,6 @@ class ShareProcess:
         self._completed(taken.results)
         added = [self._given(chunk) for chunk in taken.chunks if chunk.lock_ns > self._host.now_ns()]
         return [delivery for delivery in added if delivery.left]
-
-    def _ends(self, error: Exception) -> bool:
-        """True if the error ends this process; a retriable one is passed over by the next poll."""
-        if not isinstance(error, FairleadError):
-            raise error
-        if isinstance(error, BrokerError) and error.retriable:
-            return False
-        self._violated(f"share group {self._ledger.group}: process {self.number} was told {error!r}")
-        return True
 
     def _given(self, chunk: ShareChunk) -> Delivery:
         """Note the records of a chunk."""
@@ -308,31 +267,6 @@ class ShareProcess:
                     one.answered_ns, one.error = now_ns, error
             if not said:
                 self._said.pop(acks.number, None)
-
-    # Inside
-
-    def _end(self) -> None:
-        self.ended = True
-        self._script.after(0.0, self._removed)
-
-    def _removed(self) -> None:
-        self._host.remove(self.handle)
-        self._on_ended(self)
-
-    def _go_on(self, steps: Steps, step: Callable[[], float | Call]) -> None:
-        if self.ended:
-            return
-        try:
-            wanted = step()
-        except StopIteration:
-            return
-        if isinstance(wanted, Call):
-            self._host.submit(wanted.handle, wanted.make(Completion(partial(self._answered, steps))))
-        else:
-            self._script.after(wanted, self._answered, steps, None, None)
-
-    def _answered(self, steps: Steps, value: object, error: Exception | None) -> None:
-        self._go_on(steps, lambda: steps.send((value, error)))
 
 
 def _records(decoded: Decoded) -> list[tuple[int, bytes | None]]:

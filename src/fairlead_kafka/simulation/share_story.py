@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from fairlead_kafka.simulation.group_story import Happening
+from fairlead_kafka.simulation.group_story import Happening, draw_happening
 
 SHARE = 0.3
 """Share of worlds that have share groups."""
@@ -171,22 +171,9 @@ class _Drawing:
             records_max=rng.choice([1, 7, 500]),
             record_limit=rng.random() < 0.3,
         )
-        happenings = sorted(self._happening(topics, number) for _ in range(rng.randrange(EVENTS_MAX)))
+        happenings = sorted(
+            draw_happening(rng, KINDS, self._until_ms, self._brokers, topics, number)
+            for _ in range(rng.randrange(EVENTS_MAX))
+        )
         joins_ms = rng.choice([0.0, rng.random() * 0.6 * self._until_ms])
         return ShareSeat(joins_ms, habits, explicit and rng.random() < 0.5, happenings)
-
-    def _happening(self, topics: Sequence[str], number: int) -> Happening:
-        rng = self._rng
-        kind = rng.choice(KINDS)
-        if kind == "retire" and not number:
-            kind = "close"
-        at_ms = rng.random() * self._until_ms
-        ms = rng.choice([50.0, 400.0, 1_500.0]) * (0.5 + rng.random())
-        return Happening(
-            at_ms=round(at_ms, 1),
-            kind=kind,
-            ms=round(min(ms, max(self._until_ms - at_ms, 1.0)), 1),
-            broker=rng.choice([-1, -1, rng.randrange(self._brokers)]),
-            lost=rng.random() < 0.5,
-            topics=list(topics[: 1 + rng.randrange(len(topics))]),
-        )

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 
-from fairlead_kafka.base.errors import TimedOut
 from fairlead_kafka.base.hooks import HOOKS, Method
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import AlterGroupConfigs, AlterOperation, ConfigAlteration
@@ -16,11 +15,11 @@ from fairlead_kafka.broker.share_groups import ShareKey, SharePartition, Wanted
 from fairlead_kafka.records import decode
 from fairlead_kafka.simulation.group_checks import visible_offsets
 from fairlead_kafka.simulation.group_ledger import Place
-from fairlead_kafka.simulation.group_story import Happening
-from fairlead_kafka.simulation.groups import CALM_PAUSE_MS, CLOSE_MS, MEMBER
+from fairlead_kafka.simulation.group_member import GroupMember, await_close
+from fairlead_kafka.simulation.groups import MEMBER
 from fairlead_kafka.simulation.keyed_writer import TOPIC as STATES
-from fairlead_kafka.simulation.member import Stage
 from fairlead_kafka.simulation.model_log import ModelPartition
+from fairlead_kafka.simulation.process import Stage
 from fairlead_kafka.simulation.real_cluster import RealCluster
 from fairlead_kafka.simulation.replica_logs import read_held
 from fairlead_kafka.simulation.share_checks import check_contents, check_share_group
@@ -43,74 +42,24 @@ NOT_TAKEN = ("auto.offset.reset", "enable.auto.commit")
 """Configs of consumers that share consumers do not take."""
 
 
-class ShareMember:
+class ShareMember(GroupMember[ShareProcess]):
     """One member of a share group: a process, and after it another."""
 
     def __init__(self, shares: Shares, story: ShareStory, number: int, ledger: ShareLedger) -> None:
-        self.story, self.ledger = story, ledger
-        self.seat = story.seats[number]
-        self.process: ShareProcess | None = None
-        self.gone = False
-        """True once it has left for good."""
+        super().__init__(
+            shares.stage, shares.cluster, f"share group {story.name}: member {number}", story.topics
+        )
+        self.story, self.ledger, self.seat = story, ledger, story.seats[number]
         self._shares = shares
-        self._topics: Sequence[str] = story.topics
-        self._away_ms = CALM_PAUSE_MS
-        self._calm = False
 
-    def begin(self) -> None:
-        """Start a process, unless one runs."""
-        if not self.gone and self.process is None:
-            self.process = self._shares.process(self.story, self.ledger, self.seat.habits, self._ended)
-            self.process.begin(self._topics)
-
-    def _ended(self, process: ShareProcess) -> None:
-        self.process = None
-        self._shares.script.after(CALM_PAUSE_MS if self._calm else self._away_ms, self.begin)
-        self._away_ms = CALM_PAUSE_MS
-
-    def meet(self, happening: Happening) -> None:
-        """Have something happen to the member."""
-        if self._calm:
-            return
-        if happening.kind == "retire":
-            self.gone = True
-        if happening.kind == "subscribe":
-            self._topics = happening.topics
-        process = self.process
-        if process is None:
-            return
-        self._away_ms = happening.ms
-        match happening.kind:
-            case "kill":
-                process.kill()
-            case "close" | "retire":
-                process.close()
-            case "nap":
-                process.nap(happening.ms)
-            case "hang":
-                process.handle.busy_until_ns = self._shares.host.now_ns() + ms_to_ns(happening.ms)
-            case "subscribe":
-                process.subscribe(self._topics)
-            case "cut":
-                self._shares.cut(process, happening)
+    def _new_process(self) -> ShareProcess:
+        return self._shares.process(self.story, self.ledger, self.seat.habits, self._ended)
 
     def calm(self) -> None:
         """Let nothing happen any more: be there, with the topics of the end."""
-        self._calm = True
-        self._topics = self.story.topics
-        if self.process is None:
-            self.begin()
-        else:
-            self.process.nap(0.0)
-            self.process.subscribe(self._topics)
+        super().calm()
         if self.process is not None and self.seat.holds:
             self.process.hold()
-
-    def close(self) -> None:
-        """Leave for good."""
-        self.gone = True
-        if self.process is not None:
-            self.process.close()
 
 
 class Shares:
@@ -155,9 +104,7 @@ class Shares:
             ]
             self.cluster.controller.decide(AlterGroupConfigs(group.name, alterations), _sound)
         for member in self.members:
-            self.script.after(member.seat.joins_ms, member.begin)
-            for happening in member.seat.happenings:
-                self.script.after(happening.at_ms, member.meet, happening)
+            member.plan(member.seat.joins_ms, member.seat.happenings)
         self.probes.begin()
 
     def new_rng(self) -> Random:
@@ -169,7 +116,7 @@ class Shares:
         story: ShareStory,
         ledger: ShareLedger,
         habits: ShareHabits,
-        ended: Callable[[ShareProcess], None],
+        ended: Callable[[], None],
     ) -> ShareProcess:
         """A new process of a group."""
         self._processes += 1
@@ -183,24 +130,6 @@ class Shares:
         }
         role = ShareRole(self._processes, self.new_rng(), config, habits, ledger)
         return ShareProcess(self.stage, role, ended)
-
-    def cut(self, process: ShareProcess, happening: Happening) -> None:
-        """Cut a process off from a broker, or from all, for a while."""
-        links = [
-            self.host.link(process.handle, broker.handle)
-            for broker in self.cluster.brokers
-            if happening.broker in (-1, broker.node_id)
-        ]
-        for link in links:
-            link.cut()
-
-        def heal() -> None:
-            for link in links:
-                if happening.lost:
-                    link.reset()  # TCP has given up: what was under way never arrives
-                link.heal()
-
-        self.script.after(happening.ms, heal)
 
     # What leaders do
 
@@ -243,7 +172,7 @@ class Shares:
         for member in self.members:
             if not member.seat.holds:
                 member.close()
-        self._await_close([member for member in self.members if not member.seat.holds])
+        await_close(self.stage, [member for member in self.members if not member.seat.holds])
         holders = [member for member in self.members if member.seat.holds]
         patient = self._patient_members()
         if holders:
@@ -254,7 +183,7 @@ class Shares:
             self.host.advance(HOLD_MS)
             for member in holders:
                 member.close()
-            self._await_close(holders)
+            await_close(self.stage, holders)
         self._await_finished("after all other members have left")
         self._close(patient)
 
@@ -266,7 +195,7 @@ class Shares:
 
     def _patient_members(self) -> list[ShareProcess]:
         patient = [
-            self.process(group, ledger, PATIENT, lambda process: None)
+            self.process(group, ledger, PATIENT, lambda: None)
             for group, ledger in zip(self.story.groups, self.ledgers, strict=True)
         ]
         for process, ledger in zip(patient, self.ledgers, strict=True):
@@ -280,16 +209,6 @@ class Shares:
             lambda: [f"process {one.number} could not leave" for one in processes if not one.ended], ""
         )
         self.host.advance(1.0)
-
-    def _await_close(self, members: Sequence[ShareMember]) -> None:
-        try:
-            self.host.run_until(lambda: all(one.process is None for one in members), CLOSE_MS)
-        except TimedOut:
-            for member in members:
-                if member.process is not None:
-                    self._violated(f"share group {member.story.name}: a member could not leave")
-                    member.process.kill()
-            self.host.advance(1.0)
 
     def _await_finished(self, when: str) -> None:
         self._wait(self._unfinished, f", {when},")

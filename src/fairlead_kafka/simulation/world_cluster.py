@@ -48,9 +48,9 @@ from fairlead_kafka.simulation.group_ledger import labels_in
 from fairlead_kafka.simulation.group_story import draw_groups
 from fairlead_kafka.simulation.groups import Groups
 from fairlead_kafka.simulation.keyed_writer import CONFIGS, TOPIC, KeyedWriter
-from fairlead_kafka.simulation.member import Stage
 from fairlead_kafka.simulation.model_log import ModelLog
 from fairlead_kafka.simulation.outcome import Outcome
+from fairlead_kafka.simulation.process import Stage
 from fairlead_kafka.simulation.real_cluster import RealCluster
 from fairlead_kafka.simulation.replica_logs import converge, differences, parted, read_log
 from fairlead_kafka.simulation.share_jobs import PARTITIONS as JOBS_PARTITIONS
