@@ -16,7 +16,7 @@ from fairlead_kafka.core.effects import AwaitSent, Buffer, Effect, Write
 
 
 class Outbound(Protocol):
-    """The count that all sessions of a broker keep together."""
+    """Bytes of answers that have not left, counted together for all sessions of a broker."""
 
     outbound_bytes: int
     """Bytes of answers that have not left, of sessions with more than OUTBOUND_MAX_BYTES."""
@@ -29,7 +29,7 @@ class AnswersHost(TimerHost, Protocol):
 
     @property
     def clients(self) -> Outbound:
-        """All sessions."""
+        """All sessions of the broker, which count their bytes together."""
 
     def emit(self, effect: Effect) -> None:
         """Ask the host for `effect` at the end of this step."""
@@ -61,7 +61,7 @@ class Answers:
         return self.unsent_bytes if self._awaits_sent else 0
 
     def depart(self, buffers: list[Buffer]) -> None:
-        """Write an answer, or delay it as the fault `latency_ms` has it."""
+        """Write an answer made of `buffers`, late if the fault `latency_ms` is set (`faults`)."""
         broker = self._broker
         size_bytes = sum(map(len, buffers))
         self._written_bytes += size_bytes
@@ -105,7 +105,8 @@ class Answers:
         broker.call_at(due_ns, self._send_departing, self._owner)
 
     def _await_sent(self) -> None:
-        """Ask to be told when the next part has left, if much has not."""
+        """Ask the host to tell when the next part has left, if more than OUTBOUND_MAX_BYTES have
+        not."""
         if not self._awaits_sent and self.unsent_bytes > OUTBOUND_MAX_BYTES:
             self._awaits_sent = True
             self._broker.clients.outbound_bytes += self.unsent_bytes

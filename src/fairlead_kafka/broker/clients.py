@@ -245,7 +245,8 @@ class Clients:
 
     @hook("clients: a broker with too much to answer reads no more")
     def count(self, session: Session, difference_bytes: int) -> None:
-        """Called when a session has so much more, or less, that was read and is not answered."""
+        """Called when a session holds `difference_bytes` more of requests that were read and not
+        answered."""
         self.queued_bytes += difference_bytes
         bound_bytes = self._broker.settings["queued.max.request.bytes"]
         if bound_bytes < 0:
@@ -274,7 +275,8 @@ class Clients:
             self.hold(session)
 
     def finished_one(self, session: Session) -> None:
-        """Called when a whole request has come while `full`."""
+        """Called while `full` when a session's whole request has come; if it was this session's
+        turn, the next one goes on."""
         self._unfinished.pop(session, None)
         if session.unfinished:
             self._unfinished[session] = None
@@ -292,7 +294,8 @@ class Clients:
                 self.hold(session)
 
     def hold(self, session: Session) -> None:
-        """Read from a session, or not."""
+        """Have a session's connection read, or not read: while it is blocked, muted, or too much is
+        queued."""
         full = self.full and session.heard and not session.of_broker and session is not self._going_on
         session.hold(session.blocked or session.muting.on or full)
 

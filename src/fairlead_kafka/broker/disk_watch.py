@@ -42,12 +42,12 @@ class DiskWatch:
         return "telling the controller how the disk is"
 
     def failed(self, _error: Exception) -> None:
-        """Telling the controller raised: the next step looks again."""
+        """Called when telling the controller raised: the next step looks again."""
         self._reporting = False
 
     def look(self) -> None:
-        """Tell the controller if it knows it differently. Called in each step of a broker that
-        takes part."""
+        """Tell the controller if it has another state of this broker's disk than it is in. Called
+        in each step of a broker that takes part."""
         broker = self._broker
         known = broker.controller.image.brokers.get(broker.node_id)
         works = broker.logs.error is None

@@ -158,7 +158,7 @@ class FetchSession:
                 self.waiting.complete()
 
     def end(self) -> None:
-        """Hear of nothing any more."""
+        """Stop watching partitions: the session is over."""
         for want in self.wants.values():
             self._unwatch(want)
 
@@ -206,12 +206,9 @@ class FetchSessions:
         return len(self._sessions)
 
     def of(self, message: FetchRequest, by_id: bool) -> FetchSession:
-        """The session of a request, with the changes that it names.
-
-        Raises BrokerError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or
-        FETCH_SESSION_TOPIC_ID_ERROR if the session was begun by topic names and goes on by ids, or
-        the reverse.
-        """
+        """The session that a request is of, with the changes that it names. Raises BrokerError:
+        FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or FETCH_SESSION_TOPIC_ID_ERROR if
+        the session was begun by topic names and goes on by ids, or the reverse."""
         if message.session_epoch in (FULL_EPOCH, FINAL_EPOCH):
             self.end(message.session_id)
             session_id = self._free_id() if message.session_epoch == FULL_EPOCH else NO_SESSION
@@ -246,8 +243,8 @@ class FetchSessions:
             session.ready.update(dict.fromkeys(session.wants.values()))
 
     def check(self) -> None:
-        """Sessions and the purgatory agree on who waits for what, and nobody is left there;
-        CheckFailed if not."""
+        """Raise CheckFailed unless sessions and the purgatory agree on who waits for what, and
+        nobody is left there."""
         same(
             "ids of fetch sessions",
             list(self._sessions),

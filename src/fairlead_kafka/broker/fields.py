@@ -142,7 +142,7 @@ class Reader:
         return len(self._data) - self._position
 
     def number(self, layout: str) -> int:
-        """A number, in a layout of `struct`."""
+        """Read a number, in a layout of `struct`."""
         compiled = _compiled(layout)
         try:
             value: int = compiled.unpack_from(self._data, self._position)[0]
@@ -152,7 +152,7 @@ class Reader:
         return value
 
     def varint(self) -> int:
-        """An unsigned varint."""
+        """Read an unsigned varint."""
         value = 0
         for shift in range(0, _VARINT_BITS_MAX, 7):
             byte = self.number(">B")
@@ -162,7 +162,7 @@ class Reader:
         raise self.error()
 
     def take(self, length: int) -> bytes:
-        """As many bytes as `length` says."""
+        """Read `length` bytes."""
         end = self._position + length
         if length < 0 or end > len(self._data):
             raise self.error()
@@ -170,11 +170,11 @@ class Reader:
         return taken
 
     def uuid(self) -> UUID:
-        """A UUID."""
+        """Read a UUID."""
         return UUID(bytes=self.take(_UUID_BYTES))
 
     def text_or_null(self) -> str | None:
-        """A string, or None for null."""
+        """Read a string, or None for null."""
         length = self._length(">h")
         if length < 0:
             return None
@@ -184,29 +184,27 @@ class Reader:
             raise self.error() from None
 
     def text(self) -> str:
-        """A string that may not be null."""
+        """Read a string that may not be null."""
         text = self.text_or_null()
         if text is None:
             raise self.error()
         return text
 
     def data_or_null(self) -> bytes | None:
-        """Bytes behind their length, or None for null."""
+        """Read bytes behind their length, or None for null."""
         length = self._length(">i")
         return None if length < 0 else self.take(length)
 
     def data(self) -> bytes:
-        """Bytes behind their length, which may not be null."""
+        """Read bytes behind their length, which may not be null."""
         data = self.data_or_null()
         if data is None:
             raise self.error()
         return data
 
     def count(self, *, nullable: bool = False) -> int:
-        """The length of an array, whose items follow; 0 for null, if it is `nullable`.
-
-        An item takes a byte at least, so DecodeError for more items than there are bytes left.
-        """
+        """Read the length of an array, whose items follow; 0 for null, if it is `nullable`. An item
+        takes a byte at least, so DecodeError for more items than there are bytes left."""
         count = self._length(">i")
         if nullable and count < 0:
             return 0
@@ -215,16 +213,16 @@ class Reader:
         return count
 
     def texts(self) -> list[str]:
-        """An array of strings."""
+        """Read an array of strings."""
         return [self.text() for _ in range(self.count())]
 
     def numbers(self) -> list[int]:
-        """An array of int32."""
+        """Read an array of int32."""
         count = self.count()
         return list(struct.unpack(f">{count}i", self.take(4 * count)))
 
     def partitions(self) -> dict[UUID, frozenset[int]]:
-        """Partitions by topic id, as `Writer.partitions` writes them."""
+        """Read partitions by topic id, as `Writer.partitions` writes them."""
         found: dict[UUID, frozenset[int]] = {}
         for _ in range(self.count()):
             topic = self.uuid()
@@ -233,7 +231,7 @@ class Reader:
         return found
 
     def tags(self) -> dict[int, bytes]:
-        """The tagged fields that end a structure, by tag; none in the plain encoding."""
+        """Read the tagged fields that end a structure, by tag; none in the plain encoding."""
         if not self.compact:
             return {}
         return {self.varint(): self.take(self.varint()) for _ in range(self.varint())}

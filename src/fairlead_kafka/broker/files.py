@@ -43,11 +43,11 @@ class Files:
         return self._token
 
     def append(self, path: str, buffers: Sequence[Buffer], done: Done) -> None:
-        """Append; done(position where it begins, error)."""
+        """Append buffers to a file; done(position at which they begin, error)."""
         self._emit(FileAppend(self._expect(done), path, buffers))
 
     def read(self, path: str, position: int, size_bytes: int, done: Done) -> None:
-        """Read; done(bytes, error)."""
+        """Read a part of a file; done(bytes, error)."""
         self._emit(FileRead(self._expect(self._bind(done)), path, position, size_bytes))
 
     def sync(self, path: str, done: Done) -> None:
@@ -59,7 +59,7 @@ class Files:
         self._emit(FileReplace(self._expect(done), path, buffers))
 
     def truncate(self, path: str, size_bytes: int, done: Done) -> None:
-        """Cut a file; done(None, error)."""
+        """Cut a file to `size_bytes`; done(None, error)."""
         self._emit(FileTruncate(self._expect(done), path, size_bytes))
 
     def delete(self, path: str, done: Done) -> None:
@@ -71,9 +71,9 @@ class Files:
         self._emit(FileList(self._expect(done), path))
 
     def finished(self, event: FileDone) -> None:
-        """Deliver one answer."""
+        """Deliver the outcome of one effect to who waits for it."""
         self._waiting.pop(event.token)(event.value, event.error)
 
     def idle(self) -> bool:
-        """True if nothing is under way."""
+        """True if no effect is under way."""
         return not self._waiting

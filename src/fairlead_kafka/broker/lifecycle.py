@@ -47,8 +47,9 @@ TRANSITIONS: dict[BrokerState, tuple[BrokerState, ...]] = {
     BrokerState.STOPPING: (BrokerState.STOPPED,),
     BrokerState.STOPPED: (),
 }
-"""The cluster's image is there, the log is read, the port opened, the controller told, requests
-served, everything written and synced; a failed start or a kill ends it at once."""
+"""State → the states that may follow. Forward they mean: the cluster's image is there, the log is
+read, the port opened, the controller told, requests served, everything written and synced. A failed
+start or a kill ends it at once."""
 
 
 def check_transition(before: BrokerState, after: BrokerState) -> None:
@@ -58,32 +59,33 @@ def check_transition(before: BrokerState, after: BrokerState) -> None:
 
 
 class StartBroker(NamedTuple):
-    """Recover the log and listen; resolved with the ports, by listener."""
+    """Operation: recover the log and listen; resolved with the ports, by listener."""
 
     completion: Completion[Mapping[str, int]]
 
 
 class StopBroker(NamedTuple):
-    """Leave in good order: connections closed, everything written and synced; then resolved."""
+    """Operation: leave in good order: connections closed, everything written and synced; then
+    resolved."""
 
     completion: Completion[None]
 
 
 class KillBroker(NamedTuple):
-    """Drop everything, as `kill -9` would; resolved at once."""
+    """Operation: drop everything, as `kill -9` would; resolved at once."""
 
     completion: Completion[None]
 
 
 class SetFaults(NamedTuple):
-    """Change what the broker does to its answers on purpose."""
+    """Operation: change the faults that the broker has on purpose."""
 
     faults: Faults
     completion: Completion[None]
 
 
 class CallInStep(NamedTuple):
-    """Call `function` within a step of the broker, in nobody's name; then resolved."""
+    """Operation: call `function` within a step of the broker, in nobody's name; then resolved."""
 
     function: Callable[[], object]
     completion: Completion[None]
@@ -156,8 +158,8 @@ class Life:
             raise AssertionError(f"a broker knows no operation {operation!r}")
 
     def crashed(self) -> Sequence[StartBroker | StopBroker]:
-        """The machine is ended by its host: take no part any more. The operations that were begun
-        and not resolved."""
+        """Take no part any more: the host has ended the machine. Returns the operations that were
+        begun and not resolved."""
         broker = self._broker
         self.state = BrokerState.STOPPED
         broker.forget()
@@ -190,8 +192,8 @@ class Life:
         self._broker.controller.attach(self._broker, self._attached)
 
     def _attached(self, error: FairleadError | None) -> None:
-        """Called when the image is up to date: now the log can be read. Or it is so again, after
-        the link was lost: then this is another life."""
+        """Called when the image is up to date: now the log can be read. While the broker runs it
+        means that the link was lost and is back: the broker registers as in another life."""
         if self.state is BrokerState.RUNNING:
             self._register(self._registered_again)
         if self.state is not BrokerState.ATTACHING:

@@ -89,7 +89,7 @@ class Links:
     def __init__(self, broker: LinksHost) -> None:
         numbers = itertools.count(1)
         self.listener = between_brokers(broker.controller.broker_settings(broker.node_id), broker.listeners)
-        """The listener of the others that they lead to."""
+        """The listener at which the other brokers are reached."""
         self._broker = broker
         self._lanes = {lane: _Lane(broker, numbers, self.listener) for lane in Lane}
 
@@ -114,7 +114,7 @@ class Links:
         )
 
     def handle(self, event: ConnectionEvent) -> None:
-        """Take an event of one of these connections."""
+        """Take an event of a connection to another broker."""
         for lane in self._lanes.values():
             lane.handle(event)
 
@@ -130,7 +130,7 @@ class Links:
             lane.advance()
 
     def deadline_ns(self) -> int | None:
-        """When `advance` has something to do though nothing happens; None: never."""
+        """Time, ns, at which `advance` has something to do though nothing happens; None: never."""
         next_ns = min(lane.connections.next_ns for lane in self._lanes.values())
         return None if next_ns >= NEVER_NS else next_ns
 
@@ -141,7 +141,7 @@ class Links:
             lane.restart(ConnectionFailed(f"the connections to other brokers failed: {error!r}"))
 
     def close(self) -> None:
-        """End all connections; nobody is told, for nobody is there any more."""
+        """End all connections. Callers that wait are not told: their broker has ended."""
         for lane in self._lanes.values():
             lane.close()
 

@@ -48,7 +48,8 @@ _SIZE = struct.Struct(">i")
 
 
 class LoginState(Enum):
-    """See the table above."""
+    """State of a log-in. The table in the module's docstring says which requests are taken in
+    each."""
 
     VERSIONS = "versions"
     HANDSHAKE = "handshake"
@@ -156,7 +157,7 @@ class ServerLogin:
     # --- Requests
 
     def versions_sent(self) -> None:
-        """ApiVersions was answered, in a version that is served."""
+        """Called when ApiVersions was answered, in a version that is served."""
         if self.state is LoginState.VERSIONS:
             self.state = LoginState.HANDSHAKE
 

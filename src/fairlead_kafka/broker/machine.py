@@ -96,7 +96,7 @@ class Broker:
         self.folder = folder
         self.settings: Settings = controller.broker_settings(node_id)
         self.listeners = listeners_of(controller.broker_settings(node_id), node_id, host, port)
-        """The first one is where clients of the launcher are sent."""
+        """The broker's listeners. Clients of the launcher are sent to the first."""
         self.rack: str | None = None
         """Rack of the broker, for placement and `replica.selector.class`; set by the launcher
         before the start."""
@@ -177,7 +177,8 @@ class Broker:
         return effects
 
     def deadline_ns(self) -> int | None:
-        """The next timer's, or the links'."""
+        """Time, ns, at which the next timer or the links have something to do, or now if something
+        arrived; None: never."""
         if self._inbox:
             return self.now_ns  # what it was told by itself
         timer_ns, links_ns = self._timers.deadline_ns(), self.links.deadline_ns()
@@ -186,11 +187,9 @@ class Broker:
         return min(timer_ns, links_ns)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
-        """The host will not step this machine any more: give up leadership, and fail what the
-        launcher waits for.
-
-        Others that wait hear of it from the connections, which the host closes.
-        """
+        """Give up leadership, and fail what the launcher waits for: the host will not step this
+        machine any more. Others that wait hear of it from the connections, which the host
+        closes."""
         operations = [
             *self.life.crashed(),
             *(event.operation for event in self._inbox if isinstance(event, Submitted)),

@@ -101,8 +101,8 @@ class HostedPartitions:
         return topic.partitions[partition.partition].leader_epoch if topic is not None else -1
 
     def leader_hint(self, topic: TopicImage | None, number: int) -> tuple[int, int]:
-        """Leader of a partition, and its epoch, for an answer that this broker does not lead it
-        (KIP-951)."""
+        """(Leader's node id, leader epoch) of a partition, for an answer that this broker does not
+        lead it (KIP-951); (-1, -1) if there is no such partition."""
         if topic is None or not 0 <= number < len(topic.partitions):
             return -1, -1
         image = topic.partitions[number]
@@ -114,7 +114,7 @@ class HostedPartitions:
         return [brokers[leader].endpoint(listener) for leader in dict.fromkeys(leaders) if leader in brokers]
 
     def changed(self, change: Change) -> None:
-        """Follow the controller."""
+        """Take in a change of the cluster: limits of topics, and topics that are gone."""
         broker = self._broker
         if isinstance(change, TopicDeleted):
             self._limits.pop(change.topic.topic_id, None)

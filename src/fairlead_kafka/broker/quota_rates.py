@@ -65,14 +65,13 @@ class Rate:
                 sample.reset(now_ms)
 
     def per_second(self, now_ms: int) -> float:
-        """The rate now."""
+        """The rate now, per second."""
         elapsed_ms = self.elapsed_ms(now_ms)
         return sum(sample.value for sample in self._samples) * _MS_PER_S / elapsed_ms
 
     def elapsed_ms(self, now_ms: int) -> int:
-        """The time it is measured over: since the oldest sample began, and never less than all
-        windows but one, or the first moments of a client would look like a flood.
-        """
+        """The time in ms that the rate is measured over: since the oldest sample began, and never
+        less than all windows but one, or the first moments of a client would look like a flood."""
         self._purge(now_ms)
         elapsed_ms = now_ms - min((sample.start_ms for sample in self._samples), default=now_ms)
         missing = self.samples - 1 - elapsed_ms // self._window_ms

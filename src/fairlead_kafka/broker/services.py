@@ -30,7 +30,7 @@ class AnswerRoom(Protocol):
 
     @property
     def answer_room_bytes(self) -> int:
-        """Bytes that an answer may have."""
+        """Bytes that an answer may have, by what other connections have not fetched yet."""
 
 
 class Services(PartitionsHost, FetchSessionHost, MarkerHost, DelayHost, Protocol):

@@ -68,13 +68,15 @@ class Together(Outbound, AnswerRoom, Protocol):
     """True once requests take more than `queued.max.request.bytes`, until they take half of it."""
 
     def count(self, session: Session, difference_bytes: int) -> None:
-        """Called when a session has so much more, or less, that was read and is not answered."""
+        """Called when a session holds `difference_bytes` more of requests that were read and not
+        answered."""
 
     def finished_one(self, session: Session) -> None:
-        """Called when a whole request has come while `full`."""
+        """Called while `full` when a session's whole request has come."""
 
     def hold(self, session: Session) -> None:
-        """Read from a session, or not."""
+        """Have a session's connection read, or not read: while it is blocked, muted, or too much is
+        queued."""
 
     def muting_changed(self, session: Session) -> None:
         """Called when a session is to be still from now on, or no longer."""
@@ -272,11 +274,11 @@ class Session:
             self.serving.frame_bytes = 0
 
     def serve(self) -> None:
-        """Begin what may begin."""
+        """Begin the requests that may begin now."""
         self._work()
 
     def hold(self, others: bool) -> None:
-        """Read from the connection or not: not while much waits here, or because of `others`."""
+        """Have the connection read, or not read: while much waits here, or because of `others`."""
         held = self._much_waits or others
         if held != self._held and not self.closed:
             self._held = held

@@ -129,7 +129,7 @@ class Shards(Generic[AnyShard]):
         return [shard for shard in self._led.values() if shard.loaded]
 
     def start(self) -> None:
-        """Begin: read what is led here."""
+        """Begin to follow the controller, and read the shards of partitions that are led here."""
         self._unsubscribe = self._host.controller.subscribe(
             partial(self._host.guard.call, self, self._changed)
         )
@@ -139,18 +139,18 @@ class Shards(Generic[AnyShard]):
         return f"the shards of {self.topic}"
 
     def failed(self, _error: Exception) -> None:
-        """Following the controller raised: what is led here is compared with what is kept, a little
-        later."""
+        """Called when following the controller raised: what is led here is compared with what is
+        kept, a little later."""
         self._host.call_at(self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._follow(fresh=False))
 
     def stop(self) -> None:
-        """End: everything is dropped."""
+        """Stop following the controller, and drop all shards."""
         self._unsubscribe()
         for partition in list(self._led):
             self._drop(partition)
 
     def led(self, partition: int) -> AnyShard | None:
-        """The shard of a partition led here."""
+        """The shard of a partition; None if the partition is not led here."""
         return self._led.get(partition)
 
     def holds(self, shard: AnyShard) -> bool:
@@ -158,8 +158,8 @@ class Shards(Generic[AnyShard]):
         return self._led.get(shard.partition) is shard
 
     def of(self, key: str) -> AnyShard:
-        """The shard that `key` is at home in. BrokerError: NOT_COORDINATOR, or
-        COORDINATOR_LOAD_IN_PROGRESS while it is being read."""
+        """The shard that keeps `key`. BrokerError: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS
+        while it is being read."""
         topic = self._host.controller.image.topics.get(self.topic)
         shard = None if topic is None else self._led.get(home_partition(key, len(topic.partitions)))
         if shard is None:
@@ -192,8 +192,8 @@ class Shards(Generic[AnyShard]):
         same(f"{self.topic}: shards", list(self._led), [shard.partition for shard in self._led.values()])
 
     def _changed(self, change: Change) -> None:
-        """Follow the controller. It calls in the step of the broker that asked for the change:
-        files are for a step of our own."""
+        """Take in a change of the cluster, in a later step unless the topic is new: the controller
+        may call within another broker's step, and files are for one of our own."""
         if isinstance(change, TopicCreated) and change.topic.name == self.topic:
             self._follow(fresh=True)
         elif _concerns(change, self.topic):

@@ -23,7 +23,7 @@ from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.records import Compression, decompress
 
 INTERVAL_DEFAULT_MS = 300_000
-"""How often a client asks again that no subscription matches (Kafka's default)."""
+"""Interval, ms, after which a client that no subscription matches asks again (Kafka's default)."""
 CLIENTS_MAX = 16_384
 """Clients that are known at a time, Kafka's bound; the one that was quiet for longest is forgotten."""
 KEPT_BYTES_MAX = 64 * 1024 * 1024
@@ -33,7 +33,7 @@ INFLATED_BYTES_MAX = 16 * 1024 * 1024
 EVERY_METRIC = "*"
 """A name in a subscription that stands for all metrics of a client."""
 COMPRESSIONS = (Compression.zstd, Compression.lz4, Compression.gzip, Compression.snappy)
-"""Accepted, the best one first."""
+"""Codecs that a push may be compressed with, the best one first."""
 _NO_CLIENT = UUID(int=0)
 _RESERVED = frozenset({_NO_CLIENT, UUID(int=1)})
 """Kafka's `Uuid.RESERVED`: nobody's id."""

@@ -105,7 +105,7 @@ class Timers:
         since the last."""
 
     def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
-        """Set a timer."""
+        """Set a timer: `function` is called at the deadline or soon after."""
         timer = Timer(deadline_ns, function)
         self._count += 1
         if len(self._heap) >= self._sweep_at:
@@ -124,7 +124,7 @@ class Timers:
                 function()
 
     def deadline_ns(self) -> int | None:
-        """When the next timer is due; None if there is none."""
+        """Time, ns, at which the next timer is due; None if there is none."""
         while self._heap and not self._heap[0][2].pending:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None

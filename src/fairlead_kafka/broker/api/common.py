@@ -21,14 +21,14 @@ NO_ID = UUID(int=0)
 
 
 def reason(error: BrokerError) -> str:
-    """The error's own words, without its name and number, which the answer carries as a code;
-    `cut_short`."""
+    """The error's own words, for an answer that carries its name and number as a code; at most
+    ERROR_TEXT_MAX_LENGTH characters."""
     return cut_short(str(error).partition(": ")[2])
 
 
 def cut_short(text: str) -> str:
-    """A text for an answer: names that a request brought may be as long as a string can be, and the
-    words around them come on top."""
+    """The text for an answer, cut to ERROR_TEXT_MAX_LENGTH characters: a name that a request
+    brought may be as long as a string can be."""
     return text if len(text) <= ERROR_TEXT_MAX_LENGTH else text[: ERROR_TEXT_MAX_LENGTH - 4] + " ..."
 
 
@@ -57,15 +57,16 @@ def one_each(results: Sequence[R] | None, error: BrokerError | None, count: int)
 
 
 def as_clients_know(error: int, knows: bool) -> int:
-    """PRODUCER_FENCED as a client is told that does not know it: INVALID_PRODUCER_EPOCH."""
+    """The error code to tell a client: INVALID_PRODUCER_EPOCH in place of PRODUCER_FENCED unless
+    the client `knows` that one."""
     return ErrorCode.INVALID_PRODUCER_EPOCH if error == ErrorCode.PRODUCER_FENCED and not knows else error
 
 
 def have_internal_topic(
     broker: Services, name: str, then: Callable[[TopicImage | None, BrokerError | None], None]
 ) -> None:
-    """Have one of INTERNAL_TOPICS, created if it is not there: then(topic, None) or then(None,
-    error)."""
+    """Find one of INTERNAL_TOPICS, and create it if it is not there. Calls then(topic, None) or
+    then(None, error)."""
     topic = broker.controller.image.topics.get(name)
     if topic is not None:
         then(topic, None)

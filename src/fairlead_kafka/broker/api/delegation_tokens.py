@@ -8,7 +8,8 @@ from fairlead_kafka.broker.requester import Requester
 
 
 def refused_token(session: Requester) -> tuple[int, int]:
-    """The error for any request about a token, and what stands for its times, as Kafka has it."""
+    """Error code, and value of the time fields in ms, that any request about a delegation token is
+    answered with, as in an Apache Kafka without tokens."""
     if session.login is None and session.principal == ANONYMOUS:
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, -1
     return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, 0

@@ -35,8 +35,8 @@ def demand_topics(session: Requester, names: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswers(Generic[R]):
-    """The answers to one kind of heartbeat, made of its message's classes. `interval` is the
-    group's config with the time until the next one."""
+    """Makes the answers to one kind of heartbeat out of its message's classes. `interval`: name of
+    the group's config with the ms until the next heartbeat."""
 
     response: Callable[..., R]
     assignment: Callable[..., object]
@@ -44,7 +44,7 @@ class HeartbeatAnswers(Generic[R]):
     interval: str
 
     def served(self, broker: Services, group_id: str, result: HeartbeatResult) -> R:
-        """The answer to a member that stays, or leaves: then its epoch is negative."""
+        """The answer without an error to a member that stays or, with a negative epoch, leaves."""
         assignment = None
         if result.assignment is not None:
             rows = [
@@ -64,7 +64,7 @@ class HeartbeatAnswers(Generic[R]):
         )
 
     def refused(self, code: int, text: str | None = None) -> R:
-        """The answer with an error."""
+        """The answer with an error code, and a text if there is one."""
         return self.response(
             throttle_time_ms=0,
             error_code=code,
@@ -80,20 +80,20 @@ class HeartbeatAnswers(Generic[R]):
 
 
 class TopicRow(Protocol):
-    """Partitions of a topic in a description."""
+    """Partitions of a topic, as a row of an answer that describes a group."""
 
     topic_name: str
 
 
 class DescribeRequest(Protocol):
-    """The groups to describe."""
+    """A request to describe consumer groups or share groups."""
 
     group_ids: list[str]
     include_authorized_operations: bool
 
 
 class Described(Protocol):
-    """A group in the answer."""
+    """A group's row in an answer that describes groups."""
 
     error_code: int
     group_id: str

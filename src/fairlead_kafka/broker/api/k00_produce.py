@@ -81,7 +81,8 @@ _VERIFY_ERRORS: dict[int, int] = dict.fromkeys(
 
 @serves(ApiKey.PRODUCE, versions=(3, 13), advertised_low=0, pipelined=True)
 def produce(broker: Services, request: Request[ProduceRequest], session: Requester, reply: Reply) -> None:
-    """Append, and answer when all is written."""
+    """Serve Produce: append each partition's batch, and answer once they are as safe as the
+    request's acks ask."""
     message = request.message
     refused = _refuse_unnamed(message, session)
     unfit = _refuse_all(message)
@@ -284,8 +285,8 @@ def _transactional(records: Buffer | None) -> bool:
 
 
 def _refuse_topic(name: str) -> BrokerError | None:
-    """Internal topics are written by brokers alone: a stranger's record there would be taken for
-    what a coordinator knows."""
+    """The error for an internal topic, None for any other. Only brokers write to internal topics: a
+    stranger's record there would be taken for what a coordinator knows."""
     if name in INTERNAL_TOPICS:
         return BrokerError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal: brokers alone write to it"
@@ -366,7 +367,7 @@ def _append_checked(
 
 
 def _verify(produced: _Produced) -> None:
-    """Append each batch once its coordinator has said yes; then finish."""
+    """Append each batch whose transaction its coordinator confirms, then finish the request."""
     broker = produced.broker
     parts_pending = PendingParts(produced.finish)
     by_producer: dict[tuple[str, ProducerIdentity], list[tuple[TopicPartition, Verified]]] = {}

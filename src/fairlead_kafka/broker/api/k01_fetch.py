@@ -100,7 +100,8 @@ class _Plan:
 
 @serves(ApiKey.FETCH, versions=(4, 18))
 def fetch(broker: Services, request: Request[FetchRequest], session: Requester, reply: Reply) -> None:
-    """Answer now if there is reason to, else when there is."""
+    """Serve Fetch: answer now if there is enough to read, an error or no time to wait, else when
+    there is."""
     message = request.message
     try:
         wanted = broker.fetch_sessions.of(message, by_id=request.version > _NAMES_UNTIL_VERSION)
@@ -205,7 +206,8 @@ class _Fetch:
         return self._choose(plan, _Planned(want, row, partition, False, True), partition, room_bytes)
 
     def _choose(self, plan: _Plan, planned: _Planned, partition: Partition, room_bytes: int) -> _Planned:
-        """Batches from the fetch offset on, as far as there is room."""
+        """The partition's part of the plan, with batches from the fetch offset on, as many as fit
+        into `room_bytes`; the first batch of an answer in any case."""
         data, limit = planned.want.data, self._limit(partition)
         if data.fetch_offset >= limit:
             return planned
@@ -222,7 +224,8 @@ class _Fetch:
         return planned._replace(new=bool(chosen), exhausted=False)
 
     def _refuse(self, plan: _Plan, want: Wanted, partition: Partition | None, code: int) -> _Planned:
-        """A partition that cannot be read."""
+        """The part of the plan for a partition that cannot be read; the answer then goes without
+        waiting."""
         plan.final = True
         row = _row(want.data.partition, code, -1, -1)
         if code in _REFUSED_EARLY:
@@ -230,7 +233,8 @@ class _Fetch:
         return _Planned(want, row, partition, True, False)
 
     def _limit(self, partition: Partition) -> int:
-        """End of reading: the high watermark, or for read_committed the last stable offset."""
+        """The offset at which reading ends: the high watermark, or for read_committed the last
+        stable offset."""
         return partition.last_stable_offset if self._committed else partition.high_watermark
 
     def _topic(self, want: Wanted) -> TopicImage | None:
@@ -290,8 +294,8 @@ class _Fetch:
         self._broker.logs.read(plan.locations, read)
 
     def _put_off(self, wait_ms: int) -> None:
-        """Reply with nothing but for how long to wait. What would have been told is still news
-        then; and no session is begun (KIP-219)."""
+        """Reply with no records, and with the ms that the client must wait (KIP-219). What would
+        have been told is still news then; and no session is begun."""
         session_id = self._wanted.session_id
         if self._message.session_epoch == FULL_EPOCH and session_id != NO_SESSION:
             self._broker.fetch_sessions.end(session_id)
@@ -328,7 +332,7 @@ class _Fetch:
     # --- Waiting
 
     def park(self, plan: _Plan) -> None:
-        """Wait for min_bytes, or max_wait_ms."""
+        """Wait in the purgatory until there are min_bytes, or max_wait_ms is over."""
         broker, wanted = self._broker, self._wanted
         if wanted.waiting is not None:
             wanted.waiting.complete()

@@ -39,7 +39,8 @@ _FROM_VERSION = {LATEST: 1, EARLIEST: 1, NEWEST: 7, EARLIEST_LOCAL: 8, LATEST_TI
 def list_offsets(
     broker: Services, request: Request[ListOffsetsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Look up every partition; the answer goes when the last batch that has to be read is."""
+    """Serve ListOffsets: look up every partition, and answer when the last batch that has to be
+    read is."""
     answer = ListOffsetsResponse(throttle_time_ms=0, topics=[])
     parts_pending = PendingParts(lambda: reply(answer))
     committed = request.message.isolation_level == _READ_COMMITTED
@@ -69,7 +70,8 @@ def list_offsets(
 def _answer_of(
     row: _Row, parts_pending: PendingParts, absent: int
 ) -> Callable[[int, TimedRecord | None], None]:
-    """Take what a search found into `row`; `absent` is the error code if that is nothing."""
+    """A callback that writes what a search found into `row`; `absent` is the error code if it found
+    nothing."""
     parts_pending.begin()
 
     def found(error: int, record: TimedRecord | None) -> None:
@@ -118,7 +120,8 @@ def _look_up(
 
 
 def _unknown_end(version: int) -> int:
-    """The leader is new, and does not know yet how much the one before had acknowledged (KIP-207)."""
+    """The error code while a new leader does not know yet how much the one before had acknowledged
+    (KIP-207)."""
     return (
         ErrorCode.OFFSET_NOT_AVAILABLE
         if version >= _OFFSET_NOT_AVAILABLE_FROM_VERSION

@@ -58,7 +58,8 @@ _IDS_FROM_VERSION = 12
 
 @serves(ApiKey.METADATA, versions=(0, 13))
 def metadata(broker: Services, request: Request[MetadataRequest], session: Requester, reply: Reply) -> None:
-    """Describe the cluster."""
+    """Serve Metadata: tell the brokers, the controller and the topics asked for; create missing
+    topics if that is allowed."""
     message = request.message
     image = broker.controller.image
     if message.topics is None or (request.version == 0 and not message.topics):
@@ -100,8 +101,8 @@ def metadata(broker: Services, request: Request[MetadataRequest], session: Reque
 
 
 def _hidden(broker: Services, session: Requester, asked: list[_Asked]) -> set[str]:
-    """The names of topics of which the session is to know nothing; to this are added those that it
-    may not create."""
+    """Names of topics that the session may not DESCRIBE. The caller adds those that it may not
+    create."""
     if session.authorizer is None:
         return set()
     by_id = broker.controller.image.topics_by_id

@@ -35,7 +35,7 @@ _OldTopic = OffsetFetchResponse.OffsetFetchResponseTopic
 _OldRow = OffsetFetchResponse.OffsetFetchResponsePartition
 
 _ERRORS_FROM_VERSION = 2
-"""From here on a group's error is told once; before, with each partition."""
+"""Version from which a group's error is told once; before, with each partition."""
 _GROUPS_FROM_VERSION = 8
 _MEMBERS_FROM_VERSION = 9
 _IDS_FROM_VERSION = 10
@@ -46,7 +46,7 @@ _NO_EPOCH = -1
 def offset_fetch(
     broker: Services, request: Request[OffsetFetchRequest], session: Requester, reply: Reply
 ) -> None:
-    """Give each group's offsets."""
+    """Serve OffsetFetch: tell the committed offsets of each group."""
     message = request.message
     by_id = request.version >= _IDS_FROM_VERSION
     stable = bool(message.require_stable)

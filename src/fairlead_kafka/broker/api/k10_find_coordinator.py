@@ -41,7 +41,7 @@ _NOBODY = Node(NO_LEADER, "", -1)
 def find_coordinator(
     broker: Services, request: Request[FindCoordinatorRequest], session: Requester, reply: Reply
 ) -> None:
-    """Find the coordinator of each key."""
+    """Serve FindCoordinator: tell which broker coordinates each key."""
     message = request.message
     several = request.version >= _SEVERAL_FROM_VERSION
     keys = list(message.coordinator_keys) if several else [message.key]
@@ -82,7 +82,8 @@ def find_coordinator(
 
 
 def _whole_refusal(version: int, key_type: int, session: Requester) -> BrokerError | None:
-    """Why no key of this type is looked for."""
+    """The error of every key of a request for share partitions: one in a version without them, or
+    of a session without the right. None: no error."""
     if key_type != _SHARE:
         return None
     if version < _SHARE_FROM_VERSION:

@@ -32,7 +32,7 @@ _CAN_SKIP_FROM_VERSION = 9
 def join_group(
     broker: Services, request: Request[JoinGroupRequest], session: Requester, reply: Reply
 ) -> None:
-    """Take a member in."""
+    """Serve JoinGroup: have a member join its group; answered when its generation stands."""
     message = request.message
     if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
         reply(_answer(JoinOutcome(ErrorCode.GROUP_AUTHORIZATION_FAILED, ""), request.version))

@@ -27,7 +27,7 @@ _NOT_THE_GROUPS_FAULT = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_
 def leave_group(
     broker: Services, request: Request[LeaveGroupRequest], session: Requester, reply: Reply
 ) -> None:
-    """Let members go."""
+    """Serve LeaveGroup: remove each member that is named from its group."""
     message = request.message
     if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
         reply(

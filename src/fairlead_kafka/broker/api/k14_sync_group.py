@@ -26,7 +26,7 @@ _NAMES_PROTOCOL_FROM_VERSION = 5
 def sync_group(
     broker: Services, request: Request[SyncGroupRequest], session: Requester, reply: Reply
 ) -> None:
-    """Give a member its assignment."""
+    """Serve SyncGroup: give a member its assignment once the leader's has come."""
     message = request.message
 
     def answer(outcome: SyncOutcome) -> None:

@@ -30,7 +30,7 @@ _MISSING_IS_ERROR_FROM_VERSION = 6
 def describe_groups(
     broker: Services, request: Request[DescribeGroupsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Describe each group."""
+    """Serve DescribeGroups: describe each classic group that is named."""
     groups = [_describe(broker, session, group_id, request.version) for group_id in request.message.groups]
     if request.message.include_authorized_operations:
         for group in groups:

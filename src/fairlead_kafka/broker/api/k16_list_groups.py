@@ -20,7 +20,8 @@ from fairlead_kafka.wire.messages import ListGroupsRequest, ListGroupsResponse
 def list_groups(
     broker: Services, request: Request[ListGroupsRequest], session: Requester, reply: Reply
 ) -> None:
-    """List the groups that the filters let through; filters do not mind upper and lower case."""
+    """Serve ListGroups: list the groups that the filters let through; upper and lower case are
+    alike."""
     states = {state.lower() for state in request.message.states_filter}
     types = {kind.lower() for kind in request.message.types_filter}
     sees_all = may_cluster(session, AclOperation.DESCRIBE, quiet=True)

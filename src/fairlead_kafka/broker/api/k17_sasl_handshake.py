@@ -19,7 +19,7 @@ from fairlead_kafka.wire.messages import SaslHandshakeRequest, SaslHandshakeResp
 def sasl_handshake(
     broker: Services, request: Request[SaslHandshakeRequest], session: Requester, reply: Reply
 ) -> None:
-    """Begin a log-in, or renew one."""
+    """Serve SaslHandshake: begin a log-in, or renew one."""
     if session.login is None:
         reply(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[]))
     else:

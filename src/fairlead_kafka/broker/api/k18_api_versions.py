@@ -23,16 +23,18 @@ from fairlead_kafka.wire.messages import ApiVersionsRequest, ApiVersionsResponse
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Kafka's `ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN`."""
 _TELEMETRY = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
-"""Told only while the cluster asks for metrics: a client that sees them asks what is wanted."""
+"""APIs that are told only while the cluster asks for metrics: a client that sees them asks what is
+wanted."""
 _ZERO_FROM_VERSION = 4
-"""Older clients fail at a supported feature whose levels begin at 0 (KAFKA-17011)."""
+"""Version from which features whose levels begin at 0 are told: older clients fail at them
+(KAFKA-17011)."""
 
 
 @serves(ApiKey.API_VERSIONS, versions=(0, 4))
 def api_versions(
     broker: Services, request: Request[ApiVersionsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Answer with the registry."""
+    """Serve ApiVersions: tell the APIs of the registry with their versions, and the features."""
     message = request.message
     error = ErrorCode.NONE
     if request.version >= 3:

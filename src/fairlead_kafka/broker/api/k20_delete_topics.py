@@ -40,7 +40,7 @@ Asked = tuple[str | None, UUID]
 def delete_topics(
     broker: Services, request: Request[DeleteTopicsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Delete each topic, or say why not."""
+    """Serve DeleteTopics: delete each topic, or say why not."""
     if request.version >= _IDS_FROM_VERSION:
         asked = [(topic.name, topic.topic_id) for topic in request.message.topics]
     else:

@@ -39,7 +39,8 @@ _NO_LOW_WATERMARK = -1
 def delete_records(
     broker: Services, request: Request[DeleteRecordsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Raise the start of each partition, and see the replicas follow."""
+    """Serve DeleteRecords: raise the log start of each partition, and answer once its replicas have
+    followed."""
     names = (topic.name for topic in request.message.topics)
     deletion = _Deletion(broker, permitted(session, AclOperation.DELETE, AclResourceType.TOPIC, names), reply)
     topics = [
@@ -66,7 +67,7 @@ class _Deletion:
         self._deadline: int | None = None
 
     def delete(self, topic: str, number: int, offset: int) -> _Row:
-        """Delete on the leader; the partition's row of the answer."""
+        """Delete the records before `offset` in a partition led here; its row of the answer."""
         row = _Row(partition_index=number, low_watermark=_NO_LOW_WATERMARK, error_code=ErrorCode.NONE)
         found = self._refusal(topic, number, offset)
         if isinstance(found, int):
@@ -82,7 +83,7 @@ class _Deletion:
         return row
 
     def _refusal(self, topic: str, number: int, offset: int) -> Partition | int:
-        """The partition, or why nothing is deleted in it."""
+        """The partition to delete in, or the error code for which nothing is deleted there."""
         broker = self._broker
         if topic not in self._deletable:
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED

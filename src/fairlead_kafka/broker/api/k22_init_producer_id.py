@@ -34,7 +34,7 @@ _FENCED_FROM_VERSION = 4
 def init_producer_id(
     broker: Services, request: Request[InitProducerIdRequest], session: Requester, reply: Reply
 ) -> None:
-    """Give a producer id and epoch, or say why not."""
+    """Serve InitProducerId: give a producer id and epoch, or say why not."""
     message = request.message
 
     def answer(error: int, producer: ProducerIdentity) -> None:
@@ -82,7 +82,8 @@ def _refused(session: Requester, transactional_id: str | None) -> int:
 
 
 def _expected(producer: ProducerIdentity) -> ProducerIdentity | None:
-    """Id and epoch that the producer has; None: neither. BrokerError INVALID_REQUEST for one."""
+    """Id and epoch that the producer says it has; None if it says neither. BrokerError
+    INVALID_REQUEST for one without the other."""
     if producer == NO_PRODUCER:
         return None
     if NO_PRODUCER_ID in producer:

@@ -44,7 +44,8 @@ _SEVERAL_FROM_VERSION = 4
 def add_partitions_to_txn(
     broker: Services, request: Request[AddPartitionsToTxnRequest], session: Requester, reply: Reply
 ) -> None:
-    """Add, or verify, and answer when all is written."""
+    """Serve AddPartitionsToTxn: add partitions to transactions, or verify that they are in them;
+    answered when that is written."""
     message, version = request.message, request.version
     if version >= _SEVERAL_FROM_VERSION:
         if not may_cluster(session, AclOperation.CLUSTER_ACTION):
@@ -117,7 +118,7 @@ def _serve(
     version: int,
     answer: Callable[[list[_Topic]], None],
 ) -> None:
-    """Add or verify for one transaction; `answer` gets the rows by topic."""
+    """Add partitions to one transaction, or verify them; `answer` gets the rows by topic."""
     partitions = [TopicPartition(topic.name, number) for topic in topics for number in topic.partitions]
 
     def answer_all(error: int) -> None:

@@ -27,7 +27,8 @@ from fairlead_kafka.wire.messages import AddOffsetsToTxnRequest, AddOffsetsToTxn
 def add_offsets_to_txn(
     broker: Services, request: Request[AddOffsetsToTxnRequest], session: Requester, reply: Reply
 ) -> None:
-    """Add, and answer when that is written."""
+    """Serve AddOffsetsToTxn: add the group's partition of `__consumer_offsets` to a transaction;
+    answered when that is written."""
     message = request.message
 
     def answer(error: int) -> None:

@@ -25,7 +25,7 @@ _BY_EPOCH_FROM_VERSION = 5
 
 @serves(ApiKey.END_TXN, versions=(0, 5))
 def end_txn(broker: Services, request: Request[EndTxnRequest], session: Requester, reply: Reply) -> None:
-    """End the transaction."""
+    """Serve EndTxn: commit or abort a transaction; answered when the decision is written."""
     message = request.message
 
     def answer(error: int, following: ProducerIdentity = NO_PRODUCER) -> None:

@@ -29,7 +29,7 @@ _Row = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 def write_txn_markers(
     broker: Services, request: Request[WriteTxnMarkersRequest], session: Requester, reply: Reply
 ) -> None:
-    """Append every marker to every partition it names."""
+    """Serve WriteTxnMarkers: append every marker to every partition that it names."""
     answer = WriteTxnMarkersResponse(markers=[])
     parts_pending = PendingParts(lambda: reply(answer))
     allowed = may_cluster(session, AclOperation.ALTER, quiet=True) or may_cluster(

@@ -110,7 +110,8 @@ def txn_offset_commit(
 
 
 def _refused(session: Requester, message: TxnOffsetCommitRequest) -> int:
-    """The error of every partition for who may not do this at all; 0 for who may."""
+    """The error code of every partition, for a session that may not commit in this transaction or
+    group; 0: it may."""
     if not session.may(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, message.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     may_read = session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id)

@@ -36,7 +36,7 @@ Known = TypeVar("Known", bound=IntEnum)
 def describe_acls(
     broker: Services, request: Request[DescribeAclsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Tell the ACLs that fit."""
+    """Serve DescribeAcls: tell the ACLs that fit the filter."""
     wanted = filter_of(request.message)
     error = acls_refusal(session, AclOperation.DESCRIBE) or check_filter(wanted)
     if error is not None:
@@ -100,7 +100,7 @@ def filter_of(asked: DescribeAclsRequest | DeleteAclsRequest.DeleteAclsFilter) -
 
 
 def known(kind: type[Known], number: int) -> Known:
-    """A number as a value of `kind`; UNKNOWN (0) for one that is none."""
+    """The value of `kind` with this number; UNKNOWN (0) if there is none."""
     try:
         return kind(number)
     except ValueError:

@@ -60,7 +60,7 @@ class Resource(Protocol):
 
 
 def refuse_resource(resource_type: int) -> BrokerError:
-    """The error for a resource that has no configs here."""
+    """The error for a type of resource that has no configs here."""
     return BrokerError(
         ErrorCode.INVALID_REQUEST,
         f"resource type {resource_type}: topics ({RESOURCE_TOPIC}), brokers ({RESOURCE_BROKER}), groups "
@@ -83,7 +83,7 @@ def demand_configs(session: Requester, operation: AclOperation, resource: Resour
 def describe_configs(
     broker: Services, request: Request[DescribeConfigsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Describe each resource."""
+    """Serve DescribeConfigs: tell the configs of each resource."""
     message = request.message
     reply(
         DescribeConfigsResponse(

@@ -46,7 +46,7 @@ _Row = AlterConfigsResponse.AlterConfigsResourceResponse
 def alter_configs(
     broker: Services, request: Request[AlterConfigsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Alter each resource, all of its configs or none."""
+    """Serve AlterConfigs: replace the configs of each resource, all of them or none."""
     message = request.message
 
     def decision_of(resource: _Asked) -> Alteration:

@@ -25,7 +25,8 @@ _Partition = AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
 def alter_replica_log_dirs(
     broker: Services, request: Request[AlterReplicaLogDirsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Say of each replica whether it is where it is wanted."""
+    """Serve AlterReplicaLogDirs: say of each replica whether it is in the folder where it is
+    wanted."""
     allowed = may_cluster(session, AclOperation.ALTER)
     wanted = {
         (topic.name, number): one.path

@@ -32,7 +32,7 @@ _STRICT_FROM_VERSION = 3
 def create_partitions(
     broker: Services, request: Request[CreatePartitionsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Grow each topic, or say why not."""
+    """Serve CreatePartitions: grow each topic, or say why not."""
     message = request.message
     twice = repeated(topic.name for topic in message.topics)
     by_name = {topic.name: topic for topic in message.topics}

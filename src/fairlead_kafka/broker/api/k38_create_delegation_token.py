@@ -19,7 +19,7 @@ from fairlead_kafka.wire.messages import CreateDelegationTokenRequest, CreateDel
 def create_delegation_token(
     broker: Services, request: Request[CreateDelegationTokenRequest], session: Requester, reply: Reply
 ) -> None:
-    """Say that there are none."""
+    """Serve CreateDelegationToken with an error: this cluster has no delegation tokens."""
     error, time_ms = refused_token(session)
     principal = session.principal
     reply(

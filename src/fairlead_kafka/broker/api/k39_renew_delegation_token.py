@@ -19,6 +19,6 @@ from fairlead_kafka.wire.messages import RenewDelegationTokenRequest, RenewDeleg
 def renew_delegation_token(
     broker: Services, request: Request[RenewDelegationTokenRequest], session: Requester, reply: Reply
 ) -> None:
-    """Say that there are none."""
+    """Serve RenewDelegationToken with an error: this cluster has no delegation tokens."""
     error, time_ms = refused_token(session)
     reply(RenewDelegationTokenResponse(error_code=error, expiry_timestamp_ms=time_ms, throttle_time_ms=0))

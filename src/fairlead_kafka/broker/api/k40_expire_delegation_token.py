@@ -19,6 +19,6 @@ from fairlead_kafka.wire.messages import ExpireDelegationTokenRequest, ExpireDel
 def expire_delegation_token(
     broker: Services, request: Request[ExpireDelegationTokenRequest], session: Requester, reply: Reply
 ) -> None:
-    """Say that there are none."""
+    """Serve ExpireDelegationToken with an error: this cluster has no delegation tokens."""
     error, time_ms = refused_token(session)
     reply(ExpireDelegationTokenResponse(error_code=error, expiry_timestamp_ms=time_ms, throttle_time_ms=0))

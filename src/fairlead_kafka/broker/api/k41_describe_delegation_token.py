@@ -19,7 +19,7 @@ from fairlead_kafka.wire.messages import DescribeDelegationTokenRequest, Describ
 def describe_delegation_token(
     broker: Services, request: Request[DescribeDelegationTokenRequest], session: Requester, reply: Reply
 ) -> None:
-    """Say that there are none."""
+    """Serve DescribeDelegationToken with an error: this cluster has no delegation tokens."""
     reply(
         DescribeDelegationTokenResponse(error_code=refused_token(session)[0], tokens=[], throttle_time_ms=0)
     )

@@ -23,7 +23,7 @@ from fairlead_kafka.wire.messages import DeleteGroupsRequest, DeleteGroupsRespon
 def delete_groups(
     broker: Services, request: Request[DeleteGroupsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Delete each group, and answer when the last is gone."""
+    """Serve DeleteGroups: delete each group, and answer when the last is gone."""
     group_ids = list(dict.fromkeys(request.message.groups_names))
     deletable = permitted(session, AclOperation.DELETE, AclResourceType.GROUP, group_ids)
     errors: dict[str, int] = {}

@@ -36,7 +36,7 @@ _TYPES_FROM_VERSION = 1
 def elect_leaders(
     broker: Services, request: Request[ElectLeadersRequest], session: Requester, reply: Reply
 ) -> None:
-    """Hold the elections."""
+    """Serve ElectLeaders: have the controller elect leaders of the partitions."""
     message = request.message
     election_type = message.election_type if request.version >= _TYPES_FROM_VERSION else _PREFERRED
     asked = message.topic_partitions

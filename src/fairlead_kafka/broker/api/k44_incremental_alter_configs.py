@@ -50,7 +50,8 @@ Alteration = AlterTopicConfigs | AlterBrokerConfigs | AlterClientMetrics | Alter
 
 
 class Altered(NamedTuple):
-    """A resource whose configs were to be altered, and the error; 0: they were."""
+    """A resource whose configs were to be altered, and its error code and text; code 0: they were
+    altered."""
 
     kind: int
     name: str
@@ -62,7 +63,8 @@ class Altered(NamedTuple):
 def incremental_alter_configs(
     broker: Services, request: Request[IncrementalAlterConfigsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Alter each resource, all of its configs or none."""
+    """Serve IncrementalAlterConfigs: alter the configs of each resource, all that is asked or
+    nothing."""
     message = request.message
 
     def answer(altered: list[Altered]) -> None:

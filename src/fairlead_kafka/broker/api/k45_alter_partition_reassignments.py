@@ -39,7 +39,8 @@ _FACTOR_FROM_VERSION = 1
 def alter_partition_reassignments(
     broker: Services, request: Request[AlterPartitionReassignmentsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Begin, change or cancel each move, or say why not."""
+    """Serve AlterPartitionReassignments: begin, change or cancel each move of a partition, or say
+    why not."""
     message = request.message
     refused = cluster_refusal(session, AclOperation.ALTER)
     if refused is not None:

@@ -27,7 +27,7 @@ _Row = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
 def list_partition_reassignments(
     broker: Services, request: Request[ListPartitionReassignmentsRequest], session: Requester, reply: Reply
 ) -> None:
-    """List the moves under way."""
+    """Serve ListPartitionReassignments: list the moves of partitions under way."""
     refused = cluster_refusal(session, AclOperation.DESCRIBE)
     if refused is not None:
         reply(

@@ -24,7 +24,7 @@ from fairlead_kafka.wire.messages import OffsetDeleteRequest, OffsetDeleteRespon
 def offset_delete(
     broker: Services, request: Request[OffsetDeleteRequest], session: Requester, reply: Reply
 ) -> None:
-    """Take offsets back."""
+    """Serve OffsetDelete: remove a group's committed offsets of some partitions."""
     message = request.message
     image = broker.controller.image
     asked = [

@@ -36,7 +36,7 @@ _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 def describe_client_quotas(
     broker: Services, request: Request[DescribeClientQuotasRequest], session: Requester, reply: Reply
 ) -> None:
-    """List what matches."""
+    """Serve DescribeClientQuotas: list the quotas that the filter lets through."""
     message = request.message
     error = cluster_refusal(session, AclOperation.DESCRIBE_CONFIGS) or _wrong(message.components)
     if error is not None:
@@ -75,7 +75,8 @@ def _wrong(components: Sequence[_Component]) -> BrokerError | None:
 
 
 def _check(components: Sequence[_Component]) -> None:
-    """Raise BrokerError for a filter that makes no sense."""
+    """Raise BrokerError for a filter that makes no sense: INVALID_REQUEST, or UNSUPPORTED_VERSION
+    for an unknown type."""
     types = [one.entity_type for one in components]
     if "" in types or repeated(types):
         raise BrokerError(

@@ -31,7 +31,8 @@ _NUMBERS = {name: number for number, name in SCRAM_MECHANISMS.items()}
 def describe_user_scram_credentials(
     broker: Services, request: Request[DescribeUserScramCredentialsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Describe the credentials of each user."""
+    """Serve DescribeUserScramCredentials: tell the mechanisms and iterations of each user's
+    credentials."""
     refused = cluster_refusal(session, AclOperation.DESCRIBE)
     if refused is not None:
         nobody = _Result(

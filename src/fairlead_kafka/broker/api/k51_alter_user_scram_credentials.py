@@ -27,7 +27,7 @@ _Row = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
 def alter_user_scram_credentials(
     broker: Services, request: Request[AlterUserScramCredentialsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Change what is kept of passwords."""
+    """Serve AlterUserScramCredentials: set and delete SCRAM credentials of users."""
     message = request.message
     alterations = [ScramAlteration(one.name, one.mechanism, None) for one in message.deletions]
     alterations += [ScramAlteration(one.name, one.mechanism, _credential(one)) for one in message.upsertions]

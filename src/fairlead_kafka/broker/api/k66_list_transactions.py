@@ -24,7 +24,7 @@ _STATES = {state.value for state in TransactionState}
 def list_transactions(
     broker: Services, request: Request[ListTransactionsRequest], session: Requester, reply: Reply
 ) -> None:
-    """List what the filters let through."""
+    """Serve ListTransactions: list the transactional ids that the filters let through."""
     message = request.message
     answer = ListTransactionsResponse(
         throttle_time_ms=0, error_code=ErrorCode.NONE, unknown_state_filters=[], transaction_states=[]

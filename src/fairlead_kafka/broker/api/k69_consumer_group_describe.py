@@ -32,7 +32,7 @@ _CLASSIC, _CONSUMER = 0, 1
 def consumer_group_describe(
     broker: Services, request: Request[ConsumerGroupDescribeRequest], session: Requester, reply: Reply
 ) -> None:
-    """Describe each group."""
+    """Serve ConsumerGroupDescribe: describe each consumer group that is named."""
     groups = _GROUPS.answered(broker, session, request.message)
     reply(ConsumerGroupDescribeResponse(throttle_time_ms=0, groups=groups))
 

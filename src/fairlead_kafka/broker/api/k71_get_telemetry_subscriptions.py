@@ -47,7 +47,7 @@ def wanted_of(broker: Services, instance_id: UUID, client: TelemetryClient) -> W
 def get_telemetry_subscriptions(
     broker: Services, request: Request[GetTelemetrySubscriptionsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Answer with what is wanted of the client."""
+    """Serve GetTelemetrySubscriptions: tell a client which of its metrics the cluster wants."""
     client = client_of(session)
     instance_id = request.message.client_instance_id
     if not instance_id.int:

@@ -41,14 +41,14 @@ _NAMES: dict[int, Callable[[ClusterImage], Iterable[str]]] = {
     RESOURCE_BROKER: _brokers,
     RESOURCE_TOPIC: lambda image: image.topics,
 }
-"""Type of resource → those that there are."""
+"""Type of resource → the names of those that there are."""
 
 
 @serves(ApiKey.LIST_CONFIG_RESOURCES, versions=(0, 1))
 def list_config_resources(
     broker: Services, request: Request[ListConfigResourcesRequest], session: Requester, reply: Reply
 ) -> None:
-    """List the names, type by type."""
+    """Serve ListConfigResources: list the names of resources that have configs, type by type."""
     answer = ListConfigResourcesResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, config_resources=[])
     every = [RESOURCE_CLIENT_METRICS] if request.version == 0 else list(_NAMES)
     wanted = (request.message.resource_types if request.version else []) or every

@@ -31,7 +31,8 @@ _Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePart
 def describe_topic_partitions(
     broker: Services, request: Request[DescribeTopicPartitionsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Describe from the cursor on, as far as one answer goes."""
+    """Serve DescribeTopicPartitions: describe partitions from the cursor on, as many as one answer
+    may have."""
     message, image = request.message, broker.controller.image
     cursor = message.cursor
     names = _names(image, message)
@@ -61,7 +62,8 @@ def describe_topic_partitions(
 
 
 def _names(image: ClusterImage, message: DescribeTopicPartitionsRequest) -> list[str] | None:
-    """The topics to tell of, by name, from the cursor on; None for a cursor that cannot be."""
+    """The topics to describe, by name, from the cursor on; None for a cursor at a topic that is not
+    asked for, or below partition 0."""
     asked = {one.name for one in message.topics} or image.topics.keys()
     if message.cursor is None:
         return sorted(asked)

@@ -36,7 +36,7 @@ _ANSWERS = HeartbeatAnswers(
 def share_group_heartbeat(
     broker: Services, request: Request[ShareGroupHeartbeatRequest], session: Requester, reply: Reply
 ) -> None:
-    """Hear a member out."""
+    """Serve ShareGroupHeartbeat: take what a member says, and tell it which partitions to fetch."""
     message = request.message
 
     def answer(error: int, result: HeartbeatResult) -> None:

@@ -29,7 +29,7 @@ _TopicPartitions = ShareGroupDescribeResponse.TopicPartitions
 def share_group_describe(
     broker: Services, request: Request[ShareGroupDescribeRequest], session: Requester, reply: Reply
 ) -> None:
-    """Describe each group."""
+    """Serve ShareGroupDescribe: describe each share group that is named."""
     groups = _GROUPS.answered(broker, session, request.message)
     reply(ShareGroupDescribeResponse(throttle_time_ms=0, groups=groups))
 

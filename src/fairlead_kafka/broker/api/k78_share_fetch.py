@@ -76,7 +76,7 @@ nothing."""
 def share_fetch(
     broker: Services, request: Request[ShareFetchRequest], session: Requester, reply: Reply
 ) -> None:
-    """Take acknowledgements, then acquire records."""
+    """Serve ShareFetch: take acknowledgements, then acquire records and answer with them."""
     message = request.message
     try:
         key = check_member(broker, session, message.group_id, message.member_id)
@@ -103,7 +103,8 @@ def share_fetch(
 
 
 def _answer_later(broker: Services, session: Requester, wait_ms: int, answer: Callable[[], None]) -> None:
-    """Answer after a while, if the connection is still there."""
+    """Call `answer` after `wait_ms` (REFUSED_WAIT_MAX_MS at most), if the connection is still
+    there."""
 
     def due() -> None:
         session.forget_on_close(timer.cancel)
@@ -251,7 +252,8 @@ class _ShareFetch:
             self._park()
 
     def _enough(self) -> bool:
-        """Whether there is what the request waits for."""
+        """Whether there is reason to answer: min_bytes of records can be acquired, or a share
+        partition is not active any more."""
         wanted_bytes = max(1, self._message.min_bytes)
         found_bytes = 0
         for share in self._shares.values():

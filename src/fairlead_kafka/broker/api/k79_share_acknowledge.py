@@ -39,7 +39,8 @@ _Endpoint = ShareAcknowledgeResponse.NodeEndpoint
 def share_acknowledge(
     broker: Services, request: Request[ShareAcknowledgeRequest], session: Requester, reply: Reply
 ) -> None:
-    """Do what is said of records, and answer when that is written."""
+    """Serve ShareAcknowledge: do what a member says of records that it acquired; answered when that
+    is written."""
     message = request.message
     try:
         key = check_member(broker, session, message.group_id, message.member_id)
@@ -72,7 +73,8 @@ def share_acknowledge(
 
 
 def _with_released(outcomes: dict[Place, Outcome], errors: dict[ShareKey, int]) -> dict[Place, Outcome]:
-    """Outcomes, and where what was left could not be given back, why."""
+    """`outcomes`, with an error for each partition whose records could not be given back at the end
+    of the session."""
     for key, code in errors.items():
         if code:
             outcomes.setdefault(

@@ -22,7 +22,7 @@ from fairlead_kafka.wire.messages import InitializeShareGroupStateRequest, Initi
 def initialize_share_group_state(
     broker: Services, request: Request[InitializeShareGroupStateRequest], session: Requester, reply: Reply
 ) -> None:
-    """Begin each state."""
+    """Serve InitializeShareGroupState: begin the state of each share partition that is named."""
     _API.serve(broker, request.message, session, reply)
 
 

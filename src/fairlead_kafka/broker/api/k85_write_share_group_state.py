@@ -24,7 +24,7 @@ from fairlead_kafka.wire.messages import WriteShareGroupStateRequest, WriteShare
 def write_share_group_state(
     broker: Services, request: Request[WriteShareGroupStateRequest], session: Requester, reply: Reply
 ) -> None:
-    """Keep what is new of each state."""
+    """Serve WriteShareGroupState: keep what is new of the state of each share partition."""
     _API.serve(broker, request.message, session, reply)
 
 

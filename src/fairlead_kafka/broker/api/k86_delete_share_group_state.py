@@ -21,7 +21,7 @@ from fairlead_kafka.wire.messages import DeleteShareGroupStateRequest, DeleteSha
 def delete_share_group_state(
     broker: Services, request: Request[DeleteShareGroupStateRequest], session: Requester, reply: Reply
 ) -> None:
-    """Forget each state."""
+    """Serve DeleteShareGroupState: forget the state of each share partition that is named."""
     _API.serve(broker, request.message, session, reply)
 
 

@@ -30,7 +30,8 @@ _Row = ReadShareGroupStateSummaryResponse.PartitionResult
 def read_share_group_state_summary(
     broker: Services, request: Request[ReadShareGroupStateSummaryRequest], session: Requester, reply: Reply
 ) -> None:
-    """Look at each state."""
+    """Serve ReadShareGroupStateSummary: tell the start offset of each share partition that is
+    named."""
     _API.serve(broker, request.message, session, reply)
 
 

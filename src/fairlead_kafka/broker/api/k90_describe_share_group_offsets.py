@@ -51,7 +51,8 @@ _LAG_MAX = 2**63 - 1
 def describe_share_group_offsets(
     broker: Services, request: Request[DescribeShareGroupOffsetsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Describe each group; the answer goes when the last partition is known."""
+    """Serve DescribeShareGroupOffsets: tell where each group goes on; answered when the last
+    partition is known."""
     answer = DescribeShareGroupOffsetsResponse(throttle_time_ms=0, groups=[])
     pending = PendingParts(lambda: reply(answer))
     for asked in request.message.groups:
@@ -69,7 +70,8 @@ def describe_share_group_offsets(
 def _describe(
     broker: Services, session: Requester, asked: _Asked, group: _Group, pending: PendingParts
 ) -> None:
-    """Begin what is asked of a group. BrokerError if it is not there."""
+    """Begin to look up a group's offsets; `group` gets the rows. BrokerError if the group is not
+    there."""
     topics = broker.controller.image.topics
     if asked.topics is None:
         places = broker.coordinator.share.places(asked.group_id)
@@ -109,7 +111,8 @@ def _row(number: int) -> _Row:
 
 
 def _look_up(broker: Services, group_id: str, topic: TopicImage, row: _Row, pending: PendingParts) -> None:
-    """Ask the share coordinator for the start, and the leader for the end."""
+    """Ask the share coordinator for a partition's start offset and its leader for its end; `row`
+    gets both."""
     pending.begin()
 
     def seen(error: int, state: ShareState | None) -> None:

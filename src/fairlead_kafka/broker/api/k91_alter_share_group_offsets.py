@@ -34,7 +34,8 @@ _Row = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponsePartition
 def alter_share_group_offsets(
     broker: Services, request: Request[AlterShareGroupOffsetsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Set offsets, and answer when they stand."""
+    """Serve AlterShareGroupOffsets: set offsets from which a share group goes on; answered when
+    they are written."""
     message = request.message
     answer = AlterShareGroupOffsetsResponse(
         throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, responses=[]

@@ -27,7 +27,8 @@ _Topic = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
 
 
 def _refused(row: _Topic) -> bool:
-    """Whether the session may not READ the topic: these come first, as Apache Kafka has them."""
+    """Whether a topic's row says that the session may not READ it: such rows come first, as in
+    Apache Kafka."""
     return row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
@@ -35,7 +36,8 @@ def _refused(row: _Topic) -> bool:
 def delete_share_group_offsets(
     broker: Services, request: Request[DeleteShareGroupOffsetsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Forget offsets, and answer when that stands."""
+    """Serve DeleteShareGroupOffsets: forget a share group's offsets in topics; answered when that
+    is written."""
     message = request.message
     answer = DeleteShareGroupOffsetsResponse(
         throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, responses=[]

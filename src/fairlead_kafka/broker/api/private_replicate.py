@@ -17,7 +17,7 @@ from fairlead_kafka.wire import Message, PrivateApi, Request
 
 @serves_privately(PrivateApi.REPLICATE)
 def replicate(broker: Services, request: Request[Message], session: Requester, reply: Reply) -> None:
-    """Serve a follower's pull or nudge."""
+    """Serve Replicate: a pull or a nudge of a follower, on its stream of replicas."""
     here = session.listener == broker.links.listener.name
     refused = cluster_refusal(session, AclOperation.CLUSTER_ACTION) if here else "it came to another listener"
     if refused is not None:

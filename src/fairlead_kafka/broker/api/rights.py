@@ -13,7 +13,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.requester import Requester
 
 NO_OPERATIONS = -(2**31)
-"""Authorized operations that nobody asked for."""
+"""Value of the authorized operations where a request does not ask for them."""
 REFUSED_WITH: dict[AclResourceType, int] = {
     AclResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     AclResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -29,7 +29,7 @@ _ALL_OPERATIONS = {
 
 
 class _Everything:
-    """Holds whatever is looked for."""
+    """A container that holds every name."""
 
     def __contains__(self, _name: object) -> bool:
         return True
@@ -63,7 +63,7 @@ def permitted(
 
 
 def operations(session: Requester, kind: AclResourceType, name: str) -> int:
-    """All that the session may do with a resource, as bits (Kafka's
+    """All operations that the session may do on a resource, as bits (Kafka's
     `AuthHelper.authorizedOperations`)."""
     if session.authorizer is None:
         return _ALL_OPERATIONS[kind]
@@ -75,7 +75,8 @@ def operations(session: Requester, kind: AclResourceType, name: str) -> int:
 
 
 def cluster_operations(session: Requester) -> int:
-    """All that the session may do with the cluster, as bits; 0 if it may not describe it."""
+    """All operations that the session may do on the cluster, as bits; 0 if it may not describe
+    it."""
     return (
         operations(session, AclResourceType.CLUSTER, CLUSTER_NAME)
         if may_cluster(session, AclOperation.DESCRIBE)
@@ -84,7 +85,8 @@ def cluster_operations(session: Requester) -> int:
 
 
 def refusal(session: Requester, operation: AclOperation, kind: AclResourceType, name: str) -> BrokerError:
-    """The error for what the session may not do."""
+    """The error for a session that may not do `operation` on a resource, with the code for the
+    resource's type."""
     where = (
         "the cluster"
         if kind is AclResourceType.CLUSTER

@@ -42,8 +42,8 @@ def check_share_groups(broker: Services) -> None:
 def check_member(
     broker: Services, session: Requester, group_id: str | None, member_id: str | None
 ) -> SessionKey:
-    """The session that a request is of. BrokerError: UNSUPPORTED_VERSION, INVALID_REQUEST,
-    GROUP_AUTHORIZATION_FAILED."""
+    """The key of the share session that a request is of. BrokerError: UNSUPPORTED_VERSION,
+    INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED."""
     check_share_groups(broker)
     if group_id is None:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
@@ -68,14 +68,15 @@ def find_led(broker: Services, session: Requester, place: Place) -> Partition:
 
 
 def leader_hint(broker: Services, place: Place, error: BrokerError) -> tuple[int, int] | None:
-    """Leader and epoch to be told with an error that says that this broker is not it."""
+    """Node id and epoch of the leader, to tell with an error that says that this broker is not it;
+    None for other errors."""
     if error.code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
         return None
     return broker.partitions.leader_hint(broker.controller.image.topics_by_id.get(place[0]), place[1])
 
 
 class AckBatch(Protocol):
-    """Acknowledged offsets, as both requests have them."""
+    """A run of acknowledged offsets, as ShareFetch and ShareAcknowledge have it."""
 
     first_offset: int
     last_offset: int
@@ -117,7 +118,8 @@ class Acknowledging:
     _waiting: int = 1
 
     def take(self, place: Place, batches: Sequence[AckBatch], renewing: bool) -> None:
-        """Do what is said of one partition. Of one that is named again the first error is told."""
+        """Do what is said of one partition's records. For a partition that is named again its first
+        error is told."""
         self.outcomes.setdefault(place, None)
         self._waiting += 1
         try:
@@ -153,5 +155,5 @@ class Acknowledging:
 
 
 def code_and_message(outcome: Outcome) -> tuple[int, str | None]:
-    """Code and words of an outcome."""
+    """Error code and text of an outcome: (0, None) where there is no error."""
     return (ErrorCode.NONE, None) if outcome is None else (outcome.code, reason(outcome))

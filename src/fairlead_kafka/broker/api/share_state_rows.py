@@ -79,7 +79,8 @@ class StateApi(Generic[P, R]):
     found: Callable[[R, ShareState], None] = _nothing_more
 
     def serve(self, broker: Services, request: StateRequest[P], session: Requester, reply: Reply) -> None:
-        """Ask for each partition, and answer when all are done."""
+        """Ask the coordinator for each share partition of a request, and answer when all are
+        done."""
         results: list[object] = []
         pending = PendingParts(lambda: reply(self.response(results=results)))
         refused = cluster_refusal(session, AclOperation.CLUSTER_ACTION)

@@ -53,7 +53,7 @@ class Authorizer:
         return cls(acls, super_users(settings["super.users"]), settings["allow.everyone.if.no.acl.found"])
 
     def changed(self, added: Iterable[AclBinding], removed: Iterable[AclBinding]) -> None:
-        """ACLs went, and others came."""
+        """Take ACLs out and others in, and forget what was decided before."""
         for binding in removed:
             self._index.remove(binding)
         for binding in added:

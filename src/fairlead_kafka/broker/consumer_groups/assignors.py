@@ -51,7 +51,8 @@ def assign_uniform(members: Mapping[str, Candidate], counts: Mapping[UUID, int])
 def _share_equally(
     members: Mapping[str, Candidate], counts: Mapping[UUID, int], topics: frozenset[UUID]
 ) -> dict[str, Target]:
-    """All subscribe to the same: quotas, of which those who hold most get the larger ones."""
+    """Targets of members that all subscribe to the same topics: equal quotas, the larger ones for
+    those who hold most."""
     held = {member_id: _valid(one, counts) for member_id, one in members.items()}
     taken: set[tuple[UUID, int]] = set()
     quota, extra = divmod(sum(counts[topic] for topic in topics), len(members))
@@ -100,7 +101,7 @@ class _Shares:
         self._load = dict.fromkeys(members, 0)
 
     def share(self) -> dict[str, Target]:
-        """The targets."""
+        """The targets of all members, by member id."""
         for member_id in sorted(self._members):
             for each in _valid(self._members[member_id], self._counts):
                 if each not in self._owner:
@@ -119,7 +120,8 @@ class _Shares:
         return {member_id: _target(mine) for member_id, mine in owned.items()}
 
     def _weight(self, topic: UUID) -> tuple[float, int, UUID]:
-        """Topics with most partitions for each reader come first: least can be done about them."""
+        """Sort key of a topic. Topics with most partitions for each reader come first: least can be
+        done about them."""
         readers = len(self._readers[topic])
         return -self._counts[topic] / readers, readers, topic
 
@@ -152,8 +154,8 @@ class _Shares:
 
 
 def assign_range(members: Mapping[str, Candidate], counts: Mapping[UUID, int]) -> dict[str, Target]:
-    """Runs of partitions: the first members of each topic get one more where they do not come out
-    even."""
+    """Targets as runs of partitions: the first members of each topic get one more where they do not
+    come out even."""
     order = sorted(members, key=lambda one: _place(one, members[one].instance_id))
     readers: dict[UUID, list[str]] = {}
     for member_id in order:

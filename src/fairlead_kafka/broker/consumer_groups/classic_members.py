@@ -44,8 +44,8 @@ class ClassicJoin(NamedTuple):
 
 
 def check_classic_join(group: ConsumerGroup, request: ClassicJoin, view: View) -> None:
-    """BrokerError: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL for protocols that the other
-    members of the classic protocol have not."""
+    """Check a JoinGroup. BrokerError: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL for
+    protocols that the other members of the classic protocol have not."""
     check_room(group, request.member_id if request.known else "", view)
     others = [
         {name for name, _ in member.about.classic.protocols}
@@ -137,8 +137,8 @@ def protocol_of(member: ConsumerMember) -> tuple[str, bytes]:
 def check_sync(
     group: ConsumerGroup, member: ConsumerMember, protocol_type: str | None, protocol_name: str | None
 ) -> None:
-    """BrokerError: INCONSISTENT_GROUP_PROTOCOL; REBALANCE_IN_PROGRESS for a member that must join
-    again first."""
+    """Check a SyncGroup. BrokerError: INCONSISTENT_GROUP_PROTOCOL; REBALANCE_IN_PROGRESS for a
+    member that must join again first."""
     name = protocol_of(member)[0]
     if protocol_type not in (None, CONSUMER_PROTOCOL) or protocol_name not in (None, name):
         raise BrokerError(

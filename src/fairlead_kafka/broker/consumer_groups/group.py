@@ -114,7 +114,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerGroupState:
-        """The group's state."""
+        """The group's state, derived from its epochs and members."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.epoch > self.target_epoch:
@@ -124,7 +124,7 @@ class ConsumerGroup:
         return ConsumerGroupState.RECONCILING
 
     def member(self, member_id: str) -> ConsumerMember:
-        """The member. BrokerError: UNKNOWN_MEMBER_ID."""
+        """The member of this id. BrokerError: UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is None:
             raise BrokerError(

@@ -172,7 +172,8 @@ def heartbeat(
 
 
 def _about(before: About, request: Heartbeat) -> About:
-    """All that is known of a member once it has said this."""
+    """A member's subscription once its heartbeat is taken: `before`, and over it what the request
+    says."""
     sent_ms = request.rebalance_timeout_ms
     return About(
         before.instance_id if request.instance_id is None else request.instance_id,

@@ -68,7 +68,8 @@ class GroupsHome(Protocol):
     """The coordinator, who knows where groups are at home."""
 
     def consumer_group(self, group_id: str) -> ConsumerGroup | None:
-        """The group, if it is one and at home here."""
+        """The group of this id, if it is a consumer group and this broker coordinates it; else
+        None."""
 
     def view(self, group_id: str) -> View:
         """The cluster, and the settings of a group."""
@@ -203,7 +204,8 @@ class ConsumerGroups:
     def join_classic(
         self, group: ConsumerGroup, request: ClassicJoin, reply: Callable[[int, ConsumerMember], None]
     ) -> None:
-        """JoinGroup; reply(error code, member): its epoch is its generation."""
+        """Serve a JoinGroup of a classic member; reply(error code, member), whose epoch is its
+        generation."""
         view = self._home.view(group.group_id)
         check_classic_join(group, request, view)
         try:
@@ -225,7 +227,8 @@ class ConsumerGroups:
         protocol: tuple[str | None, str | None],
         reply: Callable[[int, bytes], None],
     ) -> None:
-        """SyncGroup of (member id, instance id, generation); reply(error code, assignment)."""
+        """Serve a SyncGroup; `who` is (member id, instance id, generation), `protocol` (type,
+        name). Calls reply(error code, assignment)."""
         member = speaking_classic(group, *who)
         try:
             check_sync(group, member, *protocol)
@@ -241,7 +244,7 @@ class ConsumerGroups:
     def heartbeat_classic(
         self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
     ) -> int:
-        """Heartbeat; the error code to answer."""
+        """Note that a classic member is alive. Returns the error code to answer."""
         member = speaking_classic(group, member_id, instance_id, generation)
         self.touch(group.group_id, member)
         if not must_join_again(group, member):

@@ -33,10 +33,10 @@ class Topics(Protocol):
     names_version: int
 
     def find(self, name: str) -> TopicView | None:
-        """The topic; None if there is none."""
+        """The topic of this name; None if there is none."""
 
     def by_id(self, topic_id: UUID) -> TopicView | None:
-        """The topic; None if there is none."""
+        """The topic of this id; None if there is none."""
 
     def names(self) -> Iterable[str]:
         """The names of all topics."""
@@ -66,7 +66,7 @@ class View(NamedTuple):
         return frozenset(topic.topic_id for topic in found if topic is not None)
 
     def metadata_hash(self, names: Iterable[str]) -> int:
-        """A hash of the topics that are there; see `metadata_hash`."""
+        """A hash of those of these topics that are there; see `metadata_hash`."""
         return metadata_hash(self.topics, names)
 
 

@@ -157,8 +157,9 @@ class RemoteController(ClusterView):
         self._give_up("the broker is stopping")
 
     def decide(self, decision: Decision[R], done: DecisionDone[R]) -> None:
-        """Ask the controller. NOT_CONTROLLER: there is no link, or it was lost meanwhile.
-        THROTTLING_QUOTA_EXCEEDED: too many wait."""
+        """Have the controller make a decision; done(result, error). BrokerError NOT_CONTROLLER:
+        there is no link, or it was lost meanwhile. THROTTLING_QUOTA_EXCEEDED: too many decisions
+        wait."""
         if self.state in (LinkState.IDLE, LinkState.CLOSED):
             done(None, self._unreachable(f"it is {self.state.value}"))
         elif len(self._asked) + len(self._waiting) >= UNANSWERED_MAX:
@@ -194,7 +195,7 @@ class RemoteController(ClusterView):
         self._cut = cut
 
     def handle(self, event: Connected | Disconnected | Received) -> None:
-        """Take an event of one of these connections."""
+        """Take an event of a connection to the controller; nothing if the link is over, or cut."""
         if (
             event.connection != self._connection
             or self._cut

@@ -54,7 +54,7 @@ def dump(value: object, view: ClusterView) -> bytes:
 
 
 def load(data: bytes | memoryview, view: ClusterView) -> object:
-    """The value again. DecodeError if it is none."""
+    """The decision or result that `dump` made bytes of. DecodeError if they hold none."""
     try:
         return _in(json.loads(bytes(data)), view)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:

@@ -33,20 +33,20 @@ _logger = GuardedLogger("fairlead_kafka.broker")
 _LISTENER = 1
 _NOBODY = -1
 JOIN_FRAME_MAX_BYTES = 1 << 20
-"""A stranger is not given more room than this."""
+"""Largest frame, in bytes, of a connection that has not joined."""
 
 
 R = TypeVar("R")
 
 
 class OpenController(NamedTuple):
-    """Listen; resolved with the port."""
+    """Operation: listen for brokers; resolved with the port."""
 
     completion: Completion[int]
 
 
 class Decide(NamedTuple, Generic[R]):
-    """Have a decision made for the launcher; resolved with its result."""
+    """Operation of the launcher: have a decision made; resolved with its result."""
 
     decision: Decision[R]
     completion: Completion[R]
@@ -89,7 +89,7 @@ class ControllerServer:
         self._inbox.append(event)
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Serve what arrived; miss those who are silent."""
+        """Serve what arrived, and drop members that have been silent for too long."""
         self._now_ns = now_ns
         self._controller.tick(now_ns)
         for _ in range(len(self._inbox)):

@@ -42,8 +42,8 @@ class Acls:
         return errors
 
     def delete(self, filters: Sequence[AclFilter]) -> list[list[AclBinding] | BrokerError]:
-        """Delete ACLs, in one decision; for each filter those that fit it, be it that another's fit
-        too, or INVALID_REQUEST."""
+        """Delete ACLs, in one decision. For each filter the ACLs that fit it, also those that
+        another filter took, or the error INVALID_REQUEST."""
         results: list[list[AclBinding] | BrokerError] = []
         gone: dict[AclBinding, None] = {}
         for wanted in filters:
@@ -69,8 +69,8 @@ class Acls:
 
 
 def check_new(binding: AclBinding) -> BrokerError | None:
-    """INVALID_REQUEST for an ACL that cannot be, with what is wrong; operations that its resource
-    has not may be given, as in Kafka."""
+    """The error INVALID_REQUEST for an ACL that cannot be, with what is wrong; None: it can be.
+    Operations that its resource has not may be given, as in Kafka."""
     kind, name = binding.resource_type, binding.resource_name
     wrong = None
     if kind in (AclResourceType.UNKNOWN, AclResourceType.ANY):
@@ -91,7 +91,8 @@ def check_new(binding: AclBinding) -> BrokerError | None:
 
 
 def check_filter(wanted: AclFilter) -> BrokerError | None:
-    """INVALID_REQUEST for a filter with something that this release does not know."""
+    """The error INVALID_REQUEST for a filter with something that this release does not know; None:
+    all is known."""
     for value in (wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission):
         if value is type(value)(0):  # UNKNOWN, in each of them
             return BrokerError(

@@ -62,7 +62,8 @@ class Brokers:
         acknowledged (acks=all)."""
 
     def electorate(self, *, without: int | None = None, coming: int | None = None) -> Electorate:
-        """The brokers that count now, without one that leaves and with one that comes."""
+        """The brokers that count in elections now, without one that leaves and with one that
+        comes."""
         alive = {node_id for node_id, broker in self._image.brokers.items() if broker.alive}
         eligible = set(self._image.eligible())
         if coming is not None:
@@ -76,8 +77,8 @@ class Brokers:
     # --- Coming and going
 
     def started(self, node: Node, endpoints: Mapping[str, tuple[str, int]]) -> int:
-        """The broker listens; its epoch. It leads where nobody does and it is in sync. A life of it
-        that nobody saw end ends first."""
+        """Note that a broker listens, and have it lead where nobody does and it is in sync. Returns
+        its new epoch. An earlier life of it that nobody saw end ends first."""
         self.stopped(node.node_id)
         awaited = self._journal.awaited
         awaited.discard(node.node_id)
@@ -90,8 +91,8 @@ class Brokers:
         return broker.epoch
 
     def stopping(self, node_id: int) -> None:
-        """Controlled shutdown: what the broker leads and others hold goes to them, while it still
-        serves."""
+        """Begin a controlled shutdown: what the broker leads and others hold goes to them, while it
+        still serves."""
         broker = self._image.brokers.get(node_id)
         if broker is None or not broker.alive or broker.stopping:
             return
@@ -136,8 +137,8 @@ class Brokers:
     # --- Waiting after a restart
 
     def tick(self, now_ns: int) -> None:
-        """Time passes: give up brokers that a restart of the controller did not bring back, decide
-        what could not be written."""
+        """Give up brokers that did not come back after a restart of the controller, and decide what
+        could not be written before."""
         if not self._journal.awaited:
             self._awaiting_since_ns = None
         elif self._awaiting_since_ns is None:
@@ -152,7 +153,7 @@ class Brokers:
             self._try_again_ns = now_ns + ms_to_ns(TRY_AGAIN_MS)
 
     def deadline_ns(self) -> int | None:
-        """When `tick` has something to do."""
+        """Time at which `tick` has something to do, ns; None: there is nothing."""
         due = [] if self._awaiting_since_ns is None else [self._awaiting_since_ns + self._patience_ns()]
         if self._unwritten:
             due.append(self._try_again_ns or 0)
@@ -200,8 +201,8 @@ class Brokers:
             self._unwritten[node_id] = None
 
     def check_epoch(self, node_id: int, epoch: int) -> BrokerInfo:
-        """The broker, if that is its present life. BrokerError: BROKER_ID_NOT_REGISTERED or
-        STALE_BROKER_EPOCH."""
+        """The broker of this id, if `epoch` is that of its present life. BrokerError:
+        BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH."""
         broker = self._image.brokers.get(node_id)
         if broker is None:
             raise BrokerError(

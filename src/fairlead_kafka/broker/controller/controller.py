@@ -109,7 +109,7 @@ class Controller(ClusterView):
         self._features = Features(self.journal)
 
     def decide(self, decision: Decision[R], done: DecisionDone[R]) -> None:
-        """Decide within the call."""
+        """Make a decision within this call: done(result, None) or done(None, error)."""
         try:
             result = self.decided(decision)
         except BrokerError as error:
@@ -141,7 +141,7 @@ class Controller(ClusterView):
     # --- For brokers of this thread
 
     def detach(self, node_id: int) -> None:
-        """Called when a broker of this thread is gone: as if it was seen to be."""
+        """Note that a broker of this thread is gone."""
         self.broker_stopped(node_id)
 
     def note(self, change: Change | None) -> None:
@@ -152,7 +152,7 @@ class Controller(ClusterView):
         self.mutations.note(change)
 
     def tick(self, now_ns: int) -> None:
-        """Do what is due: see `deadline_ns`."""
+        """Do what is due at `now_ns`; see `deadline_ns`."""
         self.mutations.tick(now_ns)
         self._brokers.tick(now_ns)
         self._leadership.tick(now_ns)
@@ -165,7 +165,8 @@ class Controller(ClusterView):
     # --- Brokers, leaders and replicas
 
     def broker_started(self, node: Node, endpoints: Mapping[str, tuple[str, int]] | None = None) -> int:
-        """The broker listens; its epoch, by which it is known from now on."""
+        """Note that a broker listens. Returns its epoch, by which this life of it is known from now
+        on."""
         return self._brokers.started(node, endpoints or {})
 
     def await_brokers(self, node_ids: Iterable[int]) -> None:
@@ -174,7 +175,8 @@ class Controller(ClusterView):
         self.journal.awaited.update(node_ids)
 
     def broker_stopping(self, node_id: int) -> None:
-        """Controlled shutdown: move what the broker leads. Nothing if it is not alive."""
+        """Begin a controlled shutdown: move what the broker leads to others. Nothing if it is not
+        alive."""
         self._brokers.stopping(node_id)
 
     def broker_stopped(self, node_id: int) -> None:
@@ -440,4 +442,4 @@ DECIDERS: dict[type[Decision[object]], Callable[[Controller, Any], Any]] = {
     DeleteAcls: lambda controller, one: controller.delete_acls(one.filters),
     UpdateFeatures: lambda controller, one: controller.update_features(one.updates, one.validate_only),
 }
-"""The one way in: what is not here cannot be decided."""
+"""Kind of decision → the method that makes it. What is not here cannot be decided."""

@@ -18,11 +18,11 @@ from fairlead_kafka.broker.controller.journal import Journal
 SCRAM_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 """The protocol's number of a mechanism → its name."""
 ITERATIONS_MIN, ITERATIONS_MAX = 4_096, 16_384
-"""Kafka's bounds: fewer are guessed too fast, more hold clients up."""
+"""Kafka's bounds of a password's iterations: fewer are guessed too fast, more hold clients up."""
 
 
 class Credentials:
-    """Decides what becomes of them."""
+    """Decides on changes of users' SCRAM credentials."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

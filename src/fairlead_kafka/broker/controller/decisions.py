@@ -66,7 +66,8 @@ class NewTopic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CreateTopics(Decision[list[TopicImage | BrokerError]]):
-    """Result: for each its image, or the BrokerError that says why it cannot be."""
+    """Topics to be created. Result: for each its image, or the BrokerError that says why it cannot
+    be."""
 
     topics: Sequence[NewTopic]
     validate_only: bool = False
@@ -155,7 +156,7 @@ class AlterClientQuotas(Decision[list[BrokerError | None]]):
 
 @dataclass(frozen=True, slots=True)
 class AllocateProducerIds(Decision[tuple[int, int]]):
-    """A block of producer ids for a broker. Result: (first, how many)."""
+    """A block of producer ids for a broker. Result: (first id, number of ids)."""
 
     node_id: int
 

@@ -183,7 +183,7 @@ class ClusterImage:
         )
 
     def topic_of_hex(self, topic_id: str) -> TopicImage | None:
-        """The topic with this id in hexadecimal."""
+        """The topic with this id in hexadecimal; None if there is none."""
         try:
             return self.topics_by_id.get(UUID(hex=topic_id))
         except ValueError:

@@ -118,8 +118,9 @@ def _found(topic: TopicImage | None, number: int) -> PartitionImage | int:
 
 
 def _stale(node_id: int, proposal: ProposedIsr, before: PartitionImage) -> int:
-    """Kafka's `ReplicationControlManager.validateAlterPartitionData`, as a table: the first line
-    that holds is the answer."""
+    """The error code for a proposal that rests on an older image, 0 for one that does not: of the
+    conditions the first that holds decides (Kafka's
+    `ReplicationControlManager.validateAlterPartitionData`)."""
     leader_epoch, partition_epoch = proposal.leader_epoch, proposal.partition_epoch
     if (leader_epoch, partition_epoch, node_id) == (
         before.leader_epoch,

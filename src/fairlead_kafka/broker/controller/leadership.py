@@ -94,8 +94,8 @@ class Leadership:
     # --- What comes round
 
     def tick(self, now_ns: int) -> None:
-        """Time passes: give partitions back to their preferred leaders, if
-        `auto.leader.rebalance.enable` and it is time."""
+        """Give partitions back to their preferred leaders, if `auto.leader.rebalance.enable` is on
+        and it is time."""
         if self._balanced_ns is None:
             self._balanced_ns = now_ns
         if now_ns - self._balanced_ns >= self._interval_ns():
@@ -107,7 +107,7 @@ class Leadership:
                     _logger.warning("partitions were not given back to their preferred leaders: %s", error)
 
     def deadline_ns(self) -> int | None:
-        """When `tick` has something to do."""
+        """Time at which `tick` has something to do, ns; None: there is nothing."""
         return None if self._balanced_ns is None else self._balanced_ns + self._interval_ns()
 
     def balance(self) -> None:

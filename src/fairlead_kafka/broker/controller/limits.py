@@ -54,7 +54,7 @@ class Limits:
     # --- What is held
 
     def note(self, change: Change | None) -> None:
-        """Follow the image."""
+        """Keep counts and limits in step with a change of the image."""
         if isinstance(change, BrokerConfigsChanged | BrokersChanged):
             self._of_brokers.clear()
             self._in_all = None
@@ -86,19 +86,19 @@ class Limits:
         self._planned.update(count_replicas(placed))
 
     def planned_all(self) -> None:
-        """Called when the decision is made, or given up."""
+        """Forget what was planned: the decision is made, or given up."""
         self._planned.clear()
 
     # --- What may be held
 
     def of_broker(self, node_id: int) -> int:
-        """`max.broker.partitions` of a broker."""
+        """The value of `max.broker.partitions` that counts for a broker."""
         if node_id not in self._of_brokers:
             self._of_brokers[node_id] = self._configs.broker_settings(str(node_id))[PER_BROKER]
         return self._of_brokers[node_id]
 
     def in_all(self) -> int:
-        """`max.partitions`: the smallest that counts for any broker."""
+        """The value of `max.partitions`: the smallest that counts for any broker."""
         if self._in_all is None:
             every = (self._configs.broker_settings(str(node_id))[IN_ALL] for node_id in self._image.brokers)
             self._in_all = min(every, default=LONG_MAX)

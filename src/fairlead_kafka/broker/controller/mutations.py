@@ -28,20 +28,21 @@ R = TypeVar("R")
 
 
 class Mutations:
-    """The accounts of all clients."""
+    """Charges clients for partitions that are created and deleted, each from a token bucket of its
+    quota."""
 
     def __init__(self, image: ClusterImage, configs: Configs) -> None:
         self._image = image
         self._configs = configs
         self._table = QuotaTable()
         self._buckets: dict[Hashable, TokenBucket] = {}
-        """The one used last at the end."""
+        """Who shares a quota → the token bucket; the one used last at the end."""
         self._now_ms = 0
         self._spender: Spender | None = None
         self._throttle_ms = 0
 
     def note(self, change: Change | None) -> None:
-        """Follow the image."""
+        """Keep the quotas in step with a change of the image."""
         if isinstance(change, ClientQuotasChanged):
             values = self._image.client_quotas.get(change.entity, {})
             self._table.set(change.entity, values.get(CONTROLLER_MUTATION_RATE))

@@ -14,6 +14,6 @@ def check_topic_name(name: str) -> None:
 
 
 def collision_key(name: str) -> str:
-    """Two names with the same key cannot both be topics: '.' and '_' become the same character in
+    """The part of a name in which two topics must differ: '.' and '_' become the same character in
     Kafka's metric names."""
     return name.replace(".", "_")

@@ -48,7 +48,7 @@ def _moved(
 
 
 class Reassignments:
-    """Decides on moves."""
+    """Decides on moves of partitions to other brokers."""
 
     def __init__(self, journal: Journal, brokers: Brokers, limits: Limits, placement: Placement) -> None:
         self._journal = journal

@@ -63,7 +63,7 @@ class Topics:
         return self._placement
 
     def note(self, change: Change | None) -> None:
-        """Follow the image."""
+        """Keep names and placement in step with a change of the image."""
         if isinstance(change, TopicCreated):
             self._names_by_collision_key[collision_key(change.topic.name)] = change.topic.name
             self._placement.placed += len(change.topic.partitions)
@@ -219,7 +219,8 @@ class Topics:
 
 
 def _min_isr(settings: Settings, key: str, factor: int) -> int:
-    """Unless it is set, one replica less than there are: a cluster too small for Kafka's 2 of 3 can
+    """`min.insync.replicas` of an internal topic with `factor` replicas: config `key` if it is set,
+    else one replica less than there are at most. A cluster too small for Kafka's 2 of 3 can then
     lose a broker all the same."""
     wanted = settings.integer(key)
     return wanted if key in settings.given else min(wanted, max(1, factor - 1))

@@ -64,7 +64,8 @@ class ClusterView(ABC):
 
     def attach(self, broker: Attached, joined: Callable[[FairleadError | None], None]) -> None:
         """Note that a broker begins: joined(None) is called each time the image is up to date,
-        joined(error) if it never will be. Here it always is."""
+        joined(error) if it never will be. Where the controller is in the broker's thread it always
+        is."""
         joined(None)
 
     def handle(self, event: Connected | Disconnected | Received) -> None:
@@ -87,7 +88,7 @@ class ClusterView(ABC):
         decided for it after that."""
 
     def tick(self, now_ns: int) -> None:  # noqa: B027  (a copy has nothing to do)
-        """Time passes, says a broker; only the controller itself has something to do then."""
+        """Do what is due at `now_ns`; only the controller itself has anything to do."""
 
     def deadline_ns(self) -> int | None:
         """When `tick` is to be called next; None: there is no need."""

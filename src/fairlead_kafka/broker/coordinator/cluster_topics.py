@@ -19,13 +19,13 @@ class ClusterTopics:
         self._views: dict[str, TopicView] = {}
 
     def follow(self, image: ClusterImage) -> None:
-        """Look at this image from now on."""
+        """Read topics from this image from now on."""
         self._image = image
         self._forget()
         self.names_version += 1
 
     def changed(self, change: Change) -> None:
-        """Something in the cluster is different; whatever it is, views are made again."""
+        """Called when the cluster changed: views of topics are made again."""
         self._forget()
         if isinstance(change, TopicCreated):
             self.names_version += 1
@@ -35,7 +35,7 @@ class ClusterTopics:
         self._views.clear()
 
     def find(self, name: str) -> TopicView | None:
-        """The topic; None if there is none."""
+        """The topic of this name; None if there is none."""
         view = self._views.get(name)
         if view is None:
             topic = self._image.topics.get(name)
@@ -44,7 +44,7 @@ class ClusterTopics:
         return view
 
     def by_id(self, topic_id: UUID) -> TopicView | None:
-        """The topic; None if there is none."""
+        """The topic of this id; None if there is none."""
         topic = self._image.topics_by_id.get(topic_id)
         return None if topic is None else self.find(topic.name)
 

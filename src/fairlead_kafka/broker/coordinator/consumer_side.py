@@ -90,7 +90,8 @@ class ConsumerSide:
     def heartbeat(
         self, request: Heartbeat, version: int, reply: Callable[[int, HeartbeatResult], None]
     ) -> None:
-        """ConsumerGroupHeartbeat; reply(error code, answer) once the log has what it rests on."""
+        """Serve a ConsumerGroupHeartbeat; reply(error code, answer) once the log has what the
+        answer rests on."""
         settings = self._broker.settings
         check_heartbeat(request, version, settings["group.consumer.assignors"])
         shard = self._shards.of(request.group_id)
@@ -107,7 +108,8 @@ class ConsumerSide:
             self._upgrade(group, request, reply)
 
     def existing(self, group_id: str) -> ConsumerGroup:
-        """The group. BrokerError GROUP_ID_NOT_FOUND for one that is not there, or a classic one."""
+        """The consumer group of this id. BrokerError GROUP_ID_NOT_FOUND for one that is not there,
+        or a classic one."""
         group = self._shards.of(group_id).groups.get(group_id)
         if group is None:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
@@ -207,7 +209,8 @@ class ConsumerSide:
         protocol: tuple[str | None, str | None],
         reply: Callable[[SyncOutcome], None],
     ) -> None:
-        """SyncGroup of a classic member (member id, instance id, generation)."""
+        """Serve a SyncGroup of a classic member; `who` is (member id, instance id, generation),
+        `protocol` (type, name)."""
         self.members.sync_classic(
             group, who, protocol, lambda error, assignment: reply(SyncOutcome(error, *protocol, assignment))
         )
@@ -220,8 +223,8 @@ class ConsumerSide:
     def takes_join(
         self, group: ConsumerGroup, request: JoinRequest, reply: Callable[[JoinOutcome], None]
     ) -> bool:
-        """JoinGroup to a consumer group; False: it is a classic group by now, and the join is one
-        to that."""
+        """Serve a JoinGroup to a consumer group. False: it is a classic group by now, and the join
+        is one to that."""
         if not group.members:
             self.make_classic(group)
             return False
@@ -284,7 +287,7 @@ class ConsumerSide:
 
     def check_reader(self, group_id: str, member_id: str | None, epoch: int) -> None:
         """Raise BrokerError if offsets are not to be told to a member; see
-        `consumer_groups.check_fetch`. Classic groups do not ask."""
+        `consumer_groups.check_fetch`. Members of classic groups may read all."""
         group = self._shards.of(group_id).groups.get(group_id)
         if group is not None and group.consumer is not None:
             check_fetch(group.consumer, member_id, epoch)
@@ -292,7 +295,8 @@ class ConsumerSide:
     # --- For `consumer_groups`
 
     def consumer_group(self, group_id: str) -> ConsumerGroup | None:
-        """The group, if it is one and at home here."""
+        """The group of this id, if it is a consumer group and this broker coordinates it; else
+        None."""
         try:
             group = self._shards.of(group_id).groups.get(group_id)
         except BrokerError:

@@ -108,8 +108,8 @@ class GroupCoordinator:
         self._shards.stop()
 
     def _changed(self, change: Change) -> None:
-        """Follow the controller. It calls in the step of the broker that asked for the change:
-        files are for a step of our own."""
+        """Take in a change of the cluster. Offsets of a deleted topic are deleted in a later step:
+        the controller may call within another broker's step, and files are for one of our own."""
         self.consumer.topics.changed(change)
         if isinstance(change, TopicDeleted):
             for shard in self._shards:
@@ -176,7 +176,7 @@ class GroupCoordinator:
         )
 
     def _member_group(self, group_id: str) -> Group:
-        """The group that a member speaks of."""
+        """The group that a member speaks of. BrokerError: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID."""
         if not group_id:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group that has members needs a name")
         return self._existing(group_id, ErrorCode.UNKNOWN_MEMBER_ID)[1]
@@ -191,7 +191,7 @@ class GroupCoordinator:
     # --- Membership
 
     def join(self, group_id: str, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
-        """JoinGroup; `reply` is called once the next generation stands."""
+        """Serve a JoinGroup; `reply` is called once the next generation stands."""
         settings = self._broker.settings
         low_ms, high_ms = settings["group.min.session.timeout.ms"], settings["group.max.session.timeout.ms"]
         if not group_id:
@@ -233,8 +233,8 @@ class GroupCoordinator:
         assignments: Sequence[tuple[str, bytes]],
         reply: Callable[[SyncOutcome], None],
     ) -> None:
-        """SyncGroup; `protocol` is (type, name), either None if the client does not say; `reply` is
-        called once the leader has assigned."""
+        """Serve a SyncGroup; `protocol` is (type, name), either None if the client does not say;
+        `reply` is called once the leader has assigned."""
         group = self._member_group(group_id)
         if group.consumer is not None:
             self.consumer.sync(group.consumer, (member_id, instance_id, generation), protocol, reply)
@@ -248,7 +248,7 @@ class GroupCoordinator:
         self._rebalancer.sync(group, member, assignments, reply)
 
     def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> int:
-        """Heartbeat; the error code to answer."""
+        """Note that a member is alive. Returns the error code to answer."""
         group = self._member_group(group_id)
         if group.consumer is not None:
             return self.consumer.members.heartbeat_classic(group.consumer, member_id, instance_id, generation)
@@ -283,8 +283,8 @@ class GroupCoordinator:
         reply: Callable[[dict[TopicPartition, int]], None],
         version: int = COMMITS_FROM_VERSION,
     ) -> None:
-        """OffsetCommit; reply(partition → error code) once the offsets are written. Generation -1:
-        not as a member; of a member of the consumer protocol it is its epoch."""
+        """Serve an OffsetCommit; reply(partition → error code) once the offsets are written.
+        Generation -1: not as a member; of a member of the consumer protocol it is its epoch."""
         shard, group = self._group_to_commit(group_id, generation)
         if group.consumer is not None:
             who = Committer(member_id, instance_id, generation, version)
@@ -303,12 +303,9 @@ class GroupCoordinator:
         offsets: Mapping[TopicPartition, CommittedOffset],
         reply: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
-        """TxnOffsetCommit; reply(partition → error code) once the offsets are written. They count
-        when the transaction is committed.
-
-        A producer that does not say for which member it speaks (before KIP-447) is fenced by its
-        epoch alone.
-        """
+        """Serve a TxnOffsetCommit; reply(partition → error code) once the offsets are written. They
+        count when the transaction is committed. A producer that does not say for which member it
+        speaks (before KIP-447) is fenced by its epoch alone."""
         shard, group = self._group_to_commit(group_id, generation)
         if group.consumer is not None:
             who = Committer(member_id, instance_id, generation, None)
@@ -374,7 +371,7 @@ class GroupCoordinator:
     def fetch(
         self, group_id: str, partitions: Iterable[TopicPartition] | None
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        """OffsetFetch: committed offsets by partition, None where there is none; `partitions` None:
+        """Committed offsets of a group by partition, None where there is none; `partitions` None:
         all that there are."""
         group = self._shards.of(group_id).groups.get(group_id)
         offsets = group.offsets if group is not None else {}
@@ -394,8 +391,8 @@ class GroupCoordinator:
         partitions: Sequence[TopicPartition],
         reply: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
-        """OffsetDelete; reply(partition → error code). While the group has members, only of topics
-        that none of them reads."""
+        """Serve an OffsetDelete; reply(partition → error code). While the group has members, only
+        offsets of topics that none of them reads are deleted."""
         shard, group = self._existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if group.share is not None:
             raise not_consumer(group_id)
@@ -425,7 +422,7 @@ class GroupCoordinator:
         return [group for shard in self._shards.loaded() for group in shard.groups.values()], loading
 
     def delete_group(self, group_id: str, reply: Callable[[int], None]) -> None:
-        """DeleteGroups of one group; reply(error code) once its offsets are gone."""
+        """Delete a group without members; reply(error code) once its offsets are gone."""
         shard, group = self._existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if not group.empty:
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members")

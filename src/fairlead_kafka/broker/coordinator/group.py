@@ -49,7 +49,8 @@ class JoinRequest:
 
 @dataclass(slots=True)
 class JoinOutcome:
-    """JoinGroup's answer. `members` (id, instance id, metadata) is for the leader, who assigns."""
+    """Outcome of a JoinGroup. `members` (id, instance id, metadata) is for the leader, who
+    assigns."""
 
     error_code: int
     member_id: str
@@ -63,7 +64,7 @@ class JoinOutcome:
 
 @dataclass(slots=True)
 class SyncOutcome:
-    """SyncGroup's answer."""
+    """Outcome of a SyncGroup: the member's assignment, or an error."""
 
     error_code: int
     protocol_type: str | None = None
@@ -316,7 +317,7 @@ class Group:
         return any(topics is None or topic in topics for topics in subscriptions)
 
     def check(self) -> None:
-        """Indexes and counters are those of the members; CheckFailed if not."""
+        """Raise CheckFailed unless indexes and counters fit the members."""
         what = f"group {self.group_id!r} ({self.state.value})"
         if self.consumer is not None:
             holds(f"{what}: members of both protocols", not self.members and self.record is None)

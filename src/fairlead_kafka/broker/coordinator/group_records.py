@@ -59,12 +59,12 @@ class GroupRecord(NamedTuple):
 
 
 def encode_group_key(key: GroupKey) -> bytes:
-    """A `GroupMetadataKey`."""
+    """The bytes of a `GroupMetadataKey`."""
     return _KEYS.encode(key)
 
 
 def encode_group_value(record: GroupRecord) -> bytes:
-    """A `GroupMetadataValue`."""
+    """The bytes of a `GroupMetadataValue`."""
     writer = Writer()
     writer.number(">h", _VALUE_VERSION)
     writer.text(record.protocol_type)
@@ -90,7 +90,8 @@ def decode_group_key(data: bytes) -> GroupKey | None:
 
 
 def decode_group_value(data: bytes) -> GroupRecord:
-    """The value. DecodeError for garbage or a version that is not known."""
+    """The record that a `GroupMetadataValue` says. DecodeError for garbage or a version that is not
+    known."""
     reader = Reader(data, "the value of a group")
     version = reader.version(_VALUE_VERSION)
     protocol_type, generation = reader.text(), reader.number(">i")

@@ -34,7 +34,7 @@ class OffsetKey(NamedTuple):
 
 
 def encode_key(key: OffsetKey) -> bytes:
-    """An `OffsetCommitKey`."""
+    """The bytes of an `OffsetCommitKey`."""
     writer = Writer()
     writer.number(">h", _KEY_VERSION)
     writer.text(key.group_id)
@@ -44,7 +44,7 @@ def encode_key(key: OffsetKey) -> bytes:
 
 
 def encode_value(committed: CommittedOffset) -> bytes:
-    """An `OffsetCommitValue`."""
+    """The bytes of an `OffsetCommitValue`."""
     writer = Writer()
     writer.number(">hqi", _VALUE_VERSION, committed.offset, committed.leader_epoch)
     writer.text(committed.metadata)
@@ -62,8 +62,8 @@ def decode_key(data: bytes) -> OffsetKey | None:
 
 
 def decode_value(data: bytes, position: int) -> CommittedOffset:
-    """The value of the record at offset `position`. DecodeError for garbage or a version that is
-    not known."""
+    """The committed offset in the record at offset `position`. DecodeError for garbage or a version
+    that is not known."""
     reader = Reader(data, "the value of a committed offset")
     version, offset = reader.version(_VALUE_VERSION), reader.number(">q")
     leader_epoch = reader.number(">i") if version >= _LEADER_EPOCH_FROM else NO_LEADER_EPOCH

@@ -109,8 +109,8 @@ class Rebalancer:
         self._prepare(group)
 
     def _check_room(self, group: Group) -> None:
-        """GROUP_MAX_SIZE_REACHED for one more than may be; in a rebalance those count who have
-        joined it, as in Kafka."""
+        """Raise BrokerError GROUP_MAX_SIZE_REACHED if the group has no room for one more member. In
+        a rebalance those count who have joined it, as in Kafka."""
         rebalancing = group.state is GroupState.PREPARING_REBALANCE
         count = sum(
             1 for member in group.members.values() if member.join_reply is not None or not rebalancing
@@ -396,7 +396,7 @@ class Rebalancer:
             self._answer_sync(member, self._assigned(group, member))
 
     def heartbeat(self, group: Group, member: Member) -> int:
-        """A member is alive; the error code that tells it what to do."""
+        """Note that a member is alive. Returns the error code that tells it what to do."""
         self.touch(group, member)
         return HEARTBEAT_ERRORS[group.state]
 

@@ -295,7 +295,7 @@ def _chunks(entries: Sequence[Entry]) -> Iterable[list[Entry]]:
 
 
 def _size_bytes(key: Key, value: Value | None) -> int:
-    """No less than what the record takes."""
+    """An upper bound of the bytes that a record takes."""
     if isinstance(value, GroupRecord):
         texts = sum(len(text or "") for member in value.members for text in member[:4])
         return (

@@ -107,7 +107,8 @@ class ShareSide:
     # --- Members
 
     def heartbeat(self, request: ShareHeartbeat, reply: Callable[[int, HeartbeatResult], None]) -> None:
-        """ShareGroupHeartbeat; reply(error code, answer) once the log has what it rests on."""
+        """Serve a ShareGroupHeartbeat; reply(error code, answer) once the log has what the answer
+        rests on."""
         check_share_heartbeat(request)
         shard = self._shards.of(request.group_id)
         if request.member_epoch < 0:
@@ -148,7 +149,8 @@ class ShareSide:
         self.forget(group.group_id, request.member_id)
 
     def existing(self, group_id: str) -> ShareGroup:
-        """The group. BrokerError GROUP_ID_NOT_FOUND for one that is not there, or of another kind."""
+        """The share group of this id. BrokerError GROUP_ID_NOT_FOUND for one that is not there, or
+        of another kind."""
         group = self._shards.of(group_id).groups.get(group_id)
         if group is None or (group.share is None and group.forgettable()):
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
@@ -157,7 +159,8 @@ class ShareSide:
         return group.share
 
     def _find(self, group_id: str) -> tuple[Shard, ShareGroup] | None:
-        """A group at home here, for work that nobody waits for."""
+        """Shard and group, if the share group is at home here; else None. For work that nobody
+        waits for."""
         try:
             return self._shards.of(group_id), self.existing(group_id)
         except BrokerError:
@@ -330,7 +333,8 @@ class ShareSide:
         self._broker.call_at(self._broker.now_ns, forget, self._owner_of(group))
 
     def delete_group(self, shard: Shard, group: Group, reply: Done) -> None:
-        """DeleteGroups of a share group without members: the states of its partitions, then itself."""
+        """Delete a share group without members: the states of its partitions, then itself. Calls
+        reply(error code)."""
         share = group.share
         assert share is not None
         states = share.states
@@ -361,7 +365,7 @@ class ShareSide:
     # --- Offsets
 
     def places(self, group_id: str) -> Places:
-        """The partitions whose state there is; none of a group that is not there."""
+        """The partitions of a group whose state there is; none for a group that is not there."""
         group = self._shards.of(group_id).groups.get(group_id)
         return {} if group is None or group.share is None else group.share.states.initialized
 
@@ -371,12 +375,12 @@ class ShareSide:
         offsets: Mapping[UUID, Mapping[int, int]],
         reply: Callable[[dict[ShareKey, int]], None],
     ) -> None:
-        """AlterShareGroupOffsets: a group without members, made if there is none, goes on from these
-        offsets; reply(key → error code). BrokerError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for one of
-        another kind.
+        """Serve AlterShareGroupOffsets: a group without members, made if there is none, goes on
+        from these offsets; reply(key → error code). BrokerError: NON_EMPTY_GROUP,
+        GROUP_ID_NOT_FOUND for one of another kind.
 
-        The group's epoch goes up by one, and is the state epoch of the new states (KIP-932): a question
-        that is asked again, since its answer was lost, does not begin them a second time.
+        The group's epoch goes up by one, and is the state epoch of the new states (KIP-932): a
+        question that is asked again, since its answer was lost, does not begin them a second time.
         """
         if not group_id:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
@@ -417,8 +421,8 @@ class ShareSide:
     def delete_offsets(
         self, group_id: str, topics: Iterable[UUID], reply: Callable[[dict[UUID, int]], None]
     ) -> None:
-        """DeleteShareGroupOffsets: a group without members forgets where it is in topics; reply(topic
-        id → error code). BrokerError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        """Serve DeleteShareGroupOffsets: a group without members forgets where it is in topics;
+        reply(topic id → error code). BrokerError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
         if not group_id:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
         group = self._empty(group_id)

@@ -75,7 +75,8 @@ class _Search(ABC):
 
     @abstractmethod
     def look(self, offsets: Int64, stamps: Int64) -> int | None:
-        """Which of a batch's records is the one, as far as this batch goes."""
+        """The place in a batch of the record that is sought, by the records' offsets and timestamps
+        (ms); None: there is none, or the one found before comes first."""
 
     def go_on(self) -> None:
         """Look into batches until the search is over, or one has to be waited for."""
@@ -126,7 +127,7 @@ class _Search(ABC):
 
     @hook("log: a log start within a batch")
     def _start(self) -> int:
-        """No record before this offset is there."""
+        """The offset at which the partition's records begin."""
         return self._partition.log_start
 
     @hook("ListOffsets: go on past an emptied batch")
@@ -182,7 +183,7 @@ class _Newest(_Search):
 
     @hook("ListOffsets: the newest record of a batch, if it has one")
     def newest_of(self, stamps: Int64) -> int | None:
-        """The number of the greatest; None if there is none."""
+        """The place of the greatest timestamp; None if there is none."""
         return int(stamps.argmax()) if len(stamps) else None
 
 

@@ -22,7 +22,7 @@ from fairlead_kafka.broker.log.index import Location
 from fairlead_kafka.core.effects import Buffer
 
 BLOCK_BYTES = MIB
-"""An entry lies in one block, which is as large as the entry if that is larger."""
+"""Size of a block. An entry lies in one block, and a larger entry has a block of its own size."""
 COPIED_BYTES = 16 * KIB
 """A smaller batch is given as a copy: a view of it would keep its whole block for as long as
 somebody reads slowly."""
@@ -47,7 +47,8 @@ class _Block:
         self.full = False
 
     def give_up(self) -> mmap.mmap | None:
-        """The pages, to be used again, if nobody looks at them any more."""
+        """Release the block; its pages, to be used again, if nobody looks at them any more, else
+        None."""
         self.view.release()
         self.data.release()
         try:
@@ -119,11 +120,12 @@ class TailCache:
             )  # somebody may still look at what lay behind
 
     def get(self, location: Location) -> Buffer | None:
-        """The batch, if it is still here."""
+        """The batch at a location; None if the cache does not have it any more."""
         return self._cut(location, 0)
 
     def entry(self, location: Location) -> Buffer | None:
-        """The batch with its entry's header, if it is still here."""
+        """The batch at a location with its entry's header; None if the cache does not have it any
+        more."""
         return self._cut(location, ENTRY_HEADER_BYTES)
 
     def _cut(self, location: Location, header_bytes: int) -> Buffer | None:

@@ -60,7 +60,7 @@ class Encoder:
         self._producers: list[bytes] = []
 
     def take(self, one: Partition) -> None:
-        """Take a partition as it is now."""
+        """Add a partition to the checkpoint, as it is now."""
         epoch_rows, packed = one.epochs.items(), one.producers.packed()
         if not (one.log_end or epoch_rows or packed):
             return
@@ -77,7 +77,7 @@ class Encoder:
             self._passes.extend(pair)
 
     def content(self, place: Place) -> list[bytes]:
-        """The file's content, in pieces."""
+        """The checkpoint's file, in pieces, for this place in the log."""
         ids = b"".join(topic_id.bytes for topic_id in self._topics)
         batches, producers = b"".join(self._batches), b"".join(self._producers)
         tables = (

@@ -26,10 +26,10 @@ from fairlead_kafka.broker.log.table import PartitionTable
 from fairlead_kafka.broker.log.writer import Later, Writer
 
 GROWTH = 8
-"""A checkpoint costs as much as all batches known. It is worth it once one in so many is new, or
-after so many intervals if nothing but high watermarks rose ..."""
+"""A checkpoint costs as much as all batches known. It is due once one batch in so many is new, or
+after so many intervals if nothing but high watermarks rose."""
 ENOUGH_ENTRIES = 50_000
-"""... or as many as recovery scans in about a second."""
+"""A checkpoint is due after so many entries in any case: recovery scans them in about a second."""
 
 SLICE_PARTITIONS = 1_000
 """Partitions gathered in one step, in some milliseconds."""
@@ -57,7 +57,7 @@ class Checkpoints:
         self._later = later
         self._encoder = Encoder()
         self._more: Callable[[], None] | None = None
-        """Goes on with the gathering."""
+        """Goes on with gathering a checkpoint; None: none is being gathered."""
         self.taking: dict[Partition, None] = {}
         """Partitions that the checkpoint being gathered has not taken yet: call `take` before any
         of them changes."""
@@ -65,7 +65,7 @@ class Checkpoints:
         """Entries appended since the last checkpoint was begun."""
 
     def recovered(self, place: Place, new_entries: int) -> None:
-        """Recovery began at `place` and scanned `new_entries`."""
+        """Called when recovery has ended: it began at `place` and scanned `new_entries`."""
         self._sequence, self._place, self.new_entries = (
             place.sequence,
             (place.file, place.position),
@@ -88,7 +88,7 @@ class Checkpoints:
                 self._begin(dead, synced=False, done=lambda: None)
 
     def write_if_due(self) -> None:
-        """Write one if enough is new since the last. Called at intervals."""
+        """Write a checkpoint if enough is new since the last. Called at intervals."""
         self._reclaim = True  # what could not be deleted before
         if self._busy:
             return
@@ -112,8 +112,8 @@ class Checkpoints:
             self._begin([], synced=True, done=done)
 
     def _marks(self) -> int:
-        """Changes when a high watermark does: they rise, or fall with a cut, which is new in the
-        log."""
+        """A number that changes whenever a high watermark does: the sum of all. They rise, or fall
+        with a cut, which is new in the log."""
         return sum(partition.high_watermark for partition in self._partitions)
 
     def _now(self) -> tuple[int, int]:

@@ -74,7 +74,7 @@ class Cleaner:
         looked at again before a time in ms."""
 
     def look(self, settings: LogSettings) -> None:
-        """Begin what is due, unless something is under way."""
+        """Begin the compaction or rewriting that is due, unless one is under way."""
         self._settings = settings
         if self._busy:
             return
@@ -119,11 +119,11 @@ class Cleaner:
         return list(self._partitions)
 
     def holds(self, partition: Partition) -> bool:
-        """False if its topic is gone."""
+        """Whether the partition is still in the log; False if its topic is gone."""
         return self._partitions.holds(partition)
 
     def now_ms(self) -> int:
-        """The time of day."""
+        """The time of day, in ms since 1970."""
         return self._wall_ms()
 
     def read(
@@ -197,7 +197,7 @@ class _Compaction:
         return locations, end
 
     def map_piece(self) -> None:
-        """Learn the keys of the next piece."""
+        """Enter the keys of the next piece's records."""
         piece = self._next_piece()
         if piece is None:
             return
@@ -220,7 +220,7 @@ class _Compaction:
         self._cleaner.read(self._partition, locations, taken)
 
     def compact_piece(self) -> None:
-        """Say what stays of the next piece, and write it."""
+        """Decide what stays of the next piece, and have that written."""
         piece = self._next_piece()
         if piece is None:
             return

@@ -29,7 +29,7 @@ APPENDED = b"FLR1"
 MOVED = b"FLM1"
 NOTE = b"FLN1"
 MAGICS = (APPENDED, MOVED, NOTE)
-"""The last character is the version of the layout."""
+"""The first bytes of each kind of entry; the last character is the version of the layout."""
 MAGIC_PREFIX = b"FL"
 """Prefix of all magics."""
 HEAD = struct.Struct(">4sI")

@@ -14,7 +14,7 @@ from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.records import BatchHeader, EndMarker
 
 LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x08, 0x10, 0x20
-"""Attributes of a batch."""
+"""Bits of a batch's attributes."""
 MARKER = 0x2000
 COMMITTED = 0x4000
 """Bits beside Kafka's attributes: the batch is the marker that ends a transaction, and it was
@@ -73,7 +73,7 @@ class BatchIndex:
 
     def __init__(self) -> None:
         self.rows = array("q")
-        """Row after row."""
+        """The table of batches, row after row."""
 
     def __len__(self) -> int:
         return len(self.rows) // WIDTH
@@ -167,7 +167,7 @@ class BatchIndex:
         return np.frombuffer(self.rows, np.int64)[column::WIDTH][start:stop].copy()
 
     def drop(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """Forget batches `start` to `stop` (excluded); what is forgotten as (file, size in bytes)."""
+        """Forget batches `start` to `stop` (excluded). Returns them as (file, size in bytes)."""
         begin, end = start * WIDTH, stop * WIDTH
         dropped = list(
             zip(self.rows[begin + FILE : end : WIDTH], self.rows[begin + SIZE : end : WIDTH], strict=True)
@@ -176,12 +176,12 @@ class BatchIndex:
         return dropped
 
     def drop_front(self, count: int) -> list[tuple[int, int]]:
-        """Forget the first `count` batches; what is forgotten as (file, size in bytes)."""
+        """Forget the first `count` batches. Returns them as (file, size in bytes)."""
         return self.drop(0, count)
 
     def move(self, number: int, to: Location, max_timestamp_ms: int) -> tuple[int, int]:
-        """Batch `number` lies elsewhere now, with fewer records perhaps; where it was as (file,
-        size in bytes)."""
+        """Note that batch `number` lies elsewhere now, perhaps with fewer records. Returns where it
+        was, as (file, size in bytes)."""
         begin = number * WIDTH
         was = self.rows[begin + FILE], self.rows[begin + SIZE]
         self.rows[begin + FILE : begin + TIMESTAMP + 1] = array("q", (*to, max_timestamp_ms))

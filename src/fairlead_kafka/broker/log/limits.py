@@ -14,7 +14,8 @@ _GZIP_DEFAULT = -1
 
 @dataclass(slots=True, init=False)
 class TopicLimits:
-    """Shared by all partitions of the topic on a broker, and updated in place."""
+    """A topic's settings as the log needs them. All partitions of the topic on a broker share one
+    object, which is updated in place."""
 
     max_message_bytes: int
     segment_bytes: int

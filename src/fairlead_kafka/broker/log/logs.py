@@ -101,7 +101,7 @@ class Logs:
         self._host.call_later(0.0, function)
 
     def configure(self, settings: LogSettings) -> None:
-        """Go by changed settings from now on."""
+        """Work by these settings from now on."""
         self._settings = settings
 
     @property
@@ -141,12 +141,9 @@ class Logs:
         wall_ms: int,
         marker: EndMarker | None = None,
     ) -> int:
-        """Append one checked batch as the leader; its base offset. `when_written` tells when it is
-        in the file.
-
-        `marker` is what a control batch says. Raises BrokerError KAFKA_STORAGE_ERROR while the disk
-        fails.
-        """
+        """Append one checked batch as the leader. Returns its base offset; `when_written` tells
+        when it is in the file. `marker` is what a control batch says. Raises BrokerError
+        KAFKA_STORAGE_ERROR while the disk fails."""
         self._check_disk()
         base_offset = partition.log_end
         if partition.limits.log_append_time:
@@ -258,8 +255,8 @@ class Logs:
             self._note(partition, NoteKind.start_moved, offset)
 
     def truncate(self, partition: Partition, end_offset: int) -> None:
-        """Cut a partition: its log ends at `end_offset`, or where the batch began that holds it. At
-        once here, in its turn in the file."""
+        """Cut a partition: its log ends at `end_offset`, or where the batch began that holds it. In
+        memory that counts at once; in the file it is noted in its turn."""
         if end_offset >= partition.log_end:
             return
         if end_offset < partition.high_watermark:
@@ -299,7 +296,7 @@ class Logs:
             self.checkpoints.released()
 
     def forget_topic(self, topic_id: uuid.UUID) -> list[Partition]:
-        """A topic was deleted: forget its partitions; those that were hosted."""
+        """Forget the partitions of a topic that was deleted. Returns those that were hosted."""
         gone = self._partitions.forget_topic(topic_id)
         for partition in gone:
             self._release(partition.drop_all())

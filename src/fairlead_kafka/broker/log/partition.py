@@ -143,7 +143,7 @@ class Partition:
         return entry.touched_ms
 
     def _recall(self, number: int, touched_ms: int) -> None:
-        """Take what batch `number` of the index means for its producer once more."""
+        """Enter once more what batch `number` of the index says of its producer."""
         base_offset, last_offset, _file, _position, _size, max_timestamp_ms, producer_id, mark = (
             self.index.row(number)
         )
@@ -176,12 +176,9 @@ class Partition:
             self.recall_transactions()
 
     def truncate(self, end_offset: int) -> list[tuple[int, int]]:
-        """Take back whatever reaches to `end_offset` or beyond; the batches that are gone, as
-        (file, size in bytes).
-
-        A batch that holds `end_offset` in its midst goes whole, and the log then ends where it
-        began.
-        """
+        """Take back whatever reaches to `end_offset` or beyond. Returns the batches that are gone,
+        as (file, size in bytes). A batch that holds `end_offset` in its midst goes whole, and the
+        log then ends where it began."""
         index = self.index
         first = index.first_reaching(end_offset)
         end = min(end_offset, index.base_offset(first)) if first < len(index) else end_offset
@@ -203,8 +200,8 @@ class Partition:
         return dropped
 
     def restart(self, start_offset: int) -> list[tuple[int, int]]:
-        """Forget everything; the log begins and ends at `start_offset`. The batches that are gone,
-        as (file, size in bytes)."""
+        """Forget everything; the log begins and ends at `start_offset`. Returns the batches that
+        are gone, as (file, size in bytes)."""
         dropped = self.drop_all()
         self.log_start = self.high_watermark = self.written_end = self.log_end = start_offset
         self.epochs, self.producers, self.passes = LeaderEpochs(), ProducerStates(), ()
@@ -302,8 +299,8 @@ class Partition:
         return total_bytes
 
     def move_start(self, offset: int) -> list[tuple[int, int]]:
-        """Raise the log's start to `offset`; the batches wholly below it, as (file, size in bytes),
-        are forgotten."""
+        """Raise the log's start to `offset`. Returns the batches wholly below it, which are
+        forgotten, as (file, size in bytes)."""
         self.log_start = max(self.log_start, offset)
         self.high_watermark = max(self.high_watermark, self.log_start)
         if offset > self.log_end:
@@ -354,7 +351,7 @@ class Partition:
         return dropped
 
     def drop_all(self) -> list[tuple[int, int]]:
-        """Forget every batch (the topic was deleted); what is forgotten as (file, size in bytes)."""
+        """Forget every batch, for the topic was deleted. Returns them as (file, size in bytes)."""
         self.size_bytes = 0
         self._transactions, self._transactions_known = None, True
         index, self.index = self.index, EMPTY_INDEX

@@ -126,7 +126,7 @@ class ProducerStates:
         self._packed = packed
 
     def get(self, producer_id: int) -> ProducerEntry | None:
-        """One producer; None if it is not known here."""
+        """The state of one producer id; None if it is not known here."""
         return self._all().get(producer_id)
 
     def items(self) -> list[tuple[int, ProducerEntry]]:

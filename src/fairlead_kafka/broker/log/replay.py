@@ -36,7 +36,7 @@ class Replay:
     def batch(
         self, key: bytes, moved: bool, header: BatchHeader, batch: memoryview, file: int, position: int
     ) -> None:
-        """Take a batch (see `scan.Found`)."""
+        """Enter a batch that the scan has found; for the arguments see `scan.Found`."""
         try:
             partition = self._found[key]
         except KeyError:
@@ -65,7 +65,7 @@ class Replay:
         self._segments.add_live(file, header.size_bytes)
 
     def note(self, note: Note) -> None:
-        """Take a note."""
+        """Do again what a note says was done."""
         partition = self._partition_of(note.topic_id, note.partition)
         if partition is not None:
             self._segments.release(_ON_NOTE[note.kind](partition, note))

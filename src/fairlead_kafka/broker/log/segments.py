@@ -39,12 +39,12 @@ class SegmentFiles:
         self.active_size_bytes = size_bytes
 
     def closed(self, number: int, size_bytes: int) -> None:
-        """Recovery found file `number`, and a later one after it."""
+        """Called when recovery has found file `number`, and a later one after it."""
         self._closed[number] = size_bytes
 
     def rewind(self, number: int, size_bytes: int) -> list[int]:
-        """A failed write is taken back: file `number` ends at `size_bytes` and is written to; the
-        later ones, which are to go."""
+        """Called when a failed write is taken back: file `number` ends at `size_bytes` and is
+        written to. Returns the later files, which are to go."""
         later = [one for one in (*self._closed, self.active) if one > number]
         for one in later:
             self._closed.pop(one, None)
@@ -62,7 +62,7 @@ class SegmentFiles:
         return number in self._closed
 
     def appended(self, size_bytes: int) -> int:
-        """Account for `size_bytes` in the active file; where they begin."""
+        """Count `size_bytes` more in the active file. Returns the position at which they begin."""
         position = self.active_size_bytes
         self.active_size_bytes = position + size_bytes
         return position
@@ -72,7 +72,7 @@ class SegmentFiles:
         self._live_bytes[number] = self._live_bytes.get(number, 0) + size_bytes
 
     def release(self, dropped: Iterable[tuple[int, int]]) -> None:
-        """Batches, as (file, size in bytes), are no longer needed."""
+        """Count batches, given as (file, size in bytes), as no longer needed."""
         live_bytes = self._live_bytes
         for number, size_bytes in dropped:
             if number in live_bytes:  # else the file went with a write that failed

@@ -34,20 +34,20 @@ class PartitionTable:
         return self._topics.get(topic_id, _NOTHING)
 
     def get(self, topic_id: UUID, number: int) -> Partition | None:
-        """A partition; None if it is not in the table."""
+        """The partition of this topic and number; None if it is not in the table."""
         partitions = self._topics.get(topic_id)
         return None if partitions is None else partitions.get(number)
 
     def holds(self, partition: Partition) -> bool:
-        """False if its topic is gone."""
+        """Whether this very partition is in the table; False once its topic is gone."""
         return self.get(partition.topic_id, partition.partition) is partition
 
     def enter(self, partition: Partition) -> None:
-        """Take up a partition."""
+        """Put a partition into the table."""
         self._topics.setdefault(partition.topic_id, {})[partition.partition] = partition
 
     def forget_topic(self, topic_id: UUID) -> list[Partition]:
-        """Let go of a topic's partitions; which those are."""
+        """Take a topic's partitions out of the table. Returns them."""
         return list(self._topics.pop(topic_id, _NOTHING).values())
 
     def check(self) -> None:

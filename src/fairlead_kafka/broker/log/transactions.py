@@ -61,8 +61,8 @@ class PartitionTransactions:
         """Producer id → offset of its transaction's first batch; in order of these offsets, the
         order of beginning."""
         self._ending: deque[tuple[int, int]] = deque()
-        """(offset of the marker, first offset) of those whose marker may not be written yet, in
-        order of the markers."""
+        """(offset of the marker, first offset) of transactions whose marker may not be written yet,
+        in order of the markers."""
         self._aborted: list[AbortedRange] = []
         """Aborted transactions, in order of their markers."""
 

@@ -112,7 +112,8 @@ class Writer:
         """Why appends are refused now; None: they are not."""
 
     def recovered(self) -> None:
-        """Recovery found entries and synced them: all that is in the files is synced."""
+        """Called when recovery has found entries and synced them: all that is in the files is
+        synced."""
         self._written_to = self._synced_to = self._segments.active, self._segments.active_size_bytes
 
     @hook("log: a batch is taken for writing")

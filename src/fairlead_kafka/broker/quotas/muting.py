@@ -34,7 +34,7 @@ class Muted(Protocol):
         """Called when the session is to be still from now on, or no longer."""
 
     def serve(self) -> None:
-        """Begin what may begin."""
+        """Begin the requests that may begin now."""
 
     def on_close(self, function: Callable[[], None]) -> None:
         """Have `function` called when the connection ends."""

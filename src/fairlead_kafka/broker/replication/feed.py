@@ -52,7 +52,7 @@ them, only readers from followers."""
 
 
 LONG_AGO_NS = -(1 << 62)
-"""Since when a replica is behind that nobody waits for."""
+"""Time since which a replica counts as behind if nobody waits for it."""
 
 
 NOT_THIS_STREAM = Message(body=encode_answer(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, (), (), (), ()))
@@ -84,7 +84,7 @@ class Feeding(Protocol):
         """Called when a follower has deleted what it was told to."""
 
     def may_join(self, node_id: int) -> None:
-        """Called when more is known of a broker than when its replicas were looked at last."""
+        """Called when more is known of a broker than before: replicas on it may come into sync."""
 
     def end_feed(self, feed: Feed) -> None:
         """Called when a follower's stream is over; it may begin another."""
@@ -250,8 +250,8 @@ class Feed:
     # --- Meetings
 
     def _meet_all(self, meetings: Iterable[tuple[Key, int, int, int]]) -> None:
-        """Most partitions of a large cluster hold nothing, so that what is the same for a topic's
-        partitions is looked up once."""
+        """Meet the partitions that a pull names. What is the same for a topic's partitions is
+        looked up once, for most partitions of a large cluster hold nothing."""
         met, node_id = self.met, self.node_id
         looked_up: dict[bytes, tuple[TopicImage | None, Mapping[int, Partition]]] = {}
         for key, leader_epoch, log_end, last_epoch in meetings:
@@ -275,7 +275,8 @@ class Feed:
                 self._match_and_meet(topic, number, Meeting(key, leader_epoch, log_end, last_epoch))
 
     def _look_up(self, raw_id: bytes) -> tuple[TopicImage | None, Mapping[int, Partition]]:
-        """A topic, and what lies here of it."""
+        """The topic of an id in bytes, None if it is gone, and the partitions of it that have a log
+        here."""
         topic_id = UUID(bytes=raw_id)
         return self._broker.controller.image.topics_by_id.get(topic_id), self._broker.logs.known_of(topic_id)
 
@@ -324,8 +325,8 @@ class Feed:
         self._replication.follower_moved(led, follower)
 
     def _behind_since(self, led: Led, before: Follower | None) -> int:
-        """Since when a follower is behind that comes (again) with less than there is: coming again
-        and again is not catching up."""
+        """Time, ns, since when a follower counts as behind that comes (again) with less than there
+        is: coming again and again is not catching up."""
         if self.node_id not in led.image.isr:
             return LONG_AGO_NS
         if before is None:
@@ -359,7 +360,7 @@ class Feed:
             self.wake()
 
     def answer(self) -> None:
-        """Give what there is."""
+        """Answer the pull that waits with what there is."""
         if self._reply is None:
             return
         reply, self._reply = self._reply, None
@@ -445,8 +446,8 @@ class Feed:
         reply(Message(body=encode_answer(ErrorCode.NONE, self._number, outcomes, marks, runs, kept)))
 
     def _set_aside(self, sent: _Sent, own: list[Buffer]) -> _Sent:
-        """Behind `own` comes a batch that cannot be read: try it again later. What is sent all the
-        same."""
+        """Set a partition aside whose batch behind `own` cannot be read, to be tried again later.
+        Returns the part of the answer that is sent all the same."""
         led, follower = sent.led, sent.follower
         follower.sent = scan(own[-1])[0].last_offset + 1 if own else sent.start
         self._fresh.pop(led, None)

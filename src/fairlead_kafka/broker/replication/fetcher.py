@@ -48,7 +48,8 @@ from fairlead_kafka.wire import Message, PrivateApi
 _logger = GuardedLogger("fairlead_kafka.broker")
 
 SILENCE_MIN_MS = 1_000
-"""A leader may be busy for so long, whatever the configs say."""
+"""Least time, ms, that a leader may be silent beyond its wait, whatever the configs say: it may be
+busy."""
 MEET_AGAIN_MS = 10
 """Brokers in processes of their own hear of a new epoch some milliseconds apart: who came too early
 comes again soon."""
@@ -318,8 +319,8 @@ class Fetcher:
         broker.logs.truncate(partition, offset)
 
     def _meet_later(self, followed: Followed) -> None:
-        """Leader and follower do not agree on who leads in which epoch; one of them will hear of
-        it, mostly very soon."""
+        """Have a partition meet its leader again a little later: the two do not agree on who leads
+        in which epoch, and one of them will hear of it, mostly very soon."""
         if not self._later:
             wait_ms = min(
                 MEET_AGAIN_MS << self._disagreements, self._broker.settings["replica.fetch.backoff.ms"]

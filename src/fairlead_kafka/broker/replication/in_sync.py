@@ -100,7 +100,8 @@ class InSyncReplicas:
         return "proposing who is in sync"
 
     def failed(self, _error: Exception) -> None:
-        """Proposing raised: the next regular look finds again what is to be proposed."""
+        """Called when proposing raised: the next regular look finds again what is to be
+        proposed."""
 
     def flush(self) -> None:
         """Have the controller decide on what was proposed."""
@@ -157,7 +158,7 @@ class InSyncReplicas:
                 self._look_again(led)
 
     def _look_again(self, led: Led) -> None:
-        """Another replica may have come up to the mark while one proposal was under way."""
+        """Propose replicas that have come up to the mark while another proposal was under way."""
         for node_id in list(led.followers):
             self.consider_joining(led, node_id)
 

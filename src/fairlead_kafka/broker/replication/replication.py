@@ -185,7 +185,7 @@ class Replication:
         self._in_sync.consider_joining(led, follower.node_id)
 
     def may_join(self, node_id: int) -> None:
-        """Called when more is known of a broker than when its replicas were looked at last."""
+        """Called when more is known of a broker than before: replicas on it may come into sync."""
         for led in self._led.values():
             if node_id in led.followers:
                 self._in_sync.consider_joining(led, node_id)
@@ -256,7 +256,7 @@ class Replication:
     # --- Streams of followers
 
     def pull(self, request: Request[Message], session: Requester, reply: Reply) -> None:
-        """Serve one request on a stream."""
+        """Serve one request of a follower on its stream."""
         try:
             pull = decode_pull(request.message.body)
         except DecodeError as error:  # anybody may send one: no fault of this broker's
@@ -303,7 +303,7 @@ class Replication:
     # --- Following the controller
 
     def changed(self, change: Change) -> None:
-        """Follow the controller. Partitions that are gone were told by `gone`."""
+        """Take in a change of the cluster. Partitions that are gone were told by `gone`."""
         if not self._running:
             return
         if isinstance(change, TopicCreated):

@@ -104,5 +104,5 @@ def in_time(behind_since_ns: int | None, now_ns: int, lag_max_ns: int) -> bool:
 
 
 def effective_min_isr(configured: int, replica_count: int) -> int:
-    """`min.insync.replicas`, which is never more than the partition has."""
+    """`min.insync.replicas` as it counts for a partition: never more than it has replicas."""
     return min(configured, replica_count)

@@ -39,7 +39,7 @@ Key = bytes
 
 
 class Meeting(NamedTuple):
-    """A follower's log as it meets its leader's."""
+    """End and last epochs of a follower's log, for its leader to compare."""
 
     key: Key
     leader_epoch: int
@@ -123,7 +123,7 @@ def encode_nudge(node_id: int) -> list[Buffer]:
 
 
 def decode_pull(body: memoryview) -> Pull | None:
-    """A pull; None for a nudge. DecodeError for anything else."""
+    """The pull in `body`; None for a nudge. DecodeError for bytes that are neither."""
     try:
         kind, node_id, broker_epoch, written, wait_ms, max_bytes, dropped_count, meeting_count = (
             _PULL.unpack_from(body)
@@ -164,7 +164,8 @@ def encode_answer(
 
 
 def decode_answer(body: memoryview) -> Answer:
-    """An answer; the batches are views into `body`. DecodeError for what is none."""
+    """The answer in `body`; its batches are views into that. DecodeError for bytes that are
+    none."""
     try:
         error, number, outcome_count, mark_count, run_count = _ANSWER.unpack_from(body)
         marks_begin = _ANSWER.size + outcome_count * _OUTCOME.size

@@ -39,7 +39,8 @@ class Delivery(NamedTuple):
 
 
 def _end(share: SharePartition) -> int:
-    """End of records for readers: the high watermark, or the last stable offset."""
+    """The offset at which records for readers end: the high watermark, or the last stable
+    offset."""
     partition = share.partition
     return partition.last_stable_offset if share.settings().committed else partition.high_watermark
 

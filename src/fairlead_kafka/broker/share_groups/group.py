@@ -79,7 +79,7 @@ class ShareGroup:
         return STABLE if self.members else EMPTY
 
     def member(self, member_id: str) -> ShareMember:
-        """The member. BrokerError: UNKNOWN_MEMBER_ID."""
+        """The member of this id. BrokerError: UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is None:
             raise BrokerError(
@@ -167,7 +167,7 @@ def _known(group: ShareGroup, member_id: str) -> ShareMember:
 
 
 def merged(topics: Mapping[UUID, TopicState], more: Mapping[UUID, TopicState]) -> dict[UUID, TopicState]:
-    """Partitions of both."""
+    """The partitions of `topics` and of `more` together."""
     found = dict(topics)
     for topic, state in more.items():
         before = found.get(topic)
@@ -177,7 +177,7 @@ def merged(topics: Mapping[UUID, TopicState], more: Mapping[UUID, TopicState]) -
 
 
 def without(topics: Mapping[UUID, TopicState], gone: Mapping[UUID, Iterable[int]]) -> dict[UUID, TopicState]:
-    """Partitions without those that are gone."""
+    """The partitions of `topics` without those in `gone`."""
     found: dict[UUID, TopicState] = {}
     for topic, state in topics.items():
         numbers = state.partitions - frozenset(gone.get(topic, ()))

@@ -63,7 +63,7 @@ class SharePartitions:
         return iter(list(self._led.values()))
 
     def find(self, key: ShareKey) -> SharePartition | None:
-        """The share partition, if records of it are delivered here."""
+        """The share partition of a key, if records of it are delivered here; else None."""
         found = self._led.get(key)
         return found if found is not None and found.active else None
 
@@ -129,7 +129,8 @@ class SharePartitions:
     # --- Members and leaders that go
 
     def release(self, group_id: str, member: str, done: Callable[[dict[ShareKey, int]], None]) -> None:
-        """Give back all that a member has, who is gone; done(error codes) once that is written."""
+        """Give back all records that a member has acquired, who is gone; done(key → error code)
+        once that is written."""
         shares = [share for share in self if share.key.group_id == group_id]
         errors: dict[ShareKey, int] = {}
 
@@ -151,7 +152,7 @@ class SharePartitions:
                 share.drop_when_written()
 
     def changed(self, change: Change) -> None:
-        """Follow the controller."""
+        """Take in a change of the cluster: leaders, topics, and configs of groups."""
         if isinstance(change, LeadersChanged):
             self._leaders_changed()
         elif isinstance(change, TopicDeleted):
@@ -189,5 +190,5 @@ class SharePartitions:
 
 
 def when_released(done: Done) -> Callable[[dict[ShareKey, int]], None]:
-    """Tells `done` the first error of a release."""
+    """A function that tells `done` the first error of a release, 0 if there is none."""
     return lambda errors: done(next((error for error in errors.values() if error), ErrorCode.NONE))

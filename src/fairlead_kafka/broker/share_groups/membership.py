@@ -90,7 +90,8 @@ def check_share_heartbeat(request: ShareHeartbeat) -> None:
 def share_heartbeat(
     group: ShareGroup, request: ShareHeartbeat, view: ShareView
 ) -> tuple[ShareStep, HeartbeatResult]:
-    """A member joins, or goes on."""
+    """Changes, and the answer, by a heartbeat of a member that joins (epoch 0) or goes on.
+    BrokerError: GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
     before = _speaker(group, request, view)
     member = _described(before, request)
     step = ShareStep()
@@ -253,7 +254,7 @@ def _asked(group: ShareGroup) -> dict[UUID, set[int]]:
 
 
 def begun(group: ShareGroup, states: Mapping[UUID, TopicState]) -> list[ShareGroupEntry]:
-    """The share coordinator has the state of these partitions now."""
+    """Entries that say that the share coordinator has the state of these partitions now."""
     there = {topic: state.partitions for topic, state in states.items()}
     value = StatePartitions(
         without(group.states.initializing, there),
@@ -264,7 +265,8 @@ def begun(group: ShareGroup, states: Mapping[UUID, TopicState]) -> list[ShareGro
 
 
 def deleting(group: ShareGroup, places: Mapping[UUID, TopicState]) -> list[ShareGroupEntry]:
-    """The share coordinator is to forget the state of these partitions: there is none to go on with."""
+    """Entries that say that the share coordinator is to forget the state of these partitions; none
+    if there are none."""
     if not places:
         return []
     gone = {topic: state.partitions for topic, state in places.items()}
@@ -277,7 +279,8 @@ def deleting(group: ShareGroup, places: Mapping[UUID, TopicState]) -> list[Share
 
 
 def share_leave(group: ShareGroup, member_id: str, view: ShareView) -> list[ShareGroupEntry]:
-    """A member is gone: it left, or was not heard of."""
+    """Entries that take back a member that has left, or was not heard of. BrokerError:
+    UNKNOWN_MEMBER_ID."""
     group.member(member_id)
     rest = {name for one in group.members.values() if one.member_id != member_id for name in one.about.topics}
     epoch = ShareEpoch(group.epoch + 1, metadata_hash(view.topics, rest))
@@ -285,7 +288,8 @@ def share_leave(group: ShareGroup, member_id: str, view: ShareView) -> list[Shar
 
 
 def forgotten(group: ShareGroup, topics: Iterable[UUID]) -> list[ShareGroupEntry]:
-    """Topics are gone, or their state is: nothing is known of them any more."""
+    """Entries that forget topics which are gone, or whose state is; none if the group has nothing
+    of them."""
     gone = set(topics)
     states = group.states
     if not gone & {*states.initializing, *states.initialized, *states.deleting}:

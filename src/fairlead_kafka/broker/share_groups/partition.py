@@ -129,7 +129,7 @@ class SharePartition:
 
     @property
     def active(self) -> bool:
-        """Whether records are delivered."""
+        """Whether records of the share partition are delivered."""
         return self.state is SharePartitionState.ACTIVE
 
     def _enter(self, state: SharePartitionState) -> None:
@@ -140,7 +140,8 @@ class SharePartition:
     # --- Beginning and end
 
     def initialize(self, done: Done) -> None:
-        """Have `done` called once records are delivered, or with the error why they are not."""
+        """Have the state read, if it is not. `done` is called once records are delivered, or with
+        the error code for which they are not."""
         if self.active:
             done(ErrorCode.NONE)
             return
@@ -224,7 +225,7 @@ class SharePartition:
             done(error)
 
     def use(self) -> None:
-        """Called when a session fetches from it."""
+        """Called when a session fetches from the share partition."""
         self._unused = False
 
     def drop_when_written(self) -> None:

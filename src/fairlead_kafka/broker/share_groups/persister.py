@@ -40,7 +40,7 @@ _PASSING = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-"""Errors that can be gone in a moment."""
+"""Errors that can be gone in a moment, so that the coordinator is asked again."""
 R = TypeVar("R")
 
 
@@ -57,7 +57,7 @@ class Coordinator(Protocol):
         """Write changes of a state."""
 
     def delete(self, key: ShareKey, done: Done) -> None:
-        """Called when the state is needed no more."""
+        """Forget the state of a share partition, which is needed no more."""
 
     def summary(self, key: ShareKey, done: Stateful) -> None:
         """Read a summary of the state of a share partition, for requests that only describe it."""
@@ -139,7 +139,8 @@ class StatePersister:
         )
 
     def read(self, key: ShareKey, leader_epoch: int, done: Stateful) -> Question:
-        """Read a state, and lead with it from now on. The question can be cancelled."""
+        """Read the state of a share partition as its new leader, which fences the one before.
+        Returns the question, which can be cancelled."""
         partition = ReadShareGroupStateRequest.PartitionData(
             partition=key.partition, leader_epoch=leader_epoch
         )
@@ -160,7 +161,7 @@ class StatePersister:
         )
 
     def write(self, key: ShareKey, state_epoch: int, update: StateUpdate, done: Done) -> None:
-        """Write what is new of a state."""
+        """Write changes of the state of a share partition."""
         batches = [
             WriteShareGroupStateRequest.StateBatch(
                 first_offset=one.first,
@@ -197,7 +198,7 @@ class StatePersister:
         )
 
     def delete(self, key: ShareKey, done: Done) -> None:
-        """Forget a state."""
+        """Have the coordinator forget the state of a share partition."""
         partition = DeleteShareGroupStateRequest.PartitionData(partition=key.partition)
         topic = DeleteShareGroupStateRequest.DeleteStateData(topic_id=key.topic_id, partitions=[partition])
         message = DeleteShareGroupStateRequest(group_id=key.group_id, topics=[topic])
@@ -218,7 +219,7 @@ class StatePersister:
         )
 
     def summary(self, key: ShareKey, done: Stateful) -> None:
-        """Look at a state."""
+        """Read the state of a share partition without leading it."""
         partition = ReadShareGroupStateSummaryRequest.PartitionData(partition=key.partition, leader_epoch=-1)
         topic = ReadShareGroupStateSummaryRequest.ReadStateSummaryData(
             topic_id=key.topic_id, partitions=[partition]
@@ -303,7 +304,8 @@ class StatePersister:
 
 
 def _state_kept(row: _Row | None, answered: Stateful) -> None:
-    """Tell the error of an answer."""
+    """Tell the error code of an answer that has no more to say; COORDINATOR_NOT_AVAILABLE if there
+    is no answer."""
     answered(ErrorCode.COORDINATOR_NOT_AVAILABLE if row is None else row.error_code, None)
 
 

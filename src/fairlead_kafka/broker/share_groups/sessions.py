@@ -79,7 +79,7 @@ class ShareSession:
         """Whether it has ended, or another has taken its place: nothing is acquired for it."""
 
     def share_key(self, topic_id: UUID, partition: int) -> ShareKey:
-        """The share partition of a partition."""
+        """The key of the share partition that the session's group has of a partition."""
         return ShareKey(self.key.group_id, topic_id, partition)
 
     def advance(self) -> None:
@@ -107,8 +107,8 @@ class ShareSessions:
     def begin(
         self, key: SessionKey, connection: Connection, partitions: Iterable[tuple[UUID, int]]
     ) -> ShareSession:
-        """A new session, in place of the one that there was, which stays if the new one is refused:
-        SHARE_SESSION_LIMIT_REACHED."""
+        """A new session, in place of the one that there was. BrokerError
+        SHARE_SESSION_LIMIT_REACHED: there are too many, and the earlier one stays."""
         others = len(self._sessions) - (key in self._sessions)
         if others >= self._host.settings[SESSIONS_MAX]:
             raise BrokerError(
@@ -125,7 +125,7 @@ class ShareSessions:
 
     @hook("share sessions: is this the next request")
     def of(self, key: SessionKey, epoch: int) -> ShareSession:
-        """The session of a request, its epoch taken. SHARE_SESSION_NOT_FOUND,
+        """The session of a request, its epoch taken. BrokerError: SHARE_SESSION_NOT_FOUND,
         INVALID_SHARE_SESSION_EPOCH."""
         session = self._sessions.get(key)
         if session is None:

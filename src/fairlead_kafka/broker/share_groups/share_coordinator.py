@@ -132,10 +132,9 @@ class ShareCoordinator:
     # --- What leaders and group coordinators ask
 
     def initialize(self, key: ShareKey, state_epoch: int, start_offset: int, done: Done) -> None:
-        """InitializeShareGroupState: a new state, from `start_offset` (-1: as the group's
-        share.auto.offset.reset says). One of the same state epoch is there already, and may be in
-        use: the question was asked before, and its answer lost. A caller that alters offsets takes a
-        new one."""
+        """Begin a state at `start_offset` (-1: as the group's share.auto.offset.reset says). One of
+        the same state epoch is there already, and may be in use: the question was asked before, and
+        its answer lost. A caller that alters offsets takes a new one."""
         shard = self._shard(key)
         _check_start(start_offset)
         kept = shard.states.get(key)
@@ -155,7 +154,8 @@ class ShareCoordinator:
         self._log.write(shard, [(key, state)], self._within(done))
 
     def read(self, key: ShareKey, leader_epoch: int, done: Stateful) -> None:
-        """ReadShareGroupState of a new leader, which fences the one before; -1: it is not one."""
+        """Read a state for its new leader, which fences the one before; leader epoch -1: the caller
+        does not lead."""
         shard = self._shard(key)
         kept = shard.states.get(key)
         if kept is None:
@@ -173,7 +173,7 @@ class ShareCoordinator:
             self._log.write(shard, [self._record(key, shard, update)], in_time)
 
     def write(self, key: ShareKey, state_epoch: int, update: StateUpdate, done: Done) -> None:
-        """WriteShareGroupState of the leader."""
+        """Write what is new of a state, for its leader."""
         shard = self._shard(key)
         _check_update(update)
         kept = shard.states.get(key)
@@ -195,7 +195,7 @@ class ShareCoordinator:
         self._log.write(shard, [self._record(key, shard, clean)], self._within(done))
 
     def delete(self, key: ShareKey, done: Done) -> None:
-        """DeleteShareGroupState; one that is not there is no error."""
+        """Forget a state; one that is not there is no error."""
         shard = self._shard(key)
         self._check_partition(key)
         if key in shard.states:
@@ -204,7 +204,7 @@ class ShareCoordinator:
             self._log.when_committed(shard, self._within(done))
 
     def summary(self, key: ShareKey, done: Stateful) -> None:
-        """ReadShareGroupStateSummary: the state, or one without offsets where there is none."""
+        """Read a state without leading it; one without offsets where there is none."""
         shard = self._shard(key)
         self._check_partition(key)
         kept = shard.states.get(key)
@@ -284,7 +284,8 @@ class ShareCoordinator:
                 broker.replication.start_moved(partition)
 
     def _write_by_itself(self, shard: StateShard, entries: Sequence[StateEntry]) -> None:
-        """Write what nobody asked for; if the log does not take it, it comes round again."""
+        """Write entries that no request asked for; if the log does not take them, their task comes
+        round again."""
         for first in range(0, len(entries), _BATCH_ENTRIES):
             try:
                 self._log.write(shard, entries[first : first + _BATCH_ENTRIES], lambda _error: None)
@@ -303,7 +304,8 @@ _BATCH_ENTRIES = 100
 
 
 def _check_start(offset: int) -> None:
-    """BrokerError INVALID_REQUEST unless a state can begin at this offset; -1: not known yet."""
+    """Raise BrokerError INVALID_REQUEST unless a state can begin at this offset; -1: not known
+    yet."""
     if not NO_OFFSET <= offset <= OFFSET_MAX:
         raise BrokerError(
             ErrorCode.INVALID_REQUEST, f"{offset} is no start offset: it is from {NO_OFFSET} to {OFFSET_MAX}"
@@ -311,8 +313,8 @@ def _check_start(offset: int) -> None:
 
 
 def _check_update(update: StateUpdate) -> None:
-    """BrokerError INVALID_REQUEST unless what is to be written can be a state of records: once
-    written it would be read by every leader."""
+    """Raise BrokerError INVALID_REQUEST unless what is to be written can be a state of records:
+    once written it would be read by every leader."""
     _check_start(update.start_offset)
     if update.complete_count < NO_COUNT:
         raise BrokerError(
@@ -328,5 +330,5 @@ def _check_update(update: StateUpdate) -> None:
 
 
 def batches_of(rows: Sequence[tuple[int, int, int, int]]) -> tuple[StateBatch, ...]:
-    """State batches of (first, last, state, count)."""
+    """State batches from rows of (first offset, last offset, state, deliveries)."""
     return tuple(StateBatch(*row) for row in rows)

@@ -119,7 +119,7 @@ def combined(batches: Iterable[StateBatch], start: int) -> tuple[StateBatch, ...
 
 
 def encode_entry(entry: StateEntry) -> tuple[bytes, bytes | None]:
-    """Key and value of a record."""
+    """Key and value of the record of an entry, in bytes."""
     key, value = entry
     writer = Writer()
     writer.number(">h", _UPDATE if isinstance(value, StateUpdate) else _SNAPSHOT)

@@ -60,7 +60,8 @@ class StateShard:
     """The offset behind the last record that was taken into memory."""
 
     def needed_from(self) -> int:
-        """The offset before which no record is needed any more; snapshots are whole."""
+        """The offset before which no record is needed any more: every state has a snapshot behind
+        it."""
         positions = [one.snapshot_position for one in self.states.values()]
         return 0 if -1 in positions or self.writes else min(positions, default=self.end)
 

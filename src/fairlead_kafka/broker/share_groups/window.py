@@ -60,7 +60,8 @@ class StateBatch(NamedTuple):
 
 
 class Acquired(NamedTuple):
-    """Offsets `first` to `last` that a member has acquired, each delivered `deliveries` times by now."""
+    """Offsets `first` to `last` that a member has acquired, each delivered `deliveries` times so
+    far."""
 
     first: int
     last: int
@@ -97,7 +98,7 @@ class Run:
 
     @property
     def count(self) -> int:
-        """How many offsets it has."""
+        """How many offsets the run has."""
         return self.last - self.first + 1
 
     @property
@@ -107,7 +108,7 @@ class Run:
 
     @property
     def final(self) -> bool:
-        """Whether nothing more can happen to its records."""
+        """Whether nothing more can happen to the run's records."""
         return self.now.state in FINAL and self.change is None
 
 
@@ -183,7 +184,7 @@ class Window:
 
     @property
     def next_deadline_ns(self) -> int:
-        """When the next lock is over; NO_DEADLINE_NS: none is held."""
+        """Time, ns, at which the next lock is over; NO_DEADLINE_NS: none is held."""
         return min((run.now.deadline_ns for run in self._runs if run.change is None), default=NO_DEADLINE_NS)
 
     def complete_count(self, start: int | None = None) -> int:
@@ -225,7 +226,8 @@ class Window:
     def _acquire_again(
         self, wanted: Wanted, first: int, ends: Sequence[int], acquired: list[Acquired]
     ) -> int:
-        """Acquire what was in flight before and is available; how many records those are."""
+        """Acquire what was in flight before and is available. Returns how many records those
+        are."""
         count = 0
         for run in self._between(first, min(ends[-1], self.end)):
             if count >= wanted.max_records:
@@ -290,7 +292,7 @@ class Window:
         return change
 
     def release(self, member: str, limits: Limits) -> Change:
-        """Give back all that is with a member, who is gone."""
+        """Give back all records that a member has, who is gone."""
         change = Change()
         for run in self._runs:
             if run.now.state is RecordState.ACQUIRED and run.now.member == member and run.change is None:
@@ -347,7 +349,7 @@ class Window:
         return _after(run, event)
 
     def _write(self, change: Change) -> None:
-        """Write the batches of a change."""
+        """Collect in a change what is to be written of it."""
         batches = change.batches
         for run in self._runs:
             if run.change is change:
@@ -357,8 +359,8 @@ class Window:
     # --- Time, and the log
 
     def expire(self, now_ns: int, limits: Limits) -> list[StateBatch]:
-        """Give back all whose lock is over; what is to be written of it. It stands whether or not
-        that is written: the member that had the lock has lost it."""
+        """Give back all records whose lock is over. Returns what is to be written of them. It
+        stands whether or not that is written: the member that had the lock has lost it."""
         batches: list[StateBatch] = []
         for run in self._runs:
             if run.change is None and run.now.deadline_ns <= now_ns:
@@ -427,8 +429,8 @@ class Window:
         self._runs = runs
 
     def check(self) -> None:
-        """Runs follow each other from the start on, and are what their states call for; CheckFailed
-        if not."""
+        """Raise CheckFailed unless runs follow each other from the start on, and are what their
+        states call for."""
         next_offset = self.start
         for number, run in enumerate(self._runs):
             what = f"offsets {run.first} to {run.last}, {run.now.state.name}"

@@ -18,7 +18,7 @@ from fairlead_kafka.broker.log.transactions import EPOCH_PER_TRANSACTION
 from fairlead_kafka.broker.transactions.states import ENDED, ENDING, TRANSITIONS, TransactionState
 
 EPOCH_MAX = 2**15 - 1
-"""Never given to a producer: it is kept to fence one with."""
+"""The last epoch. It is never given to a producer: it is kept to fence one with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class TransactionImage:
         return self.epoch >= EPOCH_MAX - 1
 
     def check_expected(self, expected: ProducerIdentity | None) -> None:
-        """BrokerError PRODUCER_FENCED if `expected`, who wants to go on with what it has (KIP-360),
-        is not the producer any more."""
+        """Raise BrokerError PRODUCER_FENCED if `expected`, who wants to go on with what it has
+        (KIP-360), is not the producer any more."""
         if expected is None or self.epoch == NO_PRODUCER_EPOCH or expected.producer_id == self.producer_id:
             return
         if expected.producer_id == self.previous_producer_id and expected.epoch >= EPOCH_MAX - 1:

@@ -63,7 +63,8 @@ class Markers:
         self._broker = broker
 
     def bring(self, ending: Ending) -> None:
-        """Bring the markers; `ending.completed` is called once, perhaps at once."""
+        """Bring the markers of a transaction to its partitions; `ending.completed` is called once,
+        perhaps at once."""
         self._bring(ending, set(ending.unmarked))
 
     def _bring(self, ending: Ending, partitions: set[TopicPartition]) -> None:

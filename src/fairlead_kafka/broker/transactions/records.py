@@ -28,7 +28,7 @@ _PREVIOUS_ID_TAG, _NEXT_ID_TAG, _CLIENT_VERSION_TAG = 0, 1, 2
 
 
 def encode_key(transactional_id: str) -> bytes:
-    """A `TransactionLogKey`."""
+    """The bytes of a `TransactionLogKey`."""
     writer = Writer()
     writer.number(">h", _KEY_VERSION)
     writer.text(transactional_id)
@@ -36,7 +36,8 @@ def encode_key(transactional_id: str) -> bytes:
 
 
 def encode_value(image: TransactionImage, transaction_version: int) -> bytes:
-    """A `TransactionLogValue`, as the cluster's level of `transaction.version` has it."""
+    """The bytes of a `TransactionLogValue`, in the form that the cluster's level of
+    `transaction.version` has."""
     compact = transaction_version > 0
     writer = Writer(compact=compact)
     writer.number(">h", _COMPACT_VERSION if compact else _VALUE_VERSION)
@@ -55,7 +56,7 @@ def encode_value(image: TransactionImage, transaction_version: int) -> bytes:
 
 
 def _tags(image: TransactionImage) -> dict[int, bytes]:
-    """The tagged fields that differ from their defaults."""
+    """The tagged fields of a value that differ from their defaults, by tag."""
     fields: dict[int, bytes] = {}
     if image.previous_producer_id != NO_PRODUCER_ID:
         fields[_PREVIOUS_ID_TAG] = struct.pack(">q", image.previous_producer_id)
@@ -73,7 +74,8 @@ def decode_key(data: bytes) -> str | None:
 
 
 def decode_value(data: bytes) -> TransactionImage:
-    """The image. DecodeError for garbage or a version that is not known."""
+    """The image in a `TransactionLogValue`. DecodeError for garbage or a version that is not
+    known."""
     reader = Reader(data, "the value of a transaction")
     reader.compact = reader.version(_COMPACT_VERSION) == _COMPACT_VERSION
     producer_id, epoch, timeout_ms = reader.number(">q"), reader.number(">h"), reader.number(">i")

@@ -44,7 +44,8 @@ class Transactions(Protocol):
     def verify(
         self, transactional_id: str, producer: ProducerIdentity, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        """Whether partitions are in the producer's open transaction: error codes."""
+        """Whether partitions are in the producer's open transaction: an error code for each, 0 if
+        it is."""
 
     def add_partitions(
         self,
