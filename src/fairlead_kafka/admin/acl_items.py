@@ -24,7 +24,7 @@ _NO_BITS = -(2**31)
 
 
 def check_binding(where: str, binding: AclBinding) -> None:
-    """UsageError, beginning with `where`, for an ACL entry that no broker takes.
+    """Raise UsageError, beginning with `where`, for an ACL entry that no broker takes.
 
     Also for one that could never allow or deny anything.
     """

@@ -86,7 +86,7 @@ ALL_QUOTAS = ClientQuotaFilter()
 
 
 def check_quotas(call: str, entity: ClientQuotaEntity, quotas: Mapping[str, float | None]) -> None:
-    """UsageError, beginning with `call`, for an entity that cannot have quotas.
+    """Raise UsageError, beginning with `call`, for an entity that cannot have quotas.
 
     Also for quotas that are not numbers above 0.
     """

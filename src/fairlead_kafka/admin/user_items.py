@@ -131,7 +131,7 @@ def secret_of(password: Secret | str) -> Secret:
 
 
 def check_alteration(where: str, one: UserScramCredentialUpsertion | UserScramCredentialDeletion) -> None:
-    """UsageError, beginning with `where`, for what no broker takes; without the password."""
+    """Raise UsageError, beginning with `where`, for what no broker takes; without the password."""
     if not one.user:
         raise UsageError(f"{where}: user is empty")
     if one.mechanism == ScramMechanism.UNKNOWN:

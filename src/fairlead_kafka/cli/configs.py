@@ -64,7 +64,8 @@ class ResourceOptions:
         return found
 
     def check(self, admin: Admin) -> None:
-        """UsageError for a broker that is not there: a request for it would wait until it is."""
+        """Raise UsageError for a broker that is not there: a request for it would wait until it
+        is."""
         if self.brokers:
             known_brokers(admin.describe_cluster(), self.brokers)
 

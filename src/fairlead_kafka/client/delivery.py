@@ -51,7 +51,7 @@ class Owner(Waiting, Protocol):
     (`client.intake.Intake`)."""
 
     def check_process(self) -> None:
-        """UsageError in a forked process, where results never come."""
+        """Raise UsageError in a forked process, where results never come."""
 
     def check_waiting(self) -> None:
         """Raise UsageError where a wait for a result would never end."""

@@ -172,12 +172,13 @@ class Intake(Generic[H]):
         self.attach(_Ended(), lambda: None, lambda: None, lambda what: None, _not_known)
 
     def check_process(self) -> None:
-        """UsageError in a forked process, where results never come."""
+        """Raise UsageError in a forked process, where results never come."""
         if self._forked is not None:
             raise UsageError(str(self._forked))
 
     def check_waiting(self) -> None:
-        """UsageError in a forked process and on the machine's thread: a wait would not end."""
+        """Raise UsageError in a forked process and on the machine's thread: a wait would not
+        end."""
         self.check_process()
         self._outside("a wait for a result")
 

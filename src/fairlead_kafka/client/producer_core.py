@@ -116,7 +116,7 @@ class ProducerCore(Generic[H]):
             _cores.add(self)
 
     def check_open(self) -> None:
-        """UsageError once closed."""
+        """Raise UsageError once the producer is closed."""
         self._intake.check()
 
     def check(self) -> None:
@@ -403,7 +403,8 @@ class ProducerCore(Generic[H]):
             yield from wait_until(completion, patience_s)
 
     def _check_outside(self, what: str) -> None:
-        """UsageError on the machine's own thread, where a wait for the machine would never end."""
+        """Raise UsageError on the machine's own thread, where a wait for the machine would never
+        end."""
         if self._hosted.inside:
             raise UsageError(
                 f"{what} within a delivery callback would wait for itself, as within a log handler; call "

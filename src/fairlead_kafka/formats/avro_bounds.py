@@ -59,7 +59,7 @@ class Bounds:
     """The bounds of a writer's schema, and the check of a value against them."""
 
     def __init__(self, schema: AvroSchema) -> None:
-        """Raises ValueError if the writer's schema is not Avro."""
+        """Raise ValueError if the writer's schema is not Avro."""
         parsed, named = cast("tuple[Avro, dict[str, Definition]]", schema.parsed())
         self._nodes = _Nodes(named).of(parsed)
         self.needed = _may_exceed(self._nodes)

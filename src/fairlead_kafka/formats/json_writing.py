@@ -39,7 +39,7 @@ class _Misfits:
 
 
 def check_json(kind: pa.DataType, where: str = "") -> None:
-    """TypeError, naming the field, for a type that JSON has no form for."""
+    """Raise TypeError, naming the field, for a type that JSON has no form for."""
     types = pa.types
     named = f"field {where.lstrip('.')}" if where else "the column"
     if types.is_dictionary(kind):

@@ -130,8 +130,8 @@ def _plain(name: str, array: pa.Array) -> pa.Array:
 
 
 def _check_offsets(name: str, column: BinaryColumn) -> None:
-    """Kernels trust offsets; an Arrow array that came from elsewhere may be broken, and Arrow does
-    not look."""
+    """Raise InvalidRecord unless a column's offsets rise and lie within its data. Kernels trust
+    them, and Arrow does not look at an array that came from elsewhere."""
     offsets = column.offsets
     if offsets[0] < 0 or offsets[-1] > len(column.data) or (offsets[1:] < offsets[:-1]).any():
         raise InvalidRecord(

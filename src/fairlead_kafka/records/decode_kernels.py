@@ -59,7 +59,7 @@ class _Reader:
         self.stop = stop
 
     def varint(self, bits: int = 32) -> int:
-        """A zigzag varint; a fault names where it starts."""
+        """Read a zigzag varint of so many bits; a fault names where it starts."""
         begin = self.position
         unsigned = 0
         for nth in range(_BITS_OF_VARINT[bits]):
@@ -87,7 +87,7 @@ class _Reader:
         return start, size
 
     def record(self) -> _Record:
-        """The record here."""
+        """Read the record that begins here."""
         start, end = self.position, self.stop
         length = self.varint()
         if not 6 <= length <= end - self.position:

@@ -77,7 +77,7 @@ class Completion(Generic[T]):
         return self._value
 
     def error(self) -> Exception | None:
-        """The error, if it is done and failed."""
+        """The error with which the operation failed; None: it is not done, or has a result."""
         return self._error
 
     def add_done_callback(self, function: Callable[[Completion[T]], object]) -> None:

@@ -27,7 +27,7 @@ class Host(Protocol):
         """Stop running a machine, and close its connections and listeners."""
 
     def submit(self, handle: Handle, operation: object) -> None:
-        """Deliver `events.Submitted(operation)`."""
+        """Deliver `events.Submitted(operation)` to a machine."""
 
     def wake(self, handle: Handle) -> None:
         """Step a machine soon."""

@@ -51,7 +51,8 @@ class Loop(Protocol):
         """Give an event to a machine, which is stepped in this turn."""
 
     def watch(self, sock: socket.socket, mask: int, watched: int, ready: Callable[[int], None]) -> None:
-        """Be called when `sock` is ready for `mask` (0: never); `watched` is the mask so far."""
+        """Have `ready` called when `sock` is ready for `mask` (0: never); `watched` is the mask so
+        far."""
 
     def call_at(self, when_ns: int, function: Callable[[], None]) -> None:
         """Call `function` once, at `when_ns`."""
@@ -194,7 +195,7 @@ class Link:
         return sock.sendmsg(outbound if len(outbound) <= IOV_MAX else list(islice(outbound, IOV_MAX)))
 
     def hold(self, held: bool) -> None:
-        """Read nothing, or go on; `flush` sees to it."""
+        """Stop reading from the connection, or go on, from the next `flush` on."""
         self._held = held
 
     def fill(self, room: memoryview) -> None:
@@ -202,7 +203,7 @@ class Link:
         self._room = room
 
     def await_sent(self, position: int) -> None:
-        """Tell the machine once so many bytes were sent in all; `flush` sees to it."""
+        """Tell the machine once `position` bytes were sent in all; `flush` looks."""
         self._awaited_bytes = position
 
     def _consume(self, sent: int) -> None:

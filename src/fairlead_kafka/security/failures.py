@@ -57,14 +57,14 @@ class Facts:
 
     @property
     def port(self) -> str:
-        """ ":9093", as far as it is known."""
+        """The broker's port as ":9093"; empty if it is not known."""
         port = None if self.address is None else self.address[1][1]
         return f":{port}" if isinstance(port, int) else ""
 
 
 def explain(facts: Facts, error: OSError | None) -> tuple[str, Exception | None]:
-    """The reason, and AuthenticationFailed if trying again does not help. `error` None: the peer
-    closed the connection."""
+    """The reason of a failed handshake in words, and AuthenticationFailed if trying again does not
+    help. `error` None: the peer closed the connection."""
     where = f"{facts.host}{facts.port}"
     if isinstance(error, ssl.SSLCertVerificationError):
         text = _certificate(facts, where, error)

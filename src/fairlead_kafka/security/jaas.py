@@ -110,7 +110,7 @@ class _Words:
         return self.take("text", expected).text
 
     def expect(self, expected: str, token: _Token) -> NoReturn:
-        """ConfigError that says what should be where the word is."""
+        """Raise ConfigError that says what should be where the word is."""
         place = "at its end" if token.kind == "" else f"at {self._place(token.at)}"
         raise ConfigError(
             f'{self._what}: {place}: expected {expected}; the form is: CLASS required NAME="VALUE" … ;'

@@ -239,7 +239,8 @@ class _Input:
         return int.from_bytes(self.take(octets), "big")
 
     def text(self) -> str:
-        """Java's modified UTF-8: a null is two bytes, and what is beyond 16 bits is two surrogates."""
+        """Take a text in Java's modified UTF-8: a null is two bytes, and what is beyond 16 bits is
+        two surrogates."""
         raw = self.take(self.number(2)).replace(b"\xc0\x80", b"\0")
         try:
             return (

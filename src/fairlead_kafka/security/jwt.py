@@ -256,7 +256,7 @@ def _scopes(claims: Mapping[str, Json], name: str) -> frozenset[str]:
 
 
 def _time(claims: Mapping[str, Json], name: str) -> float | None:
-    """Seconds since 1970; None if the claim is not there."""
+    """The time that a claim says, in seconds since 1970; None if the claim is not there."""
     value = claims.get(name)
     if value is None:
         return None

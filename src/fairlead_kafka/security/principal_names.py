@@ -100,7 +100,8 @@ class _Rule(NamedTuple):
 
 
 def _replaced(pattern: re.Pattern[str], replacement: tuple[str | int, ...], name: str) -> str:
-    """Java's `String.replaceAll`. Python's `re.sub` goes on otherwise after a match of nothing."""
+    """`name` with every match of the pattern replaced, as Java's `String.replaceAll` does: Python's
+    `re.sub` goes on otherwise after a match of nothing."""
     pieces: list[str] = []
     copied = at = 0
     while at <= len(name) and (found := pattern.search(name, at)) is not None:

@@ -51,7 +51,7 @@ class ServerAuthenticator(Protocol):
 
 
 def refuse(mechanism: str) -> NoReturn:
-    """AuthenticationFailed in the words that tell a client nothing but that."""
+    """Raise AuthenticationFailed in words that tell a client no more than that."""
     raise AuthenticationFailed(
         "Authentication failed during authentication due to invalid credentials with SASL mechanism "
         f"{mechanism}"
@@ -86,7 +86,7 @@ class PlainUsers:
     each log-in."""
 
     def __init__(self, jaas: Secret) -> None:
-        """Raise Read the users of a JAAS config. ConfigError if there are none."""
+        """Read the users of a JAAS config. ConfigError if there are none."""
         self._jaas = jaas
         self.resolved_late = references(jaas.reveal())
         self._text: Secret | None = None

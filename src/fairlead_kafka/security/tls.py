@@ -27,11 +27,11 @@ from fairlead_kafka.security.tls_sockets import tls_context
 
 LOGGER = GuardedLogger("fairlead_kafka.security")
 STORE_MAX_BYTES = 16 << 20
-"""More than any store of keys and certificates holds: a path that names something else is told of,
-not read whole."""
+"""Largest file read, in bytes. No store of keys and certificates holds more: a path that names
+something else is told of, not read whole."""
 RETRY_AFTER_S = 10.0
-"""Files that changed and are of no use are read again after this, though nothing changed: what a
-reference leads to may have."""
+"""Seconds after which files that changed and are of no use are read again, though nothing changed:
+what a reference leads to may have."""
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _PEM_SUFFIXES = (".pem", ".crt", ".cer")
 _Stamp = tuple[tuple[str, int, int], ...]
@@ -50,7 +50,7 @@ class Contexts(ABC):
 
     @abstractmethod
     def _made(self) -> ssl.SSLContext:
-        """A context, of the files as they are now."""
+        """A new context, from the files as they are now. ConfigError if one is of no use."""
 
     def _current(self) -> ssl.SSLContext:
         """The context for a connection that begins now, with the files as they are now."""

@@ -99,8 +99,8 @@ class MskSource:
         sts_region: str | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        """Raise Make a provider of tokens for the region of `hosts`. ConfigError if the package is
-        not installed, or neither a host nor the environment names the region."""
+        """Make a source of tokens for the region of `hosts`. ConfigError if the package is not
+        installed, or neither a host nor the environment names the region."""
         self.region = msk_region(hosts, environment)
         self._profile = profile
         self._role_arn = role_arn

@@ -467,7 +467,7 @@ CANARIES = (
     ),
     *SHARE_CANARIES,
 )
-"""All planted bugs."""
+"""All planted bugs, each with its world and hook."""
 
 
 def canaries_of(world: str) -> list[Canary]:

@@ -20,7 +20,7 @@ from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import OffsetCommitRequest, OffsetCommitResponse
 
 COMMIT_VERSION = 9
-"""The first with a member's epoch."""
+"""Version of OffsetCommit, the first with a member's epoch."""
 SHARE = 0.6
 """Share of takeovers after which the former owner commits."""
 DELAY_MS = 200.0

@@ -105,7 +105,8 @@ class ModelTransactions:
     # Requests; each returns an error code
 
     def initialize(self, request: Request[InitProducerIdRequest], accepted_ns: int) -> tuple[int, int, int]:
-        """InitProducerId with a transactional id: error code, producer id, epoch."""
+        """Serve InitProducerId with a transactional id. Returns error code, producer id and
+        epoch."""
         message = request.message
         key = message.transactional_id
         assert key is not None
@@ -133,7 +134,7 @@ class ModelTransactions:
     def add_partitions(
         self, request: Request[AddPartitionsToTxnRequest], partitions: list[tuple[str, int]]
     ) -> int:
-        """AddPartitionsToTxn."""
+        """Serve AddPartitionsToTxn. Returns the error code."""
         message = request.message
         transaction = self._by_id.get(message.v3_and_below_transactional_id)
         code = self._check(
@@ -145,7 +146,7 @@ class ModelTransactions:
         return code
 
     def add_offsets(self, request: Request[AddOffsetsToTxnRequest]) -> int:
-        """AddOffsetsToTxn."""
+        """Serve AddOffsetsToTxn. Returns the error code."""
         message = request.message
         transaction = self._by_id.get(message.transactional_id)
         code = self._check(transaction, message.producer_id, message.producer_epoch, request)
@@ -155,7 +156,7 @@ class ModelTransactions:
         return code
 
     def commit_offsets(self, request: Request[TxnOffsetCommitRequest]) -> int:
-        """TxnOffsetCommit."""
+        """Serve TxnOffsetCommit. Returns the error code."""
         message = request.message
         transaction = self._by_id.get(message.transactional_id)
         if transaction is None or message.producer_id != transaction.producer_id:
@@ -172,7 +173,7 @@ class ModelTransactions:
         return ErrorCode.NONE
 
     def end(self, request: Request[EndTxnRequest]) -> int:
-        """EndTxn."""
+        """Serve EndTxn. Returns the error code."""
         message = request.message
         transaction = self._by_id.get(message.transactional_id)
         if transaction is not None and transaction.state is TransactionState.ENDING:

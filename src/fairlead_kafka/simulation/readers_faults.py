@@ -40,9 +40,8 @@ PERIOD_MS = 50.0
 ANSWER_MAX_BYTES = 1 << 19
 """Bytes of an answer at most: more than all that the partitions of a world hold."""
 UNREAD_MAX_BYTES = OUTBOUND_MAX_BYTES + SOCKET_BUFFER_BYTES + ANSWER_MAX_BYTES
-"""Bytes that may wait for one such client: an answer is begun while no more than OUTBOUND_MAX_BYTES
-are on their way.
-"""
+"""Bytes that may wait for one client that does not read: an answer is begun while no more than
+OUTBOUND_MAX_BYTES are on their way."""
 
 
 class ReadersFaults(ClusterFaults):

@@ -119,7 +119,7 @@ class ShareLedger:
     """share.delivery.count.limit."""
     lock_ns: int
     acquisitions: dict[Place, list[Acquisition]] = field(default_factory=dict)
-    """In the order of their times."""
+    """Place → what was acquired there, in the order of time."""
     said: list[Said] = field(default_factory=list)
     given: list[GivenRecord] = field(default_factory=list)
     sessions: dict[str, dict[tuple[int, int], Connected]] = field(default_factory=dict)

@@ -21,7 +21,8 @@ PAUSE_MS = 300.0
 
 
 class ShareProbes:
-    """Sends such requests for members of `processes()`: (group, process)."""
+    """Sends requests with a past epoch of a share session for members of `processes()`: (group,
+    process)."""
 
     def __init__(
         self,

@@ -45,7 +45,7 @@ class ShareHabits(NamedTuple):
     commit_share: float
     """Share of polls with records after which what is acknowledged is sent at once."""
     waits_share: float
-    """Share of those that are waited for."""
+    """Share of these that the application waits for."""
     records_max: int
     """max.poll.records."""
     record_limit: bool

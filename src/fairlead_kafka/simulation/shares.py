@@ -268,7 +268,7 @@ def check_shares(shares: Shares, deleted: Mapping[Place, int]) -> list[str]:
 
 
 def _records_of(partition: ModelPartition) -> dict[int, bytes | None]:
-    """Offset → value."""
+    """The values of a partition's records, by offset."""
     data = b"".join(batch.data for batch in partition.batches if batch.data is not None)
     if not data:
         return {}

@@ -78,7 +78,7 @@ GROUPS_SALT, SHARES_SALT = 0x6707, 0x5A4E
 
 
 class ClusterWorld(World):
-    """One seed of the world."""
+    """One seed of world `cluster`."""
 
     name = "cluster"
     faults_max = 9

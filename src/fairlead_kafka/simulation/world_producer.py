@@ -23,7 +23,7 @@ and some times metadata.max.age.ms.
 
 
 class ProducerWorld(World):
-    """One seed of the world."""
+    """One seed of world `producer`."""
 
     name = "producer"
 

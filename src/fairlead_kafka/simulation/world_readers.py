@@ -50,7 +50,7 @@ STILL_MS = 800.0
 
 
 class ReadersWorld(World):
-    """One seed of the world."""
+    """One seed of world `readers`."""
 
     name = "readers"
     faults_max = 8

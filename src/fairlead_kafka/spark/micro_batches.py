@@ -65,7 +65,7 @@ class MicroBatchReader(DataSourceStreamReader):
         self.survey.close()
 
     def commit_offsets(self, offsets: OffsetsByPartition) -> None:
-        """Commits offsets to the group, if asked for. BrokerError if the group does not take them.
+        """Commit offsets to the group, if asked for. BrokerError if the group does not take them.
 
         Where it fails for a while the next micro-batch does it, for the checkpoint alone counts.
         """

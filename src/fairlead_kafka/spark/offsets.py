@@ -80,7 +80,7 @@ def offsets_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, i
 
 
 def from_offsets_json(offsets: Mapping[str, Mapping[str, int]]) -> OffsetsByPartition:
-    """The opposite of `offsets_json`."""
+    """Offsets by partition, from the form that `offsets_json` gives them."""
     return {
         TopicPartition(topic, int(number)): offset
         for topic, numbers in offsets.items()

@@ -168,7 +168,7 @@ def _meant(name: str) -> str:
 
 
 def raise_wrong(use: str, wrong: list[str]) -> None:
-    """WrongOptions, if there is anything wrong."""
+    """Raise WrongOptions if there is anything wrong."""
     if wrong:
         error = WrongOptions(f'options of {use}.format("fairlead"): ' + "; ".join(wrong))
         error.problems = tuple(wrong)

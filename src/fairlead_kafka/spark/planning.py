@@ -88,7 +88,8 @@ def _loss(partition: TopicPartition, start: int, end: int, earliest: int, latest
 
 
 def _check_named(options: ReadOptions, partitions: list[TopicPartition]) -> None:
-    """Offsets by partition must name exactly the partitions that are read, as in Spark's connector."""
+    """Raise ConfigError unless offsets by partition name exactly the partitions that are read, as
+    in Spark's connector."""
     given: tuple[tuple[str, int | OffsetsByPartition | None], ...] = (
         ("startingOffsets", options.starting),
         ("endingOffsets", options.ending),

@@ -73,7 +73,7 @@ def check_write_schema(
     include_headers: bool | None = None,
     formats: WriteFormats | None = None,
 ) -> None:
-    """ConfigError that names every column the sink cannot write, and what it needs."""
+    """Raise ConfigError that names every column that the sink cannot write, and what it needs."""
     wrong = []
     formatted = {} if formats is None else {one.field: one for one in (formats.key, formats.value)}
     for field in schema:

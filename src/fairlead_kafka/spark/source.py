@@ -48,7 +48,7 @@ class FairleadSource(DataSource):
         return "fairlead"
 
     def schema(self) -> StructType:
-        """The columns of a read, or of a view. Raises ConfigError."""
+        """The columns of a read, or of a view. ConfigError for options that make no sense."""
         view = view_of(self.options)
         if view in VIEW_OPTIONS:
             from fairlead_kafka.spark.views import VIEWS
@@ -57,7 +57,7 @@ class FairleadSource(DataSource):
         return source_schema(read_layout(self.options).resolved())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read. Raises ConfigError."""
+        """The reader of a batch read. ConfigError for options that make no sense."""
         options = parse_read_options(self.options)
         if options.view in VIEW_OPTIONS:
             from fairlead_kafka.spark.views import view_reader
@@ -73,7 +73,7 @@ class FairleadSource(DataSource):
         return FairleadReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """The read of a streaming query. Raises ConfigError."""
+        """The reader of a streaming query. ConfigError for options that make no sense."""
         options = _checked(parse_read_options(self.options, streaming=True), schema)
         if has(Feature.LIMITS):
             from fairlead_kafka.spark.stream_reader import FairleadStreamReader
@@ -85,8 +85,8 @@ class FairleadSource(DataSource):
         return UnlimitedStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """A batch write. Raises ConfigError, and what makes an exactly-once write impossible,
-        before a task has written a row."""
+        """The writer of a batch write. ConfigError for options or columns that make no sense;
+        raises what makes an exactly-once write impossible, before a task has written a row."""
         if overwrite:
             raise ConfigError('a Kafka topic cannot be overwritten; use .mode("append")')
         options = parse_write_options(self.options)

@@ -38,8 +38,8 @@ class SparkNotStarted(FairleadError):
 
 
 def ensure_installed(packages: tuple[str, ...] = SESSION_PACKAGES) -> None:
-    """SparkMissing that says what to install, unless these packages are there. SparkUnsupported for
-    a Spark that is too old."""
+    """Raise SparkMissing, which says what to install, unless these packages are there;
+    SparkUnsupported for a Spark that is too old."""
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         raise SparkMissing(

@@ -31,7 +31,8 @@ from fairlead_kafka.spark.volume import Sample
 T = TypeVar("T")
 LOGGER = GuardedLogger("fairlead_kafka.spark")
 ONE_BATCH = {"max.partition.fetch.bytes": "1", "fetch.max.bytes": "1"}
-"""A broker sends a whole batch however small the limit (KIP-74), and with this limit no more."""
+"""Settings for a fetch of one batch: a broker sends a whole batch however small the limit (KIP-74),
+and with this limit no more."""
 _ADMIN_KEYS = frozenset(key.name for key in CLIENT_CONFIGS.scope("admin"))
 
 
@@ -92,7 +93,8 @@ class Survey:
         return Found(sorted(partitions), {name: topic.topic_id for name, topic in described.items()}, missing)
 
     def refuse_missing(self, found: Found) -> None:
-        """BrokerError that names the first of what is not there, and what may have been meant."""
+        """Raise BrokerError that names the first of what is not there, and what may have been
+        meant."""
         for name, error in found.missing.items():
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise BrokerError(
@@ -104,14 +106,12 @@ class Survey:
             ) from error
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> OffsetsByPartition:
-        """First offset of each log."""
+        """First offset of each partition's log."""
         return self.consumer.beginning_offsets(partitions)
 
     def latest(self, partitions: Iterable[TopicPartition]) -> OffsetsByPartition:
-        """End offset of each log; with `read_committed` its last stable offset.
-
-        That is where its first open transaction begins, if there is one.
-        """
+        """End offset of each partition's log; with `read_committed` its last stable offset. That is
+        where its first open transaction begins, if there is one."""
         return self.consumer.end_offsets(partitions)
 
     def look(self, partition: TopicPartition, offset: int, end: int) -> Sample | None:
@@ -129,7 +129,7 @@ class Survey:
         return None
 
     def attempt(self, ask: Callable[[], T]) -> T:
-        """Asks again as often as `fetchOffset.numRetries` says; a wrong option is never asked
+        """Ask, and again as often as `fetchOffset.numRetries` says; a wrong option is never asked
         twice."""
         for attempt in range(self._options.offset_attempts):
             try:

@@ -40,8 +40,8 @@ def plan_tasks(ranges: Iterable[OffsetRange], options: ReadOptions, volume: Volu
 
 
 def _balanced(ranges: list[OffsetRange], options: ReadOptions, volume: Volume) -> list[TaskRanges]:
-    """Ranges are laid end to end and cut where a task has its share; not for the sake of a little,
-    so that most stay whole."""
+    """Tasks of about equal bytes: ranges are laid end to end and cut where a task has its share;
+    not for the sake of a little, so that most stay whole."""
     total = sum(volume.size_bytes(one) for one in ranges)
     if options.min_partitions is not None:
         size = total / max(options.min_partitions, len(ranges))
@@ -95,7 +95,7 @@ class _Share:
         self.next_task()
 
     def next_task(self) -> None:
-        """Begins the next task: its share is what is left, divided by the tasks that are left."""
+        """Begin the next task: its share is what is left, divided by the tasks that are left."""
         self._size = self.room = max(1.0, self._left / max(1, self._tasks))
         self._tasks -= 1
 

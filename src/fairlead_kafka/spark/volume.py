@@ -20,12 +20,12 @@ from fairlead_kafka.spark.offsets import OffsetRange
 LOOKS_PER_RANGE = 5
 """How many places of a range are looked at, evenly spread; those looked at before count."""
 HEAVY_SHARE = 0.05
-"""Share of all bytes: only ranges with so much of them are looked at closely."""
+"""Share of all bytes from which on a range is looked at closely."""
 CLOSER_LOOKS = 6
-"""How many more where neighbours differ most: at the edge of what compaction emptied, or of larger
-records."""
+"""How many more places are looked at where neighbours differ most: at the edge of what compaction
+emptied, or of larger records."""
 CLOSER_SHARE = 0.1
-"""A difference that matters: so much of the range's weight."""
+"""Share of a range's weight from which on a difference between neighbours matters."""
 LOOKS_MAX = 64
 """How many batches are fetched for one plan, however many partitions there are: a fraction of a
 second of the driver's time."""
@@ -126,7 +126,7 @@ class Volume:
         return offset if doubt > CLOSER_SHARE * self.size_bytes(one) else None
 
     def _look_at(self, one: OffsetRange, offset: int, near: int) -> None:
-        """Fetches a batch at `offset`, unless one is known that holds it, or was looked at nearby.
+        """Fetch a batch at `offset`, unless one is known that holds it, or was looked at nearby.
 
         `near`: how many offsets away counts as nearby.
         """

@@ -18,7 +18,7 @@ so it does not wait for one."""
 
 
 def plan_write(options: WriteOptions) -> None:
-    """Raises what makes an exactly-once write impossible (`check_ready`). A topic that is not there
+    """Raise what makes an exactly-once write impossible (`check_ready`). A topic that is not there
     is a warning: brokers may make it."""
     if options.exactly_once is None and options.topic is None:
         return

@@ -45,7 +45,7 @@ class FairleadStreamWriter(StreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
-        """Send every batch and waits until all is acknowledged; raises the first delivery error,
+        """Send every batch and wait until all is acknowledged; raises the first delivery error,
         which fails the task."""
         return write_at_least_once(self._options, iterator)
 

@@ -30,10 +30,8 @@ def send_all(
     batches: Iterator[pa.RecordBatch],
     seen: Callable[[str, pa.RecordBatch], None] | None = None,
 ) -> int:
-    """Submits every batch to `producer`, and waits until all is acknowledged; the number of rows.
-
-    Raises the first delivery error. `seen` is called with what goes to each topic.
-    """
+    """Submit every batch to `producer`, and wait until all is acknowledged. Returns the number of
+    rows. Raises the first delivery error. `seen` is called with what goes to each topic."""
     records = 0
     under_way: deque[TableAck] = deque()
     for batch in batches:

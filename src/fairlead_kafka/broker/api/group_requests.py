@@ -22,7 +22,8 @@ T = TypeVar("T")
 
 
 def demand_topics(session: Requester, names: Iterable[str]) -> None:
-    """BrokerError TOPIC_AUTHORIZATION_FAILED, naming the first topic that may not be described."""
+    """Raise BrokerError TOPIC_AUTHORIZATION_FAILED, naming the first topic that may not be
+    described."""
     wanted = list(names)
     seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, wanted)
     for name in wanted:

@@ -154,8 +154,8 @@ def _session(
 
 
 def _check_named(broker: Services, before: Collection[Place], named: Collection[Place]) -> None:
-    """BrokerError INVALID_REQUEST if a session of these partitions, with those `named` now, had more
-    that this broker does not know than UNKNOWN_PARTITIONS_MAX."""
+    """Raise BrokerError INVALID_REQUEST if a session of these partitions, with those `named` now,
+    had more that this broker does not know than UNKNOWN_PARTITIONS_MAX."""
     topics = broker.controller.image.topics_by_id
 
     def unknown(places: Iterable[Place]) -> set[Place]:

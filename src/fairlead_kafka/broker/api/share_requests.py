@@ -31,7 +31,7 @@ Outcome = BrokerError | None
 
 
 def check_share_groups(broker: Services) -> None:
-    """BrokerError UNSUPPORTED_VERSION where share groups are switched off."""
+    """Raise BrokerError UNSUPPORTED_VERSION where share groups are switched off."""
     if not level(broker.controller.image, SHARE_VERSION):
         raise BrokerError(
             ErrorCode.UNSUPPORTED_VERSION,
@@ -84,8 +84,8 @@ class AckBatch(Protocol):
 
 
 def check_batches(batches: Iterable[AckBatch], renewing: bool) -> None:
-    """BrokerError INVALID_REQUEST unless offsets are in order, none twice, and each has a type that
-    there is."""
+    """Raise BrokerError INVALID_REQUEST unless offsets are in order, none twice, and each has a
+    type that there is."""
     above = -1
     for batch in batches:
         types, count = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1

@@ -140,7 +140,7 @@ def _invalid(text: str) -> BrokerError:
 
 
 def check_room(group: ConsumerGroup, member_id: str, view: View) -> None:
-    """BrokerError GROUP_MAX_SIZE_REACHED for one more member than may be."""
+    """Raise BrokerError GROUP_MAX_SIZE_REACHED for one more member than may be."""
     if len(group.members) >= view.settings.max_size and member_id not in group.members:
         raise BrokerError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,

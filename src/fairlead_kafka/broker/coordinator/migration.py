@@ -34,7 +34,7 @@ DOWNGRADES = ("downgrade", "bidirectional")
 
 
 def check_upgrade(group: Group, policy: str, max_size: int) -> None:
-    """BrokerError GROUP_ID_NOT_FOUND if the classic group may not become one of the consumer
+    """Raise BrokerError GROUP_ID_NOT_FOUND if the classic group may not become one of the consumer
     protocol."""
     why = None
     if policy.lower() not in UPGRADES:

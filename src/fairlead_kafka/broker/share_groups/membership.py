@@ -71,7 +71,7 @@ class ShareStep:
 
 
 def check_share_heartbeat(request: ShareHeartbeat) -> None:
-    """BrokerError INVALID_REQUEST for a heartbeat that says too little."""
+    """Raise BrokerError INVALID_REQUEST for a heartbeat that says too little."""
     words = None
     if not request.member_id.strip():
         words = "MemberId can't be empty."

@@ -131,7 +131,7 @@ class _Run:
         self.host.advance(READY_MS)
 
     def submit(self, records: Records, sizes_bytes: npt.NDArray[np.int64]) -> None:
-        """Submits all records, each in its millisecond, as soon as there is room.
+        """Submit all records, each in its millisecond, as soon as there is room.
 
         Then flushes, as closing a producer does.
         """

@@ -200,8 +200,8 @@ class Committer:
             yield admin, stack.enter_context(CommitLog(self._client, self._guarantee, self._name, admin))
 
     def _vote(self, admin: Admin, writing: Writing, parts: Sequence[Part]) -> None:
-        """NotCommitted unless every part's transaction is open, as its task left it, and will be
-        for a while."""
+        """Raise NotCommitted unless every part's transaction is open, as its task left it, and will
+        be for a while."""
         now_ms, limit_ms = time.time() * 1000, AGE_MAX_RATIO * transaction_timeout_ms(self._client)
         gone, old_ms = [], 0.0
         for some in self._in_groups(parts):

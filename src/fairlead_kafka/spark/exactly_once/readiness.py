@@ -20,8 +20,8 @@ ALLOWED = "transaction.max.timeout.ms"
 
 
 def check_ready(admin: Admin, client: Mapping[str, str], guarantee: Guarantee) -> None:
-    """ConfigError or BrokerError if a commit could not work; makes the topic of the commit log if
-    it is not there."""
+    """Raise ConfigError or BrokerError if a commit could not work; makes the topic of the commit
+    log if it is not there."""
     see_to_log_topic(admin, guarantee.log_topic)
     _check_transactions(admin, guarantee)
     _check_timeout(admin, client)

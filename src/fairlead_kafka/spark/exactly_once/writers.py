@@ -64,13 +64,13 @@ class ExactlyOnceStreamWriter(_Writer, StreamArrowWriter):
         return self._prepare(_micro_batch(), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
-        """Commits the batch, or finds that it had been committed before Spark could note that."""
+        """Commit the batch, or finds that it had been committed before Spark could note that."""
         writing, parts = parts_of(messages)
         if writing is not None and not self.committer(writing.name).commit(batch_id, parts):
             LOGGER.info("%s had been committed before; what was written again is aborted", writing)
 
     def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
-        """Aborts what tasks of a failed batch have prepared."""
+        """Abort what tasks of a failed batch have prepared."""
         writing, parts = parts_of(messages)
         if writing is not None and parts:
             self._abort(writing, parts)
@@ -93,7 +93,7 @@ class ExactlyOnceWriter(_Writer, DataSourceArrowWriter):
         return self._prepare(self._writing, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Commits the rows, or finds that this version of this application had been committed
+        """Commit the rows, or finds that this version of this application had been committed
         before."""
         _, parts = parts_of(messages)
         if not self.committer(self._writing.name).commit(self._writing.batch, parts, repeats_older=True):
@@ -102,7 +102,7 @@ class ExactlyOnceWriter(_Writer, DataSourceArrowWriter):
             )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Aborts what tasks have prepared, and what those had open that Spark has stopped: no later
+        """Abort what tasks have prepared, and what those had open that Spark has stopped: no later
         write would find it."""
         self._abort(self._writing, parts_of(messages)[1], everything=True)
 

@@ -156,7 +156,7 @@ def parse_layout(options: Mapping[str, str]) -> tuple[Layout, list[str]]:
 
 
 def check_registry(registry: Mapping[str, str], formats: tuple[FieldFormat, ...], wrong: list[str]) -> None:
-    """Note a Schema Registry that nothing is asked of."""
+    """Add to `wrong` a Schema Registry that no format asks anything."""
     if registry and not any(one.kind in ("avro", "protobuf") for one in formats):
         wrong.append(
             "schemaRegistry.url: has no meaning without valueFormat=avro or keyFormat=avro (or protobuf)"

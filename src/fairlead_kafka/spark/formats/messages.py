@@ -29,11 +29,11 @@ class MessageOf:
     files: bytes
 
     def message(self) -> type[Message]:
-        """The class. ValueError if the files do not describe it."""
+        """The message's class. ValueError if the files do not describe it."""
         return _message(self.name, self.files)
 
     def deserializer(self, framed: bool) -> ProtobufDeserializer:
-        """Deserializer of it into Spark's types, which are signed."""
+        """A deserializer of the message into Spark's types, which are signed."""
         from fairlead_kafka.formats.protobuf_serde import ProtobufDeserializer
 
         return ProtobufDeserializer(self.message(), framed=framed, unsigned=False)

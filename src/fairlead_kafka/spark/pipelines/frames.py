@@ -135,8 +135,8 @@ class Body:
         self.result: Frame | None = None
 
     def run(self, function: ast.FunctionDef, arguments: Sequence[object] | None = None) -> Frame | None:
-        """Goes through a function's statements; the DataFrame of its last `return`, None if it
-        returns none."""
+        """Go through a function's statements. Returns the DataFrame of its last `return`, None if
+        it returns none."""
         for name, value in zip((one.arg for one in function.args.args), arguments or (), strict=False):
             self._values[name] = value
         self._statements(function.body)

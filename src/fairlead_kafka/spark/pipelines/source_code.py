@@ -105,7 +105,7 @@ def _follow(
     files: list[tuple[SourceFile, list[tuple[Flow, ast.FunctionDef]]]],
     findings: list[Finding],
 ) -> None:
-    """Goes through every flow's function, those first that others read from."""
+    """Go through every flow's function, those first that others read from."""
     waiting = [(file, flow, function) for file, flows in files for flow, function in flows]
     frames: dict[int, Frame] = {}
     under_way: set[int] = set()

@@ -49,7 +49,7 @@ class Use:
         )
 
     def setting(self, option: str) -> Setting | None:
-        """An option, in any case of letters."""
+        """The value of an option, by its name in any case of letters; None if it is not set."""
         return next((one for name, one in self.settings.items() if name.lower() == option.lower()), None)
 
 
