@@ -28,10 +28,22 @@ from fairlead_kafka.broker.refusals import REFUSED_APIS, REFUSED_OPTIONS, REFUSE
 from fairlead_kafka.cli.application import COMMANDS
 from fairlead_kafka.client.admin_names import COUNTERPARTS
 from fairlead_kafka.client.grafana import DASHBOARDS, dashboard
+from fairlead_kafka.formats.registry import RegistryFailed
 from fairlead_kafka.lab.transcript.compare import Explanation, explanations
 from fairlead_kafka.spark.connector import REFUSED_SETTINGS
+from fairlead_kafka.spark.exactly_once.errors import CheckpointBehind, NotCommitted, RowsLost
 from fairlead_kafka.spark.option_table import OPTIONS, REFUSED, Option
-from fairlead_kafka.spark.versions import NO_REAL_TIME, SERVED, TOO_OLD, WITHOUT, Feature, has
+from fairlead_kafka.spark.reading import DataLoss
+from fairlead_kafka.spark.starting import SparkMissing, SparkNotStarted
+from fairlead_kafka.spark.versions import (
+    NO_REAL_TIME,
+    SERVED,
+    TOO_OLD,
+    WITHOUT,
+    Feature,
+    SparkUnsupported,
+    has,
+)
 from fairlead_kafka.wire import CLIENT_VERSIONS, ApiKey
 
 FOLDER = Path(__file__).parent
@@ -280,7 +292,18 @@ def _errors_below(root: type) -> list[type]:
 
 
 EXCEPTIONS = [one for one in _errors_below(FairleadError) if one.__module__ == FairleadError.__module__][1:]
-"""The public exceptions, each after the one that it is a kind of."""
+"""The exceptions of clients, each after the one that it is a kind of."""
+ELSEWHERE = (
+    RegistryFailed,
+    DataLoss,
+    NotCommitted,
+    RowsLost,
+    CheckpointBehind,
+    SparkMissing,
+    SparkNotStarted,
+    SparkUnsupported,
+)
+"""Those of formats and of Spark."""
 
 
 def remedies(kind: str) -> dict[str, str]:
@@ -296,14 +319,18 @@ def _sentence(text: str) -> str:
 def errors() -> str:
     """docs/reference/errors.md"""
     exceptions, by_code = remedies("exceptions"), remedies("codes")
-    raised = (
-        (
-            f"`{one.__name__}`<br>a kind of `{one.__bases__[0].__name__}`",
-            " ".join((one.__doc__ or "").split("\n\n")[0].split()),
-            exceptions[one.__name__],
+
+    def raised(kinds: Iterable[type]) -> str:
+        rows = (
+            (
+                f"`{one.__name__}`<br>a kind of `{one.__bases__[0].__name__}`",
+                " ".join((one.__doc__ or "").split("\n\n")[0].split()),
+                exceptions[one.__name__],
+            )
+            for one in kinds
         )
-        for one in EXCEPTIONS
-    )
+        return table(("exception", "cause", "remedy"), rows)
+
     answered = (
         (
             f"`{each.name}`<br>{each.code}{', retriable' if each.retriable else ''}",
@@ -321,7 +348,9 @@ def errors() -> str:
                 "fault it is. What "
                 "a broker answered is a `BrokerError` with `code`, `name` and `retriable`.",
                 "## Exceptions",
-                table(("exception", "cause", "remedy"), raised),
+                raised(EXCEPTIONS),
+                "## Exceptions of formats and Spark",
+                raised(ELSEWHERE),
                 "## Error codes of brokers",
                 "Retriable: the client sends the same request again by itself, until its time-out.",
                 table(("name and code", "cause", "remedy"), answered),

@@ -234,7 +234,7 @@ def test_a_coordinator_that_is_not_ready_is_waited_for(rig: Coordinated, code: i
             "this cluster serves classic groups only; set group.protocol=classic",
         ),
         (ErrorCode.GROUP_AUTHORIZATION_FAILED, "needs the right to Read on the group"),
-        (ErrorCode.GROUP_MAX_SIZE_REACHED, "consumer.group.max.size allows; says the broker"),
+        (ErrorCode.GROUP_MAX_SIZE_REACHED, "group.consumer.max.size allows; says the broker"),
         (ErrorCode.UNSUPPORTED_ASSIGNOR, "check group.remote.assignor"),
         (ErrorCode.INVALID_REGULAR_EXPRESSION, "form of RE2; says the broker"),
         (ErrorCode.UNRELEASED_INSTANCE_ID, "another consumer is in the group with this group.instance.id"),

@@ -42,7 +42,7 @@ class ConfigError(FairleadError, ValueError):
 
 
 class UsageError(FairleadError, RuntimeError):
-    """A call that this object cannot serve in its present state."""
+    """A call that this object cannot serve: in its present state, or with these arguments."""
 
 
 class InvalidRecord(FairleadError, ValueError):

@@ -43,7 +43,7 @@ _NO_REGEX = (
     "its brokers are too old for a SubscriptionPattern (Kafka 4.0 has them); give re.compile(...) instead"
 )
 _ADVICE: dict[int, str] = {
-    ErrorCode.GROUP_MAX_SIZE_REACHED: "the group has as many members as consumer.group.max.size allows",
+    ErrorCode.GROUP_MAX_SIZE_REACHED: "the group has as many members as group.consumer.max.size allows",
     ErrorCode.UNSUPPORTED_ASSIGNOR: "brokers do not have the assignor; check group.remote.assignor",
     ErrorCode.INVALID_REGULAR_EXPRESSION: "brokers do not understand the SubscriptionPattern, which is to "
     "have the form of RE2",
