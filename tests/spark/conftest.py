@@ -35,10 +35,16 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def servers() -> Iterator[str]:
-    """`bootstrap.servers` of an embedded cluster."""
-    with fairlead_kafka.Cluster(brokers=2) as cluster:
-        yield cluster.bootstrap_servers
+def cluster() -> Iterator[fairlead_kafka.Cluster]:
+    """An embedded cluster."""
+    with fairlead_kafka.Cluster(brokers=2) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def servers(cluster: fairlead_kafka.Cluster) -> str:
+    """Its `bootstrap.servers`."""
+    return cluster.bootstrap_servers
 
 
 _numbers = itertools.count()

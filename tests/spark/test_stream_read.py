@@ -130,28 +130,53 @@ def test_a_query_from_latest_begins_where_it_was_started(
     assert found == ["0-0", "0-1"]
 
 
+DOCUMENTED = set(
+    re.findall(
+        r"`(kafka_\w+)`",
+        (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8"),
+    )
+)
+
+
 @needs_limits
 def test_a_listener_follows_the_queries_of_a_session(
-    spark: Any, run: Any, send: Any, new_topic: NewTopic
+    spark: Any, run: Any, cluster: Any, new_topic: NewTopic
 ) -> None:
+    """And is on one page with the clients and the cluster; each name of it is in the documents."""
     topic = new_topic(partitions=1)
-    send(topic, 4)
     told: list[Any] = []
+    registry = CollectorRegistry()
     listener = ProgressListener(tell=told.append)
     spark.streams.addListener(listener)
+    servers = {"bootstrap.servers": cluster.bootstrap_servers}
     try:
-        run([], subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger=3)
-        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        with (
+            fairlead_kafka.Producer({**servers, "client.id": "shop"}) as producer,
+            fairlead_kafka.Consumer({**servers, "client.id": "desk"}) as consumer,
+        ):
+            registry.register(fairlead_kafka.PrometheusCollector(producer, consumer, listener, cluster))
+            for _ in range(4):
+                producer.send(topic, b"v", partition=0)
+            producer.flush()
+            consumer.assign([(topic, 0)])
+            run([], subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger=3)
+            spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+            page = generate_latest(registry).decode()
     finally:
         spark.streams.removeListener(listener)
     assert [(one.rows, sum(one.lag.values())) for one in told] == [(3, 1), (1, 0)]
     (values,) = listener.metrics()["spark-stream-metrics"].values()
     assert (values["micro-batches-total"], values["rows-total"]) == (2, 4)
     assert math.isnan(values["lag"]), "the query has ended"
-    registry = CollectorRegistry()
-    registry.register(fairlead_kafka.PrometheusCollector(listener))
-    page = generate_latest(registry).decode()
-    assert re.search(r'^kafka_spark_stream_rows_total\{.*source="0"\} 4\.0$', page, re.MULTILINE)
+    for line in (
+        r'kafka_spark_stream_rows_total\{.*source="0"\} 4\.0',
+        r'kafka_producer_record_delivered_total\{client_id="shop"\} 4\.0',
+        r'kafka_consumer_connection_count\{client_id="desk"\} .*',
+        r"kafka_cluster_active_broker_count\{.*\} 2\.0",
+    ):
+        assert re.search(f"^{line}$", page, re.MULTILINE), line
+    exported = set(re.findall(r"^(kafka_\w+)\{", page, re.MULTILINE))
+    assert exported <= DOCUMENTED
 
 
 @needs_filters
