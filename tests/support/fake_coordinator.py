@@ -12,11 +12,13 @@ from tests.support.fake_fetch_broker import FakeCluster, coordinator_answer
 
 GROUP = "g"
 INTERVAL_MS = 500
+_IDS_FROM_VERSION = 10
+"""Of OffsetCommit and of OffsetFetch."""
 _VERSIONS = {
     ApiKey.FIND_COORDINATOR: (0, 4),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
-    ApiKey.OFFSET_COMMIT: (2, 9),
-    ApiKey.OFFSET_FETCH: (1, 9),
+    ApiKey.OFFSET_COMMIT: (2, 10),
+    ApiKey.OFFSET_FETCH: (1, 10),
 }
 
 
@@ -104,6 +106,13 @@ class FakeCoordinator:
             TopicPartition(names[row.topic_id], number) for row in rows for number in row.partitions
         )
 
+    def _name(self, request: Request, topic: Message) -> str:
+        """The name of a topic that is committed or asked for; empty for an id that is not there."""
+        if request.version < _IDS_FROM_VERSION:
+            return topic.name
+        names = {known.topic_id: name for name, known in self.cluster.topics.items()}
+        return names.get(topic.topic_id, "")
+
     def _problem(self, api_key: ApiKey, epoch: int) -> int:
         code = self.cluster.error(api_key, GROUP)
         stale = self.member is not None and epoch >= 0 and epoch != self.member
@@ -114,10 +123,14 @@ class FakeCoordinator:
         code = self._problem(ApiKey.OFFSET_COMMIT, message.generation_id_or_member_epoch)
         topics = []
         for topic in message.topics:
-            rows = [Message(partition_index=row.partition_index, error_code=code) for row in topic.partitions]
-            topics.append(Message(name=topic.name, partitions=rows))
-            for row in topic.partitions if not code else ():
-                self.committed[TopicPartition(topic.name, row.partition_index)] = row.committed_offset
+            name = self._name(request, topic)
+            error = code or (0 if name else ErrorCode.UNKNOWN_TOPIC_ID)
+            rows = [
+                Message(partition_index=row.partition_index, error_code=error) for row in topic.partitions
+            ]
+            topics.append(Message(name=topic.name, topic_id=topic.topic_id, partitions=rows))
+            for row in topic.partitions if not error else ():
+                self.committed[TopicPartition(name, row.partition_index)] = row.committed_offset
         return Message(throttle_time_ms=0, topics=topics)
 
     def _fetch(self, request: Request) -> Message:
@@ -126,16 +139,17 @@ class FakeCoordinator:
             code = self._problem(ApiKey.OFFSET_FETCH, group.member_epoch)
             topics = []
             for topic in group.topics if not code else ():
+                name = self._name(request, topic)
                 rows = [
                     Message(
                         partition_index=number,
-                        committed_offset=self.committed.get(TopicPartition(topic.name, number), -1),
+                        committed_offset=self.committed.get(TopicPartition(name, number), -1),
                         committed_leader_epoch=-1,
                         metadata="",
-                        error_code=0,
+                        error_code=0 if name else ErrorCode.UNKNOWN_TOPIC_ID,
                     )
                     for number in topic.partition_indexes
                 ]
-                topics.append(Message(name=topic.name, partitions=rows))
+                topics.append(Message(name=topic.name, topic_id=topic.topic_id, partitions=rows))
             groups.append(Message(group_id=group.group_id, topics=topics, error_code=code))
         return Message(throttle_time_ms=0, groups=groups)

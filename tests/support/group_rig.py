@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.ids import NO_TOPIC_ID, TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, Controller
 from fairlead_kafka.broker.coordinator import (
@@ -194,10 +195,16 @@ class GroupRig:
         """Commit, and what was answered so far (filled in later if the log holds it)."""
         answered: dict[TopicPartition, int] = {}
         entries = {
-            of: CommittedOffset(offset, -1, metadata, self.broker.wall_ms) for of, offset in offsets.items()
+            of: CommittedOffset(offset, -1, metadata, self.broker.wall_ms, topic_id=self.topic_id(of.topic))
+            for of, offset in offsets.items()
         }
         self.coordinator.commit(group_id, generation, member_id, None, entries, answered.update)
         return answered
+
+    def topic_id(self, name: str) -> UUID:
+        """The topic's id at present; NO_TOPIC_ID if it is not there."""
+        image = self.controller.image.topics.get(name)
+        return NO_TOPIC_ID if image is None else image.topic_id
 
     def commit_in_transaction(
         self,
@@ -209,7 +216,10 @@ class GroupRig:
     ) -> dict[TopicPartition, int]:
         """Commit as part of a transaction, and what was answered."""
         answered: dict[TopicPartition, int] = {}
-        entries = {of: CommittedOffset(offset, -1, "", self.broker.wall_ms) for of, offset in offsets.items()}
+        entries = {
+            of: CommittedOffset(offset, -1, "", self.broker.wall_ms, topic_id=self.topic_id(of.topic))
+            for of, offset in offsets.items()
+        }
         self.coordinator.commit_in_transaction(
             group_id, generation, member_id, None, producer, entries, answered.update
         )

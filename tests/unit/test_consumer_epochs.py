@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -145,6 +146,23 @@ def test_a_commit_with_a_stale_epoch_is_made_with_the_next_one(rig: Coordinated)
         assert member.committed([T0])[T0].offset == 7  # type: ignore[union-attr]
         asked = rig.cluster.asked(ApiKey.OFFSET_FETCH)[-1].message.groups[0]
         assert (asked.member_id, asked.member_epoch) == member.group_metadata()[2:0:-1]
+
+
+def test_offsets_are_those_of_the_topic_that_was_assigned(rig: Coordinated) -> None:
+    """KIP-848: OffsetCommit and OffsetFetch name topics by id."""
+    with rig.member(enable_auto_commit=False) as member:
+        rig.converge(member, t=[0])
+        member.commit({T0: 7})
+        assert member.committed([T0])[T0].offset == 7  # type: ignore[union-attr]
+        commit, fetch = (rig.cluster.asked(key)[-1] for key in (ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH))
+        assert (commit.version, fetch.version) == (10, 10)
+        topic = rig.cluster.topics["t"]
+        topic.topic_id = UUID(int=99)  # deleted, and made again
+        with pytest.raises(BrokerError) as caught:
+            member.commit({T0: 8})
+        assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_ID
+        assert rig.coordinator.committed == {T0: 7}
+        assert member.committed([T0])[T0].offset == 7, "asked again with the newer id"  # type: ignore[union-attr]
 
 
 def test_a_commit_in_the_name_of_a_membership_that_is_over_is_not_made(rig: Coordinated) -> None:

@@ -11,10 +11,9 @@ import pytest
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import ConnectionFailed
-from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, Node
+from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_TOPIC_ID, Node
 from fairlead_kafka.base.units import NS_PER_MS
 from fairlead_kafka.core import Metadata
-from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.wire import Message
 from tests.support.fake_broker import TOPIC_ID, metadata_message, partition_message, topic_message
 from tests.support.kept import grown, kept

@@ -3,6 +3,9 @@ time is over."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from uuid import UUID
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,9 +22,10 @@ from fairlead_kafka.broker.coordinator.offset_records import (
     encode_key,
     encode_value,
 )
+from fairlead_kafka.broker.internal import ProducerIdentity
 from tests.support.group_rig import GROUP, GroupRig, RigMember, quiesce, subscription
 
-ORDERS = TopicPartition("orders", 0)
+ORDERS, OTHER_ORDERS = TopicPartition("orders", 0), TopicPartition("orders", 1)
 PAYMENTS = TopicPartition("payments", 3)
 DAY_MS = 86_400_000
 
@@ -58,7 +62,10 @@ def test_records_are_kafkas_to_the_byte() -> None:
     key = OffsetKey("g", TopicPartition("t1", 7))
     assert encode_key(key) == bytes.fromhex("0001 0001 67 0002 7431 00000007")
     committed = CommittedOffset(258, 3, "m", 1)
-    assert encode_value(committed) == bytes.fromhex("0003 0000000000000102 00000003 0001 6d 0000000000000001")
+    fields = "0004 0000000000000102 00000003 02 6d 0000000000000001"
+    assert encode_value(committed) == bytes.fromhex(f"{fields} 00")
+    told = encode_value(replace(committed, topic_id=UUID(int=9)))
+    assert told == bytes.fromhex(f"{fields} 01 00 10 {9:032x}"), "the topic's id is tagged field 0"
 
 
 @pytest.mark.parametrize(
@@ -67,6 +74,7 @@ def test_records_are_kafkas_to_the_byte() -> None:
         ("0000 0000000000000005 0001 6d 0000000000000009", CommittedOffset(5, -1, "m", 9, 4)),
         ("0001 0000000000000005 0000 0000000000000009 00000000000000ff", CommittedOffset(5, -1, "", 9, 4)),
         ("0002 0000000000000005 0000 0000000000000009", CommittedOffset(5, -1, "", 9, 4)),
+        ("0003 0000000000000005 00000001 0000 0000000000000009", CommittedOffset(5, 1, "", 9, 4)),
     ],
 )
 def test_values_of_older_kafkas_are_read(data: str, committed: CommittedOffset) -> None:
@@ -75,8 +83,8 @@ def test_values_of_older_kafkas_are_read(data: str, committed: CommittedOffset) 
 
 def test_records_of_other_kinds_are_told_apart_and_newer_values_refused() -> None:
     assert decode_key(bytes.fromhex("0002 0001 67")) is None
-    with pytest.raises(DecodeError, match="version 4"):
-        decode_value(bytes.fromhex("0004 0000000000000005"), 0)
+    with pytest.raises(DecodeError, match="version 5"):
+        decode_value(bytes.fromhex("0005 0000000000000005"), 0)
 
 
 @given(
@@ -92,6 +100,7 @@ def test_records_of_other_kinds_are_told_apart_and_newer_values_refused() -> Non
         st.text(max_size=20),
         st.integers(0, 2**62),
         st.just(3),
+        st.uuids(),
     ),
 )
 def test_records_survive_a_round_trip(key: OffsetKey, committed: CommittedOffset) -> None:
@@ -238,6 +247,42 @@ def test_offsets_of_a_deleted_topic_are_taken_back() -> None:
     rig.broker.advance(0)
     assert rig.fetch() == {PAYMENTS: 2}
     assert rig.restart().fetch() == {PAYMENTS: 2}
+
+
+def test_a_topic_that_is_made_again_has_no_offsets_of_the_one_before() -> None:
+    rig = GroupRig()
+    rig.commit({ORDERS: 1, OTHER_ORDERS: 2})
+    rig.controller.delete_topic("orders")
+    rig.controller.create_topic("orders", 4)
+    assert rig.fetch() == {}, "also before the log has it"
+    rig.commit({ORDERS: 3})
+    rig.broker.advance(0)
+    assert rig.fetch() == {ORDERS: 3}, "what is committed for the new one stays"
+    assert rig.again().fetch() == {ORDERS: 3}
+
+
+def test_offsets_of_the_topic_before_are_taken_back_on_reading() -> None:
+    rig = GroupRig()
+    rig.commit({ORDERS: 1})
+    rig.coordinator.stop()
+    rig.controller.delete_topic("orders")  # while the group is at home nowhere
+    rig.controller.create_topic("orders", 4)
+    again = rig.again()
+    assert again.fetch() == {}
+    assert again.coordinator.describe(GROUP).offsets == {}  # type: ignore[union-attr]
+
+
+def test_an_offset_in_a_transaction_for_the_new_topic_outlives_the_old_topic() -> None:
+    rig = GroupRig()
+    rig.commit({ORDERS: 1})
+    rig.controller.delete_topic("orders")
+    rig.controller.create_topic("orders", 4)
+    producer = ProducerIdentity(7, 0)
+    rig.commit_in_transaction(producer, {ORDERS: 5})
+    rig.broker.advance(0)
+    assert rig.fetch() == {}
+    rig.end_transaction(producer, True)
+    assert rig.fetch() == {ORDERS: 5}
 
 
 def test_offsets_of_a_topic_deleted_meanwhile_are_taken_back_on_reading() -> None:

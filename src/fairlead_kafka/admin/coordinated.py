@@ -13,6 +13,7 @@ from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed, UnsupportedVersion
 from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.coordinator_lookup import KeyType, find_coordinators
+from fairlead_kafka.core.group_offsets import LAST_VERSIONS_WITH_NAMES
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.script import Ask, Pause, ask_all
 from fairlead_kafka.core.topic_listing import ask_metadata
@@ -128,5 +129,16 @@ def _requests(
         made = ask(mine)
         shares = [mine] if len(made) == 1 else [[key] for key in mine]
         for share, (api_key, message) in zip(shares, made, strict=True):
-            found.append((share, Ask(api_key, message, node_id, fails_fast=True)))
+            found.append(
+                (
+                    share,
+                    Ask(
+                        api_key,
+                        message,
+                        node_id,
+                        fails_fast=True,
+                        version_max=LAST_VERSIONS_WITH_NAMES.get(api_key),
+                    ),
+                )
+            )
     return found

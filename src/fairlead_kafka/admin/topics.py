@@ -26,8 +26,7 @@ from fairlead_kafka.admin.scripts import (
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed
-from fairlead_kafka.base.ids import NO_LEADER, Node
-from fairlead_kafka.core.metadata import NO_TOPIC_ID
+from fairlead_kafka.base.ids import NO_LEADER, NO_TOPIC_ID, Node
 from fairlead_kafka.core.network import CONTROLLER
 from fairlead_kafka.core.script import Ask, Pause
 from fairlead_kafka.core.topic_listing import ask_metadata, partitions_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+from uuid import UUID
 
 from fairlead_kafka.base.within import PartitionNumber
 
@@ -15,6 +16,8 @@ NO_TIMESTAMP = -1
 NO_OFFSET = -1
 NO_LEADER = -1
 NO_LEADER_EPOCH = -1
+NO_TOPIC_ID = UUID(int=0)
+"""The id of a topic that has none, or whose id is not known (KIP-516)."""
 
 
 class TopicPartition(NamedTuple):

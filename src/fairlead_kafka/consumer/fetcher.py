@@ -20,7 +20,7 @@ from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import DecodeError, UnsupportedVersion
-from fairlead_kafka.base.ids import NO_LEADER, NO_OFFSET, Node, TopicPartition
+from fairlead_kafka.base.ids import NO_LEADER, NO_OFFSET, NO_TOPIC_ID, Node, TopicPartition
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.fetch_session import NO_SESSION, SESSION_ERRORS, Asked, FetchSession
@@ -30,7 +30,6 @@ from fairlead_kafka.consumer.waiting import Waiting
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import OnDone
 from fairlead_kafka.core.machine import Rng
-from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.core.partition_offsets import ISOLATION_LEVELS, READ_COMMITTED
 from fairlead_kafka.wire import ApiKey

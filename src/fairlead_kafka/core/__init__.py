@@ -38,12 +38,11 @@ shared by consumer and admin.
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.machine import Machine, MemoryPool, Rng
-from fairlead_kafka.core.metadata import NO_TOPIC_ID, Metadata, PartitionMetadata, TopicMetadata
+from fairlead_kafka.core.metadata import Metadata, PartitionMetadata, TopicMetadata
 from fairlead_kafka.core.network import CONTROLLER, AwaitConnection, Network
 
 __all__ = [
     "CONTROLLER",
-    "NO_TOPIC_ID",
     "AwaitConnection",
     "Backoff",
     "Completion",

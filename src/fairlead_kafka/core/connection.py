@@ -158,12 +158,15 @@ class Connection:
             )
         self.state = target
 
-    def version(self, api_key: ApiKey | PrivateApi) -> int:
-        """The version to speak. UnsupportedVersion if there is none in common."""
+    def version(self, api_key: ApiKey | PrivateApi, version_max: int | None = None) -> int:
+        """The version to speak, not above `version_max`. UnsupportedVersion if there is none in
+        common."""
         version = self._versions.get(api_key)
         if version is None:
             limit = ceiling(api_key, self.finalized)
             version = self._versions[api_key] = negotiate(api_key, self.offered, limit)
+        if version_max is not None and version > version_max:
+            return negotiate(api_key, self.offered, version_max)
         return version
 
     def encode(self, request: InFlight, message: ApiMessage, expects_response: bool = True) -> list[Buffer]:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
+from uuid import UUID
 
-from fairlead_kafka.base.ids import NO_LEADER_EPOCH, TopicPartition
+from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_TOPIC_ID, TopicPartition
+from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import OffsetCommitRequest, TxnOffsetCommitRequest
 
 NO_GENERATION = -1
 """The generation of a client that is no member: its commits are not checked against the members."""
+
+
+LAST_VERSIONS_WITH_NAMES = {ApiKey.OFFSET_COMMIT: 9, ApiKey.OFFSET_FETCH: 9}
+"""From the version after these on, topics are named by ids alone (KIP-848)."""
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -48,9 +54,10 @@ class GroupMetadata(NamedTuple):
 
 
 def offset_rows(
-    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    offsets: Mapping[TopicPartition, OffsetAndMetadata], topic_ids: Mapping[str, UUID] | None = None
 ) -> list[OffsetCommitRequest.OffsetCommitRequestTopic]:
-    """The `topics` of an OffsetCommit request."""
+    """The `topics` of an OffsetCommit request. `topic_ids`: by name, where they are known."""
+    ids = topic_ids or {}
     topics: dict[str, list[OffsetCommitRequest.OffsetCommitRequestPartition]] = {}
     for (topic, number), one in offsets.items():
         row = OffsetCommitRequest.OffsetCommitRequestPartition(
@@ -61,7 +68,10 @@ def offset_rows(
         )
         topics.setdefault(topic, []).append(row)
     made = OffsetCommitRequest.OffsetCommitRequestTopic
-    return [made(name=topic, partitions=rows) for topic, rows in topics.items()]
+    return [
+        made(name=topic, topic_id=ids.get(topic, NO_TOPIC_ID), partitions=rows)
+        for topic, rows in topics.items()
+    ]
 
 
 def transaction_offset_rows(

@@ -24,7 +24,7 @@ from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import ConnectionFailed
-from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, Node
+from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_TOPIC_ID, Node
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.event_log import (
@@ -37,7 +37,6 @@ from fairlead_kafka.core.event_log import (
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.wire.messages import MetadataRequest, MetadataResponse
 
-NO_TOPIC_ID = uuid.UUID(int=0)
 NO_CONTROLLER = -1
 
 

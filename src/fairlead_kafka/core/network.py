@@ -11,6 +11,7 @@ from fairlead_kafka.base.errors import (
     ConnectionFailed,
     NoBrokerReached,
     TimedOut,
+    UnsupportedVersion,
     UsageError,
 )
 from fairlead_kafka.core.completion import Completion
@@ -224,7 +225,7 @@ class Network:
         node_id: int | None = None,
         deadline_ns: int,
         timeout_ms: float | None = None,
-        version: int | None = None,
+        version_max: int | None = None,
         fails_fast: bool = False,
     ) -> None:
         """Send once a node is ready: the given one, CONTROLLER, or (None) the least loaded,
@@ -232,7 +233,8 @@ class Network:
 
         `on_done` is called exactly once, as for `send`; with TimedOut if there is no answer by
         `deadline_ns`. With `fails_fast` it is called with ConnectionFailed as soon as the given
-        node is in back-off or not known, instead of waiting for it. A request that was sent is not
+        node is in back-off or not known, instead of waiting for it. `version_max`: the highest
+        version that can say what the message has to, None: any. A request that was sent is not
         sent again by itself: whether it may be is for the caller to know. UsageError if far too
         many are waiting.
         """
@@ -243,7 +245,7 @@ class Network:
                 f"{api_key.name}: {REQUESTS_QUEUED_MAX} requests are waiting for a broker already"
             )
         self._queue.append(
-            Queued(api_key, message, on_done, node_id, deadline_ns, timeout_ms, version, fails_fast)
+            Queued(api_key, message, on_done, node_id, deadline_ns, timeout_ms, version_max, fails_fast)
         )
         self._dirty = True
 
@@ -446,6 +448,14 @@ class Network:
                 queued.failing = True  # told by `advance`: nothing calls back from here
                 self._connections.finished.append((queued.finish, ConnectionFailed(self._lateness(queued))))
             return
+        version = None
+        if queued.version_max is not None:
+            try:
+                version = peer.connection.version(queued.api_key, queued.version_max)
+            except UnsupportedVersion as error:
+                queued.failing = True
+                self._connections.finished.append((queued.finish, error))
+                return
         queued.sent_to = peer
         self._connections.send(
             peer.connection,
@@ -454,7 +464,7 @@ class Network:
             queued.finish,
             queued.timeout_ms,
             True,
-            queued.version,
+            version,
         )
 
     def _out_of_reach(self, queued: Queued) -> bool:

@@ -19,7 +19,7 @@ class Queued:
     node_id: int | None
     deadline_ns: int
     timeout_ms: float | None
-    version: int | None
+    version_max: int | None
     fails_fast: bool
     failing: bool = False
     sent_to: Peer | None = None

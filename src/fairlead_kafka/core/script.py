@@ -44,6 +44,7 @@ class Ask(NamedTuple, Generic[R_co]):
 
     With `fails_fast` a node that is gone, or cannot be connected to, is the answer: for one that
     may have been replaced. `timeout_ms`: how long the answer may take, None: `request.timeout.ms`.
+    `version_max`: the highest version that can say what the message has to, None: any.
     """
 
     api_key: ApiKey
@@ -51,6 +52,7 @@ class Ask(NamedTuple, Generic[R_co]):
     node_id: int | None = None
     fails_fast: bool = False
     timeout_ms: float | None = None
+    version_max: int | None = None
 
 
 class Pause(NamedTuple):
@@ -233,6 +235,7 @@ class Scripts:
                 deadline_ns=run.deadline_ns,
                 fails_fast=ask.fails_fast,
                 timeout_ms=ask.timeout_ms,
+                version_max=ask.version_max,
             )
 
     def _on_answer(self, run: _Run, answers: list[Answer | None], index: int) -> OnDone[ApiMessage]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from fairlead_kafka.base.errors import UnsupportedVersion
-from fairlead_kafka.core.metadata import NO_TOPIC_ID, PartitionMetadata
+from fairlead_kafka.base.ids import NO_TOPIC_ID
+from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.core.script import Ask, Pause, Steps, ask_one
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import MetadataRequest, MetadataResponse

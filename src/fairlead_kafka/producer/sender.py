@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, TimedOut, UnsupportedVersion
 from fairlead_kafka.base.hooks import hook
-from fairlead_kafka.base.ids import NO_SEQUENCE, Node
+from fairlead_kafka.base.ids import NO_SEQUENCE, NO_TOPIC_ID, Node
 from fairlead_kafka.base.units import ns_to_ms
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS, OnDone
 from fairlead_kafka.core.event_log import BATCH_FAILED, BATCH_RETRIED, BATCH_SPLIT
-from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.batch_states import BatchTrigger
 from fairlead_kafka.producer.classification import Classification, classify

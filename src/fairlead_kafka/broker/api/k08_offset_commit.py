@@ -54,6 +54,7 @@ def offset_commit(
                     one.committed_leader_epoch,
                     one.committed_metadata or "",
                     broker.wall_ms,
+                    topic_id=image.topic_id,
                 )
 
     def answer(errors: dict[TopicPartition, int]) -> None:

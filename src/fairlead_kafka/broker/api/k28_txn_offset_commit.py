@@ -56,6 +56,7 @@ def txn_offset_commit(
                     one.committed_leader_epoch,
                     one.committed_metadata or "",
                     broker.wall_ms,
+                    topic_id=broker.controller.image.topics[topic.name].topic_id,
                 )
 
     def answer(errors: dict[TopicPartition, int], otherwise: int = ErrorCode.NONE) -> None:

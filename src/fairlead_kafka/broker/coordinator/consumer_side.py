@@ -11,7 +11,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.hooks import hook
-from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.ids import NO_TOPIC_ID, TopicPartition
 from fairlead_kafka.broker.consumer_groups import (
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
@@ -283,7 +283,7 @@ class ConsumerSide:
 
     def _place(self, of: TopicPartition) -> tuple[UUID, int]:
         topic = self.topics.find(of.topic)
-        return UUID(int=0) if topic is None else topic.topic_id, of.partition
+        return NO_TOPIC_ID if topic is None else topic.topic_id, of.partition
 
     def check_reader(self, group_id: str, member_id: str | None, epoch: int) -> None:
         """Raise BrokerError if offsets are not to be told to a member; see

@@ -11,9 +11,9 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.hooks import hook
-from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.ids import NO_TOPIC_ID, TopicPartition
 from fairlead_kafka.broker.consumer_groups import COMMITS_FROM_VERSION, Committer
-from fairlead_kafka.broker.controller import OFFSETS_TOPIC, Change, TopicDeleted
+from fairlead_kafka.broker.controller import OFFSETS_TOPIC, Change, TopicDeleted, TopicImage
 from fairlead_kafka.broker.coordinator.consumer_side import ConsumerSide, not_consumer
 from fairlead_kafka.broker.coordinator.group import (
     CONSUMER_PROTOCOL,
@@ -33,6 +33,7 @@ from fairlead_kafka.broker.coordinator.shard_log import (
     expired,
     group_tombstone,
     tombstones,
+    tombstones_of_gone,
     when_committed,
 )
 from fairlead_kafka.broker.coordinator.share_side import ShareSide
@@ -113,12 +114,15 @@ class GroupCoordinator:
         self.consumer.topics.changed(change)
         if isinstance(change, TopicDeleted):
             for shard in self._shards:
-                self._forget_topics_later(shard, change.topic.name)
+                self._forget_topic_later(shard, change.topic)
             self.share.topic_deleted(change.topic.topic_id)
 
-    def _forget_topics_later(self, shard: Shard, topic: str) -> None:
+    def _forget_topic_later(self, shard: Shard, topic: TopicImage) -> None:
+        def gone(name: str, committed: CommittedOffset) -> bool:
+            return name == topic.name and committed.topic_id in (topic.topic_id, NO_TOPIC_ID)
+
         self._broker.call_at(
-            self._broker.now_ns, lambda: self._forget_topics(shard, {topic}), self._shards.owner(shard)
+            self._broker.now_ns, lambda: self._forget_offsets(shard, gone), self._shards.owner(shard)
         )
 
     def new_shard(self, partition: int) -> Shard:
@@ -144,10 +148,7 @@ class GroupCoordinator:
                 self._rebalancer.restore(group)
             else:
                 self.consumer.members.loaded(group.consumer)
-        topics = {of.topic for group in shard.groups.values() for of in group.partitions()}
-        self._forget_topics(
-            shard, {topic for topic in topics if topic not in self._broker.controller.image.topics}
-        )
+        self._forget_offsets(shard, self._gone)
 
     def shard_dropped(self, shard: Shard) -> None:
         """Called when a shard's groups leave this broker: clients that wait are answered
@@ -372,10 +373,14 @@ class GroupCoordinator:
         self, group_id: str, partitions: Iterable[TopicPartition] | None
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """Committed offsets of a group by partition, None where there is none; `partitions` None:
-        all that there are."""
+        all that there are. A deleted topic's are none of a new one with its name."""
         group = self._shards.of(group_id).groups.get(group_id)
         offsets = group.offsets if group is not None else {}
-        return {of: offsets.get(of) for of in (offsets if partitions is None else partitions)}
+        found = {of: offsets.get(of) for of in (offsets if partitions is None else partitions)}
+        gone = [of for of, one in found.items() if one is not None and self._gone(of.topic, one)]
+        if partitions is None:
+            return {of: one for of, one in found.items() if of not in gone}
+        return found | dict.fromkeys(gone)
 
     def unstable(self, group_id: str) -> frozenset[TopicPartition]:
         """Partitions of which an open transaction commits an offset: readers who require stable
@@ -454,17 +459,16 @@ class GroupCoordinator:
             del shard.groups[group.group_id]
             group.state = GroupState.DEAD
 
-    def _forget_topics(self, shard: Shard, topics: set[str]) -> None:
+    def _gone(self, topic: str, committed: CommittedOffset) -> bool:
+        """Whether the topic that an offset was committed for is not there any more."""
+        image = self._broker.controller.image.topics.get(topic)
+        return image is None or committed.topic_id not in (image.topic_id, NO_TOPIC_ID)
+
+    def _forget_offsets(self, shard: Shard, gone: Callable[[str, CommittedOffset], bool]) -> None:
         """Delete offsets of topics that are gone, or a new topic of the same name would be read
         from the old one's position."""
-        if not topics or not self._shards.holds(shard) or not shard.loaded:
-            return
-        entries = [
-            entry
-            for group in shard.groups.values()
-            for entry in tombstones(group, [of for of in group.partitions() if of.topic in topics])
-        ]
-        self._log.write(shard, entries, lambda _errors: None)
+        if self._shards.holds(shard) and shard.loaded:
+            self._log.write(shard, tombstones_of_gone(shard, gone), lambda _errors: None)
 
     def check(self) -> None:
         """Check that what is kept twice of groups agrees, between two steps; CheckFailed if not.

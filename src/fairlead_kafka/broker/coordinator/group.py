@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError
-from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.ids import NO_TOPIC_ID, TopicPartition
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.broker.consumer_groups import ConsumerGroup
 from fairlead_kafka.broker.coordinator.group_records import GroupRecord, MemberRecord
@@ -122,13 +123,15 @@ class Member:
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
     """A committed position. `position` is the record's offset in the partition of
-    `__consumer_offsets`."""
+    `__consumer_offsets`, `topic_id` the topic's at that time (NO_TOPIC_ID: a release wrote it that
+    kept none)."""
 
     offset: int
     leader_epoch: int
     metadata: str
     commit_ms: int
     position: int = -1
+    topic_id: UUID = NO_TOPIC_ID
 
 
 @dataclass(slots=True, eq=False)
@@ -438,6 +441,11 @@ class Group:
         return list(
             dict.fromkeys([*self.offsets, *(of for offsets in self.transactional.values() for of in offsets)])
         )
+
+    def offsets_of(self, of: TopicPartition) -> list[CommittedOffset]:
+        """The offsets of one partition: the one that counts, and those of open transactions."""
+        kept = [self.offsets, *self.transactional.values()]
+        return [offsets[of] for offsets in kept if of in offsets]
 
     def unstable(self, of: TopicPartition) -> bool:
         """True if an open transaction commits an offset of this partition."""

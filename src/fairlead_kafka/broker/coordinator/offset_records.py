@@ -8,8 +8,9 @@ tools can read them.
 | | 1 | as 0, then an expiry time: int64 |
 | | 2 | as 0 |
 | | 3 | offset: int64, leader epoch: int32, metadata: string, commit time: int64 |
+| | 4 | as 3, compact (KIP-482), and tagged field 0: topic id, a UUID |
 
-Key 1 and value 3 are written; all are read. Key 2 is a group's (`group_records`). A null value
+Key 1 and value 4 are written; all are read. Key 2 is a group's (`group_records`). A null value
 takes the offset back.
 """
 
@@ -17,13 +18,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairlead_kafka.base.ids import NO_LEADER_EPOCH, TopicPartition
+from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_TOPIC_ID, TopicPartition
 from fairlead_kafka.broker.coordinator.group import CommittedOffset
 from fairlead_kafka.broker.fields import Reader, Writer
 
 _KEY_VERSION = 1
-_VALUE_VERSION = 3
+_VALUE_VERSION = 4
 _LEADER_EPOCH_FROM = 3
+_COMPACT_FROM = 4
+_TOPIC_ID_TAG = 0
 
 
 class OffsetKey(NamedTuple):
@@ -45,10 +48,12 @@ def encode_key(key: OffsetKey) -> bytes:
 
 def encode_value(committed: CommittedOffset) -> bytes:
     """The bytes of an `OffsetCommitValue`."""
-    writer = Writer()
+    writer = Writer(compact=True)
     writer.number(">hqi", _VALUE_VERSION, committed.offset, committed.leader_epoch)
     writer.text(committed.metadata)
     writer.number(">q", committed.commit_ms)
+    known = committed.topic_id != NO_TOPIC_ID
+    writer.tags({_TOPIC_ID_TAG: committed.topic_id.bytes} if known else {})
     return writer.joined()
 
 
@@ -66,6 +71,9 @@ def decode_value(data: bytes, position: int) -> CommittedOffset:
     that is not known."""
     reader = Reader(data, "the value of a committed offset")
     version, offset = reader.version(_VALUE_VERSION), reader.number(">q")
+    reader.compact = version >= _COMPACT_FROM
     leader_epoch = reader.number(">i") if version >= _LEADER_EPOCH_FROM else NO_LEADER_EPOCH
     metadata, commit_ms = reader.text(), reader.number(">q")
-    return CommittedOffset(offset, leader_epoch, metadata, commit_ms, position)
+    topic_id = reader.tags().get(_TOPIC_ID_TAG)
+    known = NO_TOPIC_ID if topic_id is None else Reader(topic_id, "a topic id").uuid()
+    return CommittedOffset(offset, leader_epoch, metadata, commit_ms, position, known)

@@ -251,6 +251,18 @@ def tombstones(group: Group, partitions: Iterable[TopicPartition]) -> list[Entry
     ]
 
 
+def tombstones_of_gone(shard: Shard, gone: Callable[[str, CommittedOffset], bool]) -> list[Entry]:
+    """The entries that take back offsets whose topics are gone: gone(topic, offset). A partition
+    keeps its offsets while one of them, of a transaction perhaps, is of a topic that is there."""
+    return [
+        entry
+        for group in shard.groups.values()
+        for of in group.partitions()
+        if all(gone(of.topic, one) for one in group.offsets_of(of))
+        for entry in tombstones(group, [of])
+    ]
+
+
 def expired(group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:
     """The partitions whose offset is past retention (KIP-211).
 

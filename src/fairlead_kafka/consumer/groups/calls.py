@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
+from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
-from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
+from fairlead_kafka.base.ids import NO_OFFSET, NO_TOPIC_ID, TopicPartition
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.coordinator_lookup import KeyType, find_coordinators
-from fairlead_kafka.core.group_offsets import NO_GENERATION, GroupMetadata, OffsetAndMetadata, offset_rows
+from fairlead_kafka.core.group_offsets import (
+    LAST_VERSIONS_WITH_NAMES,
+    NO_GENERATION,
+    GroupMetadata,
+    OffsetAndMetadata,
+    offset_rows,
+)
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.partition_offsets import ISOLATION_LEVELS, READ_COMMITTED
 from fairlead_kafka.core.script import Ask, Pause, Steps, ask_one
@@ -24,6 +31,7 @@ from fairlead_kafka.wire.messages import (
     OffsetFetchResponse,
 )
 
+_FetchedTopic = OffsetFetchResponse.OffsetFetchResponseTopic | OffsetFetchResponse.OffsetFetchResponseTopics
 _Fetched = OffsetFetchResponse | OffsetFetchResponse.OffsetFetchResponseGroup
 
 
@@ -88,16 +96,26 @@ class Coordinator:
         codes_of: Callable[[R], Iterable[int]],
         timeout_ms: float | None = None,
         reported: frozenset[int] = frozenset(),
+        version_max: Callable[[], int | None] = lambda: None,
     ) -> Steps[tuple[R, int]]:
         """Ask the coordinator; (answer, code), 0 if there is no error.
 
         Asked again, of a coordinator looked up again if it moved, while the code is one that
-        passes. `reported`: codes that are not waited out, although they might pass. UnsupportedVersion
-        from a broker that is too old.
+        passes. `reported`: codes that are not waited out, although they might pass. `version_max`:
+        the highest version that can say what `message` gave. UnsupportedVersion from a broker that
+        is too old.
         """
         while True:
             node_id = yield from self.find()
-            ask = Ask(api_key, message(), node_id, fails_fast=True, timeout_ms=timeout_ms)
+            asked = message()
+            ask = Ask(
+                api_key,
+                asked,
+                node_id,
+                fails_fast=True,
+                timeout_ms=timeout_ms,
+                version_max=version_max(),
+            )
             answer = yield from ask_one(ask)
             if isinstance(answer, UnsupportedVersion):
                 raise answer
@@ -124,10 +142,11 @@ class Coordinator:
 
 
 class CoordinatorCalls(Coordinator):
-    """Scripts of a consumer group's requests."""
+    """Scripts of a consumer group's requests. `read`: metadata of the topics that are read."""
 
-    def __init__(self, settings: Settings, metadata: Metadata, group_id: str) -> None:
+    def __init__(self, settings: Settings, metadata: Metadata, group_id: str, read: Metadata) -> None:
         super().__init__(metadata, group_id)
+        self._read = read
         self._require_stable = ISOLATION_LEVELS[settings["isolation.level"]] == READ_COMMITTED
 
     def not_a_member(self) -> BrokerError:
@@ -144,27 +163,36 @@ class CoordinatorCalls(Coordinator):
     ) -> Steps[None]:
         """Commit offsets, in the name of `member` as it is by then. BrokerError if the group
         refuses them."""
-        rows = offset_rows(offsets)
+        named = _NamedTopics(self._read, ApiKey.OFFSET_COMMIT, {of.topic for of in offsets})
 
         def message() -> OffsetCommitRequest:
             who = member()
+            ids = named.look()
             return OffsetCommitRequest(
                 group_id=self.group_id,
                 generation_id_or_member_epoch=who.generation_id,
                 member_id=who.member_id,
                 group_instance_id=who.group_instance_id,
                 retention_time_ms=-1,
-                topics=rows,
+                topics=offset_rows(offsets, ids),
             )
 
         # A topic that is gone does not come back, and commits behind this one wait for it (as in
         # Java, where it fails them at once).
-        reported = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+        reported = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
         while True:
-            _, code = yield from self.ask(ApiKey.OFFSET_COMMIT, message, _row_codes, reported=reported)
+            _, code = yield from self.ask(
+                ApiKey.OFFSET_COMMIT,
+                message,
+                _row_codes,
+                reported=reported,
+                version_max=named.version_max,
+            )
             if code != ErrorCode.STALE_MEMBER_EPOCH:
                 break
             yield Pause(self.error(ApiKey.OFFSET_COMMIT, code))  # a heartbeat will bring the new epoch
+        if code == ErrorCode.UNKNOWN_TOPIC_ID:
+            self._read.request_update()
         if code:
             raise self.error(ApiKey.OFFSET_COMMIT, code, _COMMIT_ADVICE.get(code, ""))
 
@@ -183,12 +211,15 @@ class CoordinatorCalls(Coordinator):
             OffsetFetchRequest.OffsetFetchRequestTopics,
         )
         rows = [made(name=name, partition_indexes=numbers) for name, numbers in topics.items()]
-        rows_of_group = [
-            row_of_group(name=name, partition_indexes=numbers) for name, numbers in topics.items()
-        ]
+        named = _NamedTopics(self._read, ApiKey.OFFSET_FETCH, topics)
 
         def message() -> OffsetFetchRequest:
             who = member()
+            ids = named.look()
+            rows_of_group = [
+                row_of_group(name=name, topic_id=ids.get(name, NO_TOPIC_ID), partition_indexes=numbers)
+                for name, numbers in topics.items()
+            ]
             group = OffsetFetchRequest.OffsetFetchRequestGroup(
                 group_id=self.group_id,
                 member_id=None if who is None else who.member_id,
@@ -199,21 +230,60 @@ class CoordinatorCalls(Coordinator):
                 group_id=self.group_id, topics=rows, groups=[group], require_stable=self._require_stable
             )
 
+        reported = frozenset({ErrorCode.UNKNOWN_TOPIC_ID})
         while True:
-            answer, code = yield from self.ask(ApiKey.OFFSET_FETCH, message, _fetched_codes)
-            if code != ErrorCode.STALE_MEMBER_EPOCH:
+            answer, code = yield from self.ask(
+                ApiKey.OFFSET_FETCH,
+                message,
+                _fetched_codes,
+                reported=reported,
+                version_max=named.version_max,
+            )
+            if code not in (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_TOPIC_ID):
                 break
+            if code == ErrorCode.UNKNOWN_TOPIC_ID:
+                self._read.request_update()  # for the id of the topic that has this name by now
             yield Pause(self.error(ApiKey.OFFSET_FETCH, code))
         if code:
             raise self.error(ApiKey.OFFSET_FETCH, code)
         found: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(partitions)
         for listed in _fetched(answer).topics:
+            name = named.name_of(listed)
             for row in listed.partitions:
                 if row.committed_offset != NO_OFFSET:
-                    of = TopicPartition(listed.name, row.partition_index)
+                    of = TopicPartition(name, row.partition_index)
                     epoch = row.committed_leader_epoch
                     found[of] = OffsetAndMetadata(row.committed_offset, row.metadata or "", epoch)
         return found
+
+
+class _NamedTopics:
+    """The topics that a request names: by their ids if the metadata have all of them, so that an
+    offset of a deleted topic is not one of a new topic with its name."""
+
+    def __init__(self, metadata: Metadata, api_key: ApiKey, names: Iterable[str]) -> None:
+        self._metadata = metadata
+        self._api_key = api_key
+        self._names = list(names)
+        self._ids: dict[str, UUID] = {}
+
+    def look(self) -> dict[str, UUID]:
+        """The ids that the metadata have now, by name."""
+        topics = (self._metadata.topic(name) for name in self._names)
+        self._ids = {
+            topic.name: topic.topic_id for topic in topics if topic and topic.topic_id != NO_TOPIC_ID
+        }
+        return self._ids
+
+    def version_max(self) -> int | None:
+        """The highest version that can name them all."""
+        return None if len(self._ids) == len(self._names) else LAST_VERSIONS_WITH_NAMES[self._api_key]
+
+    def name_of(self, row: _FetchedTopic) -> str:
+        """The name of a topic in the answer; empty if it has another id."""
+        if row.name or isinstance(row, OffsetFetchResponse.OffsetFetchResponseTopic):
+            return row.name
+        return next((name for name, known in self._ids.items() if known == row.topic_id), "")
 
 
 _MOVED_ON = (

@@ -84,7 +84,7 @@ class Member(ABC):
         self._scripts = Scripts(
             self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
         )
-        self._calls = CoordinatorCalls(settings, self._network.metadata, self.group_id)
+        self._calls = CoordinatorCalls(settings, self._network.metadata, self.group_id, network.metadata)
         self._watch = Watch(settings)
         self.generation = NO_GENERATION
         """Generation, or member epoch; NO_GENERATION: not in the group."""

@@ -53,6 +53,7 @@ class Symbols:
     def __init__(self, seen: Seen) -> None:
         self._base_ms = seen.base_ms
         self._topics = {topic_id: name for name, topic_id in seen.ids.items()}
+        self._topics |= {topic_id: f"{name}, deleted" for topic_id, name in seen.former.items()}
         self._numbers: dict[tuple[str, int | str], int] = {}
 
     def numbered(self, kind: str, value: int | str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypedDict, Unpack
 from uuid import UUID
 
+from fairlead_kafka.lab.transcript.cluster_steps import create, topic
 from fairlead_kafka.lab.transcript.group_steps import ABSENT, PAIR, SIMPLE, TOPIC, describe
 from fairlead_kafka.lab.transcript.steps import (
     JUST_CHANGED,
@@ -13,12 +14,16 @@ from fairlead_kafka.lab.transcript.steps import (
     PREFIX,
     UNKNOWN_ID,
     WARMING_UP,
+    Given,
     Seen,
     Step,
     ask,
+    given,
 )
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import (
+    DeleteTopicsRequest,
+    MetadataRequest,
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequest,
@@ -34,7 +39,7 @@ class _Commit(TypedDict, total=False):
 
     epoch: int
     metadata: str | None
-    topic_id: UUID
+    topic_id: Given[UUID]
     generation: int
     member: str
     again_on: Iterable[int]
@@ -58,7 +63,9 @@ def commit(
             committed_leader_epoch=more.get("epoch", -1),
             committed_metadata=more.get("metadata", "m"),
         )
-        return [_CommitTopic(name=to, topic_id=more.get("topic_id", seen.id(to)), partitions=[row])]
+        return [
+            _CommitTopic(name=to, topic_id=given(more.get("topic_id", seen.id(to)), seen), partitions=[row])
+        ]
 
     return ask(
         name,
@@ -77,7 +84,7 @@ def commit(
 class _Committed(TypedDict, total=False):
     """Arguments of an OffsetFetch step beside group and topics."""
 
-    topic_id: UUID
+    topic_id: Given[UUID]
     member: str
     epoch: int
     require_stable: bool
@@ -102,7 +109,9 @@ def committed(
 
     def groups(seen: Seen) -> list[_FetchGroup]:
         with_ids = [
-            made_with_id(name=one, topic_id=more.get("topic_id", seen.id(one)), partition_indexes=numbers)
+            made_with_id(
+                name=one, topic_id=given(more.get("topic_id", seen.id(one)), seen), partition_indexes=numbers
+            )
             for one, numbers in named
         ]
         member, epoch, wanted = (
@@ -196,4 +205,41 @@ _DROPPED = [
 ]
 
 
-STEPS: list[Step] = [*_OFFSETS, *_DROPPED]
+_AGAIN = PREFIX + "made-again"
+
+
+def _first_id(seen: Seen) -> UUID:
+    """The id that the topic had at first."""
+    found: UUID = seen["made at first"].topics[0].topic_id
+    return found
+
+
+_MADE_AGAIN = [
+    create("to be made again", topic(_AGAIN)),
+    ask(
+        "made at first",
+        ApiKey.METADATA,
+        (13,),
+        topics=[MetadataRequest.MetadataRequestTopic(name=_AGAIN)],
+        keep="made at first",
+        again_on=JUST_CHANGED,
+        allow_auto_topic_creation=False,
+    ),
+    commit("of the topic at first", _AGAIN, (10,), to=_AGAIN, again_on=JUST_CHANGED),
+    ask(
+        "the topic at first",
+        ApiKey.DELETE_TOPICS,
+        (6,),
+        topics=[DeleteTopicsRequest.DeleteTopicState(name=_AGAIN)],
+        timeout_ms=10_000,
+    ),
+    create("made again", topic(_AGAIN)),
+    committed("of the new topic", _AGAIN, (10,), topics=((_AGAIN, (0,)),), again_on=JUST_CHANGED),
+    committed("of the id before", _AGAIN, (10,), topics=((_AGAIN, (0,)),), topic_id=_first_id),
+    commit("of the id before", _AGAIN, (10,), to=_AGAIN, topic_id=_first_id),
+    commit("of the new topic", _AGAIN, (10,), to=_AGAIN, offset=3, again_on=JUST_CHANGED),
+    committed("of the new topic, once it has some", _AGAIN, (9, 10), topics=((_AGAIN, (0,)),)),
+]
+"""A topic that is deleted and made again has no offsets of the one before."""
+
+STEPS: list[Step] = [*_OFFSETS, *_DROPPED, *_MADE_AGAIN]

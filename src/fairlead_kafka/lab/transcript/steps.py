@@ -57,6 +57,8 @@ class Seen:
     """Time of the records, ms since 1970, the same for all systems of a run."""
     kept: dict[str, Message] = field(default_factory=dict)
     ids: dict[str, UUID] = field(default_factory=dict)
+    former: dict[UUID, str] = field(default_factory=dict)
+    """Ids of deleted topics → names, which other topics have now."""
     version: int = 0
     """The version of the request that is being built."""
 
@@ -73,6 +75,9 @@ class Seen:
             fields = vars(answer)
             name, topic_id = fields.get("name"), fields.get("topic_id")
             if name and topic_id and topic_id != NO_ID:
+                before = self.ids.get(name, topic_id)
+                if before != topic_id and topic_id not in self.former:
+                    self.former[before] = name
                 self.ids[name] = topic_id
             self.learn(list(fields.values()))
         elif isinstance(answer, list):
