@@ -26,7 +26,7 @@ from fairlead_kafka.wire import ApiKey, FrameReader, Message, Request, decode_re
 
 OFFERED = {
     ApiKey.PRODUCE: (3, 9),
-    ApiKey.METADATA: (4, 12),
+    ApiKey.METADATA: (4, 13),
     ApiKey.API_VERSIONS: (0, 3),
     ApiKey.LIST_OFFSETS: (1, 7),
 }

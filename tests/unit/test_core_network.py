@@ -49,7 +49,7 @@ def test_a_client_finds_the_cluster_by_itself(advance_first: bool) -> None:
     scene = Scene(Client(advance_first), broker, latency_ms=1)
     scene.host.run_until(lambda: scene.network.metadata.nodes)
     assert [request.api_key for request in broker.requests] == [ApiKey.API_VERSIONS, ApiKey.METADATA]
-    assert [request.version for request in broker.requests] == [3, 12]
+    assert [request.version for request in broker.requests] == [3, 13]
     assert broker.requests[0].message.client_software_name == "fairlead"
     assert scene.now_ms() - 1000 == 6, "three round trips: connect, versions, metadata"
 

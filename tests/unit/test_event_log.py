@@ -64,6 +64,13 @@ def metadata_has_no_brokers() -> None:
     Scene(Client(client_id="shop"), broker).host.advance(1_000)
 
 
+def broker_asks_for_another_start() -> None:
+    broker, refusal = FakeBroker(), metadata_message({})
+    refusal.error_code = ErrorCode.REBOOTSTRAP_REQUIRED
+    broker.answers[ApiKey.METADATA] = lambda request: refusal
+    Scene(Client(client_id="shop"), broker).host.advance(1_000)
+
+
 def member_is_fenced() -> None:
     rig = Coordinated()
     with rig.member(client_id="shop") as member:
@@ -174,6 +181,7 @@ SITUATIONS: dict[str, tuple[Callable[[], None], str]] = {
     "brokers_changed": (connection_is_lost, "cluster=cluster controller=0 nodes=0"),
     "partitions_changed": (batch_is_too_large, "topic=t partitions=2 before=0 error=-"),
     "leader_changed": (leader_moves, "topic=t partition=0 node=1 before=0 epoch="),
+    "rebootstrapped": (broker_asks_for_another_start, 'reason="a broker asked for it"'),
     "metadata_failed": (metadata_has_no_brokers, 'error="it named no brokers"'),
     "group_joined": (member_is_fenced, "group=g member="),
     "partitions_assigned": (member_is_fenced, "group=g count=2 partitions=t-0,t-1"),

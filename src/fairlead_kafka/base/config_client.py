@@ -68,6 +68,24 @@ _KEYS = (
         aliases=("topic.metadata.refresh.interval.ms",),
     ),
     ConfigKey(
+        "metadata.recovery.strategy",
+        _T.STRING,
+        "rebootstrap",
+        "rebootstrap: the bootstrap servers are asked again when no known broker can be reached (KIP-899). "
+        "none: they are asked until brokers are known, and never again.",
+        _ALL,
+        one_of("rebootstrap", "none"),
+    ),
+    ConfigKey(
+        "metadata.recovery.rebootstrap.trigger.ms",
+        _T.LONG,
+        300_000,
+        "How long metadata that is due may fail to come before all known brokers are forgotten and the "
+        "bootstrap servers asked, with metadata.recovery.strategy=rebootstrap (KIP-1102).",
+        _ALL,
+        at_least(0),
+    ),
+    ConfigKey(
         "reconnect.backoff.ms",
         _T.LONG,
         50,

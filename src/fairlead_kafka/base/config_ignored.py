@@ -21,10 +21,6 @@ IGNORED = {
     "socket.nagle.disable": "it is always so",
     "broker.address.family": "every address of a name is tried in turn",
     "broker.address.ttl": "names are looked up for each connection",
-    "metadata.recovery.strategy": "bootstrap servers are asked again when no known broker can be reached, as "
-    "with rebootstrap",
-    "metadata.recovery.rebootstrap.trigger.ms": "bootstrap servers are asked again at once when no known "
-    "broker can be reached",
     "auto.include.jmx.reporter": _STATISTICS,
     "statistics.interval.ms": _STATISTICS,
     "log_level": _LOG,

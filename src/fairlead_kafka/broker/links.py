@@ -41,6 +41,7 @@ CLIENT_ID = "broker-"
 _REQUEST_TIMEOUT_MS = 30_000
 _SETTINGS: dict[str, object] = {
     "bootstrap.servers": (),
+    "metadata.recovery.strategy": "none",
     "request.timeout.ms": _REQUEST_TIMEOUT_MS,
     "reconnect.backoff.ms": 50,
     "reconnect.backoff.max.ms": 1_000,

@@ -86,7 +86,8 @@ class Connections:
         negotiates: bool = True,
     ) -> None:
         shared = shared or Shared()
-        self.peers = Peers(settings["bootstrap.servers"], rng)
+        rebootstraps = settings["metadata.recovery.strategy"] == "rebootstrap"
+        self.peers = Peers(settings["bootstrap.servers"], rng, rebootstraps=rebootstraps)
         self.reachability = shared.reachability or Reachability(
             settings["client.id"], settings["request.timeout.ms"]
         )

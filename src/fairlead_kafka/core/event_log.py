@@ -112,6 +112,13 @@ LEADER_CHANGED = Event(
     ("topic", "partition", "node", "before", "epoch"),
     "A partition has another leader; node -1: none.",
 )
+REBOOTSTRAPPED = Event(
+    "rebootstrapped",
+    METADATA,
+    logging.WARNING,
+    ("reason",),
+    "All known brokers are forgotten, and the bootstrap servers are asked again.",
+)
 METADATA_FAILED = Event(
     "metadata_failed", METADATA, logging.DEBUG, ("error",), "A request for metadata got no usable answer."
 )
@@ -226,6 +233,7 @@ EVENTS = (
     BROKERS_CHANGED,
     PARTITIONS_CHANGED,
     LEADER_CHANGED,
+    REBOOTSTRAPPED,
     METADATA_FAILED,
     GROUP_JOINED,
     PARTITIONS_ASSIGNED,

@@ -11,6 +11,11 @@ back.
 answers bring nothing new (KIP-580); at once for the first `want` of a topic, and then for new
 topics alone (KIP-526). An answer with a retriable error, or a partition without leader, asks for
 another.
+
+**When to bootstrap again.** Metadata that does not come for `metadata.recovery.rebootstrap.trigger.ms`
+after it was due, or a broker that answers REBOOTSTRAP_REQUIRED, makes all known brokers forgotten:
+the bootstrap servers lead to the cluster again (KIP-1102), unless `metadata.recovery.strategy` is
+none.
 """
 
 from __future__ import annotations
@@ -32,6 +37,7 @@ from fairlead_kafka.core.event_log import (
     LEADER_CHANGED,
     METADATA_FAILED,
     PARTITIONS_CHANGED,
+    REBOOTSTRAPPED,
     EventLog,
 )
 from fairlead_kafka.core.machine import Rng
@@ -87,6 +93,10 @@ class Metadata:
         """Why the last request for metadata failed; None once one succeeded."""
         self._rng = rng
         self._backoff = Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
+        self.rebootstraps: bool = settings["metadata.recovery.strategy"] == "rebootstrap"
+        """Bootstrap servers are asked again, also when brokers are known (KIP-899)."""
+        self._trigger_ns = ms_to_ns(settings["metadata.recovery.rebootstrap.trigger.ms"])
+        self._missing_since_ns: int | None = None
         self._max_age_ns = ms_to_ns(settings["metadata.max.age.ms"])
         self._max_idle_ns = (
             ms_to_ns(settings["metadata.max.idle.ms"]) if "metadata.max.idle.ms" in settings else None
@@ -221,6 +231,25 @@ class Metadata:
             return self._not_before_ns
         return max(self._refreshed_ns + self._max_age_ns, self._not_before_ns)
 
+    def missing(self, now_ns: int) -> None:
+        """Note that metadata is due, and has not come yet."""
+        if self._missing_since_ns is None:
+            self._missing_since_ns = now_ns
+
+    def rebootstrap_ns(self) -> int | None:
+        """When the brokers that are known have to be forgotten; None: there is no reason to."""
+        if not self.rebootstraps or not self.nodes or self._missing_since_ns is None:
+            return None
+        return self._missing_since_ns + self._trigger_ns
+
+    def rebootstrap(self, now_ns: int, reason: str) -> None:
+        """Forget all brokers: the bootstrap servers are asked when none is known."""
+        self._events.log(REBOOTSTRAPPED, reason)
+        self.nodes = {}
+        self._missing_since_ns = now_ns
+        self.version += 1
+        self.request_update()
+
     def begin(self, now_ns: int) -> MetadataRequest:
         """Start a metadata request. Returns the request to send now."""
         self.asked += 1
@@ -256,15 +285,15 @@ class Metadata:
 
     def apply(self, response: MetadataResponse, now_ns: int) -> None:
         """Merge a Metadata answer; one with an error, or without brokers, counts as failed."""
-        if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
-            self.nodes = {}  # the bootstrap servers are asked when no broker is known (KIP-1102)
+        if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED and self.rebootstraps:
+            self.rebootstrap(now_ns, "a broker asked for it")
         if response.error_code != ErrorCode.NONE or not response.brokers:
             meaning = policy(response.error_code).meaning if response.error_code else "it named no brokers"
             self.version += 1
             self._events.log(METADATA_FAILED, meaning)
             self.failed(now_ns, ConnectionFailed(f"a broker could not say who is in its cluster: {meaning}"))
             return
-        self.last_error = None
+        self.last_error, self._missing_since_ns = None, None
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
         nodes = {

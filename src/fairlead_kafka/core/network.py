@@ -369,6 +369,7 @@ class Network:
         """Do what can be done now and plan the rest. Runs no callbacks."""
         changed = self._connections.changed
         self._dirty = self._connections.changed = False
+        self._rebootstrap()
         if self.metadata.version != self._metadata_version:
             self._metadata_version = self.metadata.version
             self._connections.sync(self.metadata.nodes)
@@ -389,9 +390,18 @@ class Network:
         now_ns = self._connections.now_ns
         # Metadata that is due and could not be asked for waits for a peer, not for a time.
         self._next_ns = NEVER_NS if due_ns is None or due_ns <= now_ns else due_ns
+        rebootstrap_ns = self.metadata.rebootstrap_ns()
+        if rebootstrap_ns is not None:
+            self._next_ns = min(self._next_ns, rebootstrap_ns)
         for queued in self._queue:
             self._next_ns = min(self._next_ns, queued.deadline_ns)
         self._next_ns = min(self._next_ns, self.pushing.next_ns())
+
+    def _rebootstrap(self) -> None:
+        """Go back to the bootstrap servers if metadata has not come for too long (KIP-1102)."""
+        due_ns = self.metadata.rebootstrap_ns()
+        if due_ns is not None and due_ns <= self._connections.now_ns:
+            self.metadata.rebootstrap(self._connections.now_ns, self.trouble())
 
     def _push_metrics(self) -> None:
         self.pushing.advance(self._connections.now_ns, self._wall_ms)
@@ -412,6 +422,8 @@ class Network:
         now_ns = self._connections.now_ns
         due_ns = self.metadata.due_ns()
         self._hungry = due_ns is not None and due_ns <= now_ns
+        if self._hungry:
+            self.metadata.missing(now_ns)
         peer = self._least_loaded() if self._hungry else None
         if peer is not None and peer.connection is not None:
             self._hungry = False

@@ -83,10 +83,12 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 class Peers:
-    """All peers by node id."""
+    """All peers by node id. Without `rebootstraps` the bootstrap servers are of no use once brokers
+    are known."""
 
-    def __init__(self, bootstrap_servers: Sequence[str], rng: Rng) -> None:
+    def __init__(self, bootstrap_servers: Sequence[str], rng: Rng, *, rebootstraps: bool = True) -> None:
         self._rng = rng
+        self._rebootstraps = rebootstraps
         self.by_id: dict[int, Peer] = {}
         addresses = [parse_address(text) for text in dict.fromkeys(bootstrap_servers)]
         self.bootstrap: list[Peer] = []
@@ -137,7 +139,8 @@ class Peers:
         """
         best: Peer | None = None
         best_load = max_in_flight
-        for peer in self._shuffled(self.cluster) + self.bootstrap:
+        bootstrap = self.bootstrap if self._rebootstraps or not self.cluster else []
+        for peer in self._shuffled(self.cluster) + bootstrap:
             if (
                 peer.ready(max_in_flight)
                 and peer.connection is not None
@@ -147,7 +150,7 @@ class Peers:
         if best is not None:
             return best
         known = {(peer.host, peer.port) for peer in self.cluster}
-        servers = [peer for peer in self.bootstrap if (peer.host, peer.port) not in known]
+        servers = [peer for peer in bootstrap if (peer.host, peer.port) not in known]
         for group in (self.cluster, servers):
             if any(peer.connection is not None and not peer.connected for peer in group):
                 return None

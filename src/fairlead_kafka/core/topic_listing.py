@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from fairlead_kafka.base.errors import UnsupportedVersion
+from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
 from fairlead_kafka.base.ids import NO_TOPIC_ID
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.core.script import Ask, Pause, Steps, ask_one
@@ -37,9 +37,12 @@ def ask_metadata(
         answer = yield from ask_one(Ask(ApiKey.METADATA, request))
         if isinstance(answer, UnsupportedVersion):
             raise answer
-        if not isinstance(answer, Exception):
+        if isinstance(answer, Exception):
+            yield Pause(answer)
+        elif answer.error_code:  # no broker in it: newer metadata say whom to ask
+            yield Pause(BrokerError(answer.error_code, "METADATA"), refresh=True)
+        else:
             return answer
-        yield Pause(answer)
 
 
 def partitions_of(topic: MetadataResponse.MetadataResponseTopic) -> list[PartitionMetadata]:
