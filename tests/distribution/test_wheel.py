@@ -54,6 +54,7 @@ from fairlead_kafka.client.tracing import instrument
 with fairlead_kafka.Cluster() as cluster:
     with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
         instrument(producer)
+        fairlead_kafka.OpenTelemetryMetrics(producer)
         producer.send("events", b"v").result(30)
 print("works")
 """,
