@@ -8,7 +8,7 @@ ROWS ?= 100000
 unexport PYTHONDONTWRITEBYTECODE
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: setup demo test test-distribution test-spark-versions check lint docs dist clean
+.PHONY: setup demo test all-tests test-distribution test-spark-versions check lint docs dist clean
 
 setup: .venv/ready
 
@@ -24,11 +24,16 @@ setup: .venv/ready
 demo: setup
 	@$(BIN)/fairlead demo --rows $(ROWS) $(if $(INPUT),--input $(INPUT))
 
+# Lint beside the tests: it takes one core for half a minute.
+test: setup
+	@$(MAKE) --no-print-directory -j 2 lint all-tests
+
 # Files are handed out in the order of their folders: long ones with servers and Java first, so that what is left at the end is short.
-# Three at a time on two cores: a third of the time of the long ones is waiting for servers, time-outs and quotas.
+# Those that need the same servers go to one process (tests/support/scheduling.py).
+# Four at a time on two cores: much of the time of the long ones is waiting for servers, time-outs and quotas.
 # A worker that is gone is not replaced, or the test that it hung in would be tried again, and hang again.
-test: setup lint
-	$(BIN)/python -m pytest tests -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
+all-tests: setup
+	$(BIN)/python -m pytest tests -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 
 # The wheel and the source archive, with every extra, in empty environments: some gigabytes for pip.
 test-distribution: setup

@@ -1,13 +1,17 @@
-"""What all tests share: the Hypothesis profile, Ctrl-C, how Java is started, and a garbage collector
-that passes over what was loaded before the first test."""
+"""What all tests share: the Hypothesis profile, Ctrl-C, how Java is started, which files run in one
+process, and a garbage collector that passes over what was loaded before the first test."""
 
 from __future__ import annotations
 
 import gc
 import os
 import signal
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.scheduling import FilesTogether
 
 settings.register_profile(
     "house", derandomize=True, deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
@@ -27,6 +31,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell has what runs in its background ignore Ctrl-C, and children inherit that; some tests
     # are about it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether | None:
+    """Files that need the same servers go to one process."""
+    return FilesTogether(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_finish() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import fairlead_kafka
 from fairlead_kafka import AuthenticationFailed, NoBrokerReached
 from fairlead_kafka.testing.certificates import PASSWORD, Certificates
 from tests.support.java_tools import JavaTools
-from tests.support.secured_kafka import SESSION_MS, USER, SecuredKafka, secured_kafka, unsecured_token
+from tests.support.secured_kafka import SESSION_MS, USER, SecuredKafka, unsecured_token
 
 PATIENCE_S = 60.0
 ROWS = 50_000
@@ -27,10 +27,9 @@ JAAS = (
 )
 
 
-@pytest.fixture(scope="module")
-def kafka(kafka_jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    with secured_kafka(tmp_path_factory.mktemp("security")) as running:
-        yield running
+@pytest.fixture
+def kafka(secured: SecuredKafka) -> SecuredKafka:
+    return secured
 
 
 WAYS: dict[str, tuple[str, Callable[[SecuredKafka], dict[str, Any]]]] = {
@@ -245,6 +244,7 @@ def test_no_log_in_where_one_is_asked_for_is_guessed(kafka: SecuredKafka) -> Non
         admin.list_topics()
 
 
+@pytest.mark.usefixtures("no_rights_after")
 def test_a_missing_right_is_named_with_what_it_is_on(kafka: SecuredKafka, tools: JavaTools) -> None:
     settings = kafka.settings("SASL") | {"sasl.mechanism": "PLAIN", **BY_PASSWORD}
     with fairlead_kafka.Admin({"bootstrap.servers": kafka.plaintext}) as admin:
