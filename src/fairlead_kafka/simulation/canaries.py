@@ -361,7 +361,7 @@ CANARIES = (
         "cluster",
         "groups: a session may be over",
         _doing_nothing,
-        first_seed=9,
+        first_seed=10,
     ),
     Canary(
         "a dead member of the consumer protocol keeps its place",
