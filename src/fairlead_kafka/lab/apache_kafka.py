@@ -12,9 +12,11 @@ import socket
 import subprocess
 import tempfile
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
+from uuid import uuid4
 
 from fairlead_kafka.client import Admin
 from fairlead_kafka.lab.maven import Unavailable as Unavailable
@@ -28,6 +30,10 @@ _ARTIFACTS = (
     f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}",
     "org.slf4j:slf4j-simple:1.7.36",
 )
+_BOOTSTRAP = "bootstrap.checkpoint"
+"""The file of a formatted folder that has the users and the versions of features."""
+_FORMATTED: dict[tuple[tuple[str, str], ...], bytes] = {}
+"""Users of a cluster → that file, as Kafka's tool made it in this process."""
 
 
 def jars() -> Path:
@@ -155,7 +161,6 @@ class ApacheKafka:
     def _configure(self, advertised: list[int], properties: Mapping[str, object]) -> None:
         """Write each broker's configuration, and format its folder."""
         controller_id, controller_port = len(advertised) - 1, _free_port()
-        formatting = []
         for node_id, port in enumerate(self._ports):
             leads = node_id == controller_id
             further = self._further_ports[node_id]
@@ -188,25 +193,35 @@ class ApacheKafka:
                 **properties,
             }
             self._config(node_id).write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-            with self._log(node_id).open("wb") as log:
-                users = [
-                    word
-                    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
-                    for user, password in self._users.items()
-                    for word in ("--add-scram", f"{mechanism}=[name={user},password={password}]")
-                ]
-                command = java_command(
-                    "kafka.tools.StorageTool",
-                    "format",
-                    "-t",
-                    CLUSTER_ID,
-                    "-c",
-                    str(self._config(node_id)),
-                    *users,
-                )
-                formatting.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
-        for node_id, process in enumerate(formatting):
-            if process.wait() != 0:
+            self._format(node_id)
+
+    def _format(self, node_id: int) -> None:
+        """Format a broker's folder: by Kafka's tool, or with what the tool made for the same users
+        before, which starts no Java."""
+        users, folder = tuple(self._users.items()), self.data_folders[node_id]
+        if users not in _FORMATTED:
+            self._format_by_tool(node_id)
+            _FORMATTED[users] = (folder / _BOOTSTRAP).read_bytes()
+            return
+        folder.mkdir()
+        (folder / _BOOTSTRAP).write_bytes(_FORMATTED[users])
+        directory_id = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        (folder / "meta.properties").write_text(
+            f"version=1\ncluster.id={CLUSTER_ID}\nnode.id={node_id}\ndirectory.id={directory_id}\n"
+        )
+
+    def _format_by_tool(self, node_id: int) -> None:
+        users = [
+            word
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+            for user, password in self._users.items()
+            for word in ("--add-scram", f"{mechanism}=[name={user},password={password}]")
+        ]
+        command = java_command(
+            "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._config(node_id)), *users
+        )
+        with self._log(node_id).open("wb") as log:
+            if subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode != 0:
                 raise Unavailable(f"Apache Kafka's folder could not be formatted: {self._said(node_id)}")
 
     def _launch(self, node_id: int) -> subprocess.Popen[bytes]:
