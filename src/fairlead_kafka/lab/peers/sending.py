@@ -41,7 +41,7 @@ AWAITED = 20_000
 """Futures that are awaited together, where every record has one: no program keeps a million."""
 _FIRST = 100_000
 _PIECE = 100_000
-"""Records that are submitted between two looks at the clock."""
+"""Records that are submitted between two looks at the clock; fewer if fewer are asked for in all."""
 KEPT = 1_000_000  # handles, at once
 
 Plan = Generator[int, int, None]
@@ -96,7 +96,7 @@ class Sending:
         """Steps: how many records to send, or COMPLETE, answered by the number acknowledged."""
         records, started_s = self._job["records"], self._job["started_s"]
         begun_s, cpu_s = time.monotonic(), time.process_time()
-        first = min(_FIRST, records)
+        first, piece = min(_FIRST, records), min(_PIECE, records)
         yield first
         yield COMPLETE
         if first == _FIRST:
@@ -112,11 +112,11 @@ class Sending:
         }
         self.marks["cold_acked"] = acked
         while time.monotonic() < begun_s + self._job["warm_after_s"]:
-            yield _PIECE
+            yield piece
         acked = yield COMPLETE
         begun_s, cpu_s = time.monotonic(), time.process_time()
         while time.monotonic() < begun_s + self._job["warm_s"]:
-            yield _PIECE
+            yield piece
         acked = (yield COMPLETE) - acked
         seconds = time.monotonic() - begun_s
         self.marks |= {
