@@ -167,6 +167,7 @@ def test_a_listener_follows_the_queries_of_a_session(
     assert [(one.rows, sum(one.lag.values())) for one in told] == [(3, 1), (1, 0)]
     (values,) = listener.metrics()["spark-stream-metrics"].values()
     assert (values["micro-batches-total"], values["rows-total"]) == (2, 4)
+    assert values["micro-batch-time-ms-total"] > 0
     assert math.isnan(values["lag"]), "the query has ended"
     for line in (
         r'kafka_spark_stream_rows_total\{.*source="0"\} 4\.0',

@@ -24,7 +24,8 @@ def report(start: Any, end: Any, latest: Any, rows: int, **more: Any) -> dict[st
         "latestOffset": latest,
         "numInputRows": rows,
     }
-    return {"id": "q", "name": None, "batchId": 3, "sources": [source], **more}
+    durations = {"triggerExecution": 150, "addBatch": 100}
+    return {"id": "q", "name": None, "batchId": 3, "durationMs": durations, "sources": [source], **more}
 
 
 def test_the_connectors_metrics_are_worked_out() -> None:
@@ -49,6 +50,8 @@ def test_a_first_micro_batch_a_new_partition_and_one_that_is_gone() -> None:
 
 def test_other_sources_are_passed_over() -> None:
     assert source_progress(report(1, 2, None, 5)) == []
+    silent = report(None, {"t": {"0": 9}}, None, 4, durationMs=None)
+    assert [one.duration_ms for one in source_progress(silent)] == [0]
     assert source_progress(report({"t": {"0": 9}}, {"logOffset": 3}, None, 5)) == []
     progress = SimpleNamespace(json=json.dumps(report('{"t":{"0":1}}', '{"t":{"0":2}}', None, 1)))
     assert [one.metrics for one in source_progress(progress)] == [{}]
@@ -72,6 +75,7 @@ def test_a_listener_sums_up_and_tells() -> None:
         2,
         5,
     )
+    assert totals.time_ms == 300
     assert [one.metrics["maxOffsetsBehindLatest"] for one in told] == ["15", "5"]
     assert told[0].lag_bytes is None
     listener.close()

@@ -59,6 +59,15 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
             "Micro-batches",
             _each("increase(kafka_spark_stream_micro_batches_total[$__range])", "{{query}} {{source}}"),
         ),
+        Panel(
+            "Time of a micro-batch",
+            _each(
+                "rate(kafka_spark_stream_micro_batch_time_ms_total[$__rate_interval]) / "
+                "rate(kafka_spark_stream_micro_batches_total[$__rate_interval])",
+                "{{query}} {{source}}",
+            ),
+            "ms",
+        ),
     ),
     "cluster": (
         Panel(

@@ -17,6 +17,11 @@ GROUPS = entered(
         "kafka_spark_stream",
         (
             _total("micro-batches", "micro-batches", "Micro-batches that were completed."),
+            _total(
+                "micro-batch-time-ms",
+                "ms",
+                "Time that they took, from trigger to commit; of the query, so of each of its sources.",
+            ),
             _total("rows", "rows", "Rows that were read."),
             _total("offsets", "offsets", "Offsets that were read."),
             _total(

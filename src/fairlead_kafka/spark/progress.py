@@ -59,6 +59,8 @@ class SourceProgress:
     """The offsets of `lag` as ranges, without empty ones."""
     partitions_gone: tuple[TopicPartition, ...] = ()
     """Partitions that it left out because they are no longer there (`failOnDataLoss=false`)."""
+    duration_ms: int = 0
+    """Time that the micro-batch took, from trigger to commit; 0 if Spark does not say."""
     lag_bytes: float | None = None
     """About how many bytes `behind` holds; None unless the listener was given client settings."""
 
@@ -91,6 +93,8 @@ class Totals:
     """Sums over one source of a query since the listener was added; lag of the last micro-batch."""
 
     micro_batches: int = 0
+    time_ms: int = 0
+    """Time that the micro-batches took."""
     rows: int = 0
     offsets: int = 0
     offsets_without_rows: int = 0
@@ -114,6 +118,7 @@ def _reading(totals: Totals) -> Reading:
         {},
         {
             "micro-batches": totals.micro_batches,
+            "micro-batch-time-ms": totals.time_ms,
             "rows": totals.rows,
             "offsets": totals.offsets,
             "offsets-without-rows": totals.offsets_without_rows,
@@ -137,6 +142,8 @@ def source_progress(progress: StreamingQueryProgress | Mapping[str, Json]) -> li
         report = progress
     else:
         report = json_object(progress.json)
+    durations = report.get("durationMs")
+    duration_ms = durations.get("triggerExecution") if isinstance(durations, Mapping) else None
     found = []
     for number, source in enumerate(objects_at(report, "sources")):
         start, end, latest = (
@@ -161,6 +168,7 @@ def source_progress(progress: StreamingQueryProgress | Mapping[str, Json]) -> li
                 read=tuple(one for one in read if one.size),
                 lag={one.partition: one.size for one in behind},
                 behind=tuple(one for one in behind if one.size),
+                duration_ms=duration_ms if isinstance(duration_ms, int) else 0,
                 partitions_gone=tuple(sorted(set(start or ()) - set(end))),
             )
         )
@@ -229,6 +237,7 @@ class ProgressListener(StreamingQueryListener):
         self._batches += 1
         totals.query_id, totals.last_batch, totals.ended = figures.query_id, self._batches, False
         totals.micro_batches += 1
+        totals.time_ms += figures.duration_ms
         totals.rows += figures.rows
         totals.offsets += figures.offsets
         totals.offsets_without_rows += figures.offsets_without_rows
