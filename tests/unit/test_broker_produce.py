@@ -8,12 +8,13 @@ import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.base.ids import Node
+from fairlead_kafka.base.ids import Node, TopicPartition
 from fairlead_kafka.base.limits import INFLATED_BATCH_MAX_BYTES
-from fairlead_kafka.broker.log.producers import ProducerStates
+from fairlead_kafka.broker.log.producers import REFUSED_MAX, ProducerStates
 from fairlead_kafka.records import assign, decode, restamp, scan
 from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import WALL_MS, Client, Driver, batch, fetch, produce, produce_fields
+from tests.support.virtual_cluster import VirtualCluster
 
 
 @pytest.fixture
@@ -241,6 +242,33 @@ def test_an_unknown_producer_begins_with_the_batch_that_was_refused_for_now() ->
         producers.admit(second)
     producers.record(first, 0, -1, WALL_MS)
     assert producers.admit(second) is None
+
+
+def test_a_batch_that_came_before_its_leader_did_is_taken_before_those_behind_it() -> None:
+    """A producer may hear of an election before the broker does that is to lead."""
+    cluster = VirtualCluster()
+    cluster.controller.create_topic("replicated", assignments={0: [0, 1, 2]})
+    cluster.quiesce()
+
+    def send(sequence: int) -> int:
+        fields = produce_fields({("replicated", 0): numbered(sequence)})
+        return int(cluster.ask(1, ApiKey.PRODUCE, 9, **fields).responses[0].partition_responses[0].error_code)
+
+    assert send(0) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    cluster.kill(0)
+    cluster.quiesce()
+    assert cluster.leader(TopicPartition("replicated", 0)) == 1
+    assert [send(sequence) for sequence in (1, 0, 1)] == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0, 0]
+    cluster.close()
+
+
+def test_refused_batches_of_so_many_producers_are_remembered() -> None:
+    producers = ProducerStates()
+    for producer_id in range(REFUSED_MAX + 1):
+        producers.refuse(scan(numbered(0, producer_id=producer_id))[0], WALL_MS)
+    assert producers.admit(scan(numbered(1, producer_id=0))[0]) is None
+    with pytest.raises(BrokerError):
+        producers.admit(scan(numbered(1, producer_id=1))[0])
 
 
 def test_a_refused_batch_that_never_comes_again_is_forgotten() -> None:

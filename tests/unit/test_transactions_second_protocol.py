@@ -102,8 +102,8 @@ def test_each_transaction_has_an_epoch_of_its_own(cluster: VirtualCluster, produ
 BY_CURRENT: dict[TransactionState, tuple[int, int]] = {
     _S.EMPTY: (WRONG, 0),
     _S.ONGOING: (0, 0),
-    _S.PREPARE_COMMIT: (FENCED, FENCED),
-    _S.PREPARE_ABORT: (FENCED, FENCED),
+    _S.PREPARE_COMMIT: (BUSY, BUSY),
+    _S.PREPARE_ABORT: (BUSY, BUSY),
     _S.COMPLETE_COMMIT: (WRONG, 0),
     _S.COMPLETE_ABORT: (WRONG, 0),
 }
@@ -248,6 +248,37 @@ def test_first_batches_that_come_to_all_brokers_at_once_are_all_taken() -> None:
     cluster.close()
 
 
+def test_time_that_is_up_in_the_last_epoch_fences_the_producer(
+    cluster: VirtualCluster, producer: Second
+) -> None:
+    transaction = cluster.transaction("payments")
+    transaction.image = replace(transaction.image, epoch=EPOCH_MAX - 1)
+    producer.identity = producer.identity._replace(epoch=EPOCH_MAX - 1)
+    producer.write(P0, b"lost")
+    cluster.quiesce(120_000)
+    assert [producer.end(committed) for committed in (True, False)] == [FENCED, FENCED]
+    producer.ready()
+    producer.write(P0, b"kept")
+    producer.finish(True)
+    assert cluster.values(P0) == [b"kept"]
+
+
+def test_an_abort_right_behind_a_commit_is_served_once_its_markers_are_there() -> None:
+    cluster = VirtualCluster(latency_ms=10)
+    cluster.topic()
+    producer = Second(cluster).ready()
+    assert isinstance(producer, Second)
+    for of in (P0, P1, P2):
+        producer.write(of, b"kept")
+    assert producer.end(True) == 0
+    assert producer.end(False) == BUSY
+    cluster.quiesce()
+    assert producer.end(False) == 0
+    cluster.quiesce()
+    assert [cluster.values(of) for of in (P0, P1, P2)] == [[b"kept"]] * 3
+    cluster.close()
+
+
 def test_used_up_epochs_give_another_producer_id(cluster: VirtualCluster, producer: Second) -> None:
     transaction = cluster.transaction("payments")
     transaction.image = replace(transaction.image, epoch=EPOCH_MAX - 1)
@@ -293,12 +324,12 @@ def test_a_transaction_of_the_second_protocol_may_be_ended_by_the_first(
     assert cluster.transaction("payments").image.identity == identity
 
 
-def test_time_that_is_up_fences_the_epoch(cluster: VirtualCluster, producer: Second) -> None:
+def test_a_producer_whose_time_is_up_aborts_and_goes_on(cluster: VirtualCluster, producer: Second) -> None:
     producer.write(P0, b"lost")
     cluster.quiesce(120_000)
     assert state_of(cluster) == "CompleteAbort"
-    assert [producer.end(committed) for committed in (True, False)] == [FENCED, FENCED]
-    producer.ready()
+    assert producer.produce(P0, b"late", version=12) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert [producer.end(committed) for committed in (True, False)] == [WRONG, 0]
     producer.write(P0, b"kept")
     producer.finish(True)
     assert cluster.values(P0) == [b"kept"]

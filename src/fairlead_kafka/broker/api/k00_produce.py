@@ -318,6 +318,8 @@ def _append(
         return _error_row(number, refusal.code, str(refusal))
     partition = broker.partitions.find(topic, number)
     if isinstance(partition, int):
+        if partition == ErrorCode.NOT_LEADER_OR_FOLLOWER and topic is not None:
+            _came_early(produced, topic, data)
         return _error_row(number, partition, None)
     row = _error_row(number, ErrorCode.NONE, None)
     header: BatchHeader | None = None
@@ -396,7 +398,8 @@ def _take_verified(produced: _Produced, one: _Unverified, error: int) -> None:
         row.error_message = (
             f"{one.partition} is not known to be in the transaction of producer {one.header.producer_id}"
         )
-        _comes_again(produced, one.partition, one.header)
+        if error in _VERIFY_ERRORS:
+            _comes_again(produced, one.partition, one.header)
         return
     found = produced.broker.log_of(
         one.partition.topic, one.partition.partition
@@ -410,6 +413,19 @@ def _take_verified(produced: _Produced, one: _Unverified, error: int) -> None:
         if refused.retriable:
             _comes_again(produced, found, one.header)
         _refused(row, refused)
+
+
+def _came_early(produced: _Produced, topic: TopicImage, data: ProduceRequest.PartitionProduceData) -> None:
+    """Note a batch that came to a follower: its producer may know before the broker does that it is
+    to lead, and the next batch may find it leading."""
+    replica = produced.broker.partitions.find_followed(topic, data.index)
+    if isinstance(replica, int):
+        return
+    try:
+        header = check_batch(replica, b"" if data.records is None else data.records, produced.version)
+    except BrokerError:
+        return
+    _comes_again(produced, replica, header)
 
 
 def _comes_again(produced: _Produced, partition: Partition, header: BatchHeader) -> None:

@@ -67,6 +67,9 @@ def sequence_after(sequence: int) -> int:
 
 
 _ENTRY_WORDS = 6
+REFUSED_MAX = 1_000
+"""Producers of a partition whose refused batch is remembered; beyond that the oldest is forgotten,
+whose batches may then be taken out of order."""
 _NOBODY: dict[int, ProducerEntry] = {}
 """Shared by all partitions that no idempotent producer has written to, and never changed."""
 _NONE_REFUSED: dict[int, RefusedBatch] = {}
@@ -220,6 +223,8 @@ class ProducerStates:
             return
         if self._refused is _NONE_REFUSED:
             self._refused = {}
+        elif len(self._refused) >= REFUSED_MAX and known is None:
+            del self._refused[next(iter(self._refused))]
         self._refused[header.producer_id] = RefusedBatch(
             header.producer_epoch, header.base_sequence, refused_ms
         )

@@ -297,9 +297,10 @@ class TransactionCoordinator:
         else:
             shard, transaction = self._of_producer(transactional_id, producer)
             image = transaction.image
-            # Its producer has the next epoch already, which has nothing to end yet.
-            fenced = ErrorCode.PRODUCER_FENCED if image.state in ENDING else ErrorCode.NONE
-            error = fenced or END_ERRORS_BY_EPOCH[image.state, committed]
+            # Its producer has the next epoch already, and waits for the end of the transaction before
+            # (KAFKA-18464).
+            busy = ErrorCode.CONCURRENT_TRANSACTIONS if image.state in ENDING else ErrorCode.NONE
+            error = busy or END_ERRORS_BY_EPOCH[image.state, committed]
             if not error:
                 taken = self._broker.producer_ids.take() if image.exhausted else NO_PRODUCER_ID
                 following = image.prepared_by_epoch(committed, self._broker.wall_ms, taken)

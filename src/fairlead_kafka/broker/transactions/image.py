@@ -74,6 +74,8 @@ class TransactionImage:
         not heard the answer (KIP-890)."""
         if self.client_version < EPOCH_PER_TRANSACTION or self.state not in ENDED:
             return False
+        if self.epoch == EPOCH_MAX and self.next_producer_id == NO_PRODUCER_ID:
+            return False  # fenced with the last epoch, which no producer is given
         if producer.producer_id == self.producer_id:
             return producer.epoch == self.epoch - 1
         return (producer.producer_id, producer.epoch, self.epoch) == (
@@ -168,7 +170,8 @@ class TransactionImage:
         raised = self._to(
             TransactionState.PREPARE_EPOCH_FENCE, epoch=self.epoch + 1, last_epoch=NO_PRODUCER_EPOCH
         )
-        return raised.prepared(False, now_ms)
+        # In the producer's own protocol: by the second, its abort is the same end, asked for again.
+        return replace(raised.prepared(False, now_ms), client_version=self.client_version)
 
     def completed(self, now_ms: int) -> TransactionImage:
         """The image with all markers written."""
