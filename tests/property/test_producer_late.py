@@ -67,10 +67,10 @@ def quiesce(rig: Rig, producer: Any) -> None:
     producer.core.check()
     machine = rig.machine(producer)
     assert machine.records_open == 0
-    assert not machine._accumulator.late
-    assert not machine._schedule.active
+    assert not machine.accumulator.late
+    assert not machine.schedule.active
     assert memory_is_free(producer)
-    topic = machine._accumulator.topics.get("t")
+    topic = machine.accumulator.topics.get("t")
     assert topic is None or all(
         queue.in_flight == 0 and not queue.sequences.outstanding for queue in topic.used()
     )
@@ -205,7 +205,7 @@ def test_brokers_are_even_to_what_each_may_be_behind_by(
     quiesce(rig, producer)
     seen.compare()
     assert sum(seen.records) == 2 * len(sizes)
-    account = rig.machine(producer)._accumulator.topics["t"].late.policy.counter.placed_bytes
+    account = rig.machine(producer).accumulator.topics["t"].late.policy.counter.placed_bytes
     assert account == seen.bytes
     assert seen.most_apart <= 3 * (skew_bytes + seen.largest)
 

@@ -68,10 +68,10 @@ def run(
     assert metrics["records-open"] == 0
     assert metrics["record-delivered-total"] + metrics["record-error-total"] == len(records) + 40
     machine = rig.machine(producer)
-    assert not machine._schedule.active
+    assert not machine.schedule.active
     assert all(
         queue.in_flight == 0 and not queue.sequences.outstanding
-        for queue in machine._accumulator.topics["t"].used()
+        for queue in machine.accumulator.topics["t"].used()
     )
     return acks
 

@@ -22,7 +22,7 @@ OF = TopicPartition("t", 0)
 
 
 def queue_of(machine: Any) -> Any:
-    return machine._accumulator.topics["t"].queue(0)
+    return machine.accumulator.topics["t"].queue(0)
 
 
 def more(owner: Any, name: str, by: int = 1) -> None:
@@ -30,18 +30,18 @@ def more(owner: Any, name: str, by: int = 1) -> None:
 
 
 PRODUCER: dict[str, Callable[[Any], None]] = {
-    "records open": lambda machine: more(machine._ledger, "records_open"),
-    "batches queued": lambda machine: machine._accumulator.topics["t"].queued_batches.__setitem__(0, 7),
+    "records open": lambda machine: more(machine.ledger, "records_open"),
+    "batches queued": lambda machine: machine.accumulator.topics["t"].queued_batches.__setitem__(0, 7),
     "in flight": lambda machine: more(queue_of(machine), "in_flight", -9),
-    "schedule": lambda machine: machine._schedule.active.clear(),
-    "timer": lambda machine: machine._schedule._timers.clear(),
+    "schedule": lambda machine: machine.schedule.active.clear(),
+    "timer": lambda machine: machine.schedule._timers.clear(),
     "batch": lambda machine: more(queue_of(machine).records, "count"),
-    "row": lambda machine: more(next(iter(machine._ledger.open_submissions())), "rows"),
-    "node": lambda machine: more(machine._nodes.state(0), "in_flight"),
-    "window": lambda machine: more(machine._nodes.state(0).window, "limit", 99),
+    "row": lambda machine: more(next(iter(machine.ledger.open_submissions())), "rows"),
+    "node": lambda machine: more(machine.nodes.state(0), "in_flight"),
+    "window": lambda machine: more(machine.nodes.state(0).window, "limit", 99),
     "sequence": lambda machine: queue_of(machine).sequences.outstanding.append(None),
-    "late": lambda machine: more(machine._accumulator.topics["u"].late, "size_bytes"),
-    "account": lambda machine: machine._accumulator.topics["u"].late.policy.counter.placed_bytes.__setitem__(
+    "late": lambda machine: more(machine.accumulator.topics["u"].late, "size_bytes"),
+    "account": lambda machine: machine.accumulator.topics["u"].late.policy.counter.placed_bytes.__setitem__(
         0, 99
     ),
 }
@@ -123,7 +123,7 @@ def test_of_a_group(name: str) -> None:
     rig = GroupRig()
     quiesce(RigMember(rig, instance_id="one"))
     rig.coordinator.check()
-    shard = rig.coordinator._shards.of(GROUP)
+    shard = rig.coordinator.shards.of(GROUP)
     GROUPS[name](shard, shard.groups[GROUP])
     with pytest.raises(CheckFailed):
         rig.coordinator.check()

@@ -212,7 +212,7 @@ def test_an_epoch_that_metadata_do_not_know_yet_is_waited_for_and_used_only_if_t
     answers: list[Any] = []
     machine._placing._committed = lambda partitions, deadline_ns, done: answers.append(done)
     consumer.assign([OF])
-    rig.host.run_until(lambda: bool(answers) and machine._network.metadata.leader_epoch(*OF) == 0, 10_000)
+    rig.host.run_until(lambda: bool(answers) and machine.network.metadata.leader_epoch(*OF) == 0, 10_000)
     asked = len(rig.cluster.asked(ApiKey.METADATA))
     rig.cluster.log("t").epoch = epoch_later
     answers[0]({OF: OffsetAndMetadata(5, "", 3)}, None)

@@ -145,7 +145,7 @@ def test_reconnecting_backs_off_exponentially() -> None:
     attempts_ns: list[int] = []
     for _ in range(2_000):
         scene.host.advance(5)
-        tried_ns = scene.network._peers.bootstrap[0].tried_ns
+        tried_ns = scene.network.peers.bootstrap[0].tried_ns
         if tried_ns not in attempts_ns:
             attempts_ns.append(tried_ns)
     waits = [(after - before) / 1e6 for before, after in pairwise(attempts_ns)]

@@ -182,7 +182,7 @@ def test_a_broker_that_answers_slowly_is_not_called_silent(caplog: pytest.LogCap
     scene.send(4)
     for _ in range(9):  # answers come, each long after its request
         scene.host.advance(3 * SECOND_MS)
-        peer = scene.network._peers.by_id[0]
+        peer = scene.network.peers.by_id[0]
         assert peer.connection is not None
         peer.connection.heard_ns = scene.host.now_ns()
     assert said(caplog) == []
@@ -192,7 +192,7 @@ def test_what_comes_back_soon_goes_on_where_it_was(caplog: pytest.LogCaptureFixt
     broker = FakeBroker()
     scene = Scene(Client(), broker)
     scene.until_ready()
-    reachability, peer = scene.network._connections.reachability, scene.network._peers.by_id[0]
+    reachability, peer = scene.network.reachability, scene.network.peers.by_id[0]
     now_ns, lines = scene.host.now_ns(), list[str]()
     for _ in range(60):  # a minute of failing and answering by turns
         now_ns += NS_PER_S
@@ -213,12 +213,12 @@ def test_another_connection_to_the_same_address_does_not_end_a_silence(
     scene.send(1)
     scene.host.advance(6 * SECOND_MS)
     assert len(said(caplog)) == 1
-    peer = scene.network._peers.by_id[0]
+    peer = scene.network.peers.by_id[0]
     assert peer.connection is not None
     other = Connection(peer.connection.number + 1, "the same", "", 0, 0)
-    scene.network._connections.reachability.answered(peer, scene.host.now_ns(), other)
+    scene.network.reachability.answered(peer, scene.host.now_ns(), other)
     assert said(caplog) == []
-    scene.network._connections.reachability.answered(peer, scene.host.now_ns(), peer.connection)
+    scene.network.reachability.answered(peer, scene.host.now_ns(), peer.connection)
     assert len(said(caplog)) == 1
 
 
@@ -242,8 +242,8 @@ def test_the_two_networks_of_a_machine_say_it_once(caplog: pytest.LogCaptureFixt
     beside = Network(client.settings, client.rng, max_in_flight=1, beside=client.network)
     scene = Scene(client)
     scene.host.advance(100)
-    peer = beside._peers.bootstrap[0]
-    beside._connections.reachability.failed(peer, "connection refused", scene.host.now_ns(), worked=False)
+    peer = beside.peers.bootstrap[0]
+    beside.reachability.failed(peer, "connection refused", scene.host.now_ns(), worked=False)
     assert len(said(caplog)) == 1
     assert not beside.reached
 

@@ -119,14 +119,14 @@ def test_a_shard_whose_work_raised_is_read_anew_and_its_groups_go_on(
     tour = Tour(cluster)
     assert commits(tour, "a")
     broker = cluster.brokers[0]
-    shard = next(one for one in broker.coordinator._shards.loaded() if "a" in one.groups)
-    broker.call_later(0, lambda: 1 // 0, broker.coordinator._shards.owner(shard))
+    shard = next(one for one in broker.coordinator.shards.loaded() if "a" in one.groups)
+    broker.call_later(0, lambda: 1 // 0, broker.coordinator.shards.owner(shard))
     broker.wake()
     cluster.host.advance(100)
     assert broker.errors == 1
-    assert not broker.coordinator._shards.holds(shard)
+    assert not broker.coordinator.shards.holds(shard)
     cluster.host.advance(2_000)
-    again = next(one for one in broker.coordinator._shards.loaded() if "a" in one.groups)
+    again = next(one for one in broker.coordinator.shards.loaded() if "a" in one.groups)
     assert again is not shard
     assert again.groups["a"].offsets == shard.groups["a"].offsets
     assert commits(tour, "a")

@@ -231,7 +231,7 @@ def test_a_large_commit_is_written_in_several_batches_and_answered_once() -> Non
 def test_a_coordinator_that_is_reading_says_so() -> None:
     rig = GroupRig()
     rig.commit({ORDERS: 1})
-    shard = rig.coordinator._shards.led(home_partition(GROUP, 5))
+    shard = rig.coordinator.shards.led(home_partition(GROUP, 5))
     shard.loaded = False
     assert code_of(rig.coordinator.fetch, GROUP, None) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert rig.coordinator.groups()[1]

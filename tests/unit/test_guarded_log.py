@@ -215,7 +215,7 @@ def test_connections_that_cannot_be_closed_keep_no_question_waiting(
     opener: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Admin({"bootstrap.servers": "nowhere:9092"}, opener=opener)
-    network, told = opener.machine._network, []
+    network, told = opener.machine.network, []
     network.await_connection(NS_PER_S, lambda _nothing, error: told.append(error))
     monkeypatch.setattr(Connections, "end_all", planted)
     with pytest.raises(ZeroDivisionError):

@@ -298,9 +298,9 @@ def test_thirty_thousand_idle_partitions_are_not_looked_at(rig: Rig) -> None:
     rig.cluster.create("wide", 30_000)
     producer = rig.producer()
     producer.send("wide", b"v", partition=29_999).result()
-    topic = rig.machine(producer)._accumulator.topics["wide"]
+    topic = rig.machine(producer).accumulator.topics["wide"]
     assert len(topic.used()) == 1
-    assert not rig.machine(producer)._schedule.active
+    assert not rig.machine(producer).schedule.active
 
 
 def test_sends_from_many_threads_all_arrive(rig: Rig) -> None:

@@ -226,7 +226,7 @@ def test_queues_are_compared_by_turns_not_by_batches(rig: Rig) -> None:
     warm(rig, producer)
     producer.send_table("t", table_of(1000))
     rig.host.advance(1)
-    topic = rig.machine(producer)._accumulator.topics["t"]
+    topic = rig.machine(producer).accumulator.topics["t"]
     assert list(topic.queued_batches) == pytest.approx([50, 50], abs=2)
     producer.flush()
     assert list(topic.queued_batches) == [0, 0]

@@ -27,7 +27,7 @@ def forgetful(rig: Rig, **more: Any) -> Any:
 def known(rig: Rig, producer: Any) -> tuple[set[str], set[str]]:
     """The topics in the accumulator, and those with a meter."""
     machine = rig.machine(producer)
-    return set(machine._accumulator.topics), set(machine.recorder.topics)
+    return set(machine.accumulator.topics), set(machine.recorder.topics)
 
 
 @pytest.mark.parametrize("policy", ["uniform", "sticky", "adaptive", "late"])

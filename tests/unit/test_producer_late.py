@@ -34,7 +34,7 @@ def send(producer: Any, count: int, start: int = 0, topic: str = "t") -> list[An
 
 
 def account(rig: Rig, producer: Any) -> list[int]:
-    late = rig.machine(producer)._accumulator.topics["t"].late
+    late = rig.machine(producer).accumulator.topics["t"].late
     return list(late.policy.counter.placed_bytes)
 
 
@@ -189,7 +189,7 @@ def test_a_small_topic_is_not_starved_by_a_large_one(rig: Rig) -> None:
     ack = producer.send("small", b"me too")
     rig.host.advance(200)
     assert ack.done()
-    assert rig.machine(producer)._accumulator.late
+    assert rig.machine(producer).accumulator.late
 
 
 def test_unkeyed_records_are_not_starved_by_keyed_ones_nor_these_by_them(rig: Rig) -> None:
@@ -307,7 +307,7 @@ def test_close_says_how_many_records_it_gave_up_bound_and_unbound(
     producer = rig.producer(SMALL)
     acks = send(producer, 500)
     rig.host.advance(10)
-    assert rig.machine(producer)._accumulator.late
+    assert rig.machine(producer).accumulator.late
     producer.close(timeout_s=0.1)
     assert "500" in caplog.text
     assert all(ack.done() for ack in acks)
@@ -326,7 +326,7 @@ def test_a_batch_that_is_too_large_is_split_and_counted_once(rig: Rig) -> None:
     acks = send(producer, 100)
     producer.flush()
     assert [ack.result().offset >= 0 for ack in acks] == [True] * 100
-    queued = rig.machine(producer)._accumulator.topics["t"]
+    queued = rig.machine(producer).accumulator.topics["t"]
     assert sum(account(rig, producer)) <= 61 * len(rig.cluster.produce_requests) + 100 * 20
     assert all(not queue.sequences.outstanding for queue in queued.used())
 
@@ -373,7 +373,7 @@ def test_a_broker_whose_only_partition_failed_for_a_while_gets_its_part_again(ri
     fails = rig.cluster.on_produce
     rig.cluster.on_produce = lambda node_id, *_: ErrorCode.NOT_ENOUGH_REPLICAS if node_id == 0 else None
     paced(rig, producer, 1000, 100)
-    late = rig.machine(producer)._accumulator.topics["t"].late
+    late = rig.machine(producer).accumulator.topics["t"].late
     assert late.blocked == {0}
     rig.cluster.on_produce = fails
     rig.host.advance(3_000)

@@ -38,8 +38,8 @@ def test_a_broker_that_serves_one_at_a_time_gets_its_part_and_sets_no_pace(rig: 
     assert max(found) < 120
     assert took[int(0.99 * len(took))] < 32
     assert sum(took) / len(took) < 11
-    assert rig.machine(producer)._nodes.limit(0) == 1
-    assert rig.machine(producer)._nodes.limit(1) == 5
+    assert rig.machine(producer).nodes.limit(0) == 1
+    assert rig.machine(producer).nodes.limit(1) == 5
 
 
 def test_a_slow_broker_gets_the_newest_records_and_each_partition_stays_in_order(rig: Rig) -> None:

@@ -56,7 +56,7 @@ def test_an_abort_fails_what_waits_for_a_broker(scene: Scene) -> None:
     scene.producer.begin_transaction()
     acks = [scene.producer.send("t", b"%04d" % number) for number in range(500)]
     scene.rig.host.advance(100)
-    assert scene.rig.machine(scene.producer)._accumulator.late
+    assert scene.rig.machine(scene.producer).accumulator.late
     scene.cluster.on_produce = lambda *_: None
     scene.producer.abort_transaction()
     assert all(ack.done() for ack in acks)

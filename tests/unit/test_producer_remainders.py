@@ -63,7 +63,7 @@ class Scene:
     def kept_bytes(self) -> int:
         """Of values, in memory for what is not settled."""
         sources = {
-            id(each.source): each.source for each in self.application.machine._ledger.open_submissions()
+            id(each.source): each.source for each in self.application.machine.ledger.open_submissions()
         }
         return sum(source.values.data.nbytes for source in sources.values() if source.values is not None)
 
@@ -88,7 +88,7 @@ def test_every_record_that_was_moved_arrives_once_where_its_result_says(
     monkeypatch.setattr(remainders, "LOOK_BYTES", LOOK_BYTES)
     scene = Scene()
     scene.send(20)
-    moved = [each for each in scene.application.machine._ledger.open_submissions() if each.moved is not None]
+    moved = [each for each in scene.application.machine.ledger.open_submissions() if each.moved is not None]
     assert moved
     scene.host.advance(
         400_000
@@ -108,7 +108,7 @@ def test_every_record_that_was_moved_arrives_once_where_its_result_says(
 def test_little_is_left_alone() -> None:
     scene = Scene()
     scene.send(5)
-    assert not any(each.moved is not None for each in scene.application.machine._ledger.open_submissions())
+    assert not any(each.moved is not None for each in scene.application.machine.ledger.open_submissions())
 
 
 def test_rows_are_gathered_with_all_that_belongs_to_them() -> None:

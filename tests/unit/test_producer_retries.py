@@ -80,7 +80,7 @@ def test_no_more_than_the_window_is_in_flight(rig: Rig) -> None:
     producer = small(rig, max_in_flight_requests_per_connection=3)
     send(producer, 100)
     rig.host.advance(16)
-    assert rig.machine(producer)._network.in_flight(0) == 3
+    assert rig.machine(producer).network.in_flight(0) == 3
     producer.flush()
     assert in_order(rig, 100)
 
@@ -126,7 +126,7 @@ def test_sequences_wrap(rig: Rig) -> None:
     producer = small(rig, linger_ms=0)
     send(producer, 1)
     producer.flush()
-    sequences = rig.machine(producer)._accumulator.topics["t"].queue(0).sequences
+    sequences = rig.machine(producer).accumulator.topics["t"].queue(0).sequences
     sequences.next_sequence, sequences.last_acknowledged = 2**31 - 5, 2**31 - 6
     rig.cluster.topics["t"][0].producers.clear()
     send(producer, 30, start=1)
@@ -312,7 +312,7 @@ def test_a_batch_that_compressed_worse_than_estimated_is_split(rig: Rig) -> None
     for _ in range(30):
         producer.send("t", b"0" * 500, partition=0)
     producer.flush()
-    topic = rig.machine(producer)._accumulator.topics["t"]
+    topic = rig.machine(producer).accumulator.topics["t"]
     assert topic.compression_ratio < 1
     rig.cluster.max_message_bytes = 1500
     noise = bytes(range(256)) * 2

@@ -81,7 +81,7 @@ def test_a_table_loses_only_the_rows_that_find_no_room(rig: Rig) -> None:
     table = producer.send_table("t", pa.table({"partition": partitions, "value": [b"x" * 1000] * 90}))
     rig.host.advance(50)
     machine = rig.machine(producer)
-    assert machine._accumulator.share.held_bytes(0) <= 40_000
+    assert machine.accumulator.share.held_bytes(0) <= 40_000
     rig.cluster.on_produce = lambda *_: None
     result = table.result(raise_on_error=False).to_pydict()
     failed = [row for row, error in enumerate(result["error"]) if error is not None]
@@ -96,7 +96,7 @@ def test_room_comes_back_with_deliveries(rig: Rig) -> None:
     for partition in (0, 1, 2):
         assert outcomes(send_to(rig, producer, partition, 200)) == ["delivered"] * 200
     producer.flush()
-    share = rig.machine(producer)._accumulator.share
+    share = rig.machine(producer).accumulator.share
     assert [share.held_bytes(node_id) for node_id in range(3)] == [0, 0, 0]
 
 
@@ -109,7 +109,7 @@ def test_what_a_broker_holds_moves_with_its_partitions(rig: Rig) -> None:
     acks = send_to(rig, producer, 0, 20)
     rig.cluster.move("t", 0, 2)
     rig.host.advance(150)
-    share = rig.machine(producer)._accumulator.share
+    share = rig.machine(producer).accumulator.share
     assert share.held_bytes(0) == 0
     assert share.held_bytes(2) > 15_000
     producer.flush()
@@ -138,4 +138,4 @@ def test_without_a_ratio_nothing_is_counted_nor_refused(rig: Rig) -> None:
     send_to(rig, producer, 1, 1)
     rig.cluster.on_produce = lambda node_id, *_: IGNORE if node_id == 0 else None
     assert outcomes(send_to(rig, producer, 0, 60)) == ["open"] * 60
-    assert rig.machine(producer)._accumulator.share.held_bytes(0) == 0
+    assert rig.machine(producer).accumulator.share.held_bytes(0) == 0

@@ -322,7 +322,7 @@ def test_a_decision_that_was_not_written_was_not_made(cluster: VirtualCluster) -
 def test_while_the_log_is_read_whoever_asks_is_told_to_come_again(cluster: VirtualCluster) -> None:
     producer = Transactor(cluster).ready()
     coordinator = cluster.brokers[0].transactions
-    shard = coordinator._shards.of("payments")
+    shard = coordinator.shards.of("payments")
     shard.loaded = False
     assert producer.init() == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     answer = cluster.ask(0, ApiKey.LIST_TRANSACTIONS, 0, state_filters=[], producer_id_filters=[])

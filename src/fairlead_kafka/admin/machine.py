@@ -59,10 +59,10 @@ class AdminMachine:
     def __init__(self, settings: Settings, rng: Rng) -> None:
         sampling = sampling_of(settings)
         self.recorder = TrafficRecorder(ClientMeter(sampling), sampling, KINDS)
-        self._network = Network(settings, rng, max_in_flight=IN_FLIGHT_MAX, traffic=self.recorder)
-        self._network.pushing.report = lambda now_ns: report_of(self.metrics(now_ns), GROUPS, {})
+        self.network = Network(settings, rng, max_in_flight=IN_FLIGHT_MAX, traffic=self.recorder)
+        self.network.pushing.report = lambda now_ns: report_of(self.metrics(now_ns), GROUPS, {})
         self._scripts = Scripts(
-            self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
+            self.network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
         )
         self._events: list[Event] = []
         self._stepping: list[Event] = []
@@ -83,24 +83,24 @@ class AdminMachine:
             if isinstance(event, Submitted):
                 self._submitted(event.operation, now_ns)
             elif isinstance(event, ConnectionEvent):
-                self._network.handle(event, now_ns, wall_ms)
-        self._network.advance(now_ns, wall_ms)
+                self.network.handle(event, now_ns, wall_ms)
+        self.network.advance(now_ns, wall_ms)
         self._part(now_ns)
-        for node_id, error in self._network.take_refusals():
+        for node_id, error in self.network.take_refusals():
             if node_id is None:
                 self._scripts.refuse(error)
         self._scripts.advance(now_ns)
-        self._effects.extend(self._network.take_effects())
+        self._effects.extend(self.network.take_effects())
         effects, self._effects = self._effects, []
         return effects
 
     def metrics(self, now_ns: int) -> AdminMetrics:
         """All metrics by Kafka's names (`metric_names`). May be called from any thread."""
-        return read(self.recorder, self._network, now_ns)
+        return read(self.recorder, self.network, now_ns)
 
     def deadline_ns(self) -> int | None:
         """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
-        times = [self._network.deadline_ns(), self._scripts.deadline_ns()]
+        times = [self.network.deadline_ns(), self._scripts.deadline_ns()]
         if self._parting is not None:
             times.append(self._parting[0])
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
@@ -108,7 +108,7 @@ class AdminMachine:
     def crashed(self, error: Exception) -> Sequence[Effect]:
         """Fail what callers wait for: the host will not step this machine any more."""
         self._closed = True
-        close_each(partial(self._scripts.close, error), partial(self._network.close, error))
+        close_each(partial(self._scripts.close, error), partial(self.network.close, error))
         if self._parting is not None:
             self._resolve(self._parting[1].completion, error=error)
             self._parting = None
@@ -120,9 +120,9 @@ class AdminMachine:
 
     def _part(self, now_ns: int) -> None:
         """Closing: once the last push of metrics is over, or its time, close the connections."""
-        if self._parting is not None and (now_ns >= self._parting[0] or self._network.pushing.parted):
+        if self._parting is not None and (now_ns >= self._parting[0] or self.network.pushing.parted):
             (_, shut), self._parting = self._parting, None
-            self._network.close()
+            self.network.close()
             self._resolve(shut.completion)
 
     def _submitted(
@@ -135,18 +135,14 @@ class AdminMachine:
         elif isinstance(operation, Shut):
             self._closed = True
             self._scripts.close(UsageError("the admin client was closed"))
-            self._network.pushing.part(now_ns)
-            self._network.stir()
+            self.network.pushing.part(now_ns)
+            self.network.stir()
             self._parting = now_ns + ms_to_ns(LAST_PUSH_MS), operation
         elif isinstance(operation, GetInstanceId):
-            self._network.pushing.await_id(
-                operation.deadline_ns, partial(self._resolve, operation.completion)
-            )
-            self._network.stir()
+            self.network.pushing.await_id(operation.deadline_ns, partial(self._resolve, operation.completion))
+            self.network.stir()
         elif isinstance(operation, AwaitConnection):
-            self._network.await_connection(
-                operation.deadline_ns, partial(self._resolve, operation.completion)
-            )
+            self.network.await_connection(operation.deadline_ns, partial(self._resolve, operation.completion))
         else:
             self._perform(operation, now_ns)
 
@@ -155,17 +151,17 @@ class AdminMachine:
             self._wanted.subtract(operation.topics)
             for topic in operation.topics:
                 if self._wanted[topic] <= 0:
-                    self._network.metadata.forget(topic)
+                    self.network.metadata.forget(topic)
             self._resolve(operation.completion, value, error)
 
         try:
-            script = operation.make(self._network.metadata)
+            script = operation.make(self.network.metadata)
         except Exception as error:  # an argument of no use is its caller's affair, as within the script
             self._resolve(operation.completion, error=error)
             return
         self._wanted.update(operation.topics)
         for topic in operation.topics:
-            self._network.metadata.want(topic, now_ns)
+            self.network.metadata.want(topic, now_ns)
         self._scripts.start(operation.what, script, operation.deadline_ns, done)
 
     def _resolve(

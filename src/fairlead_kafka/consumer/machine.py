@@ -71,34 +71,34 @@ class ConsumerMachine:
         self._settings, self._rng = settings, rng
         self.recorder = Recorder(sampling_of(settings))
         # One fetch, and room for look-ups beside it.
-        self._network = Network(settings, rng, max_in_flight=3, traffic=self.recorder)
+        self.network = Network(settings, rng, max_in_flight=3, traffic=self.recorder)
         self._gate = gate or Gate()
         self._group = (
             None
             if settings["group.id"] is None
-            else make_member(settings, rng, self._network, self._gate, self, self.recorder)
+            else make_member(settings, rng, self.network, self._gate, self, self.recorder)
         )
         self.client_metrics: Callable[[int], ConsumerMetrics] | None = None
         """Set by the client class: gives `metrics` with its own counters, for those that are pushed."""
-        self._network.pushing.report = self._report
-        self._gauges = Gauges([self._network, *([] if self._group is None else [self._group.network])])
-        self._talkers: list[Network | Member | Parting] = [self._network, *filter(None, [self._group])]
+        self.network.pushing.report = self._report
+        self._gauges = Gauges([self.network, *([] if self._group is None else [self._group.network])])
+        self._talkers: list[Network | Member | Parting] = [self.network, *filter(None, [self._group])]
         """Everything with connections; an event goes to each, which ignores those of others."""
         self._scripts = Scripts(
-            self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
+            self.network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
         )
         self._partitions: dict[TopicPartition, PartitionState] = {}
         committed = None if self._group is None else self._group.committed
         self._placing = Placing(
             settings,
-            self._network.metadata,
+            self.network.metadata,
             self._scripts,
             self._partition,
             lambda state: self._fetcher.back_off(state),
             committed,
         )
         self._fetcher = Fetcher(
-            settings, self._network, rng, self.recorder, self._placing.out_of_range, self._placing.truncated
+            settings, self.network, rng, self.recorder, self._placing.out_of_range, self._placing.truncated
         )
         self._generation = 0
         self._moved: list[PartitionState] = []
@@ -128,7 +128,7 @@ class ConsumerMachine:
         handlers.add(DescribeTopics, self._describe_topics)
         handlers.add(
             AwaitConnection,
-            lambda operation: self._network.await_connection(
+            lambda operation: self.network.await_connection(
                 operation.deadline_ns, partial(self.answer, operation.completion)
             ),
         )
@@ -187,7 +187,7 @@ class ConsumerMachine:
         waiting: list[Operation] = [*submitted, *self._takes, *self._askers]
         for operation in waiting:
             self.answer(operation.completion, error=error)
-        close_each(partial(self._scripts.close, error), partial(self._network.close, error))
+        close_each(partial(self._scripts.close, error), partial(self.network.close, error))
         if self._group is not None:
             close_each(partial(self._group.close, error))
         effects, self._effects = self._effects, []
@@ -218,7 +218,7 @@ class ConsumerMachine:
         simulator."""
         if not self._closed:
             self._fetcher.check(self._partitions)
-            self._network.metadata.check()
+            self.network.metadata.check()
             failed = [state for state in self._partitions.values() if state.error is not None]
             holds(
                 "a partition failed and no poll will report it", bool(self._moved) or failed == self._failed
@@ -302,8 +302,8 @@ class ConsumerMachine:
         self._askers.append(operation)
 
     def _get_instance_id(self, operation: GetInstanceId) -> None:
-        self._network.pushing.await_id(operation.deadline_ns, partial(self.answer, operation.completion))
-        self._network.stir()
+        self.network.pushing.await_id(operation.deadline_ns, partial(self.answer, operation.completion))
+        self.network.stir()
 
     def _find_offsets(self, operation: FindOffsets) -> None:
         def done(
@@ -322,7 +322,7 @@ class ConsumerMachine:
         topics = list(dict.fromkeys(partition.topic for partition in operation.targets))
         self._looked_up.update(topics)
         for topic in topics:
-            self._network.metadata.want(topic, self._now_ns)
+            self.network.metadata.want(topic, self._now_ns)
         self._scripts.start(
             f"looking up offsets of {first_names(operation.targets)}",
             self._placing.list_offsets(operation.targets),
@@ -349,12 +349,12 @@ class ConsumerMachine:
         self._askers.clear()
         self._replace({})
         self._scripts.close(closed)
-        last_push = self._network.pushing.last_push(self._now_ns)
-        self._network.close()
+        last_push = self.network.pushing.last_push(self._now_ns)
+        self.network.close()
         if self._group is not None:
             self._group.close(closed)
-        parting = Network(self._settings, self._rng, max_in_flight=1, beside=self._network)
-        parting.metadata.saw_nodes(self._network.metadata.nodes.values())
+        parting = Network(self._settings, self._rng, max_in_flight=1, beside=self.network)
+        parting.metadata.saw_nodes(self.network.metadata.nodes.values())
         last = Parting(parting, self._now_ns, lambda: self.answer(operation.completion))
         last.end_sessions(self._fetcher.open_sessions())
         if last_push is not None:
@@ -416,11 +416,11 @@ class ConsumerMachine:
         needed = {partition.topic for partition in self._partitions}
         for topic in topics:
             if topic not in needed and self._looked_up[topic] <= 0:
-                self._network.metadata.forget(topic)
+                self.network.metadata.forget(topic)
 
     def _watch_metadata(self) -> None:
         """Keep the topics wanted, and note which partitions the cluster does not have."""
-        metadata = self._network.metadata
+        metadata = self.network.metadata
         if self._metadata_version == metadata.version:
             return
         topics = {partition.topic: None for partition in self._partitions}
@@ -459,7 +459,7 @@ class ConsumerMachine:
 
     def _fail_refused(self) -> None:
         """Fail what waits if a broker refuses this client; a later poll sees a later attempt."""
-        for node_id, error in self._network.take_refusals() + (
+        for node_id, error in self.network.take_refusals() + (
             [] if self._group is None else self._group.take_refusals()
         ):
             waiting: list[Take | GetPosition] = [*self._takes, *self._askers]
@@ -488,7 +488,7 @@ class ConsumerMachine:
             self.answer(
                 take.completion,
                 no_chunks,
-                self._failure(late=True) or missing(self._partitions, self._network.metadata, self._now_ns),
+                self._failure(late=True) or missing(self._partitions, self.network.metadata, self._now_ns),
             )
 
     def _failure(self, late: bool = False) -> Exception | None:
@@ -509,7 +509,7 @@ class ConsumerMachine:
         waiting: list[GetPosition] = []
         for asker in self._askers:
             state = self._partitions.get(asker.partition)
-            error = position_error(asker, state, self._network, self._now_ns)
+            error = position_error(asker, state, self.network, self._now_ns)
             if error is not None:
                 self.answer(asker.completion, error=error)
             elif state is not None and state.position != NO_OFFSET:

@@ -25,6 +25,7 @@ from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.peers import BOOTSTRAP_FIRST, Peer
 from fairlead_kafka.core.pushing import Pushing
 from fairlead_kafka.core.queued import Queued
+from fairlead_kafka.core.reachability import Reachability
 from fairlead_kafka.core.traffic import Traffic
 from fairlead_kafka.wire import ApiKey, RequestMessage
 from fairlead_kafka.wire.messages import MetadataResponse
@@ -79,8 +80,8 @@ class Network:
             else Shared(traffic or other.traffic, other.numbers, other.reachability, self.events)
         )
         self._connections: Connections = Connections(settings, rng, max_in_flight, self._on_lost, shared)
-        self._peers = self._connections.peers
-        self._peers_by_id = self._peers.by_id
+        self.peers = self._connections.peers
+        self._peers_by_id = self.peers.by_id
         self._metadata_version = self.metadata.version
         self._wanted: list[int] = []
         self._queue: list[Queued] = []
@@ -149,7 +150,7 @@ class Network:
         problem = (
             self.metadata.last_error if any(peer.connected for peer in self._peers_by_id.values()) else None
         )
-        reached = self._connections.reachability.trouble(self._peers.tried())
+        reached = self._connections.reachability.trouble(self.peers.tried())
         return (
             "; ".join(filter(None, [str(problem or ""), reached]))
             or "all brokers that were asked have answered"
@@ -160,6 +161,11 @@ class Network:
         this client."""
         refusals, self._refusals = self._refusals, []
         return refusals
+
+    @property
+    def reachability(self) -> Reachability:
+        """Trouble with brokers, as clients hear of it."""
+        return self._connections.reachability
 
     @property
     def reached(self) -> bool:
@@ -412,7 +418,7 @@ class Network:
 
     def _least_loaded(self) -> Peer | None:
         """A peer that is ready, or None and one is being connected to, if any can be."""
-        peer = self._peers.least_loaded(self._max_in_flight)
+        peer = self.peers.least_loaded(self._max_in_flight)
         if peer is not None and peer.connection is None:
             self._connections.connect(peer)
             return None

@@ -80,36 +80,36 @@ class ProducerMachine:
         self._memory = memory
         self._events: deque[Event] = deque()
         self.recorder = Recorder(sampling_of(settings))
-        self._network = Network(
+        self.network = Network(
             settings, rng, max_in_flight=self.settings.max_in_flight, traffic=self.recorder
         )
         self._client_api, self._labels = client_api, labels_of(settings)
-        self._network.pushing.report = self._report
+        self.network.pushing.report = self._report
         self._parting: tuple[int, Stop, dict[str, int]] | None = None
-        self._ledger = Ledger(memory, self.recorder)
-        self._schedule = Schedule()
+        self.ledger = Ledger(memory, self.recorder)
+        self.schedule = Schedule()
         self._identity = Identity(self.settings.idempotent, self.settings.transactional_id is not None)
         self._transactions = Transactions(
-            self.settings, self._network, self._identity, self._ledger, rng, self._quiet
+            self.settings, self.network, self._identity, self.ledger, rng, self._quiet
         )
-        self._ledger.on_failure = self._failed
-        self._nodes = Nodes(self.settings, self._network)
+        self.ledger.on_failure = self._failed
+        self.nodes = Nodes(self.settings, self.network)
         parts = Parts(
             self.settings,
-            self._network,
-            self._schedule,
-            self._ledger,
+            self.network,
+            self.schedule,
+            self.ledger,
             self._identity,
             self._transactions,
-            self._nodes,
+            self.nodes,
             self.recorder,
             rng,
         )
-        self._accumulator = Accumulator(parts)
-        self._remainders = Remainders(self._ledger, self._schedule)
-        self._sender = Sender(parts, self._accumulator)
+        self.accumulator = Accumulator(parts)
+        self._remainders = Remainders(self.ledger, self.schedule)
+        self._sender = Sender(parts, self.accumulator)
         self._backoff = Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
-        self._metadata_version = self._network.metadata.version
+        self._metadata_version = self.network.metadata.version
         self._questions: list[tuple[int, PartitionsFor]] = []
         self._poll_ns: int | None = None
         self._taken_ns = self._taken_rows = 0  # when something was last taken in, and how much
@@ -120,7 +120,7 @@ class ProducerMachine:
     @property
     def records_open(self) -> int:
         """Records taken in and neither delivered nor failed; may be read from any thread."""
-        return self._ledger.records_open
+        return self.ledger.records_open
 
     @property
     def identity(self) -> Identity:
@@ -137,18 +137,18 @@ class ProducerMachine:
 
         `client_api`, `gauges`: counters and gauges of the client API.
         """
-        network = self._network
+        network = self.network
         age_ns = network.metadata.age_ns(now_ns)
         nodes = {node_id: network.in_flight(node_id) for node_id in list(self.recorder.nodes)}
         own: dict[str, float] = {
-            "records-open": self._ledger.records_open,
+            "records-open": self.ledger.records_open,
             "requests-in-flight": sum(nodes.values()),
             "connection-count": network.open_connections(),
             "metadata-age": nan if age_ns is None else age_ns / NS_PER_S,
         }
 
         def of_node(node_id: int) -> dict[str, float]:
-            return {"requests-in-flight": nodes.get(node_id, 0), "request-window": self._nodes.limit(node_id)}
+            return {"requests-in-flight": nodes.get(node_id, 0), "request-window": self.nodes.limit(node_id)}
 
         return self.recorder.read(now_ns, client_api, {**own, **gauges}, of_node)
 
@@ -167,43 +167,43 @@ class ProducerMachine:
             if isinstance(event, Submitted):
                 operations.append(event.operation)
             elif isinstance(event, ConnectionEvent):
-                self._network.handle(event, now_ns, wall_ms)
-        self._schedule.hurry = self._hurries()
+                self.network.handle(event, now_ns, wall_ms)
+        self.schedule.hurry = self._hurries()
         # Operations come after the take: a flush covers what was submitted before it was asked for.
         self._take(now_ns)
         for operation in operations:
             self._operate(operation, now_ns)
         if self._stopped:
             self._part(now_ns, wall_ms)
-            return [*self._network.take_effects(), *self._ledger.take_effects()]
-        self._network.advance(now_ns, wall_ms)
+            return [*self.network.take_effects(), *self.ledger.take_effects()]
+        self.network.advance(now_ns, wall_ms)
         self._follow_metadata(now_ns)
-        for node_id, error in self._network.take_refusals():
+        for node_id, error in self.network.take_refusals():
             self._refused(node_id, error)
         self._keep_identity(now_ns)
-        self._accumulator.expire(now_ns, self._network.trouble)
+        self.accumulator.expire(now_ns, self.network.trouble)
         self._sender.expire(now_ns)
         self._keep_transaction(now_ns)
-        self._schedule.advance(now_ns, self._hurries())
+        self.schedule.advance(now_ns, self._hurries())
         self._sender.send_ready(now_ns, wall_ms)
         self._keep_transaction(
             now_ns
         )  # batches may have been begun for partitions that are not part of it yet
         if self.settings.acks == 0:
-            self._network.advance(now_ns, wall_ms)  # sent is delivered
+            self.network.advance(now_ns, wall_ms)  # sent is delivered
         self._answer_questions(now_ns)
-        return [*self._network.take_effects(), *self._ledger.take_effects()]
+        return [*self.network.take_effects(), *self.ledger.take_effects()]
 
     def deadline_ns(self) -> int | None:
         """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         if self._stopped:
             if self._parting is None:
                 return None
-            return min(self._parting[0], self._network.deadline_ns() or self._parting[0])
+            return min(self._parting[0], self.network.deadline_ns() or self._parting[0])
         dues = [
-            self._network.deadline_ns(),
-            self._schedule.next_ns(),
-            self._accumulator.next_ns(),
+            self.network.deadline_ns(),
+            self.schedule.next_ns(),
+            self.accumulator.next_ns(),
             self._sender.next_ns(),
             self._poll_ns,
         ]
@@ -221,11 +221,11 @@ class ProducerMachine:
         self._stopped = True
         close_each(
             partial(self._transactions.close, failure),
-            *(partial(self._ledger.finish, batch, -1, -1, failure) for batch in self._ledger.batches),
+            *(partial(self.ledger.finish, batch, -1, -1, failure) for batch in self.ledger.batches),
             partial(self._sender.fail_bound, failure),
-            partial(self._accumulator.fail_unbound, failure),
+            partial(self.accumulator.fail_unbound, failure),
             partial(self._refuse_taken, failure),
-            self._network.close,
+            self.network.close,
         )
         submitted = [event.operation for event in self._events if isinstance(event, Submitted)]
         for operation in [*self._operating, *submitted, *(question for _, question in self._questions)]:
@@ -233,30 +233,30 @@ class ProducerMachine:
                 operation,
                 Flush | PartitionsFor | ReportUndelivered | AwaitConnection | Stop | TransactionOperation,
             ):
-                self._ledger.resolve(operation.completion, error=error)
+                self.ledger.resolve(operation.completion, error=error)
         if self._parting is not None:
             (_, parting, given_up), self._parting = self._parting, None
-            self._ledger.resolve(parting.completion, given_up)
-        return self._ledger.take_effects()
+            self.ledger.resolve(parting.completion, given_up)
+        return self.ledger.take_effects()
 
     def _refuse_taken(self, error: Exception) -> None:
         for submission in self._intake.take(False):
-            self._ledger.enter(submission)
-            self._ledger.fail_rows(submission, None, error)
+            self.ledger.enter(submission)
+            self.ledger.fail_rows(submission, None, error)
 
     def held_bytes(self) -> int:
         """Bytes of buffer.memory that the records taken in hold."""
-        return self._ledger.held_bytes()
+        return self.ledger.held_bytes()
 
     def check(self) -> None:
         """Raise CheckFailed if redundant state differs, between two steps. For tests."""
         if not self._stopped:
-            self._ledger.check()
-            self._accumulator.check(self._ledger.open_submissions())
-            self._nodes.check()
+            self.ledger.check()
+            self.accumulator.check(self.ledger.open_submissions())
+            self.nodes.check()
             self._transactions.check()
-            self._network.metadata.check()
-            self._network.pushing.check()
+            self.network.metadata.check()
+            self.network.pushing.check()
 
     # Inside
 
@@ -264,7 +264,7 @@ class ProducerMachine:
         # Someone who sends fast while earlier records are still under way goes on like that, most
         # likely: come back by ourselves then.
         fast = self._taken_rows >= STREAM_RECORDS or now_ns - self._taken_ns < POLL_INTERVAL_NS // 2
-        under_way = self._ledger.records_open > 0 or self.settings.linger_ns >= POLL_INTERVAL_NS
+        under_way = self.ledger.records_open > 0 or self.settings.linger_ns >= POLL_INTERVAL_NS
         coming_back = fast and under_way and not self._stopped
         submissions = self._intake.take(coming_back)
         if submissions:
@@ -272,45 +272,45 @@ class ProducerMachine:
         self._poll_ns = now_ns + POLL_INTERVAL_NS if submissions and coming_back else None
         refusal = self._transactions.refusal()
         for submission in submissions:
-            self._ledger.enter(submission)
+            self.ledger.enter(submission)
             if self._stopped:
-                self._ledger.fail_rows(submission, None, UsageError("the producer is closed"))
+                self.ledger.fail_rows(submission, None, UsageError("the producer is closed"))
             elif self._identity.state is IdentityState.FAILED and self._identity.error is not None:
-                self._ledger.fail_rows(submission, None, self._identity.error)
+                self.ledger.fail_rows(submission, None, self._identity.error)
             elif refusal is not None:
-                self._ledger.fail_rows(submission, None, refusal)
+                self.ledger.fail_rows(submission, None, refusal)
             else:
-                self._accumulator.accept(submission, now_ns)
+                self.accumulator.accept(submission, now_ns)
         if submissions:
             self._remainders.taken(submissions)
 
     def _operate(self, operation: object, now_ns: int) -> None:
         if isinstance(operation, Flush):
-            self._ledger.flush(operation.completion)
+            self.ledger.flush(operation.completion)
         elif isinstance(operation, PartitionsFor):
             if self._stopped:
-                self._ledger.resolve(operation.completion, error=UsageError("the producer is closed"))
+                self.ledger.resolve(operation.completion, error=UsageError("the producer is closed"))
                 return
-            self._network.metadata.want(operation.topic, now_ns)
+            self.network.metadata.want(operation.topic, now_ns)
             timeout_ns = self.settings.max_block_ns if operation.timeout_ns is None else operation.timeout_ns
             self._questions.append((now_ns + timeout_ns, operation))
         elif isinstance(operation, ReportUndelivered):
-            self._ledger.resolve(
+            self.ledger.resolve(
                 operation.completion,
-                Undelivered(self._ledger.open_by_topic(), self._why_waiting(operation.topic)),
+                Undelivered(self.ledger.open_by_topic(), self._why_waiting(operation.topic)),
             )
         elif isinstance(operation, AwaitConnection):
             if self._stopped:
-                self._ledger.resolve(operation.completion, error=UsageError("the producer is closed"))
+                self.ledger.resolve(operation.completion, error=UsageError("the producer is closed"))
                 return
-            self._network.await_connection(
-                operation.deadline_ns, partial(self._ledger.resolve, operation.completion)
+            self.network.await_connection(
+                operation.deadline_ns, partial(self.ledger.resolve, operation.completion)
             )
         elif isinstance(operation, GetInstanceId):
-            self._network.pushing.await_id(
-                operation.deadline_ns, partial(self._ledger.resolve, operation.completion)
+            self.network.pushing.await_id(
+                operation.deadline_ns, partial(self.ledger.resolve, operation.completion)
             )
-            self._network.stir()
+            self.network.stir()
         elif isinstance(operation, Stop):
             self._stop(operation)
         elif isinstance(operation, TransactionOperation):
@@ -319,20 +319,20 @@ class ProducerMachine:
     def _why_waiting(self, name: str | None) -> str:
         """Why records of a topic, or of any, are not delivered yet: what holds up the oldest of
         them."""
-        waiting = self._accumulator.why_unplaced(name, self._network.trouble)
+        waiting = self.accumulator.why_unplaced(name, self.network.trouble)
         if waiting is not None:
             return waiting
-        for batch in self._ledger.batches:
+        for batch in self.ledger.batches:
             if name in (None, batch.queue.topic.name):
                 return self._sender.why_waiting(batch.queue, batch)
-        for queue in self._schedule.active:
+        for queue in self.schedule.active:
             if name in (None, queue.topic.name):
                 return self._sender.why_waiting(queue)
-        return self._network.trouble()
+        return self.network.trouble()
 
     def _hurries(self) -> bool:
         """True if nothing should linger."""
-        return self._ledger.flushing or self._memory.waiting() or self._transactions.hurries
+        return self.ledger.flushing or self._memory.waiting() or self._transactions.hurries
 
     def _keep_transaction(self, now_ns: int) -> None:
         transactions = self._transactions
@@ -340,13 +340,13 @@ class ProducerMachine:
             return
         transactions.advance(now_ns)
         lost = transactions.losses()
-        if lost is not None and self._ledger.records_open:
+        if lost is not None and self.ledger.records_open:
             self._lose(lost, all_of_them=transactions.state is TransactionState.FATAL_ERROR)
             transactions.advance(now_ns)
         for name, partition in transactions.take_released():
-            topic = self._accumulator.topics.get(name)  # None: its records failed, and it was forgotten
+            topic = self.accumulator.topics.get(name)  # None: its records failed, and it was forgotten
             if topic is not None:
-                self._schedule.place(topic.queue(partition), now_ns)
+                self.schedule.place(topic.queue(partition), now_ns)
 
     def _lose(self, error: Exception, *, all_of_them: bool) -> None:
         """Fail what was not sent in a lost transaction, or can never be taken as a batch is
@@ -355,9 +355,9 @@ class ProducerMachine:
         What was sent without an answer is sent again until there is one, so that no late message
         comes in after the abort.
         """
-        self._accumulator.fail_unbound(error)
+        self.accumulator.fail_unbound(error)
         self._sender.fail_bound(error)
-        for batch in list(self._ledger.batches):
+        for batch in list(self.ledger.batches):
             unsent = batch.base_sequence == NO_SEQUENCE or batch.queue.sequences.rewrite
             if all_of_them or (unsent and not batch.in_flight):
                 self._give_up(batch, error)
@@ -365,14 +365,14 @@ class ProducerMachine:
     def _refused(self, node_id: int | None, error: AuthenticationFailed) -> None:
         """Called when a broker, or (None) every one that was asked, does not accept this client:
         waiting longer delivers nothing."""
-        for batch in list(self._ledger.batches):
+        for batch in list(self.ledger.batches):
             if node_id is None or batch.queue.node_id == node_id:
                 self._sender.refuse(batch, error)
         self._sender.fail_bound(error, node_id)
         if node_id is None:
-            self._accumulator.fail_unbound(error)
+            self.accumulator.fail_unbound(error)
             for _, question in self._questions:
-                self._ledger.resolve(question.completion, error=error)
+                self.ledger.resolve(question.completion, error=error)
             self._questions = []
 
     @hook("producer: records failed")
@@ -383,27 +383,27 @@ class ProducerMachine:
     @hook("producer: all is complete")
     def _quiet(self) -> bool:
         """True if every record is completed and no batch is on the wire, not even one given up."""
-        if self._ledger.records_open:
+        if self.ledger.records_open:
             return False
         return not any(
-            queue.in_flight for topic in self._accumulator.topics.values() for queue in topic.used()
+            queue.in_flight for topic in self.accumulator.topics.values() for queue in topic.used()
         )
 
     def _follow_metadata(self, now_ns: int) -> None:
-        version = self._network.metadata.version
+        version = self.network.metadata.version
         if version != self._metadata_version:
             self._metadata_version = version
-            self._accumulator.metadata_changed(now_ns)
-            self.recorder.forget(self._accumulator.forget_unused(self._identity, now_ns))
+            self.accumulator.metadata_changed(now_ns)
+            self.recorder.forget(self.accumulator.forget_unused(self._identity, now_ns))
 
     def _answer_questions(self, now_ns: int) -> None:
         still: list[tuple[int, PartitionsFor]] = []
         for due_ns, question in self._questions:
-            known = self._network.metadata.topic(question.topic)
+            known = self.network.metadata.topic(question.topic)
             if known is not None and known.partitions:
-                self._ledger.resolve(question.completion, list(known.partitions))
+                self.ledger.resolve(question.completion, list(known.partitions))
             elif known is not None and known.error_code and not policy(known.error_code).retriable:
-                self._ledger.resolve(
+                self.ledger.resolve(
                     question.completion,
                     error=broker_error(known.error_code, f"topic {question.topic!r}", "Describe"),
                 )
@@ -411,13 +411,13 @@ class ProducerMachine:
                 reason = (
                     policy(known.error_code).meaning
                     if known is not None and known.error_code
-                    else self._network.trouble()
+                    else self.network.trouble()
                 )
                 limit = f"max.block.ms={self.settings.max_block_ms}"
                 if question.timeout_ns is not None:
                     limit = f"{question.timeout_ns / NS_PER_S:g} s"
                 text = f"topic {question.topic!r}: no metadata within {limit}; {reason}"
-                self._ledger.resolve(question.completion, error=TimedOut(text))
+                self.ledger.resolve(question.completion, error=TimedOut(text))
             else:
                 still.append((due_ns, question))
         self._questions = still
@@ -428,7 +428,7 @@ class ProducerMachine:
             return
         identity.fire(IdentityTrigger.ASKED)
         deadline_ns = now_ns + self.settings.request_timeout_ns
-        self._network.request(
+        self.network.request(
             ApiKey.INIT_PRODUCER_ID, _ASK_IDENTITY, self._identified, deadline_ns=deadline_ns
         )
 
@@ -438,7 +438,7 @@ class ProducerMachine:
             return
         if response is not None and response.error_code == ErrorCode.NONE:
             identity.grant(response.producer_id, response.producer_epoch)
-            self._network.events.log(PRODUCER_ID_GRANTED, None, identity.producer_id, identity.epoch)
+            self.network.events.log(PRODUCER_ID_GRANTED, None, identity.producer_id, identity.epoch)
             return
         if response is not None:
             error = broker_error(
@@ -449,10 +449,10 @@ class ProducerMachine:
         hopeless = response is not None and not policy(response.error_code).retriable
         if hopeless or isinstance(error, UnsupportedVersion):
             identity.fire(IdentityTrigger.GIVEN_UP)
-            for batch in list(self._ledger.batches):
+            for batch in list(self.ledger.batches):
                 self._give_up(batch, error)
             self._sender.fail_bound(error)
-            self._accumulator.fail_unbound(error)
+            self.accumulator.fail_unbound(error)
             return
         identity.fire(IdentityTrigger.REFUSED)
         identity.retry_at_ns = self._now_ns + self._backoff.wait_ns(identity.failures, self._rng)
@@ -461,19 +461,19 @@ class ProducerMachine:
     def _give_up(self, batch: Batch, error: Exception) -> None:
         if not batch.in_flight:
             batch.queue.remove(batch)
-            self._schedule.place(batch.queue, self._now_ns)
+            self.schedule.place(batch.queue, self._now_ns)
         batch.queue.sequences.drop(batch)
-        self._ledger.finish(batch, -1, -1, error)
+        self.ledger.finish(batch, -1, -1, error)
 
     def _stop(self, operation: Stop) -> None:
         """Give up everything, push metrics for the last time, say how much was given up, and
         close."""
         if self._stopped:
-            self._ledger.resolve(operation.completion, {})
+            self.ledger.resolve(operation.completion, {})
             return
         given_up = self._give_up_all(TimedOut(operation.reason))
-        self._network.pushing.part(self._now_ns)
-        self._network.stir()
+        self.network.pushing.part(self._now_ns)
+        self.network.stir()
         self._parting = self._now_ns + operation.push_ns, operation, given_up
 
     def _part(self, now_ns: int, wall_ms: int) -> None:
@@ -483,23 +483,23 @@ class ProducerMachine:
             return
         deadline_ns, operation, given_up = self._parting
         if now_ns < deadline_ns:
-            self._network.advance(now_ns, wall_ms)
-        if now_ns >= deadline_ns or self._network.pushing.parted:
+            self.network.advance(now_ns, wall_ms)
+        if now_ns >= deadline_ns or self.network.pushing.parted:
             self._parting = None
-            self._network.close()
-            self._ledger.resolve(operation.completion, given_up)
+            self.network.close()
+            self.ledger.resolve(operation.completion, given_up)
 
     def _give_up_all(self, error: Exception) -> dict[str, int]:
         """Fail every record that is open; records given up by topic."""
         self._stopped = True
         self._transactions.close(UsageError("the producer is closed"))
         given_up: Counter[str] = Counter()
-        for batch in list(self._ledger.batches):
+        for batch in list(self.ledger.batches):
             given_up[batch.queue.topic.name] += batch.count
             self._give_up(batch, error)
         given_up.update(self._sender.fail_bound(error))
-        given_up.update(self._accumulator.fail_unbound(error))
+        given_up.update(self.accumulator.fail_unbound(error))
         for _, question in self._questions:
-            self._ledger.resolve(question.completion, error=UsageError("the producer is closed"))
+            self.ledger.resolve(question.completion, error=UsageError("the producer is closed"))
         self._questions = []
         return given_up

@@ -80,12 +80,12 @@ class GroupCoordinator:
 
     def __init__(self, broker: CoordinatorHost) -> None:
         self._broker = broker
-        self._shards: Shards[Shard] = Shards(broker, OFFSETS_TOPIC, "group", self)
-        self._log = ShardLog(broker, broker.append_internal, self._shards.restart)
+        self.shards: Shards[Shard] = Shards(broker, OFFSETS_TOPIC, "group", self)
+        self._log = ShardLog(broker, broker.append_internal, self.shards.restart)
         self._rebalancer = Rebalancer(broker, self._persist, self._owner_of)
-        self.consumer = ConsumerSide(broker, self._shards, self._log, self._rebalancer, self._owner_of)
+        self.consumer = ConsumerSide(broker, self.shards, self._log, self._rebalancer, self._owner_of)
         """The groups of the consumer protocol (KIP-848)."""
-        self.share = ShareSide(broker, self._shards, self._log, self.consumer.topics, self._owner_of)
+        self.share = ShareSide(broker, self.shards, self._log, self.consumer.topics, self._owner_of)
         """The share groups (KIP-932)."""
         self._retention: Repeating | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -98,7 +98,7 @@ class GroupCoordinator:
             self._broker.guard.bind(self._changed, Task("forgetting topics"))
         )
         self.consumer.topics.follow(self._broker.controller.image)
-        self._shards.start()
+        self.shards.start()
         self._retention = self._broker.repeat("retention of offsets", self._retention_wait_ms, self._expire)
 
     def stop(self) -> None:
@@ -106,14 +106,14 @@ class GroupCoordinator:
         self._unsubscribe()
         if self._retention is not None:
             self._retention.cancel()
-        self._shards.stop()
+        self.shards.stop()
 
     def _changed(self, change: Change) -> None:
         """Take in a change of the cluster. Offsets of a deleted topic are deleted in a later step:
         the controller may call within another broker's step, and files are for one of our own."""
         self.consumer.topics.changed(change)
         if isinstance(change, TopicDeleted):
-            for shard in self._shards:
+            for shard in self.shards:
                 self._forget_topic_later(shard, change.topic)
             self.share.topic_deleted(change.topic.topic_id)
 
@@ -122,7 +122,7 @@ class GroupCoordinator:
             return name == topic.name and committed.topic_id in (topic.topic_id, NO_TOPIC_ID)
 
         self._broker.call_at(
-            self._broker.now_ns, lambda: self._forget_offsets(shard, gone), self._shards.owner(shard)
+            self._broker.now_ns, lambda: self._forget_offsets(shard, gone), self.shards.owner(shard)
         )
 
     def new_shard(self, partition: int) -> Shard:
@@ -160,7 +160,7 @@ class GroupCoordinator:
 
     def _owner_of(self, group: Group) -> Owner:
         try:
-            return self._shards.owner(self._shards.of(group.group_id))
+            return self.shards.owner(self.shards.of(group.group_id))
         except BrokerError:  # it is about to be dropped
             return Task(f"group {group.group_id}")
 
@@ -168,7 +168,7 @@ class GroupCoordinator:
         """Write a generation of a group at home here; done(error code for a client, 0 if it
         stands)."""
         try:
-            shard = self._shards.of(group.group_id)
+            shard = self.shards.of(group.group_id)
         except BrokerError as error:  # it is about to be dropped
             done(error.code)
             return
@@ -183,7 +183,7 @@ class GroupCoordinator:
         return self._existing(group_id, ErrorCode.UNKNOWN_MEMBER_ID)[1]
 
     def _existing(self, group_id: str, missing: int) -> tuple[Shard, Group]:
-        shard = self._shards.of(group_id)
+        shard = self.shards.of(group_id)
         group = shard.groups.get(group_id)
         if group is None:
             raise BrokerError(missing, f"there is no group {group_id!r}")
@@ -207,7 +207,7 @@ class GroupCoordinator:
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
                 "a member names a protocol type and at least one protocol",
             )
-        shard = self._shards.of(group_id)
+        shard = self.shards.of(group_id)
         if request.member_id and group_id not in shard.groups:
             raise BrokerError(
                 ErrorCode.UNKNOWN_MEMBER_ID,
@@ -318,13 +318,13 @@ class GroupCoordinator:
     def transaction_ended(self, partition: int, producer_id: int, committed: bool) -> None:
         """Called when the marker of a producer's transaction was written to a partition of offsets
         led here."""
-        shard = self._shards.led(partition)
+        shard = self.shards.led(partition)
         if shard is None or not shard.loaded:
             return  # reading the log comes by the marker
         apply_end(shard, producer_id, committed)
 
     def _group_to_commit(self, group_id: str, generation: int) -> tuple[Shard, Group]:
-        shard = self._shards.of(group_id)
+        shard = self.shards.of(group_id)
         if group_id not in shard.groups and generation >= 0:
             raise BrokerError(
                 ErrorCode.ILLEGAL_GENERATION, f"there is no group {group_id!r} with a generation {generation}"
@@ -374,7 +374,7 @@ class GroupCoordinator:
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """Committed offsets of a group by partition, None where there is none; `partitions` None:
         all that there are. A deleted topic's are none of a new one with its name."""
-        group = self._shards.of(group_id).groups.get(group_id)
+        group = self.shards.of(group_id).groups.get(group_id)
         offsets = group.offsets if group is not None else {}
         found = {of: offsets.get(of) for of in (offsets if partitions is None else partitions)}
         gone = [of for of, one in found.items() if one is not None and self._gone(of.topic, one)]
@@ -385,7 +385,7 @@ class GroupCoordinator:
     def unstable(self, group_id: str) -> frozenset[TopicPartition]:
         """Partitions of which an open transaction commits an offset: readers who require stable
         ones come again (KIP-447)."""
-        group = self._shards.of(group_id).groups.get(group_id)
+        group = self.shards.of(group_id).groups.get(group_id)
         return frozenset(
             of for offsets in (group.transactional.values() if group is not None else ()) for of in offsets
         )
@@ -419,12 +419,12 @@ class GroupCoordinator:
 
     def describe(self, group_id: str) -> Group | None:
         """The group, or None if there is none."""
-        return self._shards.of(group_id).groups.get(group_id)
+        return self.shards.of(group_id).groups.get(group_id)
 
     def groups(self) -> tuple[list[Group], bool]:
         """All groups here, by partition, and whether some are still being read."""
-        loading = any(not shard.loaded for shard in self._shards)
-        return [group for shard in self._shards.loaded() for group in shard.groups.values()], loading
+        loading = any(not shard.loaded for shard in self.shards)
+        return [group for shard in self.shards.loaded() for group in shard.groups.values()], loading
 
     def delete_group(self, group_id: str, reply: Callable[[int], None]) -> None:
         """Delete a group without members; reply(error code) once its offsets are gone."""
@@ -467,7 +467,7 @@ class GroupCoordinator:
     def _forget_offsets(self, shard: Shard, gone: Callable[[str, CommittedOffset], bool]) -> None:
         """Delete offsets of topics that are gone, or a new topic of the same name would be read
         from the old one's position."""
-        if self._shards.holds(shard) and shard.loaded:
+        if self.shards.holds(shard) and shard.loaded:
             self._log.write(shard, tombstones_of_gone(shard, gone), lambda _errors: None)
 
     def check(self) -> None:
@@ -475,8 +475,8 @@ class GroupCoordinator:
 
         For tests and the simulator.
         """
-        self._shards.check()
-        for shard in self._shards.loaded():
+        self.shards.check()
+        for shard in self.shards.loaded():
             shard.check()
 
     # --- Retention
@@ -486,8 +486,8 @@ class GroupCoordinator:
 
     def _expire(self) -> None:
         """Take back what is past retention, and forget groups of which nothing is left."""
-        for shard in self._shards.loaded():
-            self._broker.guard.call(self._shards.owner(shard), self._expire_in, shard)
+        for shard in self.shards.loaded():
+            self._broker.guard.call(self.shards.owner(shard), self._expire_in, shard)
 
     def _expire_in(self, shard: Shard) -> None:
         retention_ms = self._broker.settings["offsets.retention.minutes"] * _MS_PER_MINUTE

@@ -58,7 +58,7 @@ class TransactionCoordinator:
 
     def __init__(self, broker: TransactionHost) -> None:
         self._broker = broker
-        self._shards: Shards[TransactionShard] = Shards(broker, TRANSACTIONS_TOPIC, "transactional id", self)
+        self.shards: Shards[TransactionShard] = Shards(broker, TRANSACTIONS_TOPIC, "transactional id", self)
         self._log = TransactionLog(
             broker.append_internal, lambda: level(broker.controller.image, TRANSACTION_VERSION)
         )
@@ -69,7 +69,7 @@ class TransactionCoordinator:
 
     def start(self) -> None:
         """Begin: read the transactional ids that are at home here."""
-        self._shards.start()
+        self.shards.start()
         broker = self._broker
         self._tasks = [
             broker.repeat(
@@ -84,7 +84,7 @@ class TransactionCoordinator:
         """End: the coordinator that reads the log next completes transactions that are ending."""
         for task in self._tasks:
             task.cancel()
-        self._shards.stop()
+        self.shards.stop()
 
     def new_shard(self, partition: int) -> TransactionShard:
         """A new, empty shard for a partition of `__transaction_state`."""
@@ -107,7 +107,7 @@ class TransactionCoordinator:
     def _find(self, transactional_id: str) -> tuple[TransactionShard, Transaction | None]:
         if not transactional_id:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
-        shard = self._shards.of(transactional_id)
+        shard = self.shards.of(transactional_id)
         return shard, shard.transactions.get(transactional_id)
 
     @hook("transactions: who may end one")
@@ -342,12 +342,10 @@ class TransactionCoordinator:
                 self._broker.call_at(self._broker.now_ns + ms_to_ns(RETRY_MS), complete)
 
         def complete() -> None:
-            if self._shards.holds(shard) and transaction.image is image and transaction.pending is None:
+            if self.shards.holds(shard) and transaction.image is image and transaction.pending is None:
                 self._write(shard, transaction, image.completed(self._broker.wall_ms), completed)
 
-        self._markers.bring(
-            Ending(marker, set(image.partitions), lambda: self._shards.holds(shard), complete)
-        )
+        self._markers.bring(Ending(marker, set(image.partitions), lambda: self.shards.holds(shard), complete))
 
     def _write(
         self,
@@ -358,7 +356,7 @@ class TransactionCoordinator:
         through: TransactionState | None = None,
     ) -> None:
         def written(error: int) -> None:
-            done(error if self._shards.holds(shard) else ErrorCode.NOT_COORDINATOR)
+            done(error if self.shards.holds(shard) else ErrorCode.NOT_COORDINATOR)
 
         self._log.write(shard, transaction, image, written, through)
 
@@ -375,21 +373,21 @@ class TransactionCoordinator:
 
     def transactions(self) -> tuple[list[Transaction], bool]:
         """All transactional ids here, and whether some are still being read."""
-        loading = any(not shard.loaded for shard in self._shards)
-        return [one for shard in self._shards.loaded() for one in shard.transactions.values()], loading
+        loading = any(not shard.loaded for shard in self.shards)
+        return [one for shard in self.shards.loaded() for one in shard.transactions.values()], loading
 
     def check(self) -> None:
         """Check that what is kept of transactions fits their states, between two steps; CheckFailed
         if not. For tests and the simulator."""
-        self._shards.check()
-        for shard in self._shards.loaded():
+        self.shards.check()
+        for shard in self.shards.loaded():
             shard.check()
 
     # --- Time
 
     def _abort_expired(self) -> None:
         """Abort what is open for longer than its time-out, and fence its producer."""
-        for shard in self._shards.loaded():
+        for shard in self.shards.loaded():
             for transaction in list(shard.transactions.values()):
                 image = transaction.image
                 expired = (
@@ -398,13 +396,13 @@ class TransactionCoordinator:
                 )
                 if expired and transaction.pending is None:
                     self._broker.guard.call(
-                        self._shards.owner(shard), self._fence, shard, transaction, lambda _error: None
+                        self.shards.owner(shard), self._fence, shard, transaction, lambda _error: None
                     )
 
     def _expire(self) -> None:
         """Forget transactional ids that nobody used for `transactional.id.expiration.ms`."""
         before_ms = self._broker.wall_ms - self._broker.settings["transactional.id.expiration.ms"]
-        for shard in self._shards.loaded():
+        for shard in self.shards.loaded():
             past = [
                 one
                 for one in shard.transactions.values()
@@ -414,7 +412,7 @@ class TransactionCoordinator:
                 and one.image.updated_ms <= before_ms
             ]
             if past:
-                self._broker.guard.call(self._shards.owner(shard), self._log.forget, shard, past)
+                self._broker.guard.call(self.shards.owner(shard), self._log.forget, shard, past)
 
 
 def _cannot_end(transaction: Transaction, committed: bool, error: int) -> BrokerError:
