@@ -26,7 +26,9 @@ def per_leader(
     request: Callable[[list[TopicPartition]], RequestMessage[R]],
     read: Callable[[R], Mapping[TopicPartition, Outcome[T]]],
 ) -> AdminScript[dict[TopicPartition, T]]:
-    """A script: {partition: result}; ItemsFailed names those that failed, once all are answered."""
+    """A script: ask each partition's leader, by one request for each leader, and again while that
+    may help. Gives {partition: result}; ItemsFailed names those that failed, once all are
+    answered."""
     results: dict[TopicPartition, T] = {}
     errors: dict[TopicPartition, BrokerError] = {}
     while len(results) + len(errors) < len(partitions):

@@ -121,7 +121,7 @@ def _offsets(
 def alter_share_group_offsets(
     metadata: Metadata, group_id: str, offsets: Mapping[TopicPartition, int]
 ) -> AdminScript[dict[TopicPartition, None]]:
-    """Set the start offsets of a share group that has no members."""
+    """A script: set the start offsets of a share group that has no members."""
     made = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestPartition
     topics: dict[str, list[AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestPartition]] = {}
     for (topic, number), offset in offsets.items():

@@ -300,7 +300,8 @@ class Clients:
         session.hold(session.blocked or session.muting.on or full)
 
     def muting_changed(self, session: Session) -> None:
-        """Called when a session is to be still from now on, or no longer."""
+        """Called when the session is muted, so that nothing is read from it or begun for it, or is
+        muted no longer."""
         if session is self._going_on or (self.full and self._going_on is None):
             self._go_on_with_next()
         self.hold(session)

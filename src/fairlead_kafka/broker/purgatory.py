@@ -28,7 +28,7 @@ class Waiter(Protocol):
 
 
 class Purgatory:
-    """Waiters by partition."""
+    """Finds the requests that wait for a partition."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard

@@ -56,4 +56,4 @@ class Requester(Protocol):
         """Have `function` called when the connection ends; for handlers that wait."""
 
     def forget_on_close(self, function: Callable[[], None]) -> None:
-        """Undo `on_close`."""
+        """Call `function` no more when the connection ends; undoes `on_close`."""

@@ -79,7 +79,8 @@ class Together(Outbound, AnswerRoom, Protocol):
         queued."""
 
     def muting_changed(self, session: Session) -> None:
-        """Called when a session is to be still from now on, or no longer."""
+        """Called when the session is muted, so that nothing is read from it or begun for it, or is
+        muted no longer."""
 
     def forget(self, session: Session) -> None:
         """Called when a session ends: another may take its place."""
@@ -196,7 +197,8 @@ class Session:
         return None if self.serving is None else self.serving.toll
 
     def muting_changed(self) -> None:
-        """Called when the session is to be still from now on, or no longer."""
+        """Called when the session is muted, so that nothing is read from it or begun for it, or is
+        muted no longer."""
         self.broker.clients.muting_changed(self)
 
     @property
@@ -239,7 +241,7 @@ class Session:
         self._on_close[function] = None
 
     def forget_on_close(self, function: Callable[[], None]) -> None:
-        """Undo `on_close`."""
+        """Call `function` no more when the connection ends; undoes `on_close`."""
         self._on_close.pop(function, None)
 
     def received(self, data: bytes) -> None:

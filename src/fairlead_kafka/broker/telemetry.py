@@ -71,7 +71,7 @@ class Pushed(NamedTuple):
 
 
 class _Instance:
-    """One client instance."""
+    """One client instance: when it asked and pushed, and its last push."""
 
     def __init__(self, client: TelemetryClient) -> None:
         self.client = client

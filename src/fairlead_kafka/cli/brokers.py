@@ -144,7 +144,7 @@ def api_versions(
 
 
 def _brokers(cluster: ClusterDescription) -> list[dict[str, object]]:
-    """Brokers by id."""
+    """Rows of the brokers, by id."""
     controller = None if cluster.controller is None else cluster.controller.node_id
     return [
         {

@@ -22,7 +22,7 @@ VARIABLE = "_FAIRLEAD_COMPLETE"
 
 
 class Shell(StrEnum):
-    """Shells that ask."""
+    """Shells that ask for completions."""
 
     BASH = "bash"
     ZSH = "zsh"

@@ -101,5 +101,5 @@ def moved(current: Plan, plan: Plan) -> dict[TopicPartition, tuple[int, ...]]:
 
 
 def shown(before: Sequence[int], after: Sequence[int]) -> str:
-    """`1, 2 → 2, 3`."""
+    """A change of replicas as text, such as `1, 2 → 2, 3`."""
     return f"{', '.join(map(str, before))} → {', '.join(map(str, after))}"

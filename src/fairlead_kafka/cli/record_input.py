@@ -120,7 +120,7 @@ def json_lines(usual: Outgoing, encoders: Encoders) -> Read:
 
 
 def _headers(value: object) -> Headers:
-    """Headers from JSON: an object, or pairs."""
+    """Headers from JSON: an object, or pairs. ValueError for anything else."""
     pairs = list(value.items()) if isinstance(value, dict) else value
     if not isinstance(pairs, list) or not all(
         isinstance(one, (list, tuple)) and len(one) == 2 and isinstance(one[0], str) for one in pairs

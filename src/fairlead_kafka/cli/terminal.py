@@ -187,7 +187,7 @@ def _beginning(text: str) -> str:
 
 
 def counted(records: int) -> str:
-    """`1 record`, `2,000 records`."""
+    """A count with its noun, such as `1 record` or `2,000 records`."""
     return f"{records:,} {'record' if records == 1 else 'records'}"
 
 

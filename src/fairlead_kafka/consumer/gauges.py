@@ -14,7 +14,8 @@ from fairlead_kafka.core.network import Network
 
 
 class Gauges:
-    """Reads a consumer's networks, the first of which keeps its metadata."""
+    """Gauges of a consumer's connections, out of its networks. The first network keeps its
+    metadata."""
 
     def __init__(self, networks: Sequence[Network]) -> None:
         self._networks = networks
@@ -24,7 +25,7 @@ class Gauges:
         return sum(network.in_flight(node_id) for network in self._networks)
 
     def of_client(self, now_ns: int, nodes: Sequence[int]) -> dict[str, float]:
-        """Those of connections; `nodes`: all brokers that were ever asked."""
+        """Gauges of all connections; `nodes`: all brokers that were ever asked."""
         age_ns = self._networks[0].metadata.age_ns(now_ns)
         return {
             "connection-count": sum(network.open_connections() for network in self._networks),
@@ -37,7 +38,7 @@ class Gauges:
 def of_partitions(
     partitions: Mapping[TopicPartition, PartitionState], positions: Mapping[TopicPartition, Position]
 ) -> dict[TopicPartition, dict[str, float]]:
-    """Those of each partition assigned; `positions`: of the next records to return."""
+    """Gauges of each partition assigned; `positions`: of the next records to return."""
     return {
         of: state.gauges(positions[of].offset if of in positions else NO_OFFSET)
         for of, state in list(partitions.items())

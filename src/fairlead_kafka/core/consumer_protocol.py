@@ -118,21 +118,21 @@ class Reader:
         return self._number(">i")
 
     def count(self) -> int:
-        """The length of an array; null counts as empty."""
+        """Read the length of an array; null counts as empty."""
         count = self.int32()
         if count > len(self._data):
             raise self._garbled()
         return max(count, 0)
 
     def text(self) -> str:
-        """A string."""
+        """Read a string that may not be null."""
         text = self.text_or_null()
         if text is None:
             raise self._garbled()
         return text
 
     def text_or_null(self) -> str | None:
-        """A nullable string."""
+        """Read a string, or None for null."""
         length = self.int16()
         if length < 0:
             return None
@@ -142,12 +142,12 @@ class Reader:
             raise self._garbled() from None
 
     def data(self) -> bytes | None:
-        """Nullable bytes."""
+        """Read bytes behind their length, or None for null."""
         length = self.int32()
         return None if length < 0 else self._take(length)
 
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """Partitions by topic, as `encode_partitions` writes them."""
+        """Read partitions by topic, as `encode_partitions` writes them."""
         found: list[TopicPartition] = []
         for _ in range(self.count()):
             topic = self.text()

@@ -85,7 +85,7 @@ class Pushing:
         return None if self._telemetry is None else self._telemetry.last_push(now_ns, self._wall_ms)
 
     def end(self, error: Exception) -> None:
-        """Push nothing more."""
+        """Push no more metrics."""
         self.enabled = False
         if self._telemetry is not None:
             self._telemetry.end(error)

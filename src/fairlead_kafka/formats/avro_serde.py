@@ -155,8 +155,8 @@ class AvroDeserializer:
         self._ways = lru_cache(SCHEMAS_KEPT_MAX)(value_way)
 
     def __call__(self, data: bytes | None, context: SerializationContext) -> object:
-        """The value. ValueError for bytes that do not parse, RegistryFailed if the registry does
-        not answer; None for a null."""
+        """The value that the bytes hold; None for a null. ValueError for bytes that do not parse,
+        RegistryFailed if the registry does not answer."""
         if data is None:
             return None
         writer, payload, start = self._written, data, 0

@@ -77,7 +77,7 @@ class Embedded:
             raise
 
     def start(self) -> None:
-        """See `KipTarget`."""
+        """Start all brokers again from what is on disk; returns when they take connections."""
         command = [
             sys.executable,
             "-u",
@@ -90,7 +90,7 @@ class Embedded:
         self.bootstrap_servers = self._answer()
 
     def stop(self) -> None:
-        """See `KipTarget`."""
+        """Stop all brokers in good order."""
         process, self._process = self._process, None
         if process is not None:
             assert process.stdin is not None
@@ -100,11 +100,11 @@ class Embedded:
             process.stdout.close()
 
     def kill(self, node_id: int) -> None:
-        """See `KipTarget`."""
+        """Kill one broker by `kill -9`."""
         self._order("kill", node_id)
 
     def revive(self, node_id: int) -> None:
-        """See `KipTarget`."""
+        """Start a killed broker again; returns when it takes connections."""
         self._order("start", node_id)
 
     def rss_mb(self) -> int:
@@ -115,7 +115,7 @@ class Embedded:
         return int(sum(map(rss_mb, descendants(self._process.pid))))
 
     def files(self) -> int:
-        """See `KipTarget`."""
+        """Number of files in the brokers' folders."""
         return _files(self._folder)
 
     def _order(self, what: str, node_id: int) -> None:
@@ -160,19 +160,19 @@ class Apache:
         self.revive = kafka.start
 
     def stop(self) -> None:
-        """See `KipTarget`."""
+        """Stop all brokers in good order."""
         self._kafka.stop_all()
 
     def start(self) -> None:
-        """See `KipTarget`."""
+        """Start all brokers again from what is on disk; returns when they take connections."""
         self._kafka.start_all()
 
     def rss_mb(self) -> int:
-        """See `KipTarget`."""
+        """Resident memory of all brokers together, in 2**20 bytes."""
         return int(sum(map(rss_mb, self._kafka.process_ids)))
 
     def files(self) -> int:
-        """See `KipTarget`."""
+        """Number of files in the brokers' folders."""
         return sum(_files(folder) for folder in self._kafka.data_folders)
 
 

@@ -93,7 +93,7 @@ class SlowProxy:
         self._events.append(event)
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """See `core.machine.Machine`."""
+        """Work on what arrived and what is due; returns effects for the host."""
         while self._events:
             event = self._events.popleft()
             if isinstance(event, Received):
@@ -115,7 +115,7 @@ class SlowProxy:
         return effects
 
     def deadline_ns(self) -> int | None:
-        """See `core.machine.Machine`."""
+        """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         return min((pair.departing[0][0] for pair in self._pairs.values() if pair.departing), default=None)
 
     def _operate(self, operation: object) -> None:

@@ -109,10 +109,8 @@ def call_custom(
 
 
 def _failed(count: int, topic: str, error: Exception) -> InvalidRecord:
-    """Raise InvalidRecord for an exception of a partitioner, with its place as text.
-
-    Handles keep the error, so the error must not keep the frames that it came through.
-    """
+    """The InvalidRecord for an exception of a partitioner, with its place as text. Handles keep the
+    error, so the error must not keep the frames that it came through."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -47,7 +47,7 @@ class Share:
         self.bound(batch.queue, -batch.bound_bytes)
 
     def leaders_changed(self, topics: Iterable[TopicBuffer]) -> None:
-        """Count partitions that have moved for their new leaders."""
+        """Count the bytes of partitions that have moved against the shares of their new leaders."""
         if self.limit_bytes is not None:
             for topic in topics:
                 for queue in topic.used():

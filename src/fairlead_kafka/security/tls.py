@@ -204,7 +204,8 @@ class ClientTls(Contexts):
     def explain(
         self, host: str, address: Address | None, error: OSError | None
     ) -> tuple[str, Exception | None]:
-        """See `runtime.transport.Tls`."""
+        """Why a handshake with `host` failed, in words, and AuthenticationFailed if trying again
+        does not help. `error` None: the peer closed. May ask the peer at `address` once more."""
         trust = self._text("ssl.truststore.location") or ""
         shows = any(self._given(key) for key in (*_KEY_STORE, *_KEY_TEXTS, *_KEY_FILES))
         versions = ", ".join(self._settings["ssl.enabled.protocols"])

@@ -146,7 +146,8 @@ class _EndPoint:
         self._made = made
 
     def fetch(self, now_s: float) -> Token:
-        """See `tokens.TokenSource`."""
+        """A new token, asked for at `now_s` (seconds since 1970). Blocks; raises as
+        `tokens.TokenSource.fetch` does."""
         return self._made().fetch(now_s)
 
 

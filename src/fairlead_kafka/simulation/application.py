@@ -44,7 +44,7 @@ class CountedMemory:
         return True
 
     def release(self, size_bytes: int) -> None:
-        """Give bytes back."""
+        """Give `size_bytes` of buffer.memory back."""
         self.free_bytes += size_bytes
         self.on_release()
 
@@ -63,7 +63,7 @@ class Inbox:
         self.closed: Exception | None = None
 
     def take(self, coming_back: bool) -> Sequence[Submission]:
-        """See `producer.submission.Intake`."""
+        """Take all submissions; `coming_back`: the machine will look again by itself."""
         items = self.items
         self.expected = coming_back and bool(items)
         if items:
@@ -94,7 +94,7 @@ class SubmittedRecords:
         self._on_completed = on_completed
 
     def complete(self, completed: CompletedRows) -> None:
-        """See `producer.submission.Delivery`."""
+        """Pass completed rows on, with their partition and offset, or their error."""
         first_row, start, stop, order, partition, base_offset, _, error = completed
         self.incomplete -= stop - start
         rows = (

@@ -33,7 +33,7 @@ class SkewedBroker(Broker):
     skew_ms = 0
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """See `Broker`."""
+        """Step the broker, whose time of day is ahead by `skew_ms`."""
         return super().step(now_ns, wall_ms + self.skew_ms)
 
 

@@ -69,7 +69,7 @@ class WatchedShareConsumer(ShareConsumerMachine):
         return self._group.member_id
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """See `ShareConsumerMachine`."""
+        """Step the consumer, and note which requests it has sent in its sessions."""
         effects = super().step(now_ns, wall_ms)
         for session in self._fetcher._sessions.values():
             key = (session.node_id, session.number)

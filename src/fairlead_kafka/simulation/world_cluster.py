@@ -177,7 +177,7 @@ class ClusterWorld(World):
         return [*self.durable_topics(), JOBS, TOPIC]
 
     def run(self) -> Outcome:
-        """See `World`."""
+        """Run the world, and watch what leaders acquire if it has share groups."""
         if self.shares is None:
             return super().run()
         with self.shares.watching():
@@ -236,7 +236,7 @@ class ClusterWorld(World):
         return DISTANT if self._distant else TOGETHER
 
     def durable_topics(self) -> Sequence[str]:
-        """See `World`."""
+        """The topics whose acknowledged records survive everything in the plan."""
         return ["orders"] if self._flushed and self.cluster.power_cuts else ["orders", "clicks"]
 
     def lasting_acks(self) -> Sequence[int]:

@@ -111,7 +111,7 @@ class ReadersWorld(World):
         )
 
     def add_producer(self, number: int) -> None:
-        """See `World`."""
+        """Add a producer whose records have keys, with a config drawn from the rng."""
         rng = self.rng
         config = draw_config(rng) | {"acks": "all", "enable.idempotence": True, "delivery.timeout.ms": 30_000}
         config["bootstrap.servers"] = self.bootstrap_servers()

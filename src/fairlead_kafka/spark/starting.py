@@ -64,7 +64,8 @@ def check_master(master: str | None) -> None:
 
 @contextmanager
 def jvm_errors_shown() -> Iterator[None]:
-    """Raises SparkNotStarted, which says where the reason is, for a JVM that ended at once."""
+    """Raise SparkNotStarted, which says where the reason is, for a JVM that ends at once within the
+    block."""
     from pyspark.errors import PySparkRuntimeError
 
     try:

@@ -100,7 +100,7 @@ class Layout(NamedTuple):
     copied: tuple[str, ...]
 
     def kinds(self) -> frozenset[Kind]:
-        """All that a request of this layout can be named by."""
+        """The kinds of names that a request of this layout has, of topics or groups, say."""
         found = {kind for _, kind in self.names}
         waiting = list(self.levels)
         for level in waiting:

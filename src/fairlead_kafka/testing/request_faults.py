@@ -123,7 +123,7 @@ class Passage(NamedTuple):
         return self._replace(request=replace(self.request, message=message))
 
     def serve(self, reply: Reply) -> None:
-        """Have the handler serve it."""
+        """Have the handler serve the request."""
         self.handler(self.broker, self.request, self.session, reply)
 
 

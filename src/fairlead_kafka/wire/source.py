@@ -17,7 +17,7 @@ class Source:
         self._counter = 0
 
     def line(self, text: str) -> None:
-        """Add one statement."""
+        """Add one line of code."""
         self._lines.append("    " * self._depth + text)
 
     @contextmanager

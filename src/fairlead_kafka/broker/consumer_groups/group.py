@@ -233,7 +233,7 @@ class ConsumerGroup:
             self.owners[each] = member.member_id
 
     def drop(self, member_id: str) -> None:
-        """Forget a member."""
+        """Forget a member, with what it owned and its instance id."""
         member = self.members.pop(member_id, None)
         if member is None:
             return

@@ -32,7 +32,7 @@ IN_ALL: Final = "max.partitions"
 
 
 def count_replicas(placed: Iterable[Sequence[int]]) -> Counter[int]:
-    """Replicas per broker."""
+    """How many of the replicas placed are on each broker."""
     counted: Counter[int] = Counter()
     for replicas, times in Counter(map(tuple, placed)).items():
         for node_id in replicas:

@@ -37,7 +37,7 @@ Shape = tuple[tuple[int, ...], tuple[int, ...], int, tuple[int, ...], tuple[int,
 
 
 def pack(partitions: Sequence[PartitionImage]) -> Packed:
-    """Partitions as columns."""
+    """Partitions as columns, the form in which records hold them."""
     numbers: dict[Shape, int] = {}
     of = [
         numbers.setdefault((one.replicas, one.isr, one.leader, one.adding, one.removing), len(numbers))

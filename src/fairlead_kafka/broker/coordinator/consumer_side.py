@@ -63,7 +63,7 @@ class ConsumerSideHost(GroupsHost, Protocol):
 
     @property
     def controller(self) -> ClusterView:
-        """The cluster."""
+        """The cluster's image, and the way to change it."""
 
 
 class ConsumerSide:

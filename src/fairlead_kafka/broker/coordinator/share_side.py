@@ -68,7 +68,7 @@ class ShareSideHost(Protocol):
 
     @property
     def controller(self) -> ClusterView:
-        """The cluster."""
+        """The cluster's image, and the way to change it."""
 
     @property
     def share_persister(self) -> StatePersister:

@@ -115,7 +115,7 @@ class Cleaner:
         return self._settings
 
     def hosted(self) -> list[Partition]:
-        """All partitions."""
+        """All partitions of the log."""
         return list(self._partitions)
 
     def holds(self, partition: Partition) -> bool:

@@ -44,7 +44,7 @@ class Mark(NamedTuple):
 
 
 def pack_mark(header: BatchHeader, marker: EndMarker | None) -> int:
-    """The mark of a batch with a producer id."""
+    """The fields of a `Mark` as one number, for a batch with a producer id."""
     sequence, attributes = header.base_sequence, header.attributes & 0xFF
     if marker is not None:
         sequence = marker.coordinator_epoch

@@ -25,7 +25,7 @@ class PartitionTable:
         self._topics: dict[UUID, dict[int, Partition]] = {}
 
     def __iter__(self) -> Iterator[Partition]:
-        """Every partition."""
+        """Every partition of every topic."""
         for partitions in self._topics.values():
             yield from partitions.values()
 

@@ -31,7 +31,8 @@ class Muted(Protocol):
         """The broker of the session."""
 
     def muting_changed(self) -> None:
-        """Called when the session is to be still from now on, or no longer."""
+        """Called when the session is muted, so that nothing is read from it or begun for it, or is
+        muted no longer."""
 
     def serve(self) -> None:
         """Begin the requests that may begin now."""

@@ -50,7 +50,7 @@ class Connection(Protocol):
         """Have `function` called when the connection ends."""
 
     def forget_on_close(self, function: Callable[[], None]) -> None:
-        """Undo `on_close`."""
+        """Call `function` no more when the connection ends; undoes `on_close`."""
 
 
 class WaitingShareFetch(Protocol):

@@ -177,7 +177,8 @@ def submission_order(
 def tenths(
     ranges: Mapping[TopicPartition, tuple[int, int]], what: str, said: Said
 ) -> Iterator[tuple[TopicPartition, tuple[int, int]]]:
-    """The ranges one by one, with ten words on how far it is, and no more."""
+    """The ranges one by one. `said` is told how far it is, ten times at most; `what` is being
+    done."""
     reported = -1
     for number, item in enumerate(ranges.items()):
         if number * 10 // len(ranges) > reported:

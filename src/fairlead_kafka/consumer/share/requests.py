@@ -47,7 +47,7 @@ def forgotten_topics(places: Sequence[Place]) -> list[ShareFetchRequest.Forgotte
 
 
 def acknowledge_topics(batches: Batches) -> list[ShareAcknowledgeRequest.AcknowledgeTopic]:
-    """Rows of a ShareAcknowledge."""
+    """The topics of a ShareAcknowledge, with what is acknowledged."""
     topics: dict[UUID, ShareAcknowledgeRequest.AcknowledgeTopic] = {}
     for (topic_id, number), ranges in batches.items():
         row = topics.setdefault(

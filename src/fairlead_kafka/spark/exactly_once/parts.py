@@ -70,7 +70,7 @@ class Decision:
 
     @property
     def rows(self) -> int:
-        """Rows to commit."""
+        """Number of rows to commit."""
         return sum(part.rows for part in self.commit)
 
     def carried_out(self) -> Decision:

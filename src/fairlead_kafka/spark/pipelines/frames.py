@@ -94,7 +94,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Grouped:
-    """`frame.groupBy(...)`."""
+    """A DataFrame that `groupBy(...)` has grouped."""
 
     frame: Frame
     keys: Columns | None

@@ -32,7 +32,7 @@ does."""
 
 
 class OffsetsReader(AskingReader):
-    """Asks the groups' coordinators and the partitions' leaders."""
+    """Reads the view `offsets`: asks the groups' coordinators and the partitions' leaders."""
 
     schema = OFFSETS_SCHEMA
 

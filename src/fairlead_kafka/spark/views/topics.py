@@ -52,7 +52,8 @@ lies on disk."""
 
 
 class TopicsReader(AskingReader):
-    """Asks for metadata, offsets, configs, and each broker for the sizes of its logs (KIP-113)."""
+    """Reads the view `topics`: asks for metadata, offsets, configs, and each broker for the sizes
+    of its logs (KIP-113)."""
 
     schema = TOPICS_SCHEMA
 
