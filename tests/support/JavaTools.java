@@ -1,10 +1,13 @@
 // Runs several of Kafka's own tools in one Java, one after another, since a start costs seconds. Run from source: `java JavaTools.java`.
 //
-// In: a line with the number of arguments, then a line for each: the class and what its `main` gets. Out: a line `BYTES STATUS`, then so
+// In: a line with the number of arguments, then a line for each: the file that the tool reads as its input, or nothing; the class; and
+// what its `main` gets. Out: a line `BYTES STATUS`, then so
 // many bytes of what the tool printed. A tool that would end the process ends only itself.
 
 import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
+import java.io.FileInputStream;
+import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
@@ -60,6 +63,8 @@ public class JavaTools {
                 arguments.add(in.readLine());
             }
             status = null;
+            String input = arguments.remove(0);
+            System.setIn(input.isEmpty() ? InputStream.nullInputStream() : new FileInputStream(input));
             run(arguments.remove(0), arguments.toArray(new String[0]), out);
             out.flush();
             byte[] all = said.take();

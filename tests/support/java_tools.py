@@ -33,6 +33,18 @@ CLASSES = {
     "api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
     "console-consume": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "console-produce": "org.apache.kafka.tools.ConsoleProducer",
+    "console-share-consume": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
+    "verifiable-produce": "org.apache.kafka.tools.VerifiableProducer",
+    "verifiable-consume": "org.apache.kafka.tools.VerifiableConsumer",
+    "verifiable-share-consume": "org.apache.kafka.tools.VerifiableShareConsumer",
+    "share-consume": "org.apache.kafka.tools.ShareConsumerPerformance",
+    "latency": "org.apache.kafka.tools.EndToEndLatency",
+    "copy-in-transactions": "org.apache.kafka.tools.TransactionalMessageCopier",
+    "compatibility": "org.apache.kafka.tools.ClientCompatibilityTest",
+    "delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
+    "reset-streams": "org.apache.kafka.tools.StreamsResetter",
+    "streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
     "quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
 }
 """Name → main class."""
@@ -57,9 +69,10 @@ class JavaTools:
         command += ["-cp", f"{jars()}/*", str(_SOURCE)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def run(self, tool: str, *arguments: str, status: int = 0) -> str:
-        """What the tool printed; AssertionError if it ended with another status."""
-        words = [CLASSES[tool], *arguments]
+    def run(self, tool: str, *arguments: str, status: int = 0, reads: Path | None = None) -> str:
+        """What the tool printed; AssertionError if it ended with another status. `reads`: the file
+        that is its input."""
+        words = ["" if reads is None else str(reads), CLASSES[tool], *arguments]
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("".join(f"{word}\n" for word in (str(len(words)), *words)).encode())

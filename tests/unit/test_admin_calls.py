@@ -306,7 +306,7 @@ def test_a_topic_that_an_answer_leaves_out_is_asked_for_again_whatever_else_is_i
     other = Message(
         name="other", error_code=error_code, topic_id=uuid.UUID(int=1), is_internal=False, partitions=[]
     )
-    pause = script.send([Message(topics=[other])])
+    pause = script.send([Message(error_code=0, topics=[other])])
     assert isinstance(pause, Pause)
     assert "the answer left out 't'" in str(pause.problem)
 

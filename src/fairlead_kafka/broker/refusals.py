@@ -122,7 +122,12 @@ class RefusedVersions(NamedTuple):
 
 
 REFUSED_VERSIONS: tuple[RefusedVersions, ...] = (
-    RefusedVersions(ApiKey.INIT_PRODUCER_ID, 6, 6, "two-phase commit (KIP-939) is not part of this release"),
+    RefusedVersions(
+        ApiKey.INIT_PRODUCER_ID,
+        6,
+        6,
+        "two-phase commit (KIP-939); brokers of Apache Kafka 4.3.1 do not offer it either",
+    ),
 )
 
 

@@ -80,9 +80,7 @@ def acls_refusal(session: Requester, operation: AclOperation) -> BrokerError | N
     it is not."""
     error = cluster_refusal(session, operation)
     if error is None and session.authorizer is None:
-        error = BrokerError(
-            ErrorCode.SECURITY_DISABLED, "this cluster has no authorizer: set authorizer.class.name"
-        )
+        error = BrokerError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
     return error
 
 

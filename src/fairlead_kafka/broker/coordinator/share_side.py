@@ -148,12 +148,12 @@ class ShareSide:
         self._write(shard, group.group_id, entries, lambda error: reply(error, answer))
         self.forget(group.group_id, request.member_id)
 
-    def existing(self, group_id: str) -> ShareGroup:
-        """The share group of this id. BrokerError GROUP_ID_NOT_FOUND for one that is not there, or
-        of another kind."""
+    def existing(self, group_id: str, kind: str = "Share group") -> ShareGroup:
+        """The share group of this id. BrokerError GROUP_ID_NOT_FOUND, in Kafka's words, for one
+        that is not there (as a `kind`), or of another kind."""
         group = self._shards.of(group_id).groups.get(group_id)
         if group is None or (group.share is None and group.forgettable()):
-            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
+            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {group_id} not found.")
         if group.share is None:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
         return group.share
