@@ -10,6 +10,7 @@ import pytest
 import fairlead_kafka
 from tests.support.java_tools import JavaTools, formatted
 from tests.support.share_member import Got, ShareMember
+from tests.support.waiting import until
 
 NewTopic = Callable[..., str]
 CONFIG = {
@@ -125,8 +126,16 @@ def test_the_tool_lists_describes_resets_and_deletes(
     produce(servers, topic, "0", "1", "2")
     produce(servers, topic, "3", partition=1)
     with ShareMember(servers, topic, topic, **EXPLICIT) as member:
-        for record in member.poll_until(4):
-            member.acknowledge(record, "RELEASE" if record.value == "1" else "ACCEPT")
+        seen = set[str]()
+
+        def polled() -> bool:
+            """True if all were seen; a poll wants what the one before gave to be acknowledged."""
+            for record in member.poll():
+                member.acknowledge(record, "RELEASE" if record.value == "1" else "ACCEPT")
+                seen.add(record.value)
+            return len(seen) == 4
+
+        until(polled)
         member.commit()
         members = tool("--describe", "--group", topic, "--members")
         assert f"{topic}:0,1" in members

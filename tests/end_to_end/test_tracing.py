@@ -150,7 +150,9 @@ def test_async_clients_have_the_same_spans(cluster: Cluster, collector: Collecto
 
     asyncio.run(main())
     spans = collector.spans()
-    sends = [span for span in spans if span.name == "send async"]
+    sends = sorted(
+        (span for span in spans if span.name == "send async"), key=lambda span: span.start_time_unix_nano
+    )
     links = [link.span_id for span in spans if span.name == "poll async" for link in span.links]
     assert len(sends) == 2
     assert links == [sends[0].span_id]
