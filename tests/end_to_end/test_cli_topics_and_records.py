@@ -60,6 +60,8 @@ def test_validate_only_creates_nothing(run: Run) -> None:
         (["nonsense"], 2, "fairlead: No such command 'nonsense'"),
         (["topics", "create"], 2, "see `fairlead topics create --help`"),
         (["topics", "list", "--foo"], 2, "No such option"),
+        (["topics", "create", "--topic", "t"], 2, "argument, without a name: `fairlead topics create TOPIC`"),
+        (["consume", "--topic", "t"], 2, "argument, without a name: `fairlead consume TOPIC`"),
         (["consume", "t", "-n", "0"], 2, "see `fairlead consume --help`"),
         (["topics", "create", "x", "--config", "foo"], 1, "--config 'foo': expected KEY=VALUE"),
         (["topics", "create", "x", "--config", "foo=1"], 1, "Unknown topic config name: foo"),

@@ -50,15 +50,20 @@ def test_words_wrap_where_that_is_enough() -> None:
 
 
 def test_what_does_not_fit_is_told_row_by_row() -> None:
-    table = rows_table(
-        [
-            {"flow": f"to_{name}", "rows_in": 102_000, "rows_out": None, "seconds": 1.5}
-            for name in ("quarantine", "by_host")
-        ]
-    )
-    assert shown(table, 30) == (
+    rows = [
+        {"flow": f"to_{name}", "rows_in": 102_000, "rows_out": None, "seconds": 1.5}
+        for name in ("quarantine", "by_host")
+    ]
+    assert shown(rows_table(rows, thousands=True), 30) == (
         "to_quarantine\n  rows_in 102,000  seconds 1.5\nto_by_host\n  rows_in 102,000  seconds 1.5\n"
     )
+
+
+def test_ports_and_offsets_are_shown_as_they_are_typed() -> None:
+    assert shown(rows_table([{"port": 9092, "offset": 1_234_567}]), 30).splitlines()[1].split() == [
+        "9092",
+        "1234567",
+    ]
 
 
 @pytest.mark.parametrize("seed", range(20))

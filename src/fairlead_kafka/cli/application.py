@@ -211,4 +211,17 @@ def _say_wrong_command_line(error: Exception, arguments: list[str]) -> None:
     if "\n" in text:
         errors.print(text, markup=False)  # the help of a group that was called without a command
     elif text:
-        _say(path, f"{text.rstrip('.')}; see `{path} --help`")
+        _say(path, f"{text.rstrip('.')}{_argument_hint(error)}; see `{path} --help`")
+
+
+def _argument_hint(error: Exception) -> str:
+    """What to write in place of an option that is an argument here, as `--topic` of Kafka's tools."""
+    option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if option is None or context is None:
+        return ""
+    path = context.command_path
+    nouns = {f"--{word.removesuffix('s')}" for word in path.split()[1:2]}  # `topics create --topic`
+    for parameter in context.command.params:
+        if parameter.param_type_name == "argument" and option in {f"--{parameter.name}", *nouns}:
+            return f"; it is an argument, without a name: `{path} {option.strip('-').upper()}`"
+    return ""

@@ -42,7 +42,7 @@ def exactly_once(
             seed=seed,
         )
     if json_file != "-":
-        output.print(rows_table(rows))
+        output.print(rows_table(rows, thousands=True))
     parameters = {
         "kills": kills,
         "targets": targets,

@@ -37,7 +37,7 @@ def killstorm(
             security=security,
         )
     if json_file != "-":
-        output.print(rows_table(rows))
+        output.print(rows_table(rows, thousands=True))
     parameters = {
         "kills": kills,
         "systems": systems,

@@ -94,7 +94,7 @@ def run_experiment(
         rows = experiment.run(status, **parameters)
     if json_file != "-":
         for table in dict.fromkeys(row.get("table") for row in rows):
-            output.print(rows_table([row for row in rows if row.get("table") == table]))
+            output.print(rows_table([row for row in rows if row.get("table") == table], thousands=True))
     write_json(report(name, parameters, rows), json_file)
     if plot_file:
         try:

@@ -99,7 +99,7 @@ def bounded(
             worker_limit_mb=worker_limit_mb,
         )
     if json_file != "-":
-        output.print(rows_table(rows))
+        output.print(rows_table(rows, thousands=True))
     parameters = {
         "targets": targets,
         "gigabytes": gigabytes,

@@ -62,7 +62,7 @@ def transcript(
         errors.print(f"skipped: {error}", markup=False)
         return
     if json_file != "-":
-        output.print(rows_table([result.figures()]))
+        output.print(rows_table([result.figures()], thousands=True))
     write_json(result.figures(), json_file)
     for line in result.unexplained:
         errors.print(line, markup=False)

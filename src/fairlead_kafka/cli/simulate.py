@@ -51,7 +51,9 @@ def simulate(
             for name in worlds
         ]
     if json_file != "-":
-        output.print(rows_table([{key: report[key] for key in _COUNTED} for report in reports]))
+        output.print(
+            rows_table([{key: report[key] for key in _COUNTED} for report in reports], thousands=True)
+        )
     for report in reports:
         for story in list_at(report, "failures"):
             errors.print(str(story), markup=False, soft_wrap=True)

@@ -191,8 +191,12 @@ def counted(records: int) -> str:
     return f"{records:,} {'record' if records == 1 else 'records'}"
 
 
-def rows_table(rows: Sequence[Mapping[str, object]]) -> Table:
-    """A table of flat rows, a column for each key in order of appearance; numbers to the right."""
+def rows_table(rows: Sequence[Mapping[str, object]], thousands: bool = False) -> Table:
+    """A table of flat rows, a column for each key in order of appearance; numbers to the right.
+
+    With `thousands` these are marked, 1,000: for what is measured. Ports, ids and offsets are typed
+    again, so they stand plain.
+    """
     from rich.text import Text
 
     from fairlead_kafka.cli.tables import FittingTable
@@ -202,16 +206,17 @@ def rows_table(rows: Sequence[Mapping[str, object]]) -> Table:
         text = any(isinstance(row.get(column), str) for row in rows)
         table.add_column(column, justify="left" if text else "right")
     for row in rows:
-        table.add_row(*(Text(_shown(row.get(str(column.header)))) for column in table.columns))
+        table.add_row(*(Text(_shown(row.get(str(column.header)), thousands)) for column in table.columns))
     return table
 
 
-def _shown(value: object) -> str:
+def _shown(value: object, thousands: bool) -> str:
     if value is None:
         return ""
+    mark = "," if thousands else ""
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+        return f"{value:{mark}}"
+    return f"{value:{mark}.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
 @contextmanager
