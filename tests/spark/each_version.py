@@ -110,9 +110,9 @@ def second_java() -> Path:
 
 
 def pytest(files: Iterable[str]) -> list[str]:
-    """Arguments that run these tests."""
+    """Arguments that run these tests, and say which were skipped and why."""
     ignored = [argument for name in NEWER_THAN_PYSPARK for argument in ("-W", f"ignore::{name}")]
-    return ["-m", "pytest", "-p", "no:cacheprovider", *ignored, *files]
+    return ["-m", "pytest", "-rs", "-p", "no:cacheprovider", *ignored, *files]
 
 
 def main(arguments: list[str]) -> int:
