@@ -14,6 +14,7 @@ becomes of a row must not hang on its neighbours.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -28,14 +29,18 @@ from fairlead_kafka.formats.json_types import convert, has_map, lacks_required, 
 from fairlead_kafka.formats.slots import placed
 from fairlead_kafka.formats.utf8 import decode_text
 
+BLOCK_BYTES = 4 << 20
+"""Text parsed at once: a call of the parser costs as much as some hundred rows, and memory is taken
+for a block as a whole."""
 BLOCK_ROWS = (4096, 256)
-"""Rows parsed at once; where a block does not parse its rows are tried in the next smaller ones,
-then one by one."""
+"""Where a block does not parse its rows are tried in the next smaller ones, then one by one."""
 _FAILED_BLOCKS_MIN = 3
 """From so many failed blocks on, if they are half of those tried, the rest of the larger block is
 left to the rows."""
 _WHITESPACE = " \t\r\n"
-_NOT_FINITE = r"[:,\[\s-](?:NaN|Inf)"
+_NOT_FINITE = re.compile(rb"[:,\[\s-](?:NaN|Inf)")
+_UNEXPECTED = "unexpected field"
+"""In Arrow's reason for a row with a field that the schema lacks."""
 _READ_MARGIN_BYTES = 64
 
 Rows = npt.NDArray[np.int64]
@@ -57,7 +62,7 @@ def json_decoder(wire: pa.DataType, target: pa.DataType, in_blocks: bool = True)
         if in_blocks:
             trimmed = _trimmed(text)
             whole = _objects(trimmed).to_numpy(zero_copy_only=False)
-            for rows, parsed in _blocks(trimmed, np.flatnonzero(whole), wire, target, BLOCK_ROWS):
+            for rows, parsed in _blocks(trimmed, np.flatnonzero(whole), wire, target, _sizes(trimmed)):
                 pieces.append((rows, parsed))
             for rows, _ in pieces:
                 given[rows] = False
@@ -69,6 +74,12 @@ def json_decoder(wire: pa.DataType, target: pa.DataType, in_blocks: bool = True)
         return placed(pieces, len(text), target), reasons
 
     return decode
+
+
+def _sizes(text: pa.Array) -> tuple[int, ...]:
+    """Rows of the first blocks, `BLOCK_BYTES` of rows of mean length, and of those after them."""
+    first = max(1, BLOCK_BYTES * len(text) // max(1, text.nbytes))
+    return (first, *(rows for rows in BLOCK_ROWS if rows < first))
 
 
 def _trimmed(text: pa.Array) -> pa.Array:
@@ -112,31 +123,51 @@ def _parse(block: pa.Array, wire: pa.DataType, target: pa.DataType) -> pa.Array 
     does not fit."""
     try:
         joined = pc.binary_join(pa.ListArray.from_arrays([0, len(block)], block), "\n")[0].as_buffer()
-        if _may_differ(block, joined):
-            return None
         given = relaxed(wire)
-        read = pj.read_json(
-            pa.BufferReader(joined),
-            read_options=pj.ReadOptions(use_threads=False, block_size=joined.size + _READ_MARGIN_BYTES),
-            parse_options=pj.ParseOptions(
-                explicit_schema=pa.schema(list(given)), unexpected_field_behavior="ignore"
-            ),
-        )
+        unread = False
+        try:
+            read = _read(joined, given, "error")
+        except pa.ArrowInvalid as error:
+            unread = _UNEXPECTED in str(error)
+            if not unread or _may_differ(joined):
+                return None
+            read = _read(joined, given, "ignore")
         if read.num_rows != len(block):
             return None
         columns = [pa.concat_arrays(column.chunks) for column in read.columns]
         parsed = pa.StructArray.from_arrays(columns, fields=list(given))
-        return None if lacks_required(parsed, wire) else convert(parsed, target)
+        if not (unread or _finite(parsed)) or lacks_required(parsed, wire):
+            return None
+        return convert(parsed, target)
     except MISFITS:
         return None
 
 
-def _may_differ(block: pa.Array, joined: pa.Buffer) -> bool:
-    """Whether a row has one of the few numbers that Arrow's parser reads and Python's does not."""
-    content = joined.to_pybytes()
-    return (b"Inf" in content or b"NaN" in content) and bool(
-        pc.any(pc.match_substring_regex(block, _NOT_FINITE)).as_py()
+def _read(joined: pa.Buffer, given: pa.StructType, unexpected: str) -> pa.Table:
+    """The table of a text with a row in each line."""
+    return pj.read_json(
+        pa.BufferReader(joined),
+        read_options=pj.ReadOptions(use_threads=False, block_size=joined.size + _READ_MARGIN_BYTES),
+        parse_options=pj.ParseOptions(
+            explicit_schema=pa.schema(list(given)), unexpected_field_behavior=unexpected
+        ),
     )
+
+
+def _may_differ(joined: pa.Buffer) -> bool:
+    """Whether a text has one of the few numbers that Arrow's parser reads and Python's does not."""
+    content = joined.to_pybytes()
+    return (b"Inf" in content or b"NaN" in content) and _NOT_FINITE.search(content) is not None
+
+
+def _finite(array: pa.Array) -> bool:
+    """Whether all floats in an array are numbers. Others may come from texts that Python refuses."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return all(_finite(array.field(index)) for index in range(kind.num_fields))
+    if pa.types.is_list(kind):
+        return _finite(array.values)
+    return not pa.types.is_floating(kind) or pc.all(pc.is_finite(array)).as_py() is not False
 
 
 def _row_by_row(
