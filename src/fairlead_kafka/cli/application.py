@@ -215,7 +215,7 @@ def _say_wrong_command_line(error: Exception, arguments: list[str]) -> None:
 
 
 def _argument_hint(error: Exception) -> str:
-    """What to write in place of an option that is an argument here, as `--topic` of Kafka's tools."""
+    """Advice to leave out the name of what is an argument here, as `--topic` of Kafka's tools."""
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option is None or context is None:
         return ""
