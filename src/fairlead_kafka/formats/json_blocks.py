@@ -33,14 +33,14 @@ BLOCK_BYTES = 4 << 20
 """Text parsed at once: a call of the parser costs as much as some hundred rows, and memory is taken
 for a block as a whole."""
 BLOCK_ROWS = (4096, 256)
-"""Where a block does not parse its rows are tried in the next smaller ones, then one by one."""
+"""Rows of the blocks in which a block that does not parse is tried again, before single rows."""
 _FAILED_BLOCKS_MIN = 3
 """From so many failed blocks on, if they are half of those tried, the rest of the larger block is
 left to the rows."""
 _WHITESPACE = " \t\r\n"
 _NOT_FINITE = re.compile(rb"[:,\[\s-](?:NaN|Inf)")
 _UNEXPECTED = "unexpected field"
-"""In Arrow's reason for a row with a field that the schema lacks."""
+"""Part of Arrow's reason for a row with a field that the schema lacks."""
 _READ_MARGIN_BYTES = 64
 
 Rows = npt.NDArray[np.int64]
