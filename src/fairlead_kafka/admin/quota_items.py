@@ -42,7 +42,8 @@ class ClientQuotaEntity:
 
 
 class ClientQuotaMatch(IntEnum):
-    """Ways to match an entity's name: this one, the default, or any of this type."""
+    """Ways to match the name of an entity: by the name given, the default alone, or any of its
+    type."""
 
     EXACT = 0
     DEFAULT = 1

@@ -65,7 +65,7 @@ class UserScramCredentialUpsertion:
 
     @property
     def mechanism(self) -> ScramMechanism:
-        """The mechanism of `info`."""
+        """The SCRAM mechanism that the password is for."""
         return self.info.mechanism
 
     def __post_init__(self) -> None:

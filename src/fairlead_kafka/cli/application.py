@@ -152,7 +152,7 @@ def with_json_target(arguments: list[str]) -> list[str]:
 
 
 def _takes_json_file(command: object) -> bool:
-    """True if some command of it has `--json [FILE]`; that of `consume` is a flag."""
+    """True if the command, or one below it, has `--json [FILE]`; that of `consume` is a flag."""
     every = (each for own in _inner(command) for each in (own, *_inner(own)))
     return any(parameter.name == "json_file" for each in every for parameter in each.params)
 

@@ -46,7 +46,7 @@ class Forkable(Protocol):
     """Refuses everything in a forked child process."""
 
     def forked(self) -> None:
-        """Called once, in the child process."""
+        """Called once in a child process that was forked: refuse everything from now on."""
 
 
 _intakes: WeakSet[Forkable] = WeakSet()

@@ -83,7 +83,7 @@ class Slots:
         return fine
 
     def below(self, counts: Int64) -> tuple[Int64, Int64]:
-        """Ends and owners of a table of items, so many of each row."""
+        """Ends and owners of a table of items: `counts` says how many of its items each row has."""
         return np.repeat(self.ends, counts), np.repeat(self._owners, counts)
 
 

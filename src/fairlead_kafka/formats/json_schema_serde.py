@@ -125,8 +125,8 @@ class JsonSchemaDeserializer:
         self._json = JsonDeserializer(type)
 
     def __call__(self, data: bytes | None, context: SerializationContext) -> object:
-        """The value. ValueError for what is not JSON or what the schema does not allow,
-        RegistryFailed if the registry does not answer; None for a null."""
+        """The value that the bytes hold. ValueError for what is not JSON or what the schema does
+        not allow, RegistryFailed if the registry does not answer; None for a null."""
         if data is None:
             return None
         value = read_json(self._payload(data, context))

@@ -46,8 +46,8 @@ class JsonDeserializer:
                 raise ConfigError(f"JsonDeserializer: {error}") from None
 
     def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> Json:
-        """The value. ValueError for bytes that are not JSON; JSON that does not fit `type` is no
-        error here."""
+        """The value that the bytes hold. ValueError for bytes that are not JSON; JSON that does not
+        fit `type` is no error here."""
         return None if data is None else read_json(data)
 
     def decode_column(

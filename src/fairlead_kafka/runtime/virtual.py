@@ -105,7 +105,7 @@ class VirtualHost:
     # As the selector host
 
     def now_ns(self) -> int:
-        """The virtual clock."""
+        """The virtual clock, in ns."""
         return self._now_ns
 
     def now_ms(self) -> int:

@@ -63,7 +63,7 @@ class ServerTransport:
         self.tls: ClientTls | None = None if self._client is None else self._client.tls
 
     def authenticator(self, host: str) -> Plain | Scram | OAuthBearer | Gssapi:
-        """One log-in at another broker."""
+        """A new authenticator for a log-in at another broker. ConfigError if none was set up."""
         if self._client is None:
             raise ConfigError("between brokers: no log-in was set up (sasl.mechanism.inter.broker.protocol)")
         return self._client.authenticator(host)

@@ -45,7 +45,7 @@ class ClientTransport:
                 self._tokens = self._made_tokens(found)
 
     def authenticator(self, host: str) -> Plain | Scram | OAuthBearer | Gssapi:
-        """One log-in at `host`."""
+        """A new authenticator for a log-in at `host`."""
         from fairlead_kafka.security.mechanisms import Gssapi, OAuthBearer, Plain, Scram
 
         if self._mechanism == "PLAIN":

@@ -48,7 +48,7 @@ Ending = TypeVar("Ending", AddOffsetsToTxnRequest, EndTxnRequest)
 
 
 class ModelApis:
-    """Answers that any broker of a cluster can give."""
+    """Makes the answers that any model broker of a cluster can give."""
 
     def __init__(self, cluster: ModelCluster) -> None:
         self._cluster = cluster

@@ -114,7 +114,7 @@ class AnswerWith(_Plain):
         self._function = function
 
     def act(self, _fault: Fault, passage: Passage, reply: Reply, go_on: GoOn) -> None:
-        """Answer what the function says."""
+        """Answer what the test's function returns, or have the request served if that is None."""
         answer = self._function(passage.seen)
         if answer is None:
             go_on(passage, reply)

@@ -18,7 +18,7 @@ from fairlead_kafka.broker.controller.reassignment import completed
 
 
 class InSync:
-    """Decides on proposals of leaders."""
+    """Decides on the replicas in sync that leaders propose."""
 
     def __init__(self, journal: Journal, brokers: Brokers, limits: Limits) -> None:
         self._journal = journal

@@ -66,7 +66,7 @@ class Holder:
         return f"{PREFIX}{self.user}."
 
     def own(self, name: str = "own") -> str:
-        """Name of one of its own things."""
+        """Name of one of the user's own topics, groups or ids, which begins with its prefix."""
         return self.prefix + name
 
     def acls(self) -> list[AclBinding]:
