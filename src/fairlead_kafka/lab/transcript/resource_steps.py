@@ -71,6 +71,11 @@ def _is_listed(answer: Message) -> bool:
     return any(row.resource_name == SUBSCRIPTION for row in answer.config_resources)
 
 
+def _has_pattern(answer: Message) -> bool:
+    """True if the broker has heard of the last change to the subscription, its pattern."""
+    return any(one.name == "match" and one.value for row in answer.results for one in row.configs)
+
+
 def _subscribed(name: str, *changes: tuple[str, int, str | None], to: str = SUBSCRIPTION) -> Step:
     return alter(name, to, *changes, kind=_METRICS)
 
@@ -109,7 +114,10 @@ _RESOURCES = [
     _subscribed("a pattern of no part", ("match", _SET, "clients=a")),
     _subscribed("a pattern that is none", ("match", _SET, "client_id=[")),
     _subscribed("no name", ("metrics", _SET, "*"), to=""),
-    describe("a subscription", _METRICS, SUBSCRIPTION, None, (1, 4), include_synonyms=True),
+    replace(
+        describe("a subscription", _METRICS, SUBSCRIPTION, None, (1, 4), include_synonyms=True),
+        until=_has_pattern,
+    ),
     describe("a subscription that is not there", _METRICS, PREFIX + "missing", None, (4,)),
     describe("a subscription without a name", _METRICS, "", None, (4,)),
     listed("subscriptions", (), (0,)),
