@@ -5,12 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.share_groups import ShareCoordinator, ShareKey
+from fairlead_kafka.broker.share_groups import (
+    Alteration,
+    ShareCoordinator,
+    ShareKey,
+    StatePartitions,
+    StatePartitionsKey,
+    TopicState,
+    decode_share_value,
+    encode_share_value,
+)
 from fairlead_kafka.broker.share_groups.persister import GIVE_UP_MS, RETRY_MS
 from fairlead_kafka.broker.share_groups.share_coordinator import Stateful
 from fairlead_kafka.wire import ApiKey, Message
@@ -142,6 +152,52 @@ def test_offsets_that_were_altered_are_not_altered_again_by_a_question_that_is_l
     rig.driver.advance(2 * RETRY_MS)
     assert admin.arrived[-1].responses[0].partitions[0].error_code == ErrorCode.NONE
     assert rig.fetch(rig.driver.connect(), 0, "z") == [(6, 9, 2)]
+
+
+def test_an_alteration_that_a_lost_coordinator_had_begun_is_ended_by_the_next(
+    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.leave()
+    initialize = Lost(monkeypatch, "initialize")
+    initialize.calls = 1  # nothing of it is done
+    admin, client = rig.driver.connect(), rig.driver.connect()
+    topic = Message(topic_name="t", partitions=[Message(partition_index=0, start_offset=4)])
+    admin.send(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, group_id=GROUP, topics=[topic])
+    shards = rig.driver.broker.coordinator.shards
+    shards.restart(shards.of(GROUP))
+    rig.driver.advance(5000)
+    epoch, numbers = rig.beat(0, ["t"])
+    assert numbers == []
+    initialize.lost = False
+    rig.driver.advance(GIVE_UP_MS)
+    assert rig.beat(epoch)[1] == [0]
+    assert rig.fetch(client, 0) == [(4, 9, 1)]
+    assert rig.acknowledge(client, 1, (4, 5, [ACCEPT])) == ErrorCode.NONE
+    rig.fetch(client, -1, topics=[])
+    shards.restart(shards.of(GROUP))
+    rig.driver.advance(5000)
+    assert rig.fetch(rig.driver.connect(), 0) == [(6, 9, 2)]
+
+
+def test_an_alteration_that_was_refused_is_not_asked_for_by_the_next_coordinator(
+    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.leave()
+    initialize = Lost(monkeypatch, "initialize")
+    initialize.calls = 1
+    assert rig.alter(4) == ErrorCode.NOT_COORDINATOR
+    initialize.lost = False
+    shards = rig.driver.broker.coordinator.shards
+    shards.restart(shards.of(GROUP))
+    rig.driver.advance(5000)
+    assert rig.describe() == (0, [(-1, -1)])
+
+
+def test_offsets_that_are_being_altered_are_in_the_record_of_the_group() -> None:
+    key, topic = StatePartitionsKey(GROUP), UUID(int=5)
+    begun = {topic: TopicState("t", frozenset({0, 1}))}
+    value = StatePartitions(begun, begun, {}, {(topic, 0): Alteration(3, 7), (topic, 1): Alteration(4, -1)})
+    assert decode_share_value(key, encode_share_value(value)) == value
 
 
 def test_a_partition_is_not_assigned_while_its_offset_is_being_altered(

@@ -35,7 +35,7 @@ def share_group_describe(
 
 
 def _describe(broker: Services, group_id: str) -> tuple[_Group, list[_TopicPartitions]]:
-    row = _row(broker, broker.coordinator.share.existing(group_id, "Group"))
+    row = _row(broker, broker.coordinator.share.records.existing(group_id, "Group"))
     return row, [topic for member in row.members for topic in member.assignment.topic_partitions]
 
 

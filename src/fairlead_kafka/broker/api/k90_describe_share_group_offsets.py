@@ -74,7 +74,7 @@ def _describe(
     there."""
     topics = broker.controller.image.topics
     if asked.topics is None:
-        places = broker.coordinator.share.places(asked.group_id)
+        places = broker.coordinator.share.states.places(asked.group_id)
         wanted = {state.name: sorted(state.partitions) for state in places.values()}
         seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, wanted, quiet=True)
         wanted = {name: numbers for name, numbers in wanted.items() if name in seen}

@@ -53,7 +53,7 @@ def alter_share_group_offsets(
             reply(answer)
 
         if any(row.topic_id != NO_ID and row.topic_name in seen for row in answer.responses):
-            broker.coordinator.share.alter(message.group_id, wanted, altered)
+            broker.coordinator.share.states.alter(message.group_id, wanted, altered)
         else:
             reply(answer)
     except BrokerError as error:

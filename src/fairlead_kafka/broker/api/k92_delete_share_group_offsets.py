@@ -48,7 +48,7 @@ def delete_share_group_offsets(
         names = [topic.topic_name for topic in message.topics]
         seen = permitted(session, AclOperation.READ, AclResourceType.TOPIC, names)
         topics = broker.controller.image.topics
-        there = broker.coordinator.share.places(message.group_id)
+        there = broker.coordinator.share.states.places(message.group_id)
         rows: dict[UUID, _Topic] = {}
         for name in names:
             topic = topics.get(name)
@@ -73,7 +73,7 @@ def delete_share_group_offsets(
                 rows[topic_id].error_code = error
             reply(answer)
 
-        broker.coordinator.share.delete_offsets(message.group_id, rows, deleted)
+        broker.coordinator.share.states.delete_offsets(message.group_id, rows, deleted)
     except BrokerError as error:
         answer.error_code, answer.error_message, answer.responses = error.code, reason(error), []
         reply(answer)

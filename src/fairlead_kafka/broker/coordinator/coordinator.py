@@ -115,7 +115,7 @@ class GroupCoordinator:
         if isinstance(change, TopicDeleted):
             for shard in self.shards:
                 self._forget_topic_later(shard, change.topic)
-            self.share.topic_deleted(change.topic.topic_id)
+            self.share.states.topic_deleted(change.topic.topic_id)
 
     def _forget_topic_later(self, shard: Shard, topic: TopicImage) -> None:
         def gone(name: str, committed: CommittedOffset) -> bool:
@@ -432,7 +432,9 @@ class GroupCoordinator:
         if not group.empty:
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members")
         if group.share is not None:
-            self.share.delete_group(shard, group, lambda error: self._deleted(shard, group, error, reply))
+            self.share.states.delete_group(
+                group.share, lambda error: self._deleted(shard, group, error, reply)
+            )
             return
         if group.consumer is not None:
             self.consumer.make_classic(group.consumer)

@@ -29,7 +29,7 @@ and what its member has is given back. A share partition is dropped when its gro
 when another broker leads, or when it was fenced; the next fetch reads its state again.
 
 The group's side: a group is the fold of its records in `__consumer_offsets` (`group_records`), one
-shard with all other groups; `coordinator.share_side` writes them and keeps the timers. Partitions
+shard with all other groups; `coordinator.share_records` writes them. Partitions
 come into targets when the share coordinator has a state for them.
 
 Simpler than Kafka's: no throttling of records that were delivered often. Everything runs in the
@@ -48,6 +48,8 @@ from fairlead_kafka.broker.share_groups.group import (
 from fairlead_kafka.broker.share_groups.group_records import (
     SHARE_KEYS,
     SHARE_VALUES,
+    Alteration,
+    Alterations,
     ShareEpoch,
     ShareEpochKey,
     ShareGroupEntry,
@@ -90,6 +92,8 @@ from fairlead_kafka.broker.share_groups.window import OFFSET_MAX, Acquired, Stat
 __all__ = [
     "ASSIGNOR",
     "Acquired",
+    "Alteration",
+    "Alterations",
     "Delivery",
     "EVENTS_BY_TYPE",
     "FINAL_EPOCH",

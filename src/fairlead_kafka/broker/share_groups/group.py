@@ -127,6 +127,9 @@ class ShareGroup:
         strangers = set(self.targets) - set(self.members)
         holds(f"{what}: targets of {strangers}, who are no members", not strangers)
         holds(f"{what}: targets of epoch {self.target_epoch}", self.target_epoch <= self.epoch)
+        for topic, number in self.states.altering:
+            known = self.states.initializing.get(topic)
+            holds(f"{what}: {topic}-{number} is altered", known is not None and number in known.partitions)
 
 
 def apply_share_entry(group: ShareGroup, key: ShareGroupKey, value: ShareGroupValue | None) -> None:

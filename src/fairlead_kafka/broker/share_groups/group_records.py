@@ -10,7 +10,8 @@
 | 15 | `ShareGroupStatePartitionMetadata` | group | `StatePartitions` |
 
 Strings of keys have an int16 length, values are flexible (KIP-482). A null value takes a record
-back."""
+back. `StatePartitions` has one tagged field of our own, which Kafka's tools pass over: offsets that
+are being altered."""
 
 from __future__ import annotations
 
@@ -24,6 +25,8 @@ from fairlead_kafka.broker.fields import KeysOfTexts, Reader, Writer
 
 _VALUE_VERSION = 0
 _ASSIGNED_TAG = 0
+_ALTERING_TAG = 10_000
+"""Far above the tags that Kafka counts from 0."""
 _STABLE = 0
 """The state of a member: those of share groups have no other."""
 
@@ -105,13 +108,26 @@ class TopicState(NamedTuple):
     partitions: frozenset[int]
 
 
+class Alteration(NamedTuple):
+    """The offset that an admin wants a partition's state to begin at, and the epoch of that state."""
+
+    state_epoch: int
+    start_offset: int
+
+
+Alterations = Mapping[tuple[UUID, int], Alteration]
+"""By topic id and number of the partition."""
+
+
 class StatePartitions(NamedTuple):
     """Partitions by topic id: whose state is about to be begun, whose state there is, and topics
-    whose state is about to be forgotten, by name."""
+    whose state is about to be forgotten, by name. `altering`: what the share coordinator was to be
+    asked for those of the first that are begun at an offset of an admin's."""
 
     initializing: Mapping[UUID, TopicState] = {}
     initialized: Mapping[UUID, TopicState] = {}
     deleting: Mapping[UUID, str] = {}
+    altering: Alterations = {}
 
 
 _OfMember = ShareMemberKey | ShareTargetKey | ShareCurrentKey
@@ -185,6 +201,7 @@ def encode_share_value(value: ShareGroupValue) -> bytes:
                 writer.uuid(topic)
                 writer.text(value.deleting[topic])
                 writer.tags({})
+            tags = {_ALTERING_TAG: _alterations(value)} if value.altering else {}
         case _:
             writer.partitions(value)
     writer.tags(tags)
@@ -205,6 +222,23 @@ def _write_topics(writer: Writer, topics: Mapping[UUID, TopicState]) -> None:
         writer.text(topics[topic].name)
         writer.numbers(sorted(topics[topic].partitions))
         writer.tags({})
+
+
+def _alterations(value: StatePartitions) -> bytes:
+    writer = Writer(compact=True)
+    writer.count(len(value.altering))
+    for (topic, number), one in sorted(value.altering.items()):
+        writer.uuid(topic)
+        writer.number(">iiq", number, *one)
+    return writer.joined()
+
+
+def _read_alterations(data: bytes) -> dict[tuple[UUID, int], Alteration]:
+    reader = Reader(data, "the offsets that are being altered", compact=True)
+    return {
+        (reader.uuid(), reader.number(">i")): Alteration(reader.number(">i"), reader.number(">q"))
+        for _ in range(reader.count())
+    }
 
 
 def _read_about(reader: Reader) -> ShareAbout:
@@ -244,7 +278,9 @@ def _read_state_partitions(reader: Reader) -> StatePartitions:
         topic = reader.uuid()
         deleting[topic] = reader.text()
         reader.tags()
-    return StatePartitions(initializing, initialized, deleting)
+    tags = reader.tags()
+    altering = _read_alterations(tags[_ALTERING_TAG]) if _ALTERING_TAG in tags else {}
+    return StatePartitions(initializing, initialized, deleting, altering)
 
 
 _READ: Mapping[type[ShareGroupKey], Callable[[Reader], ShareGroupValue]] = {

@@ -24,6 +24,7 @@ from fairlead_kafka.broker.share_groups.group import (
     without,
 )
 from fairlead_kafka.broker.share_groups.group_records import (
+    Alterations,
     ShareAbout,
     ShareCurrent,
     ShareCurrentKey,
@@ -38,6 +39,8 @@ from fairlead_kafka.broker.share_groups.group_records import (
     StatePartitionsKey,
     TopicState,
 )
+
+_NONE_ALTERED: Alterations = {}
 
 
 class ShareHeartbeat(NamedTuple):
@@ -253,13 +256,20 @@ def _asked(group: ShareGroup) -> dict[UUID, set[int]]:
     return found
 
 
-def begun(group: ShareGroup, states: Mapping[UUID, TopicState]) -> list[ShareGroupEntry]:
-    """Entries that say that the share coordinator has the state of these partitions now."""
-    there = {topic: state.partitions for topic, state in states.items()}
+def begun(
+    group: ShareGroup, states: Mapping[UUID, TopicState], completed: Alterations = _NONE_ALTERED
+) -> list[ShareGroupEntry]:
+    """Entries that say that the share coordinator has the state of these partitions now, and that
+    what is `completed` is not to be asked for again. What was altered once more meanwhile is still to
+    be begun."""
+    before = group.states
+    altering = {place: one for place, one in before.altering.items() if completed.get(place) != one}
+    there = {
+        topic: {number for number in state.partitions if (topic, number) not in altering}
+        for topic, state in states.items()
+    }
     value = StatePartitions(
-        without(group.states.initializing, there),
-        merged(group.states.initialized, states),
-        group.states.deleting,
+        without(before.initializing, there), merged(before.initialized, states), before.deleting, altering
     )
     return [(StatePartitionsKey(group.group_id), value)]
 
@@ -274,6 +284,7 @@ def deleting(group: ShareGroup, places: Mapping[UUID, TopicState]) -> list[Share
         without(group.states.initializing, gone),
         without(group.states.initialized, gone),
         {**group.states.deleting, **{topic: state.name for topic, state in places.items()}},
+        {at: one for at, one in group.states.altering.items() if at[1] not in gone.get(at[0], ())},
     )
     return [(StatePartitionsKey(group.group_id), value)]
 
@@ -298,5 +309,6 @@ def forgotten(group: ShareGroup, topics: Iterable[UUID]) -> list[ShareGroupEntry
         {topic: one for topic, one in states.initializing.items() if topic not in gone},
         {topic: one for topic, one in states.initialized.items() if topic not in gone},
         {topic: name for topic, name in states.deleting.items() if topic not in gone},
+        {place: one for place, one in states.altering.items() if place[0] not in gone},
     )
     return [(StatePartitionsKey(group.group_id), value)]

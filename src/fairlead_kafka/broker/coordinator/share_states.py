@@ -1,0 +1,324 @@
+"""States of share partitions, as the group coordinator sees them: they are begun, altered and
+forgotten at the share coordinator.
+
+What is to be asked is in the group's record before it is asked, and what was answered after it: the
+next coordinator knows what may be there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Protocol
+from uuid import UUID
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.coordinator.group import Group
+from fairlead_kafka.broker.coordinator.share_records import Done, ShareRecords
+from fairlead_kafka.broker.guard import Owner
+from fairlead_kafka.broker.share_groups import (
+    NO_OFFSET,
+    Alteration,
+    Alterations,
+    ShareEpoch,
+    ShareEpochKey,
+    ShareGroup,
+    ShareGroupEntry,
+    ShareKey,
+    StatePartitionsKey,
+    StatePersister,
+    TopicState,
+    begun,
+    deleting,
+    forgotten,
+    merged,
+)
+from fairlead_kafka.broker.timers import Timer
+
+Places = Mapping[UUID, TopicState]
+"""Topic id → its name, and partitions."""
+
+
+class ShareStatesHost(Protocol):
+    """The part of the broker that the states of share groups need."""
+
+    now_ns: int
+    wall_ms: int
+
+    @property
+    def share_persister(self) -> StatePersister:
+        """The way to share coordinators."""
+
+    def call_at(self, deadline_ns: int, function: Callable[[], None], owner: Owner | None = None) -> Timer:
+        """Run `function` at the deadline, in the name of `owner`."""
+
+
+class ShareStates:
+    """The states of one coordinator's share groups. Methods raise BrokerError with what the client is
+    told."""
+
+    def __init__(
+        self, broker: ShareStatesHost, records: ShareRecords, owner_of: Callable[[Group], Owner]
+    ) -> None:
+        self._broker = broker
+        self._records = records
+        self._owner_of = owner_of
+
+    def begin(self, group_id: str, places: Places) -> None:
+        """Have the share coordinator begin the states of partitions, and note those that it has.
+
+        It is asked once the log has committed that they are begun: a coordinator that is one no more
+        would leave states that no group knows of."""
+        found = self._records.find(group_id)
+        if found is None:
+            return
+        epoch = found.epoch
+
+        def asked(errors: dict[ShareKey, int]) -> None:
+            there = _grouped(places, (key for key, error in errors.items() if not error))
+            now = self._records.find(group_id)
+            if now is not None and there:
+                self._records.write_by_itself(group_id, begun(now, there))
+
+        self._each(
+            found,
+            places,
+            lambda key, done: self._broker.share_persister.initialize(key, epoch, NO_OFFSET, done),
+            asked,
+        )
+
+    def _each(
+        self,
+        group: ShareGroup,
+        places: Places,
+        ask: Callable[[ShareKey, Done], None],
+        asked: Callable[[dict[ShareKey, int]], None],
+    ) -> None:
+        """Ask for each share partition; asked(key → error code) once all are answered. Until then
+        the group counts them among `asked`: no other question goes beside, and they are not
+        assigned."""
+        keys = [
+            ShareKey(group.group_id, topic, number)
+            for topic, state in places.items()
+            for number in sorted(state.partitions)
+        ]
+        pairs = Counter((key.topic_id, key.partition) for key in keys)
+        group.asked += pairs
+        errors: dict[ShareKey, int] = {}
+
+        def answered(key: ShareKey, error: int) -> None:
+            errors[key] = error
+            if len(errors) == len(keys):
+                group.asked -= pairs
+                asked(errors)
+
+        if not keys:
+            asked({})
+        for key in keys:
+            ask(key, partial(answered, key))
+
+    def loaded(self, group: ShareGroup) -> None:
+        """Called when a group was read from the log: topics that are gone are forgotten, and what
+        another coordinator had begun to alter is altered."""
+        states = group.states
+        topics = {*states.initializing, *states.initialized, *states.deleting}
+        gone = {topic for topic in topics if self._records.topics.by_id(topic) is None}
+        self._records.write_by_itself(group.group_id, forgotten(group, gone))
+        altering = group.states.altering
+        if altering:
+            keys = [ShareKey(group.group_id, topic, number) for topic, number in altering]
+            places = _grouped(group.states.initializing, keys)
+            self._alter(group, places, altering, lambda _errors: None)
+
+    def topic_deleted(self, topic_id: UUID) -> None:
+        """Called when a topic is gone. The share coordinator hears of it by itself; here the groups
+        forget it."""
+        for group in self._records.loaded():
+            if forgotten(group, [topic_id]):
+                self._forget_later(group.group_id, topic_id)
+
+    def _forget_later(self, group_id: str, topic_id: UUID) -> None:
+        """Forget a topic of a group in a later step, since files are for a step of our own."""
+
+        def forget() -> None:
+            found = self._records.find(group_id)
+            if found is not None:
+                self._records.write_by_itself(group_id, forgotten(found, [topic_id]))
+
+        self._broker.call_at(self._broker.now_ns, forget, self._owner_of(Group(group_id)))
+
+    def delete_group(self, group: ShareGroup, reply: Done) -> None:
+        """Delete a share group without members: the states of its partitions, then itself. Calls
+        reply(error code)."""
+        states = group.states
+        places = merged(self._left_over(group), merged(states.initializing, states.initialized))
+
+        def noted(error: int) -> None:
+            now = self._still_empty(group.group_id, error)
+            if isinstance(now, int):
+                reply(now)
+            else:
+                self._each(now, places, self._broker.share_persister.delete, forgotten_there)
+
+        def forgotten_there(errors: dict[ShareKey, int]) -> None:
+            failed = next((error for error in errors.values() if error), ErrorCode.NONE)
+            found = self._records.find(group.group_id)
+            if failed or found is None:
+                reply(failed or ErrorCode.GROUP_ID_NOT_FOUND)
+            elif found.members:
+                reply(ErrorCode.NON_EMPTY_GROUP)
+            else:
+                try:
+                    self._records.write(group.group_id, list(found.tombstones()), reply)
+                except BrokerError as error:
+                    reply(error.code)
+
+        self._records.note(group.group_id, lambda now: deleting(now, places), noted)
+
+    # --- Offsets
+
+    def places(self, group_id: str) -> Places:
+        """The partitions of a group whose state there is; none for a group that is not there."""
+        group = self._records.get(group_id)
+        return {} if group is None else group.states.initialized
+
+    def alter(
+        self,
+        group_id: str,
+        offsets: Mapping[UUID, Mapping[int, int]],
+        reply: Callable[[dict[ShareKey, int]], None],
+    ) -> None:
+        """Serve AlterShareGroupOffsets: a group without members, made if there is none, goes on
+        from these offsets; reply(key → error code). BrokerError: NON_EMPTY_GROUP,
+        GROUP_ID_NOT_FOUND for one of another kind.
+
+        The group's epoch goes up by one, and is the state epoch of the new states (KIP-932): a
+        question that is asked again, since its answer was lost, does not begin them a second time.
+        """
+        if not group_id:
+            raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
+        group, new = self._records.existing_or_new(group_id)
+        _empty(group)
+        places: dict[UUID, TopicState] = {}
+        for topic_id, numbers in offsets.items():
+            topic = self._records.topics.by_id(topic_id)
+            if topic is not None:
+                places[topic_id] = TopicState(topic.name, frozenset(numbers))
+        epoch = group.epoch + 1
+        altering = {
+            (topic, number): Alteration(epoch, offsets[topic][number])
+            for topic, one in places.items()
+            for number in one.partitions
+        }
+
+        def noted(error: int) -> None:
+            now = self._still_empty(group_id, error)
+            if isinstance(now, int):
+                keys = (ShareKey(group_id, topic, number) for topic, one in offsets.items() for number in one)
+                reply(dict.fromkeys(keys, now))
+            else:
+                self._alter(now, places, altering, reply)
+
+        entries: list[ShareGroupEntry] = []
+        if places or new:
+            states = group.states._replace(
+                initializing=merged(group.states.initializing, places),
+                altering={**group.states.altering, **altering},
+            )
+            entries.append((ShareEpochKey(group_id), ShareEpoch(epoch, group.metadata_hash)))
+            entries.append((StatePartitionsKey(group_id), states))
+        self._records.write(group_id, entries, noted)
+
+    def _alter(
+        self,
+        group: ShareGroup,
+        places: Places,
+        altering: Alterations,
+        reply: Callable[[dict[ShareKey, int]], None],
+    ) -> None:
+        """Ask for the offsets that an admin wants. The group's record has them, so that the
+        coordinator after one that is lost on the way goes on."""
+
+        def begin(key: ShareKey, done: Done) -> None:
+            self._broker.share_persister.initialize(key, *altering[key[1:]], done)
+
+        def began(errors: dict[ShareKey, int]) -> None:
+            there = _grouped(places, (key for key, error in errors.items() if not error))
+
+            def entries(now: ShareGroup) -> list[ShareGroupEntry]:
+                # What this coordinator could not reach, one that was there since may have done.
+                answered = [key[1:] for key, error in errors.items() if not error or now is group]
+                return begun(now, there, {place: altering[place] for place in answered})
+
+            self._records.note(group.group_id, entries, lambda error: reply(_with(errors, error)))
+
+        self._each(group, places, begin, began)
+
+    def delete_offsets(
+        self, group_id: str, topics: Iterable[UUID], reply: Callable[[dict[UUID, int]], None]
+    ) -> None:
+        """Serve DeleteShareGroupOffsets: a group without members forgets where it is in topics;
+        reply(topic id → error code). BrokerError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        if not group_id:
+            raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
+        group = _empty(self._records.existing(group_id))
+        wanted = [topic for topic in topics if topic in group.states.initialized]
+        places = {topic: group.states.initialized[topic] for topic in wanted}
+
+        def forget(error: int) -> None:
+            now = self._still_empty(group_id, error)
+            if isinstance(now, int):
+                reply(dict.fromkeys(wanted, now))
+            else:
+                self._each(now, places, self._broker.share_persister.delete, gone)
+
+        def gone(errors: dict[ShareKey, int]) -> None:
+            by_topic = dict.fromkeys(wanted, 0)
+            for key, error in errors.items():
+                by_topic[key.topic_id] = by_topic[key.topic_id] or error
+            done = [topic for topic, error in by_topic.items() if not error]
+            self._records.note(
+                group_id,
+                lambda now: forgotten(now, done),
+                lambda error: reply({topic: one or error for topic, one in by_topic.items()}),
+            )
+
+        self._records.note(group_id, lambda now: deleting(now, places), forget)
+
+    def _still_empty(self, group_id: str, error: int) -> ShareGroup | int:
+        """The group, if what was to be written stands and no member has joined meanwhile; if not, the
+        error code for the client."""
+        try:
+            return error or _empty(self._records.existing(group_id))
+        except BrokerError as refused:
+            return refused.code
+
+    def _left_over(self, group: ShareGroup) -> Places:
+        """All partitions of topics whose state was to be forgotten before, and may be there still."""
+        topics = (self._records.topics.by_id(topic_id) for topic_id in group.states.deleting)
+        return {
+            topic.topic_id: TopicState(topic.name, frozenset(range(topic.partitions)))
+            for topic in topics
+            if topic is not None
+        }
+
+
+def _empty(group: ShareGroup) -> ShareGroup:
+    """The group. BrokerError NON_EMPTY_GROUP if it has members."""
+    if group.members:
+        raise BrokerError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
+    return group
+
+
+def _with(errors: dict[ShareKey, int], error: int) -> dict[ShareKey, int]:
+    return {key: one or error for key, one in errors.items()}
+
+
+def _grouped(places: Places, keys: Iterable[ShareKey]) -> dict[UUID, TopicState]:
+    """Partitions of share partitions, by topic."""
+    numbers: dict[UUID, set[int]] = {}
+    for key in keys:
+        numbers.setdefault(key.topic_id, set()).add(key.partition)
+    return {topic: TopicState(places[topic].name, frozenset(found)) for topic, found in numbers.items()}
