@@ -197,3 +197,21 @@ def test_records_go_out_and_come_back_with_all_that_they_have(run: Run, topic: s
     assert ran.out.splitlines() == ["0 1700000000000 k=v/1 h=1", "1 1700000000000 k=NULL/-1 h=1"]
     ran = run("consume", topic, "-o", "@1699999999999", "--until", "1", "--json")
     assert [row["offset"] for row in ran.rows()] == [0]
+
+
+def test_a_share_group_reads_from_the_beginning_if_asked(
+    apache_kafka: str,
+    tools: JavaTools,
+    topic: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = runner(apache_kafka, capsys, monkeypatch)
+    run("topics", "create", topic, "--partitions", "1")
+    assert run("produce", topic, stdin=b"a\nb\n").code == 0
+    ran = run("consume", topic, "--share", topic, "--from-beginning", "-n", "2")
+    assert (ran.code, ran.out) == (0, "a\nb\n"), ran.err
+    assert ran.err.splitlines()[0].endswith("(share.auto.offset.reset=earliest) with the first record")
+    entity = ("--entity-type", "groups", "--entity-name", topic)
+    said = tools.run("configs", "--bootstrap-server", apache_kafka, "--describe", *entity)
+    assert "share.auto.offset.reset=earliest" in said

@@ -322,15 +322,15 @@ def test_a_line_that_makes_no_sense_is_said_with_its_number(
 def test_what_a_share_group_decides_itself_is_not_taken(run: Run, option: tuple[str, ...]) -> None:
     ran = run("consume", "t", "--share", "s", *option)
     assert ran.code == 1
-    assert ran.err.startswith("ConfigError: --share goes alone: brokers choose the partitions")
+    assert ran.err.startswith("ConfigError: --share goes with --from-beginning alone: brokers choose")
 
 
 def test_records_of_a_share_group_are_printed_as_others_are(run: Run, topic: str) -> None:
     group = f"{topic}-share"
-    ran = run("configs", "alter", "--group", group, "--set", "share.auto.offset.reset=earliest")
-    assert ran.code == 0, ran.err
     assert run("produce", topic, "-k", ":", "-p", "0", stdin=b"a:1\nb:2\n").code == 0
-    ran = run("consume", topic, "--share", group, "-n", "1", "-f", "%k=%s@%o;")
+    ran = run("consume", topic, "--share", group, "--from-beginning", "-n", "1", "-f", "%k=%s@%o;")
     assert (ran.code, ran.out) == (0, "a=1@0;"), ran.err
+    begins = f"share group {group} begins in {topic} (share.auto.offset.reset=earliest) with the first record"
+    assert ran.err.splitlines() == [begins, "1 record"]
     ran = run("consume", topic, "--share", group, "-n", "1", "--json")
     assert [(row["key"], row["value"], row["offset"]) for row in ran.rows()] == [("b", "2", 1)]

@@ -55,7 +55,12 @@ def consume(
     *,
     topic: Topic,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Start at the first record; otherwise only new ones.")
+        bool,
+        typer.Option(
+            "--from-beginning",
+            help="Start at the first record; otherwise only new ones. With --share: sets the group's "
+            "share.auto.offset.reset=earliest.",
+        ),
     ] = False,
     offset: Annotated[
         str | None, typer.Option("--offset", "-o", help=f"Start here in each partition: {SYNTAX}.")
@@ -126,12 +131,14 @@ def consume(
     if isolation_level is not None:
         settings = {**settings, "isolation.level": isolation_level.value}
     if share is not None:
-        if from_beginning or offset or stop or partition or group is not None or isolation_level:
+        if offset or stop or partition or group is not None or isolation_level:
             raise ConfigError(
-                "--share goes alone: brokers choose the partitions, and the group's configs "
-                "share.auto.offset.reset and share.isolation.level say where it begins and what it reads"
+                "--share goes with --from-beginning alone: brokers choose the partitions, and the group's "
+                "configs share.auto.offset.reset and share.isolation.level say where it begins and what it "
+                "reads"
             )
-        consume_share({**settings, "group.id": share}, topic, max_records, partial(_write, show, decoders))
+        settings = {**settings, "group.id": share}
+        consume_share(settings, topic, max_records, partial(_write, show, decoders), from_beginning)
         return
     if group is not None:
         if partition:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.cli.connecting import open_share_consumer
+from fairlead_kafka.cli.connecting import open_admin, open_share_consumer
 from fairlead_kafka.cli.terminal import counted, errors
-from fairlead_kafka.client import AcknowledgeType
+from fairlead_kafka.client import AcknowledgeType, ConfigChange, ConfigResource
 
 if TYPE_CHECKING:
     from fairlead_kafka.client import Admin, ShareRecord
 
 POLL_S = 0.2
 """How long one poll waits; Ctrl-C is heard in between."""
+LONG_WAIT_S = 10.0
+"""Seconds without a record after which the user is told if no partition was assigned: longer than two
+heartbeats (`share.heartbeat.interval.ms`), which a first member takes."""
+_RESET = "share.auto.offset.reset"
+_STATE_TOPIC = "__share_group_state"
 
 
 class DescribedGroup(TypedDict):
@@ -33,19 +41,37 @@ class DescribedGroup(TypedDict):
 
 
 def consume_share(
-    settings: Mapping[str, object], topic: str, max_records: int | None, show: Callable[[ShareRecord], None]
+    settings: Mapping[str, object],
+    topic: str,
+    max_records: int | None,
+    show: Callable[[ShareRecord], None],
+    from_beginning: bool,
 ) -> None:
     """Print records as a member of a share group, up to so many, until Ctrl-C.
 
     What is written is accepted, and the rest released.
     """
     shown = 0
+    group = str(settings["group.id"])
+    known = {key.name for key in CLIENT_CONFIGS.scope("admin")}
+    for_admin = {
+        name: one for name, one in settings.items() if CLIENT_CONFIGS.aliases.get(name, name) in known
+    }
     settings = {**settings, "share.acknowledgement.mode": "explicit"}
     try:
+        with open_admin(for_admin) as admin:
+            begin_group(admin, group, topic, from_beginning)
         with open_share_consumer(settings) as consumer:
             consumer.subscribe([topic])
+            wait_until: float | None = time.monotonic() + LONG_WAIT_S
             while max_records is None or shown < max_records:
                 records = consumer.poll(POLL_S)
+                if records:
+                    wait_until = None
+                elif wait_until is not None and time.monotonic() > wait_until:
+                    wait_until = None
+                    with open_admin(for_admin) as admin:
+                        explain_wait(admin, group, topic)
                 left = len(records) if max_records is None else max_records - shown
                 for record in records[:left]:
                     show(record)
@@ -62,6 +88,57 @@ def consume_share(
     finally:
         sys.stdout.buffer.flush()
         errors.print(counted(shown))
+
+
+def begin_group(admin: Admin, group: str, topic: str, from_beginning: bool) -> None:
+    """Say where a share group begins in a topic that is new to it. `from_beginning`: have the group's
+    config say that it is the first record.
+
+    A user who may not ask is told nothing; one who may not change the config gets the broker's error.
+    """
+    resource = ConfigResource.group(group)
+    if from_beginning:
+        admin.alter_configs({resource: [ConfigChange.set(_RESET, "earliest")]})
+    try:
+        offsets = admin.list_share_group_offsets([group])[group]
+        reset = "earliest" if from_beginning else admin.describe_configs([resource])[resource][_RESET].value
+    except (BrokerError, UnsupportedVersion):
+        return
+    started = any(of.topic == topic and one.start_offset >= 0 for of, one in offsets.items())
+    if started:
+        if from_beginning:
+            errors.print(
+                f"share group {group} goes on where it was; --from-beginning is for what is new to it",
+                markup=False,
+            )
+        return
+    where = {
+        "earliest": "with the first record",
+        "latest": "with what comes from now on; --from-beginning has it begin with the first record",
+    }.get(str(reset), "where that says")
+    errors.print(f"share group {group} begins in {topic} ({_RESET}={reset}) {where}", markup=False)
+
+
+def explain_wait(admin: Admin, group: str, topic: str) -> None:
+    """Say why a share group gets no records, if it is that it has no partitions of the topic."""
+    try:
+        members = admin.describe_share_groups([group])[group].members
+        if any(of.topic == topic for member in members for of in member.assignment):
+            return
+        missing = _STATE_TOPIC not in admin.list_topics(include_internal=True)
+    except (BrokerError, UnsupportedVersion):
+        return
+    errors.print(
+        f"share group {group} has no partition of {topic} yet"
+        + (
+            f": the cluster has no topic {_STATE_TOPIC}. Apache Kafka creates it with three replicas; "
+            "fewer brokers need share.coordinator.state.topic.replication.factor=1 and "
+            "share.coordinator.state.topic.min.isr=1"
+            if missing
+            else ""
+        ),
+        markup=False,
+    )
 
 
 def describe_share_groups(admin: Admin, groups: list[str]) -> list[DescribedGroup]:
