@@ -3,6 +3,7 @@ by one."""
 
 from __future__ import annotations
 
+import json
 import random
 from io import StringIO
 
@@ -139,3 +140,38 @@ def test_names_are_shown_exactly_in_findings_and_flows(name: str) -> None:
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert lines[:2] == [f"{name}: error rule: {name}", f"    {name}"]
     assert lines[3].split()[:2] == [name, name]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("a\x9b2Jb", r"a\x9b2Jb"),
+        ("over\rwritten\x08", r"over\rwritten\x08"),
+        ("turned\u202eround", r"turned\u202eround"),
+        ("two\nlines\there", r"two\nlines\there"),
+        ("half\ud800", r"half\ud800"),
+        ("äöü 漢字 🎣 [x]", "äöü 漢字 🎣 [x]"),
+    ],
+)
+def test_no_name_of_a_stranger_tells_the_terminal_what_to_do(
+    capsys: pytest.CaptureFixture[str], name: str, told: str
+) -> None:
+    terminal.show_rows([{"group": name, "members": [name], "lag": 5}], None)
+    assert capsys.readouterr().out.split("\n")[1].rstrip() == f"{told}  {told}    5"
+    terminal.print_each("deleted", lambda: {name: None})
+    assert capsys.readouterr().out == f"deleted: {told}\n"
+
+
+def test_texts_and_json_hold_no_commands_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.output.print("two\nlines \x1b]0;title\x9c", markup=False)
+    assert capsys.readouterr().out == "two\nlines \\x1b]0;title\\x9c\n"
+    application._say("UsageError", "no group \x1b[2J")
+    assert capsys.readouterr().err == "UsageError: no group \\x1b[2J\n"
+    row = {"group": "\x1b\x9b\u202e ä"}
+    terminal.write_rows([row], "-")
+    written = capsys.readouterr().out
+    assert written == '{"group": "\\u001b\\u009b\\u202e ä"}\n'
+    assert json.loads(written) == row
+    terminal.write_json(row, "-")
+    assert json.loads(capsys.readouterr().out) == row

@@ -12,6 +12,7 @@ from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.cli.connecting import open_admin
 from fairlead_kafka.cli.group_offsets import Target, chosen_partitions, new_offsets
 from fairlead_kafka.cli.options import ClientOptions, expanded
+from fairlead_kafka.cli.printable import one_line
 from fairlead_kafka.cli.share import DescribedGroup, by_topic, describe_share_groups
 from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import (
@@ -102,7 +103,7 @@ def describe(
                 else f", epoch {group['epoch']}, assigned in {group['target_assignment_epoch']}"
             )
             output.print(
-                f"{group['group']}: {group['state']} ({group['type']}){protocol}{epochs}, "
+                f"{one_line(group['group'])}: {group['state']} ({group['type']}){protocol}{epochs}, "
                 f"coordinator {coordinator}",
                 markup=False,
             )

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar, cast
 import typer
 
 from fairlead_kafka.base.errors import ConfigError, ItemsFailed
+from fairlead_kafka.cli.printable import one_line, printable, printable_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
     from rich.table import Table
 
 K = TypeVar("K")
@@ -43,6 +45,13 @@ class _FirstUse:
         class UntilBroken(Console):
             def on_broken_pipe(self) -> NoReturn:
                 raise BrokenPipeError  # `main` knows what to do; rich would end the process with exit code 1
+
+            def render(
+                self, renderable: RenderableType, options: ConsoleOptions | None = None
+            ) -> Iterator[Segment]:
+                # rich sends its own commands to the terminal as segments of control codes.
+                for segment in super().render(renderable, options):
+                    yield segment if segment.control else segment._replace(text=printable(segment.text))
 
         terminal = (sys.stderr if self._stderr else sys.stdout).isatty()
         return UntilBroken(
@@ -117,7 +126,7 @@ def print_each(
     except ItemsFailed as error:
         failed, results = error, error.results
     for item in results:
-        output.print(f"{done}: {named(item)}", markup=False)
+        output.print(f"{done}: {one_line(str(named(item)))}", markup=False)
     if failed is not None:
         raise failed
 
@@ -127,7 +136,7 @@ def write_json(report: object, target: str | None) -> None:
     written."""
     if target is None:
         return
-    _write(json.dumps(report, indent=2, ensure_ascii=False) + "\n", target)
+    _write(printable_json(json.dumps(report, indent=2, ensure_ascii=False)) + "\n", target)
 
 
 def write_rows(rows: Iterable[Mapping[str, object]], target: str | None) -> None:
@@ -137,7 +146,8 @@ def write_rows(rows: Iterable[Mapping[str, object]], target: str | None) -> None
     written.
     """
     if target is not None:
-        _write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), target)
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        _write(printable_json("".join(lines)), target)
 
 
 def show_rows(rows: Sequence[Mapping[str, object]], json_file: str | None) -> None:
@@ -216,7 +226,9 @@ def _shown(value: object, thousands: bool) -> str:
     mark = "," if thousands else ""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:{mark}}"
-    return f"{value:{mark}.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:{mark}.3f}".rstrip("0").rstrip(".")
+    return one_line(str(value))
 
 
 @contextmanager

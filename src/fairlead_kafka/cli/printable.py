@@ -1,0 +1,33 @@
+"""What a terminal would act on is escaped: names of topics, groups and clients come from strangers."""
+
+from __future__ import annotations
+
+import re
+
+_COMMANDS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
+"""Control characters, but for tabs and line ends."""
+_ORDER = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+"""Characters that turn the direction of text, or end its line."""
+_ALONE = "\ud800-\udfff"
+"""Half characters, which no terminal's encoding has."""
+_TEXT = re.compile(f"[{_COMMANDS}{_ORDER}{_ALONE}]")
+_LINE = re.compile(f"[\t\n{_COMMANDS}{_ORDER}{_ALONE}]")
+
+
+def printable(text: str) -> str:
+    r"""`text` with what a terminal would act on written as `\x1b` and the like. Lines stay lines."""
+    return _TEXT.sub(_escaped, text)
+
+
+def one_line(text: str) -> str:
+    r"""As `printable`, with `\n` and `\t` for line ends and tabs: a name is no table of its own."""
+    return _LINE.sub(_escaped, text)
+
+
+def printable_json(text: str) -> str:
+    r"""JSON that says the same, with such characters as `\u001b` and the like."""
+    return _TEXT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
