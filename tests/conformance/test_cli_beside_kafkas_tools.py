@@ -199,6 +199,28 @@ def test_records_go_out_and_come_back_with_all_that_they_have(run: Run, topic: s
     assert [row["offset"] for row in ran.rows()] == [0]
 
 
+def test_offsets_are_reset_to_where_kafkas_tool_resets_them(run: Run, tool: Command, topic: str) -> None:
+    run("topics", "create", topic, "--partitions", "1")
+    assert run("produce", topic, stdin=b"a\nb\nc\n").code == 0
+    assert run("consume", topic, "--group", topic, "--from-beginning", "-n", "2").code == 0
+    for way in (
+        ("--to-offset", "99"),
+        ("--to-offset", "-5"),
+        ("--shift-by", "50"),
+        ("--shift-by", "-1"),
+        ("--to-datetime", "2090-01-01T00:00:00.000"),
+        ("--by-duration", "PT0S"),
+        ("--by-duration", "P1D"),
+        ("--to-current",),
+    ):
+        given = ("--topic", f"{topic}:0", *way)
+        said = tool("groups", "--group", topic, "--reset-offsets", *given, "--dry-run")
+        theirs = re.search(rf"^{topic}\s+{topic}\s+0\s+(\d+)", said, re.MULTILINE)
+        assert theirs is not None, said
+        (row,) = run("groups", "reset-offsets", topic, *given, "--json", "-").rows()
+        assert str(row["new_offset"]) == theirs[1], way
+
+
 def test_a_share_group_reads_from_the_beginning_if_asked(
     apache_kafka: str,
     tools: JavaTools,

@@ -103,6 +103,20 @@ def test_offsets_are_reset_once_told_to(run: Run, options: list[str], offsets: l
 
 
 @pytest.mark.usefixtures("group")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--to-offset", "70"], "offset 70 is outside of its log, 0 to 10; taking 10"),
+        (["--shift-by", "-20"], "offset -16 is outside of its log, 0 to 10; taking 0"),
+        (["--by-duration", "PT1H"], "no record is of that time or later; taking the end, 10"),
+    ],
+)
+def test_an_offset_that_is_not_the_one_asked_for_is_said(run: Run, options: list[str], said: str) -> None:
+    ran = run("groups", "reset-offsets", GROUP, "--topic", f"{TOPIC}:0", *options)
+    assert ran.err.splitlines()[0] == f"{TOPIC}-0: {said}"
+
+
+@pytest.mark.usefixtures("group")
 def test_single_partitions_are_reset(run: Run) -> None:
     ran = run("groups", "reset-offsets", GROUP, "--topic", f"{TOPIC}:1", "--to-offset", "2", "--execute")
     assert ran.code == 0, ran.err

@@ -95,7 +95,8 @@ def new_offsets(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> dict[TopicPartition, int]:
     """{partition: offset to go on from}. What would lie outside of a log is moved to its nearer
-    end, and that is said."""
+    end, a time after its last record to its end, and that is said (Kafka's tool does the same, and logs
+    the first). A present offset is taken as it is."""
     if not partitions:
         return {}
     first = {
@@ -115,6 +116,8 @@ def new_offsets(
         return end
     if target.way == "time":
         timed = admin.list_offsets(dict.fromkeys(partitions, target.value))
+        for of in (of for of, one in timed.items() if one is None):
+            errors.print(f"{of}: no record is of that time or later; taking the end, {end[of]}", markup=False)
         return {of: end[of] if one is None else one.offset for of, one in timed.items()}
     if target.way == "to-current":
         return {of: present.get(of, end[of]) for of in partitions}

@@ -1,4 +1,4 @@
-"""What a terminal would act on is escaped: names of topics, groups and clients come from strangers."""
+"""Escapes for what a terminal would act on: names of topics, groups and clients come from strangers."""
 
 from __future__ import annotations
 
