@@ -63,6 +63,10 @@ def test_topics_are_created_and_read_on_an_event_loop(rig: Rig, monkeypatch: pyt
             assert seen == [b"b", b"c"]
             assert [table.num_rows async for table in reader.read_range(T0, 0, 2)] == [2]
             assert await reader.end_offsets([T0]) == {T0: 3}
+            await reader.unsubscribe()
+            assert reader.assignment() == []
+            with pytest.raises(UsageError, match="no partition is assigned"):
+                await reader.poll(1)
         with pytest.raises(UsageError, match="closed"):
             await reader.poll(1)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError, TimedOut
+from fairlead_kafka.base.errors import BrokerError, TimedOut, UsageError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, TopicPartition
 from fairlead_kafka.base.units import s_to_ns
 from fairlead_kafka.broker.coordinator import GroupCoordinator
@@ -232,3 +232,33 @@ def test_what_was_committed_of_partitions_that_are_not_assigned_any_more_is_forg
         consumer.commit({of: 0, OF: 0})
         assert list(consumer.calls.group._last_committed) == [of]
     assert consumer.committed([TopicPartition("many", 0)])[TopicPartition("many", 0)] == OffsetAndMetadata(0)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_unsubscribing_gives_up_what_was_assigned_by_hand(cluster: VirtualCluster, protocol: str) -> None:
+    write(cluster, 5)
+    consumer = reader(cluster, **{"enable.auto.commit": True, "group.protocol": protocol})
+    assert len(consumer.poll(5, max_records=2)) == 2
+    consumer.unsubscribe()
+    assert consumer.assignment() == []
+    with pytest.raises(UsageError, match="no partition is assigned"):
+        consumer.poll(1)
+    consumer.unsubscribe()
+    consumer.subscribe(["t"])
+    assert [record.offset for record in consumer.poll(60)] == [2, 3, 4]
+    consumer.close()
+
+
+def test_unsubscribing_without_a_group_gives_up_what_was_assigned() -> None:
+    rig = Rig()
+    rig.cluster.topic("t")
+    rig.cluster.write("t", 0, [b"a", b"b"])
+    consumer = rig.consumer(auto_offset_reset="earliest")
+    consumer.assign([OF])
+    assert len(consumer.poll(5, max_records=1)) == 1
+    consumer.unsubscribe()
+    assert consumer.assignment() == []
+    with pytest.raises(UsageError, match="is not assigned"):
+        consumer.position(OF)
+    consumer.assign([OF])
+    assert [record.value for record in consumer.poll(5)] == [b"a", b"b"]

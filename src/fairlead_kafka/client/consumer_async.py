@@ -101,7 +101,7 @@ class AsyncConsumer:
     async def unsubscribe(self) -> None:
         """Leave the group, after the listener was called, and read nothing.
 
-        No error if not subscribed.
+        Partitions that were assigned by hand are given up, too. No error if there is nothing.
         """
         await self._run(self._calls.group.unsubscribe())
 

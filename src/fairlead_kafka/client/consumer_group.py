@@ -132,10 +132,14 @@ class ConsumerGroup:
         self._subscribed = True
 
     def unsubscribe(self) -> Steps[None]:
-        """Leave the group."""
+        """Leave the group, or give up what is assigned by hand."""
         self._asking.check()
         if self._subscribed:
             yield from self._leave(None)
+        else:
+            yield from self._auto_commit_now(None)
+            yield from self._asking.ask(Unsubscribe)
+            self._fetched.moved({}, replaces=True)
 
     def subscription(self) -> Steps[list[str]]:
         """The topics subscribed to."""

@@ -80,6 +80,7 @@ class GroupDesk:
 
     def _unsubscribe(self, operation: Unsubscribe) -> None:
         if self._membership is None or not self._membership.subscribed:
+            self._host.adopt([])
             self._host.answer(operation.completion)
         else:
             self._membership.leave(lambda: self._host.answer(operation.completion))
