@@ -4,6 +4,7 @@ on the embedded cluster."""
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
@@ -95,6 +96,20 @@ def got(member: ShareConsumer, count: int) -> list[ShareRecord]:
 
     until(polled)
     assert len(found) == count, found
+    return found
+
+
+def values(member: ShareConsumer, count: int) -> list[bytes]:
+    """The values of the next records, of as many polls as that takes; all are accepted."""
+    found: list[bytes] = []
+
+    def polled() -> bool:
+        for record in member.poll(0.5):
+            found.append(record.value)
+            member.acknowledge(record)
+        return len(found) >= count
+
+    until(polled)
     return found
 
 
@@ -198,6 +213,59 @@ def test_a_renewed_lock_lasts(made: Callable[..., Share]) -> None:
             assert java.poll(500) == []
         member.acknowledge(record)
         assert member.commit() == {share.place: None}
+
+
+@pytest.mark.parametrize(
+    ("level", "read"), [("read_committed", [b"a", b"c"]), ("read_uncommitted", [b"a", b"b", b"c", b"d"])]
+)
+def test_the_isolation_level_is_the_groups(made: Callable[..., Share], level: str, read: list[bytes]) -> None:
+    share = made(share_isolation_level=level)
+    config = {"bootstrap.servers": share.servers, "transactional.id": share.topic}
+    with fairlead_kafka.Producer(config) as producer, share.member() as member:
+        producer.init_transactions()
+        for value, ends in (
+            (b"a", producer.commit_transaction),
+            (b"b", producer.abort_transaction),
+            (b"c", producer.commit_transaction),
+        ):
+            producer.begin_transaction()
+            producer.send(share.topic, value, partition=0).result()
+            ends()
+        producer.begin_transaction()
+        producer.send(share.topic, b"d", partition=0).result()
+        assert values(member, len(read)) == read
+        producer.commit_transaction()
+        assert values(member, 1) == [b"d"] if level == "read_committed" else member.poll(0.2) == []
+        assert set(member.commit().values()) <= {None}  # the poll has sent most of them
+    until(lambda: share.lag() == 0)
+
+
+def test_a_group_begins_so_long_ago(made: Callable[..., Share]) -> None:
+    share = made(share_auto_offset_reset="by_duration:PT1H")
+    now_ms = int(time.time() * 1000)
+    with fairlead_kafka.Producer({"bootstrap.servers": share.servers}) as producer:
+        for minutes in (120, 61, 59, 0):
+            at_ms = now_ms - 60_000 * minutes
+            producer.send(share.topic, b"%d" % minutes, partition=0, timestamp_ms=at_ms).result()
+    with share.member() as member:
+        assert values(member, 2) == [b"59", b"0"]
+        assert set(member.commit().values()) <= {None}
+
+
+def test_configs_of_the_group_say_how_long_and_how_often(made: Callable[..., Share]) -> None:
+    share = made(share_record_lock_duration_ms="1500", share_delivery_count_limit="2")
+    share.write(b"a", b"b")
+    with share.member() as member:
+        for delivery in (1, 2):
+            records = got(member, 2)
+            assert offsets(records) == [(0, delivery), (1, delivery)]
+            assert member.acquisition_lock_timeout_ms() == 1_500
+            for record in records:
+                member.acknowledge(record, AcknowledgeType.RELEASE)
+            assert member.commit() == {share.place: None}
+        assert member.poll(0.3) == []
+        share.write(b"c")
+        assert offsets(got(member, 1)) == [(2, 1)]
 
 
 def test_two_members_share_one_partition_with_javas(share: Share) -> None:

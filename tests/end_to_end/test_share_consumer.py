@@ -95,6 +95,26 @@ def test_a_consumer_that_is_dropped_releases_what_it_had(servers: str) -> None:
         assert {value for value, _ in got(other, 20)} == {b"%d" % n for n in range(20)}
 
 
+def test_a_member_for_which_a_broker_has_no_session_waits_until_another_ends() -> None:
+    config = {**QUICK, "group.share.max.share.sessions": 1}
+    with Cluster(brokers=1, config=config) as cluster:
+        servers = cluster.bootstrap_servers
+        with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
+            admin.create_topics([fairlead_kafka.NewTopic(TOPIC, partitions=1)])
+            start = ConfigChange.set("share.auto.offset.reset", "earliest")
+            admin.alter_configs({ConfigResource.group(GROUP): [start]})
+        with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
+            for value in (b"a", b"b"):
+                producer.send(TOPIC, value)
+        with ShareConsumer(settings(servers)) as member, ShareConsumer(settings(servers)) as other:
+            member.subscribe([TOPIC])
+            other.subscribe([TOPIC])
+            assert len(got(member, 2)) == 2
+            assert other.poll(0.5) == []
+            member.close()
+            assert sorted(got(other, 2)) == [(b"a", 2), (b"b", 2)]
+
+
 def test_the_command_line_accepts_what_it_prints(
     servers: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
