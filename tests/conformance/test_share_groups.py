@@ -19,6 +19,7 @@ from tests.conformance.conftest import QUICK_SHARES
 from tests.support.share_member import Got, ShareMember
 from tests.support.waiting import until
 
+ck = pytest.importorskip("confluent_kafka")
 _numbers = itertools.count()
 
 
@@ -297,6 +298,35 @@ def test_two_members_share_one_partition_with_javas(share: Share) -> None:
     every = [offset for offsets in seen.values() for offset in offsets]
     assert sorted(every) == list(range(rounds * size)), "each record once, at one of them"
     assert all(seen.values()), "all of them had some"
+    until(lambda: share.lag() == 0)
+
+
+def test_librdkafkas_member_shares_a_partition_with_ours(share: Share) -> None:
+    size = 20
+    written: list[int] = []
+    seen: dict[str, list[int]] = {"ours": [], "theirs": []}
+    config = {"bootstrap.servers": share.servers, "group.id": share.group, "max.poll.records": 5}
+    with share.member("implicit", max_poll_records="5") as ours, ck.ShareConsumer(config) as theirs:
+        theirs.subscribe([share.topic])
+
+        def read() -> bool:
+            seen["ours"] += [record.offset for record in ours.poll(0.1)]
+            messages = theirs.poll(0.1)
+            assert all(message.error() is None for message in messages)
+            seen["theirs"] += [message.offset() for message in messages]
+            return len(seen["ours"]) + len(seen["theirs"]) >= len(written)
+
+        def both_have_some() -> bool:
+            written.extend(range(len(written), len(written) + size))
+            share.write(*(b"%d" % number for number in written[-size:]))
+            read()
+            return all(seen.values())
+
+        until(both_have_some)
+        until(read)
+        ours.commit()
+        theirs.commit_sync()
+    assert sorted(seen["ours"] + seen["theirs"]) == written, "each record once"
     until(lambda: share.lag() == 0)
 
 
