@@ -64,6 +64,12 @@ def test_every_explanation_is_whole(file: str) -> None:
     assert all(len(one.reason) > 20 and one.where for one in explanations(file))
 
 
+def test_an_explanation_of_a_text_is_refused() -> None:
+    """Each of its letters would be a pattern, and `*` matches all."""
+    with pytest.raises(TypeError, match="must be a list"):
+        Explanation("SHARE_FETCH", "*error_code", "a reason that is long enough")  # type: ignore[arg-type]
+
+
 def test_the_transcript_of_three_brokers_says_what_is_led_where_and_what_is_refused() -> None:
     """On our cluster alone: three of Apache Kafka take long to start, and `fairlead lab transcript
     --replicated` has them."""

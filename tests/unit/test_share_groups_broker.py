@@ -333,6 +333,14 @@ def test_a_session_has_few_partitions_that_the_broker_does_not_know(rig: ShareGr
     assert len(answer.responses) == UNKNOWN_PARTITIONS_MAX
 
 
+def test_an_acquire_mode_that_there_is_not_is_refused(rig: ShareGroupRig) -> None:
+    client = rig.driver.connect()
+    answer = rig.call(client, ApiKey.SHARE_FETCH, 2, **rig.fields(0, share_acquire_mode=2))
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert len(rig.sessions) == 0
+    assert rig.fetch(client, 0, share_acquire_mode=1) == [(0, 9, 1)]
+
+
 def test_a_partition_that_is_named_twice_tells_its_first_error(rig: ShareGroupRig) -> None:
     client = rig.driver.connect()
     rig.fetch(client, 0)

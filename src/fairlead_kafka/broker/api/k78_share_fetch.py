@@ -61,8 +61,8 @@ _Leader = ShareFetchResponse.LeaderIdAndEpoch
 _Endpoint = ShareFetchResponse.NodeEndpoint
 _Acquired = ShareFetchResponse.AcquiredRecords
 
-_RECORD_LIMIT = 1
-"""The acquire mode that never gives more than max_records."""
+_BATCH_OPTIMIZED, _RECORD_LIMIT = 0, 1
+"""Acquire modes: whole batches, and never more than max_records."""
 _NO_LEADER = -1
 UNKNOWN_PARTITIONS_MAX = 1000
 """Partitions of a session that this broker does not know. A few there are where a client has heard
@@ -80,6 +80,10 @@ def share_fetch(
     message = request.message
     try:
         key = check_member(broker, session, message.group_id, message.member_id)
+        if message.share_acquire_mode not in (_BATCH_OPTIMIZED, _RECORD_LIMIT):
+            raise BrokerError(
+                ErrorCode.INVALID_REQUEST, f"there is no acquire mode {message.share_acquire_mode}"
+            )
         if message.is_renew_ack:
             _check_renewing(message)
         share_session = _session(broker, message, key, session)

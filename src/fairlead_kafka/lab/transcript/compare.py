@@ -239,6 +239,10 @@ class Explanation:
     among: str = ""
     used: int = 0
 
+    def __post_init__(self) -> None:
+        if isinstance(self.where, str):
+            raise TypeError(f"where = {self.where!r}: must be a list; the letters of a text match much")
+
     def covers(self, outcome: Outcome, path: str, ours: Plain, theirs: Plain) -> bool:
         """True if this entry covers the difference."""
         return (
