@@ -193,6 +193,28 @@ def test_an_alteration_that_was_refused_is_not_asked_for_by_the_next_coordinator
     assert rig.describe() == (0, [(-1, -1)])
 
 
+def test_a_coordinator_that_is_one_no_more_asks_for_no_deletion_again(
+    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state that it would forget may be of a group that was made again since."""
+    rig.leave()
+    delete = Lost(monkeypatch, "delete")
+    admin = rig.driver.connect()
+    admin.send(ApiKey.DELETE_GROUPS, 2, groups_names=[GROUP])
+    shards = rig.driver.broker.coordinator.shards
+    shards.restart(shards.of(GROUP))
+    asked = delete.calls
+    rig.driver.advance(RETRY_MS)
+    assert admin.arrived[-1].results[0].error_code == ErrorCode.NOT_COORDINATOR
+    rig.driver.advance(GIVE_UP_MS)
+    assert delete.calls == asked
+    assert rig.driver.broker.coordinator.share.states._open == {}
+    delete.lost = False
+    assert rig.call(rig.admin, ApiKey.DELETE_GROUPS, 2, groups_names=[GROUP]).results[0].error_code == 0
+    rig.join()
+    assert rig.fetch(rig.driver.connect(), 0) == [(0, 9, 1)]
+
+
 def test_offsets_that_are_being_altered_are_in_the_record_of_the_group() -> None:
     key, topic = StatePartitionsKey(GROUP), UUID(int=5)
     begun = {topic: TopicState("t", frozenset({0, 1}))}

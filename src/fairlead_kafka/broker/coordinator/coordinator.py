@@ -157,6 +157,7 @@ class GroupCoordinator:
             self._rebalancer.dissolve(group, ErrorCode.NOT_COORDINATOR)
             self.consumer.members.forget(group.group_id)
             self.share.forget(group.group_id)
+            self.share.states.dropped(group.group_id)
 
     def _owner_of(self, group: Group) -> Owner:
         try:

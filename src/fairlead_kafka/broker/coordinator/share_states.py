@@ -22,6 +22,7 @@ from fairlead_kafka.broker.share_groups import (
     NO_OFFSET,
     Alteration,
     Alterations,
+    Question,
     ShareEpoch,
     ShareEpochKey,
     ShareGroup,
@@ -65,6 +66,16 @@ class ShareStates:
         self._broker = broker
         self._records = records
         self._owner_of = owner_of
+        self._open: dict[str, list[Callable[[], None]]] = {}
+        """Group → what ends each round of questions under way, for when the group is not at home here
+        any more."""
+
+    def dropped(self, group_id: str) -> None:
+        """Called when the group is gone, or at home elsewhere: what is under way ends with
+        NOT_COORDINATOR. Asked again later, it could forget a state that the next coordinator has
+        begun."""
+        for end in self._open.pop(group_id, []):
+            end()
 
     def begin(self, group_id: str, places: Places) -> None:
         """Have the share coordinator begin the states of partitions, and note those that it has.
@@ -93,7 +104,7 @@ class ShareStates:
         self,
         group: ShareGroup,
         places: Places,
-        ask: Callable[[ShareKey, Done], None],
+        ask: Callable[[ShareKey, Done], Question],
         asked: Callable[[dict[ShareKey, int]], None],
     ) -> None:
         """Ask for each share partition; asked(key → error code) once all are answered. Until then
@@ -104,20 +115,33 @@ class ShareStates:
             for topic, state in places.items()
             for number in sorted(state.partitions)
         ]
+        if not keys:
+            asked({})
+            return
         pairs = Counter((key.topic_id, key.partition) for key in keys)
         group.asked += pairs
         errors: dict[ShareKey, int] = {}
+        questions: dict[ShareKey, Question] = {}
+        open_here = self._open.setdefault(group.group_id, [])
 
         def answered(key: ShareKey, error: int) -> None:
             errors[key] = error
             if len(errors) == len(keys):
                 group.asked -= pairs
+                if end in open_here:
+                    open_here.remove(end)
+                    if not open_here and self._open.get(group.group_id) is open_here:
+                        del self._open[group.group_id]
                 asked(errors)
 
-        if not keys:
-            asked({})
+        def end() -> None:
+            for key in [key for key in questions if key not in errors]:
+                questions[key].cancel()
+                answered(key, ErrorCode.NOT_COORDINATOR)
+
+        open_here.append(end)
         for key in keys:
-            ask(key, partial(answered, key))
+            questions[key] = ask(key, partial(answered, key))
 
     def loaded(self, group: ShareGroup) -> None:
         """Called when a group was read from the log: topics that are gone are forgotten, and what
@@ -241,8 +265,8 @@ class ShareStates:
         """Ask for the offsets that an admin wants. The group's record has them, so that the
         coordinator after one that is lost on the way goes on."""
 
-        def begin(key: ShareKey, done: Done) -> None:
-            self._broker.share_persister.initialize(key, *altering[key[1:]], done)
+        def begin(key: ShareKey, done: Done) -> Question:
+            return self._broker.share_persister.initialize(key, *altering[key[1:]], done)
 
         def began(errors: dict[ShareKey, int]) -> None:
             there = _grouped(places, (key for key, error in errors.items() if not error))

@@ -76,7 +76,7 @@ from fairlead_kafka.broker.share_groups.membership import (
     to_begin,
 )
 from fairlead_kafka.broker.share_groups.partition import SharePartition
-from fairlead_kafka.broker.share_groups.persister import StatePersister
+from fairlead_kafka.broker.share_groups.persister import Question, StatePersister
 from fairlead_kafka.broker.share_groups.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -100,6 +100,7 @@ __all__ = [
     "INITIAL_EPOCH",
     "NO_OFFSET",
     "OFFSET_MAX",
+    "Question",
     "RENEW_TYPE",
     "RecordEvent",
     "RecordState",

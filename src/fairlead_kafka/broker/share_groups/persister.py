@@ -111,8 +111,8 @@ class StatePersister:
     def __init__(self, host: PersisterHost) -> None:
         self._host = host
 
-    def initialize(self, key: ShareKey, state_epoch: int, start_offset: int, done: Done) -> None:
-        """Begin the state of a share partition."""
+    def initialize(self, key: ShareKey, state_epoch: int, start_offset: int, done: Done) -> Question:
+        """Begin the state of a share partition. The question can be cancelled."""
         partition = InitializeShareGroupStateRequest.PartitionData(
             partition=key.partition, state_epoch=state_epoch, start_offset=start_offset
         )
@@ -121,7 +121,7 @@ class StatePersister:
         )
         message = InitializeShareGroupStateRequest(group_id=key.group_id, topics=[topic])
         here = self._host.share_coordinator
-        self._begin(
+        return self._begin(
             key,
             lambda answered: here.initialize(
                 key, state_epoch, start_offset, lambda error: answered(error, None)
@@ -197,13 +197,13 @@ class StatePersister:
             lambda error, _state: done(error),
         )
 
-    def delete(self, key: ShareKey, done: Done) -> None:
+    def delete(self, key: ShareKey, done: Done) -> Question:
         """Have the coordinator forget the state of a share partition."""
         partition = DeleteShareGroupStateRequest.PartitionData(partition=key.partition)
         topic = DeleteShareGroupStateRequest.DeleteStateData(topic_id=key.topic_id, partitions=[partition])
         message = DeleteShareGroupStateRequest(group_id=key.group_id, topics=[topic])
         here = self._host.share_coordinator
-        self._begin(
+        return self._begin(
             key,
             lambda answered: here.delete(key, lambda error: answered(error, None)),
             lambda node, answered: self._ask(
