@@ -28,11 +28,13 @@ def _of(monkeypatch: pytest.MonkeyPatch, version: tuple[int, int]) -> None:
 
 
 def test_the_installed_spark_has_what_the_table_says() -> None:
+    runner = Path(datasource.__file__).parents[1] / "pipelines" / "cli.py"
     there = {
         Feature.FILTERS: hasattr(datasource, "Filter"),
         Feature.LIMITS: hasattr(datasource.DataSourceStreamReader, "getDefaultReadLimit"),
         Feature.AVAILABLE_NOW: hasattr(datasource.DataSourceStreamReader, "getDefaultReadLimit"),
         Feature.PIPELINES: find_spec("pyspark.pipelines") is not None,
+        Feature.NAMED_SESSION: runner.exists() and '__dict__["spark"]' in runner.read_text(),
     }
     assert versions.installed_version() in SERVED
     assert {feature: has(feature) for feature in Feature} == there

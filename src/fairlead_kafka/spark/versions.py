@@ -28,6 +28,7 @@ class Feature(Enum):
     LIMITS = "maxOffsetsPerTrigger, maxBytesPerTrigger and minOffsetsPerTrigger"
     AVAILABLE_NOW = "Trigger.AvailableNow in several micro-batches, within the limits"
     PIPELINES = "fairlead pipeline (Spark Declarative Pipelines)"
+    NAMED_SESSION = "Spark's own runner gives a pipeline's definitions the name spark"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Served:
 
 SERVED: Mapping[Version, Served] = {
     (4, 0): Served("3.11 to 3.13", frozenset(Feature)),
-    (4, 1): Served("3.11 to 3.14", frozenset({Feature.LIMITS, Feature.AVAILABLE_NOW})),
+    (4, 1): Served("3.11 to 3.14", frozenset({Feature.LIMITS, Feature.AVAILABLE_NOW, Feature.NAMED_SESSION})),
     (4, 2): Served("3.11 to 3.14"),
     (4, 3): Served("3.11 to 3.14"),
 }
@@ -53,6 +54,8 @@ WITHOUT: Mapping[Feature, str] = {
     "begins, so a query with Trigger.AvailableNow or Trigger.Once would end after one limited micro-batch",
     Feature.AVAILABLE_NOW: "one micro-batch has all that is there",
     Feature.PIPELINES: "refused: this Spark has no Declarative Pipelines",
+    Feature.NAMED_SESSION: "fairlead pipeline gives it on each version; for spark-pipelines of 4.1 write "
+    "spark = SparkSession.active() into each file",
 }
 """Behaviour by feature, on a version that lacks it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +29,7 @@ from fairlead_kafka.spark.pipelines.definitions import MATERIALIZED_VIEW, TABLE,
 from fairlead_kafka.spark.pipelines.project import Project
 from fairlead_kafka.spark.pipelines.session import connect_session
 from fairlead_kafka.spark.pipelines.topic_rules import SERVERS, named_topics, uses_of
+from fairlead_kafka.spark.versions import Feature, has
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -144,6 +146,8 @@ class Runner:
         spec = load_pipeline_spec(self._project.file)
         graph_id = create_dataflow_graph(self._session, spec.catalog, spec.database, self._graph_config)  # type: ignore[arg-type]
         registry = CountingRegistry(self._session, graph_id)
+        if not has(Feature.NAMED_SESSION):
+            builtins.__dict__["spark"] = self._session  # for the files and, later, for their functions
         with redirect_stdout(StringIO()):  # it tells each file on standard output, which is for reports
             register_definitions(self._project.file, registry, spec, self._session, graph_id)  # type: ignore[arg-type]
         views = {one.name for one in registry.views}
