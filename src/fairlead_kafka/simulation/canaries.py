@@ -403,7 +403,7 @@ CANARIES = (
         "cluster",
         "producer: a request was lost",
         _acknowledging_what_was_lost,
-        first_seed=36,
+        first_seed=64,
     ),
     Canary(
         "aborted transactions outlive their marker",
