@@ -58,6 +58,11 @@ earlier ones, batches of old files rot (`rot`); connections come that say nothin
 read and ask for offsets all along and in the end (`reader`); what they were told is compared with
 what the applications were told (`facts`, `reading_checks`), never with a log.
 
+World `transactions` has real brokers, and transactional producers that follow the rules of Kafka's
+Java client (`java_producer`, over `pipeline`): several batches on their way to a partition that does
+not know them, ends right behind the last one, transactions that outlive their time. Our own producer
+does none of that. No answer may fail such an application, and its transactions are whole.
+
 Redundant state of machines is compared by their `check()`: after every step of some worlds, and at
 the end of all (`checking`).
 

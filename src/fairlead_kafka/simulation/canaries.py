@@ -24,6 +24,7 @@ from fairlead_kafka.simulation.canary import Canary
 from fairlead_kafka.simulation.model_broker import ModelBroker
 from fairlead_kafka.simulation.model_log import NOWHERE, ModelPartition
 from fairlead_kafka.simulation.share_canaries import SHARE_CANARIES
+from fairlead_kafka.simulation.transaction_canaries import TRANSACTION_CANARIES
 from fairlead_kafka.wire import Buffer
 from fairlead_kafka.wire.codec import forget
 from fairlead_kafka.wire.messages import ProduceResponse
@@ -466,6 +467,7 @@ CANARIES = (
         first_seed=10,
     ),
     *SHARE_CANARIES,
+    *TRANSACTION_CANARIES,
 )
 """All planted bugs, each with its world and hook."""
 

@@ -62,6 +62,10 @@ class Faults:
         """The applications as they are now: some are replaced when they die."""
         return [sender.application for sender in self._senders if sender.application is not None]
 
+    def client_handles(self) -> Sequence[Handle]:
+        """Handles of the clients whose network may fail, as they are now."""
+        return [application.handle for application in self.applications]
+
     def plan(self, faults: Sequence[Fault], begun_ns: int) -> None:
         """Have every fault begin and end at its time."""
         for fault in faults:
@@ -69,9 +73,9 @@ class Faults:
 
     def heal(self) -> None:
         """End all faults of the network."""
-        for application in self.applications:
+        for client in self.client_handles():
             for broker in self.broker_handles():
-                link = self._host.link(application.handle, broker)
+                link = self._host.link(client, broker)
                 link.conditions = self._calm
                 link.heal()
 
@@ -82,7 +86,7 @@ class Faults:
 
     def _link(self, fault: Fault) -> VirtualLink:
         return self._host.link(
-            self.applications[fault.what["client"]].handle, self.broker_handles()[fault.what["broker"]]
+            self.client_handles()[fault.what["client"]], self.broker_handles()[fault.what["broker"]]
         )
 
     # The kinds: each begins a fault and returns the function that ends it
@@ -91,7 +95,7 @@ class Faults:
         toward = {
             "both": None,
             "to broker": self.broker_handles()[fault.what["broker"]],
-            "to client": self.applications[fault.what["client"]].handle,
+            "to client": self.client_handles()[fault.what["client"]],
         }
         link = self._link(fault)
         link.cut(toward[fault.what["way"]])

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.json_types import JsonObject
-from fairlead_kafka.simulation import world_cluster, world_producer, world_readers
+from fairlead_kafka.simulation import world_cluster, world_producer, world_readers, world_transactions
 from fairlead_kafka.simulation.canaries import canaries_of
 from fairlead_kafka.simulation.canary import Canary
 from fairlead_kafka.simulation.outcome import RAISED, Outcome, RunSeed
@@ -21,6 +21,7 @@ WORLDS: dict[str, RunSeed] = {
     world_producer.ProducerWorld.name: world_producer.run_seed,
     world_cluster.ClusterWorld.name: world_cluster.run_seed,
     world_readers.ReadersWorld.name: world_readers.run_seed,
+    world_transactions.NAME: world_transactions.run_seed,
 }
 """Every world by name."""
 CANARY_SEEDS = 60

@@ -285,6 +285,7 @@ class TransactionCoordinator:
 
         self._broker.producer_ids.when_available(available)
 
+    @hook("transactions: an end that raises the epoch")
     def _end_by_epoch(
         self, transactional_id: str, producer: ProducerIdentity, committed: bool, done: Initialized
     ) -> None:
@@ -310,6 +311,7 @@ class TransactionCoordinator:
             raise _cannot_end(transaction, committed, error)
         done(ErrorCode.NONE, image.identity)
 
+    @hook("transactions: a producer is fenced")
     def _fence(self, shard: TransactionShard, transaction: Transaction, done: Done) -> None:
         """Abort an ongoing transaction with an epoch that its producer does not have."""
         fenced = transaction.image.fenced(self._broker.wall_ms)
