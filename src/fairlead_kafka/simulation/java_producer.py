@@ -22,10 +22,9 @@ from fairlead_kafka.base.units import ns_to_ms
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead_kafka.records import Slice, columns_from_lists, encode
-from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.simulation.pipeline import Pipeline
+from fairlead_kafka.simulation.process import Stage
 from fairlead_kafka.simulation.real_cluster import RealCluster
-from fairlead_kafka.simulation.script import Script
 from fairlead_kafka.wire import ApiKey
 from fairlead_kafka.wire.messages import (
     EndTxnRequest,
@@ -112,26 +111,22 @@ class JavaProducer:
     def __init__(
         self,
         number: int,
-        host: VirtualHost,
-        script: Script,
+        stage: Stage,
         cluster: RealCluster,
         partitions: Sequence[TopicPartition],
         timeout_ms: int,
         rng: Random,
-        violated: Callable[[str], None],
     ) -> None:
         self.number = number
         self.transactions: list[ScriptedTransaction] = []
         self.finished = False
         """True once its last transaction has ended."""
-        self._host = host
-        self._script = script
+        self._host, self._script, self._violated = stage
         self._cluster = cluster
         self._partitions = partitions
         self._timeout_ms = timeout_ms
         self._rng = rng
-        self._violated = violated
-        self._pipeline = Pipeline(host)
+        self._pipeline = Pipeline(stage.host)
         self.handle = self._pipeline.handle
         self._identity: ProducerIdentity = NO_PRODUCER
         self._sequences: dict[TopicPartition, int] = {}

@@ -25,6 +25,7 @@ from fairlead_kafka.simulation.fault_plan import Drawing, Place, described
 from fairlead_kafka.simulation.faults import Scene
 from fairlead_kafka.simulation.java_producer import Ended, JavaProducer
 from fairlead_kafka.simulation.outcome import Outcome
+from fairlead_kafka.simulation.process import Stage
 from fairlead_kafka.simulation.real_cluster import RealCluster
 from fairlead_kafka.simulation.replica_logs import converge, differences, read_log
 from fairlead_kafka.simulation.script import Script
@@ -74,18 +75,17 @@ class TransactionsWorld:
         self.host.disk.sync_ms, self.host.disk.append_ms = SYNC_MS, APPEND_MS
         begin_checking(self.host, seed)
         script = Script(self.host)
+        stage = Stage(self.host, script, self.outcome.violated)
         self.cluster = self._started(rng)
         partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
         self.producers = [
             JavaProducer(
                 number,
-                self.host,
-                script,
+                stage,
                 self.cluster,
                 partitions,
                 rng.choice(TIMEOUTS_MS),
                 Random(rng.getrandbits(64)),
-                self.outcome.violated,
             )
             for number in range(1 + rng.randrange(PRODUCERS_MAX))
         ]
