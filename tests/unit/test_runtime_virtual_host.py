@@ -161,3 +161,16 @@ def test_a_step_that_takes_time_delays_what_it_does_and_what_comes_meanwhile() -
     stage.until(lambda: len(client.of(Received)) == 2)
     assert host.now_ns() - started_ns == 12_000_000, "the second waited for the end of the first"
     assert client.bytes_on(1) == b"firstsecond"
+
+
+def test_a_connection_to_a_listener_that_began_meanwhile_breaks_on_both_sides_too() -> None:
+    host = VirtualHost(latency_ms=10)
+    stage = Stage(host)
+    client, handle = stage.puppet()
+    stage.tell(handle, Connect(1, "127.0.0.1", 49_152))  # where nobody listens yet
+    host.advance(1)
+    server, server_handle, port = stage.listen(echo)
+    assert port == 49_152
+    stage.until(lambda: Connected(1) in client.events)
+    host.link(handle, server_handle).reset()
+    stage.until(lambda: lost(client, 1) and lost(server, -1))

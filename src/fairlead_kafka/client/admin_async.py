@@ -298,9 +298,9 @@ class AsyncAdmin(AsyncClusterAdmin, AsyncShareGroupAdmin):
 
         Another process may do that too. The same call may be repeated, as after a crash or a lost answer.
         ItemsFailed names those that could not be ended like that: INVALID_TXN_STATE for one that
-        has ended the other way, PRODUCER_FENCED or INVALID_PRODUCER_EPOCH if the coordinator
-        aborted it because it was open for longer than transaction.timeout.ms, or a newer producer
-        has its transactional id, INVALID_PRODUCER_ID_MAPPING if it is forgotten
+        has ended the other way, as one that was open for longer than transaction.timeout.ms;
+        PRODUCER_FENCED or INVALID_PRODUCER_EPOCH if a newer producer has its transactional id, and
+        from brokers before Kafka 4 after the time-out too; INVALID_PRODUCER_ID_MAPPING if it is forgotten
         (transactional.id.expiration.ms). The others have ended then.
         """
         return await self._run(self._calls.transactions.end_transactions(transactions, commit, timeout_s))

@@ -295,7 +295,10 @@ class VirtualNetwork:
         if waiting is not None:
             waiting.append((end, host, port))
             return
-        end.link = self.link(end.handle, handle)
+        link = self.link(end.handle, handle)
+        if end.link is not link:  # nobody listened there when the attempt was made
+            end.link = link
+            link.attach(end)
         other = End(self, handle, handle.next_accepted(), end.link, end)
         other.listener = listener
         handle.links[other.number] = other

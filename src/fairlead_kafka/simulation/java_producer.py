@@ -43,6 +43,10 @@ PATIENCE_MS = 1_000.0
 """Milliseconds after which a request without an answer is taken for lost, as by request.timeout.ms."""
 LONGEST_MS = 1_500.0
 """Milliseconds that an application thinks at most before it ends a transaction."""
+BATCHES_MAX = 8
+REPLACED_SHARE = 0.3
+"""Share of transactions before which the application gives way to one with a transactional id of its
+own: partitions know nothing of that one's producer."""
 CREATED_MS = 1_700_000_000_000
 TRY_AGAIN = frozenset(
     {
@@ -131,12 +135,13 @@ class JavaProducer:
         self._identity: ProducerIdentity = NO_PRODUCER
         self._sequences: dict[TopicPartition, int] = {}
         self._serial = 0
+        self._life = 0
         self._stopping = False
 
     @property
     def name(self) -> str:
         """Its transactional id."""
-        return f"java-{self.number}"
+        return f"java-{self.number}.{self._life}"
 
     def begin(self) -> None:
         """Begin transactions."""
@@ -156,6 +161,9 @@ class JavaProducer:
     def _live(self) -> Life:
         yield from self._initialize()
         while not self._stopping:
+            if self._rng.random() < REPLACED_SHARE:
+                self._life += 1
+                yield from self._initialize()
             yield from self._transaction()
             yield self._rng.choice([0.0, 0.0, 0.0, 100.0]) * self._rng.random()
         self.finished = True
@@ -190,10 +198,14 @@ class JavaProducer:
         rng = self._rng
         transaction = self._begin()
         chosen = rng.sample(self._partitions, 1 + rng.randrange(len(self._partitions)))
-        for _ in range(1 + rng.randrange(6)):
+        count = rng.randrange(1 + BATCHES_MAX)  # none: sent, and aborted before anything has left
+        apart_ms = rng.choice([0.0, 1.0, 10.0])
+        for _ in range(count):
             self._enter(transaction, rng.choice(chosen))
-        if rng.random() < 0.2:  # sent, and aborted before anything has left
-            transaction.batches.clear()
+            if apart_ms:
+                self._send(transaction)
+                yield apart_ms * rng.random()
+        if not count:
             yield from self._end(transaction, commits=False)
             return
         yield from self._deliver(transaction)

@@ -218,6 +218,8 @@ class RealCluster:
         """Pairs of brokers that are cut off from each other, the lower id first (the controller's
         is HERE) → the one that nothing reaches; None: neither.
         """
+        self._cut_links: dict[tuple[int, int], list[VirtualLink]] = {}
+        """The links of such a pair, of all its lives since it was cut."""
         self._settings = BROKER_CONFIGS.parse("broker", dict(config))
         self.controller = Controller(self._settings, new_rng())
         self.server: Handle | None = self._serve() if distant else None
@@ -265,7 +267,9 @@ class RealCluster:
         """Let everything through between two brokers again."""
         pair = (min(one, other), max(one, other))
         self._cuts.pop(pair, None)
-        self.link(*pair).heal()
+        # Those of former lives too: what waited there finds its connection closed.
+        for link in [*self._cut_links.pop(pair, ()), self.link(*pair)]:
+            link.heal()
 
     def heal_all(self) -> None:
         """Heal all cuts."""
@@ -282,6 +286,9 @@ class RealCluster:
         link, toward = self.link(*pair), self._cuts[pair]
         link.heal()
         link.cut(None if toward is None else self._handle(toward))
+        links = self._cut_links.setdefault(pair, [])
+        if link not in links:
+            links.append(link)
 
     def link(self, one: int, other: int) -> VirtualLink:
         """The network link between two brokers in their present lives, or with HERE between a

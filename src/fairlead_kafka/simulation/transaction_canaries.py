@@ -53,7 +53,7 @@ TRANSACTION_CANARIES = (
         "transactions",
         "log: a producer's refused batch is remembered",
         _doing_nothing,
-        first_seed=45,
+        first_seed=25,
     ),
     Canary(
         "an end that comes while markers are brought fences its producer",
