@@ -40,11 +40,11 @@ def test_without_a_world_all_of_them_are_run_and_summed(run: Run, tmp_path: Path
     report = json.loads((tmp_path / "report.json").read_text())
     assert ran.code == 0
     assert report.keys() >= KEYS
-    assert (report["world"], report["seeds"]) == ("all", 3)
-    assert [each["world"] for each in report["worlds"]] == ["producer", "cluster", "readers"]
+    assert (report["world"], report["seeds"]) == ("all", 4)
+    assert [each["world"] for each in report["worlds"]] == ["producer", "cluster", "readers", "transactions"]
     assert report["steps"] == sum(each["steps"] for each in report["worlds"])
     assert "cluster" in ran.out
-    assert ran.out.rstrip().endswith("3 worlds simulated, all held")
+    assert ran.out.rstrip().endswith("4 worlds simulated, all held")
 
 
 def test_five_seeds_are_five_seeds_and_bugs_are_planted_only_if_asked_for(run: Run) -> None:

@@ -51,7 +51,7 @@ def test_brokers_named_are_asked_together_and_about_those_partitions() -> None:
 def test_without_names_all_live_brokers_are_asked_about_everything() -> None:
     script = describe_log_dirs([], None)
     assert script.send(None)[0].api_key == ApiKey.METADATA
-    (ask,) = script.send([Message(brokers=[Message(node_id=4)])])
+    (ask,) = script.send([Message(error_code=0, brokers=[Message(node_id=4)])])
     assert (ask.node_id, ask.message.topics) == (4, None)
     assert list(ended(script, [answer(1)])) == [4]
 

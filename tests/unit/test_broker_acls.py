@@ -68,7 +68,7 @@ def test_without_an_authorizer_there_are_no_acls(version: int) -> None:
     deleted = client.ask(ApiKey.DELETE_ACLS, version, filters=[Message(**ANY)])
     rows = [described, *created.results, *deleted.filter_results]
     assert [row.error_code for row in rows] == [ErrorCode.SECURITY_DISABLED] * 4
-    assert all("authorizer.class.name" in row.error_message for row in rows)
+    assert all("No Authorizer is configured" in row.error_message for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,11 @@ from fairlead_kafka.client import Admin, Consumer, hosting
 from fairlead_kafka.core.connections import Connections
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.producer.transactions import Transactions
-from fairlead_kafka.runtime import VirtualHost
+from fairlead_kafka.runtime import Completion, VirtualHost
 from tests.support.broker_driver import Driver, batch, produce
 from tests.support.producer_rig import Rig
 from tests.support.virtual_hosting import Opening
+from tests.support.waiting import PATIENCE_S
 
 LOGGER = GuardedLogger("fairlead_kafka.of_this_test")
 
@@ -163,15 +164,17 @@ class Waiting(logging.Handler):
 
 def test_a_handler_that_waits_for_the_client_on_the_clients_thread_is_refused() -> None:
     """It would wait for itself."""
-    with Admin({"bootstrap.servers": "localhost:1"}) as admin:
-        handler = Waiting(lambda: admin.list_topics(timeout_s=30))
-        network = logging.getLogger("fairlead_kafka.network")
-        network.addHandler(handler)
-        try:
+    made: Completion[Admin] = Completion()  # the first line may be logged before we have the client
+    handler = Waiting(lambda: made.result(PATIENCE_S).list_topics(timeout_s=30))
+    network = logging.getLogger("fairlead_kafka.network")
+    network.addHandler(handler)
+    try:
+        with Admin({"bootstrap.servers": "localhost:1"}) as admin:
+            made.set_result(admin)
             with pytest.raises(NoBrokerReached):
                 admin.connect(timeout_s=0.5)
-        finally:
-            network.removeHandler(handler)
+    finally:
+        network.removeHandler(handler)
     assert [str(error) for error in handler.refused][:1] == [hosting.INSIDE]
 
 
