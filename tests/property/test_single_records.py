@@ -290,7 +290,7 @@ class Sender:
 def test_a_program_that_keeps_its_handles_is_freed_when_their_records_are_settled(
     failed: bool, order: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LOGGER, "disabled", True)  # pytest keeps what is logged, with its tracebacks
+    monkeypatch.setattr(LOGGER.logger, "disabled", True)  # pytest keeps what is logged, with its tracebacks
     side, _ = sides()
     error = UsageError("lost") if failed else None
     sender = Sender()
