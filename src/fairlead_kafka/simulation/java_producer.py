@@ -133,6 +133,8 @@ class JavaProducer:
         self._pipeline = Pipeline(stage.host)
         self.handle = self._pipeline.handle
         self._identity: ProducerIdentity = NO_PRODUCER
+        self._following: ProducerIdentity = NO_PRODUCER
+        """Identity of the next transaction, as the end of this one was answered."""
         self._sequences: dict[TopicPartition, int] = {}
         self._serial = 0
         self._life = 0
@@ -229,6 +231,7 @@ class JavaProducer:
             code = yield lambda answered: self._ask_end(commits, answered)
             if code == ErrorCode.NONE:
                 transaction.ended = Ended.COMMITTED if commits else Ended.ABORTED
+                self._identity = self._following
                 self._sequences.clear()
                 return
             if code not in TRY_AGAIN:
@@ -373,9 +376,10 @@ class JavaProducer:
         )
 
         def heard(answer: EndTxnResponse | None) -> None:
-            # A late answer to a request that was asked again says the same as the other.
+            # Taken over by who waits for it: a late answer to a request that was asked again says the
+            # same as the other.
             if answer is not None and not answer.error_code and self._identity == asked:
-                self._identity = ProducerIdentity(answer.producer_id, answer.producer_epoch)
+                self._following = ProducerIdentity(answer.producer_id, answer.producer_epoch)
             answered(ErrorCode.NETWORK_EXCEPTION if answer is None else answer.error_code)
 
         address = self._coordinator()
