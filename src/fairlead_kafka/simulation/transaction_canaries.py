@@ -49,11 +49,11 @@ def _forgetting_the_protocol(fence: Method) -> Method:
 
 TRANSACTION_CANARIES = (
     Canary(
-        "a second batch is taken where the first was refused",
+        "a later batch is taken where the first of its transaction is not",
         "transactions",
-        "log: a producer's refused batch is remembered",
+        "log: a transaction begins with its first batch",
         _doing_nothing,
-        first_seed=25,
+        first_seed=58,
     ),
     Canary(
         "an end that comes while markers are brought fences its producer",

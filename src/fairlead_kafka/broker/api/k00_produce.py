@@ -349,6 +349,10 @@ def _append_checked(
     if produced.all_replicas:
         led.check_in_sync()
     append_time_ms = -1
+    if produced.adds and header.transactional and header.base_sequence:
+        # Each transaction begins with sequence 0, so one before is on its way: perhaps to the leader
+        # that was.
+        partition.producers.check_known(header)
     duplicate = partition.check_producer(header) if header.producer_id >= 0 else None
     if duplicate is None:
         records, header = convert(partition, records, header, broker.wall_ms)

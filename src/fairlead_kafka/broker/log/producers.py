@@ -190,6 +190,16 @@ class ProducerStates:
             )
         return None
 
+    @hook("log: a transaction begins with its first batch")
+    def check_known(self, header: BatchHeader) -> None:
+        """Raise BrokerError OUT_OF_ORDER_SEQUENCE_NUMBER if the producer is not known here."""
+        if self.get(header.producer_id) is None:
+            raise BrokerError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id}, epoch {header.producer_epoch}: sequence "
+                f"{header.base_sequence} came where nothing of its transaction is known",
+            )
+
     def _check_first(self, header: BatchHeader) -> None:
         """Raise BrokerError OUT_OF_ORDER_SEQUENCE_NUMBER for a producer's first batch here if one
         before it was refused for now: it would be written after this one, or never."""
@@ -205,7 +215,6 @@ class ProducerStates:
                 f"where {refused.base_sequence} was refused and is to come again",
             )
 
-    @hook("log: a producer's refused batch is remembered")
     def refuse(self, header: BatchHeader, refused_ms: int) -> None:
         """Remember a batch that was refused for now. Of those of a producer that is not known here
         it is the lowest sequence that counts (Kafka's `VerificationStateEntry`, KIP-890).
