@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.ids import TopicPartition
@@ -25,7 +25,7 @@ from fairlead_kafka.records import Slice, columns_from_lists, encode
 from fairlead_kafka.simulation.pipeline import Pipeline
 from fairlead_kafka.simulation.process import Stage
 from fairlead_kafka.simulation.real_cluster import RealCluster
-from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire import ApiKey, RequestMessage
 from fairlead_kafka.wire.messages import (
     EndTxnRequest,
     EndTxnResponse,
@@ -70,6 +70,7 @@ TO_BE_ABORTED = frozenset(
 )
 """Errors of a batch after which the application has to abort: right only once its time is up."""
 
+Identified = TypeVar("Identified", InitProducerIdResponse, EndTxnResponse)
 Ask: TypeAlias = "Callable[[Callable[[int], None]], None]"
 """Sends a request, and calls back with the error code of its answer."""
 Life: TypeAlias = "Generator[float | Ask, int | None, None]"
@@ -342,10 +343,28 @@ class JavaProducer:
 
     # The coordinator
 
-    def _coordinator(self) -> str | None:
+    def _ask_coordinator(
+        self,
+        api_key: ApiKey,
+        version: int,
+        request: RequestMessage[Identified],
+        answered: Callable[[int], None],
+        taken: Callable[[ProducerIdentity], None],
+    ) -> None:
+        """Send a request that gives a producer's identity, for `taken` if it succeeds; `answered` is
+        called with the error code."""
         topic = self._cluster.controller.create_transactions_topic()
         leader = topic.partitions[home_partition(self.name, len(topic.partitions))].leader
-        return None if leader < 0 else self._cluster.brokers[leader].address
+        if leader < 0:
+            answered(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+
+        def heard(answer: Identified | None) -> None:
+            if answer is not None and not answer.error_code:
+                taken(ProducerIdentity(answer.producer_id, answer.producer_epoch))
+            answered(ErrorCode.NETWORK_EXCEPTION if answer is None else answer.error_code)
+
+        self._pipeline.ask(self._cluster.brokers[leader].address, api_key, version, request, heard)
 
     def _ask_init(self, answered: Callable[[int], None]) -> None:
         request = InitProducerIdRequest(
@@ -355,16 +374,10 @@ class JavaProducer:
             producer_epoch=NO_PRODUCER.epoch,
         )
 
-        def heard(answer: InitProducerIdResponse | None) -> None:
-            if answer is not None and not answer.error_code:
-                self._identity = ProducerIdentity(answer.producer_id, answer.producer_epoch)
-            answered(ErrorCode.NETWORK_EXCEPTION if answer is None else answer.error_code)
+        def taken(identity: ProducerIdentity) -> None:
+            self._identity = identity
 
-        address = self._coordinator()
-        if address is None:
-            answered(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        else:
-            self._pipeline.ask(address, ApiKey.INIT_PRODUCER_ID, INIT_VERSION, request, heard)
+        self._ask_coordinator(ApiKey.INIT_PRODUCER_ID, INIT_VERSION, request, answered, taken)
 
     def _ask_end(self, commits: bool, answered: Callable[[int], None]) -> None:
         asked = self._identity
@@ -375,18 +388,13 @@ class JavaProducer:
             committed=commits,
         )
 
-        def heard(answer: EndTxnResponse | None) -> None:
+        def taken(identity: ProducerIdentity) -> None:
             # Taken over by who waits for it: a late answer to a request that was asked again says the
             # same as the other.
-            if answer is not None and not answer.error_code and self._identity == asked:
-                self._following = ProducerIdentity(answer.producer_id, answer.producer_epoch)
-            answered(ErrorCode.NETWORK_EXCEPTION if answer is None else answer.error_code)
+            if self._identity == asked:
+                self._following = identity
 
-        address = self._coordinator()
-        if address is None:
-            answered(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        else:
-            self._pipeline.ask(address, ApiKey.END_TXN, END_VERSION, request, heard)
+        self._ask_coordinator(ApiKey.END_TXN, END_VERSION, request, answered, taken)
 
     # Inside
 
