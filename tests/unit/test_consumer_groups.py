@@ -89,6 +89,20 @@ def test_a_member_that_does_not_give_up_in_time_is_fenced() -> None:
     assert shares(second) == [4]
 
 
+def test_a_member_has_the_whole_time_for_each_change_that_it_is_to_make() -> None:
+    rig = GroupRig()
+    first = KipMember(rig, "first", rebalance_timeout_ms=12_000)
+    quiesce(first)
+    for names in (["second"], ["third", "fourth"]):
+        for name in names:
+            KipMember(rig, name).beat()
+        assert first.beat() == 0
+        rig.broker.advance(8_000)
+        first.reconcile()
+    assert first.beat() == 0
+    assert shares(first) == [1]
+
+
 def test_a_static_member_that_comes_again_has_what_it_had_and_nobody_else_notices() -> None:
     rig = GroupRig()
     first, second = KipMember(rig, "a", instance_id="one"), KipMember(rig, "b", instance_id="two")
@@ -122,6 +136,22 @@ def test_expressions_are_resolved_by_the_coordinator_and_again_when_a_topic_is_n
     quiesce(member, rounds=2)
     assert shares(member) == [11]
     assert KipMember(rig, "n", topics=(), pattern="(a").beat() == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_expressions_are_resolved_again_if_the_log_did_not_take_what_they_stand_for() -> None:
+    rig = GroupRig()
+    member = KipMember(rig, "m", topics=(), pattern="new-.*")
+    quiesce(member, rounds=2)
+    rig.broker.advance(10_001)
+    rig.controller.create_topic("new-one", 3)
+    member.beat()
+    rig.broker.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    rig.broker.advance(1)
+    rig.broker.append_error = ErrorCode.NONE
+    quiesce(member, rounds=1)
+    rig.broker.advance(1)
+    quiesce(member, rounds=2)
+    assert shares(member) == [3]
 
 
 def test_topics_that_appear_grow_and_go_are_shared_anew() -> None:
@@ -266,6 +296,20 @@ def test_what_is_past_retention_goes_and_the_group_with_it() -> None:
 
 
 # --- Logs and other coordinators
+
+
+def test_a_log_that_takes_nothing_stops_retention_and_no_group() -> None:
+    rig = GroupRig()
+    member = KipMember(rig, "m")
+    quiesce(member)
+    member.leave()
+    rig.broker.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    rig.broker.advance(11 * 60_000)
+    assert rig.broker.guard.errors == 0
+    assert group_of(rig).state is ConsumerGroupState.EMPTY
+    rig.broker.append_error = ErrorCode.NONE
+    rig.broker.advance(11 * 60_000)
+    assert rig.coordinator.consumer.consumer_group(GROUP) is None
 
 
 def test_the_next_coordinator_goes_on_where_the_log_is() -> None:

@@ -413,3 +413,16 @@ def test_the_topic_of_states_is_not_compacted(rig: ShareGroupRig) -> None:
     assert image.configs["cleanup.policy"] == "delete"
     assert (image.configs["retention.ms"], image.configs["retention.bytes"]) == ("-1", "-1")
     assert image.configs["min.insync.replicas"] == "1"
+
+
+def test_records_behind_a_gap_longer_than_may_be_in_flight_are_delivered(rig: ShareGroupRig) -> None:
+    rig.produce(3000)
+    rig.produce(10)
+    partition = rig.driver.broker.log_of("t", 0)
+    assert not isinstance(partition, int)
+    rig.driver.broker.logs._segments.release(partition.remove(10, 3009))  # as compaction does
+    client = rig.driver.connect()
+    assert rig.fetch(client, 0) == [(0, 9, 1)]
+    assert rig.fetch(client, 1) == []
+    assert rig.acknowledge(client, 2, (0, 9, [ACCEPT])) == ErrorCode.NONE
+    assert rig.fetch(client, 3) == [(3010, 3019, 1)]

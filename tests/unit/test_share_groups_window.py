@@ -244,3 +244,21 @@ def test_batches_that_overlap_or_are_out_of_order_are_refused_whole(
     assert refused.value.code == ErrorCode.INVALID_REQUEST
     window.check()
     assert states(window) == [(0, 9, "acquired", 1)]
+
+
+def test_what_compaction_removed_takes_no_room_behind_the_start() -> None:
+    window = Window(0)
+    assert window.acquire(wanted(), 0, 5000, [5009], LIMITS) == [Acquired(5000, 5009, 1)]
+    window.check()
+    assert window.start == 5000
+
+
+def test_what_compaction_removed_takes_room_until_those_before_it_are_done() -> None:
+    window = Window(0)
+    acquire(window, [9])
+    assert window.acquire(wanted(), 10, 5000, [5009], LIMITS) == []
+    window.check()
+    assert not window.may_acquire(LIMITS)
+    say(window, 0, 9, ACCEPT)
+    assert (window.start, window.next_fetch_offset) == (5000, 5000)
+    assert acquire(window, [5009]) == [Acquired(5000, 5009, 1)]

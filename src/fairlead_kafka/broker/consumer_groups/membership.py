@@ -93,11 +93,12 @@ class HeartbeatResult(NamedTuple):
 @dataclass(slots=True)
 class Step:
     """Entries for the log, and the member as they make it. `resolve`: expressions of the group are
-    to be resolved next."""
+    to be resolved next. `moved`: what the member has, or is to give up, is new."""
 
     member: ConsumerMember
     entries: list[GroupsEntry] = field(default_factory=list)
     resolve: bool = False
+    moved: bool = False
 
 
 def check_heartbeat(request: Heartbeat, version: int, assignors: Sequence[str]) -> None:
@@ -279,7 +280,7 @@ def advance(
     )
     current = next_current(updated.current, goal, owned, changed)
     if current != updated.current:
-        step.member = replace(updated, current=current)
+        step.member, step.moved = replace(updated, current=current), True
         entries.append((CurrentKey(group.group_id, member.member_id), current))
     return step
 

@@ -173,9 +173,11 @@ class ConsumerGroups:
         """Set the timers that a step's member needs, and resolve expressions next if need be."""
         self.touch(group_id, step.member)
         watch = self._watch(group_id, step.member.member_id)
-        if step.member.current.state is not MemberState.UNREVOKED_PARTITIONS:
+        revoking = step.member.current.state is MemberState.UNREVOKED_PARTITIONS
+        if step.moved or not revoking:
             self._stop(watch, "rebalance")
-        elif not step.member.classic and (watch.rebalance is None or not watch.rebalance.pending):
+        waits = watch.rebalance is not None and watch.rebalance.pending
+        if revoking and not step.member.classic and not waits:
             self._limit_rebalance(group_id, step.member)
         group = self._home.consumer_group(group_id)
         if step.resolve and group is not None:
@@ -188,7 +190,8 @@ class ConsumerGroups:
             return
         group.soft.resolving = False
         entries = resolve_patterns(group, visible, self._home.view(group_id))
-        self._write_by_itself(group_id, entries)
+        if not self._write_by_itself(group_id, entries):
+            group.soft.patterns_version = group.soft.topics_version = -1  # whatever was seen was not taken
 
     def _write_by_itself(self, group_id: str, entries: Sequence[GroupsEntry]) -> bool:
         """Write what nobody asked for; False if the log does not take it."""

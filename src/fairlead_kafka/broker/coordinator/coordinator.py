@@ -4,7 +4,7 @@ last word."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from contextlib import suppress
 from typing import Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
@@ -454,9 +454,6 @@ class GroupCoordinator:
         self._forget(shard, group)
         reply(error)
 
-    def _forgotten(self, shard: Shard, group: Group, _error: int) -> None:
-        self._forget(shard, group)
-
     def _forget(self, shard: Shard, group: Group) -> None:
         if group.forgettable() and shard.groups.get(group.group_id) is group:
             del shard.groups[group.group_id]
@@ -502,7 +499,7 @@ class GroupCoordinator:
 
         def written(_errors: dict[Key, int]) -> None:
             for group in groups:
-                when_committed(group, partial(self._forgotten, shard, group))
+                when_committed(group, lambda _error, group=group: self._forget(shard, group))  # type: ignore[misc]
 
         self._log.write(shard, entries, written)
 
@@ -512,7 +509,8 @@ class GroupCoordinator:
         past = tombstones(group, expired(group, self._broker.wall_ms, retention_ms))
         nothing_left = len(past) == len(group.partitions()) and not group.pending_writes and not group.pending
         if nothing_left and group.consumer is not None and group.empty:
-            self.consumer.make_classic(group.consumer)
+            with suppress(BrokerError):  # the log takes nothing just now: the next time round
+                self.consumer.make_classic(group.consumer)
         return past + (group_tombstone(group) if nothing_left and group.state is GroupState.EMPTY else [])
 
 

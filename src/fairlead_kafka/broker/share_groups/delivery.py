@@ -45,26 +45,35 @@ def _end(share: SharePartition) -> int:
     return partition.last_stable_offset if share.settings().committed else partition.high_watermark
 
 
+def _stop(share: SharePartition, sought: int) -> int:
+    """The offset before which batches begin that are read for `sought` and what follows.
+
+    The next batch is one of them however far away it lies: what compaction removed before it takes
+    no room.
+    """
+    index = share.partition.index
+    stop = share.window.fetch_limit(share.settings().limits)
+    number = index.first_reaching(sought)
+    if number < len(index):
+        stop = max(stop, index.base_offset(number) + 1)
+    return min(_end(share), stop)
+
+
 def available_bytes(share: SharePartition, enough_bytes: int) -> int:
     """Bytes of batches that could be acquired; counting ends once `enough_bytes` are there."""
-    limits = share.settings().limits
     sought = share.next_fetch_offset()
-    if not share.window.may_acquire(limits):
+    if not share.window.may_acquire(share.settings().limits):
         return 0
-    stop = min(_end(share), share.window.fetch_limit(limits))
-    return share.partition.available_bytes(sought, stop, enough_bytes)
+    return share.partition.available_bytes(sought, _stop(share, sought), enough_bytes)
 
 
 def deliver(share: SharePartition, wanted: Wanted, max_bytes: int, at_least_one: bool) -> Delivery:
     """Acquire records for a member, as far as there is room."""
-    limits = share.settings().limits
-    partition = share.partition
     sought = share.next_fetch_offset()
     acquired: list[Acquired] = []
     spans: list[Span] = []
-    if share.window.may_acquire(limits):
-        stop = min(_end(share), share.window.fetch_limit(limits))
-        spans = _spans(partition, sought, stop, max_bytes, at_least_one)
+    if share.window.may_acquire(share.settings().limits):
+        spans = _spans(share.partition, sought, _stop(share, sought), max_bytes, at_least_one)
     if spans:
         first = max(sought, spans[0].first)
         acquired = share.acquire(wanted, sought, first, [span.last for span in spans])

@@ -208,7 +208,9 @@ class Window:
         What lies between `sought` and `first` does not exist, and is archived.
         """
         last = ends[-1]
-        self._skip_before(sought, first)
+        if sought < first:
+            self._skip_before(sought, first)
+            self._tidy()  # behind the start it takes no room
         acquired: list[Acquired] = []
         count = self._acquire_again(wanted, first, ends, acquired)
         room = min(wanted.max_records - count, limits.in_flight - len(self))
