@@ -189,6 +189,31 @@ def test_a_log_that_was_cut_below_the_position_is_read_on_from_there_and_the_app
     assert "t-0 was read up to offset 50 and cut at 40, in an unclean election" in caplog.text
 
 
+@pytest.mark.parametrize("count", [15, 80])
+def test_a_topic_that_was_made_again_is_read_from_its_beginning(
+    rig: Rig, caplog: pytest.LogCaptureFixture, count: int
+) -> None:
+    with open_consumer(rig, T0, reset="latest") as reader:
+        reader.seek(T0, 0)
+        assert offsets(reader) == list(range(50))
+        rig.cluster.topic("t")
+        rig.cluster.write("t", 0, [b"new"] * count)
+        assert offsets(reader) == list(range(count))
+    assert "t-0 was read up to offset 50 and begins at 0, for its topic is new" in caplog.text
+
+
+def test_a_topic_that_was_made_again_is_an_error_where_positions_are_not_reset(rig: Rig) -> None:
+    with open_consumer(rig, T0, reset="none") as reader:
+        reader.seek(T0, 0)
+        assert offsets(reader) == list(range(50))
+        rig.cluster.topic("t")
+        rig.cluster.write("t", 0, [b"new"] * 80)
+        with pytest.raises(LogTruncated, match="or when its topic was made again"):
+            reader.poll(5)
+        reader.seek(T0, 78)
+        assert offsets(reader) == [78, 79]
+
+
 def test_a_log_that_was_cut_is_an_error_where_positions_are_not_reset(rig: Rig) -> None:
     with open_consumer(rig, T0, reset="none") as reader:
         reader.seek(T0, 0)

@@ -191,7 +191,7 @@ class OffsetOutOfRange(BrokerError):
 
 class LogTruncated(BrokerError):
     """Records that were read are not in the partition's log any more: a leader that did not have
-    them was elected (KIP-320).
+    them was elected (KIP-320), or the topic was deleted and made again.
 
     The log and what was read are the same up to `diverging_offset` (excluded); `offset` is where
     reading was to go on.
@@ -203,8 +203,8 @@ class LogTruncated(BrokerError):
         self.diverging_offset = diverging_offset
         super().__init__(
             codes.ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{partition} was read up to offset {offset}, and lost its records from {diverging_offset} on in "
-            "an unclean election; "
+            f"{partition} was read up to offset {offset}, and lost its records from {diverging_offset} on, "
+            "in an unclean election or when its topic was made again; "
             "seek to where reading should go on, or set auto.offset.reset",
         )
 

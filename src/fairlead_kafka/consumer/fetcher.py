@@ -20,7 +20,14 @@ from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import DecodeError, UnsupportedVersion
-from fairlead_kafka.base.ids import NO_LEADER, NO_OFFSET, NO_TOPIC_ID, Node, TopicPartition
+from fairlead_kafka.base.ids import (
+    NO_LEADER,
+    NO_LEADER_EPOCH,
+    NO_OFFSET,
+    NO_TOPIC_ID,
+    Node,
+    TopicPartition,
+)
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.fetch_session import NO_SESSION, SESSION_ERRORS, Asked, FetchSession
@@ -324,8 +331,20 @@ class Fetcher:
                     state is not None
                     and asked is not None
                     and asked[2:4] == (state.position, state.generation)
+                    and not self._another_topic(state, asked.topic_id, part.error_code)
                 ):
                     self._read_partition(node_id, state, part, alone=filled == 1)
+
+    def _another_topic(self, state: PartitionState, topic_id: UUID, code: int) -> bool:
+        """Whether a topic answers that was made again since the last answer: it is read from its
+        beginning. One that a broker does not know says nothing: the metadata may be old."""
+        if topic_id == NO_TOPIC_ID or code not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
+            return False
+        known, state.topic_id = state.topic_id, topic_id
+        if known in (NO_TOPIC_ID, topic_id) or not state.position:
+            return False
+        self._truncated(state, NO_LEADER_EPOCH, 0)
+        return True
 
     def _read_partition(
         self, node_id: int, state: PartitionState, part: FetchResponse.PartitionData, *, alone: bool

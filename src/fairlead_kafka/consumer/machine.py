@@ -11,7 +11,7 @@ from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, FairleadError, UsageError
-from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, NO_TOPIC_ID, TopicPartition
 from fairlead_kafka.consumer.absent import AbsentTopics
 from fairlead_kafka.consumer.fetcher import Fetcher
 from fairlead_kafka.consumer.gauges import Gauges, of_partitions
@@ -273,7 +273,7 @@ class ConsumerMachine:
         for state, position in zip(states, operation.positions.values(), strict=True):
             self._generation += 1
             state.generation = self._generation
-            state.error, state.last_epoch = None, NO_LEADER_EPOCH
+            state.error, state.last_epoch, state.topic_id = None, NO_LEADER_EPOCH, NO_TOPIC_ID
             state.retry_at_ns = state.failures = 0
             if position in (EARLIEST, LATEST):
                 state.position, state.target = NO_OFFSET, position

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from math import nan
 from typing import NamedTuple
+from uuid import UUID
 
-from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_OFFSET, NO_TOPIC_ID, TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.fetch_session import Asked
 from fairlead_kafka.core.group_offsets import Position
@@ -120,6 +121,8 @@ class PartitionState:
     """The next offset to fetch."""
     last_epoch: int = NO_LEADER_EPOCH
     """The leader epoch of the last record fetched, as long as the position follows from it."""
+    topic_id: UUID = NO_TOPIC_ID
+    """The topic that was read up to the position; NO_TOPIC_ID: none since it was placed."""
     target: int | None = None
     """EARLIEST or LATEST, to look there; None: at a committed offset, else the reset policy."""
     resets: bool = True

@@ -11,7 +11,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, LogTruncated, OffsetOutOfRange, UsageError
 from fairlead_kafka.base.guarded_log import GuardedLogger
-from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, NO_TOPIC_ID, TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.partition import NO_END, PartitionState, Phase, Signal
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
@@ -186,7 +186,7 @@ class Placing:
         if state is None:
             return
         if isinstance(result, OffsetAndTimestamp):
-            state.position, state.target = result.offset, None
+            state.position, state.target, state.topic_id = result.offset, None, NO_TOPIC_ID
             state.signal(Signal.PLACED)
         else:
             state.fail(
@@ -197,14 +197,16 @@ class Placing:
     def truncated(self, state: PartitionState, epoch: int, end_offset: int) -> None:
         """Handle a log that does not hold what was read of it (KIP-320).
 
-        It is the same up to `end_offset`, which `epoch` ended with. With a reset policy reading
-        goes on there, and what is there now comes under offsets that came before; without one the
-        next poll raises LogTruncated.
+        It is the same up to `end_offset`, which `epoch` ended with; NO_LEADER_EPOCH: the topic was
+        deleted, and another has its name. With a reset policy reading goes on there, and what is
+        there now comes under offsets that came before; without one the next poll raises
+        LogTruncated.
         """
         partition, position = state.partition, state.position
         if state.resets and self._policy is not None:
+            how = "cut at %d, in an unclean election" if epoch >= 0 else "begins at %d, for its topic is new"
             LOGGER.warning(
-                "%s was read up to offset %d and cut at %d, in an unclean election; going on from there",
+                f"%s was read up to offset %d and {how}; going on from there",
                 partition,
                 position,
                 end_offset,
