@@ -23,7 +23,8 @@ from fairlead_kafka.broker.share_groups import (
 )
 from fairlead_kafka.broker.share_groups.persister import GIVE_UP_MS, RETRY_MS
 from fairlead_kafka.broker.share_groups.share_coordinator import Stateful
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.broker.share_groups.share_state import decode_deleted, encode_deletion
+from fairlead_kafka.wire import ApiKey, Message, PrivateApi
 from tests.support.share_group_rig import GROUP, ShareGroupRig
 
 ACCEPT = 1
@@ -272,7 +273,6 @@ def test_a_group_whose_deletion_failed_halfway_starts_over(
 def test_the_deletion_of_a_group_that_failed_is_done_when_it_is_asked_for_again(
     rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A state that stayed would fence the next group of that name, whose epoch begins at 1."""
     rig.leave()
     coordinator = Lost(monkeypatch, "delete")
     coordinator.calls = 1
@@ -282,6 +282,87 @@ def test_the_deletion_of_a_group_that_failed_is_done_when_it_is_asked_for_again(
     assert rig.call(rig.admin, ApiKey.DELETE_GROUPS, 2, groups_names=[GROUP]).results[0].error_code == 0
     rig.join()
     assert rig.fetch(rig.driver.connect(), 0) == [(0, 9, 1)]
+
+
+# --- Questions that come late
+
+
+def delete_state(rig: ShareGroupRig, epoch: int) -> int:
+    """The error of a DeleteShareState, as a group coordinator on another broker asks for it."""
+    body = [encode_deletion(ShareKey(GROUP, rig.topic_id, 0), epoch)]
+    answer = rig.call(rig.admin, PrivateApi.DELETE_SHARE_STATE, 0, body=body)
+    return decode_deleted(bytes(answer.body))
+
+
+def delete_group(rig: ShareGroupRig) -> None:
+    """Delete the group, which has no members any more."""
+    assert rig.call(rig.admin, ApiKey.DELETE_GROUPS, 2, groups_names=[GROUP]).results[0].error_code == 0
+
+
+def test_a_deletion_that_is_late_leaves_the_state_of_the_next_group_alone(rig: ShareGroupRig) -> None:
+    rig.leave()
+    epoch = state_epoch(rig) + 1  # the group's, when its member had left
+    delete_group(rig)
+    rig.join()
+    client = rig.driver.connect()
+    assert rig.fetch(client, 0) == [(0, 9, 1)]
+    assert rig.acknowledge(client, 1, (0, 4, [ACCEPT])) == ErrorCode.NONE
+    assert delete_state(rig, epoch) == ErrorCode.NONE
+    assert rig.acknowledge(client, 2, (5, 9, [ACCEPT])) == ErrorCode.NONE
+    assert delete_state(rig, state_epoch(rig)) == ErrorCode.NONE
+    assert state_epoch(rig) == 0
+
+
+@pytest.mark.parametrize("reads_again", [False, True])
+def test_what_begins_a_state_late_is_overtaken_by_the_next_group(
+    rig: ShareGroupRig, reads_again: bool
+) -> None:
+    """Its epochs are greater than all of the one before, on the next coordinator too."""
+    rig.leave()
+    for offset in (4, 5, 6):
+        assert rig.alter(offset) == ErrorCode.NONE
+    late = state_epoch(rig)
+    delete_group(rig)
+    assert initialize_state(rig, late, 6) == ErrorCode.NONE
+    if reads_again:
+        shards = rig.driver.broker.coordinator.shards
+        shards.restart(shards.of(GROUP))
+        rig.driver.advance(5000)
+    rig.join()
+    assert state_epoch(rig) > late
+    assert initialize_state(rig, late, 6) == ErrorCode.FENCED_STATE_EPOCH
+    assert rig.fetch(rig.driver.connect(), 0) == [(0, 9, 1)]
+
+
+def test_an_answer_to_a_group_that_was_deleted_says_nothing_of_the_next(
+    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its partition would be taken for one that has a state."""
+    rig.leave()
+    initialize = Lost(monkeypatch, "initialize")
+    initialize.calls = 1
+    one, other = rig.driver.connect(), rig.driver.connect()
+    topic = Message(topic_name="t", partitions=[Message(partition_index=0, start_offset=2)])
+    one.send(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, group_id=GROUP, topics=[topic])
+    delete_group(rig)
+
+    def refuse(*_given: object) -> None:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "no")
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(ShareCoordinator, "initialize", refuse)
+        other.send(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, group_id=GROUP, topics=[topic])
+    initialize.lost = False
+    rig.driver.advance(2 * RETRY_MS)
+    codes = [client.arrived[0].responses[0].partitions[0].error_code for client in (one, other)]
+    assert codes == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+    assert rig.describe() == (0, [])
+
+
+def test_a_deletion_that_is_garbage_ends_its_connection(rig: ShareGroupRig) -> None:
+    client = rig.driver.connect()
+    client.send(PrivateApi.DELETE_SHARE_STATE, 0, body=[b"x"])
+    assert client.closed
 
 
 # --- Reads that take long

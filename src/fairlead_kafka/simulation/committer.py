@@ -18,6 +18,8 @@ from fairlead_kafka.wire import (
     ApiKey,
     ApiMessage,
     FrameReader,
+    Message,
+    PrivateApi,
     RequestMessage,
     decode_response,
     encode_request,
@@ -51,7 +53,7 @@ Alteration = Callable[[bytes], bytes]
 
 
 class _Asked(NamedTuple):
-    api_key: ApiKey
+    api_key: ApiKey | PrivateApi
     version: int
     request: bytes
     answered: Callable[..., None]
@@ -82,9 +84,9 @@ class Asker:
     def ask(
         self,
         address: str,
-        api_key: ApiKey,
+        api_key: ApiKey | PrivateApi,
         version: int,
-        message: RequestMessage[R],
+        message: RequestMessage[R] | Message,
         answered: Answered[R],
         altered: Alteration | None = None,
     ) -> None:

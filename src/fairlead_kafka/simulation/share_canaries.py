@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.hooks import Method
 from fairlead_kafka.broker.share_groups import (
+    FIRST_EPOCH,
     NO_OFFSET,
     RecordEvent,
     RecordState,
@@ -20,6 +21,14 @@ from fairlead_kafka.simulation.canary import Canary
 
 def _doing_nothing(_: Method) -> Method:
     return lambda *arguments: None
+
+
+def _always(_: Method) -> Method:
+    return lambda *arguments: True
+
+
+def _beginning_with_the_first(_: Method) -> Method:
+    return lambda records, shard: FIRST_EPOCH
 
 
 def _taking_late_acknowledgements(check: Method) -> Method:
@@ -112,6 +121,20 @@ SHARE_CANARIES = (
         "share groups: a new leader takes up the state that there was",
         _beginning_again,
         first_seed=15,
+    ),
+    Canary(
+        "a late deletion forgets the state of the next share group",
+        "cluster",
+        "share state: a deletion is not older than the state",
+        _always,
+        first_seed=28,
+    ),
+    Canary(
+        "the next share group of a name has the epochs of the one before",
+        "cluster",
+        "share groups: no epoch comes again",
+        _beginning_with_the_first,
+        first_seed=34,
     ),
 )
 """Planted bugs of share groups."""

@@ -27,6 +27,7 @@ from fairlead_kafka.simulation.share_jobs import TOPIC as JOBS
 from fairlead_kafka.simulation.share_ledger import Acquisition, ShareLedger, Tenure
 from fairlead_kafka.simulation.share_member import ShareProcess, ShareRole
 from fairlead_kafka.simulation.share_probes import ShareProbes
+from fairlead_kafka.simulation.share_rebirths import Rebirths
 from fairlead_kafka.simulation.share_story import ShareHabits, SharesStory, ShareStory
 
 CONVERGE_MS = 12_000.0
@@ -90,6 +91,7 @@ class Shares:
             self.members += [ShareMember(self, group, number, ledger) for number in range(len(group.seats))]
         addresses = [broker.address for broker in cluster.brokers]
         self.probes = ShareProbes(self.host, self.script, addresses, self.new_rng(), self._running)
+        self.rebirths = Rebirths(self.host, self.script, cluster, self.new_rng())
 
     def _running(self) -> list[tuple[str, ShareProcess]]:
         return [(member.story.name, member.process) for member in self.members if member.process is not None]
@@ -106,6 +108,7 @@ class Shares:
         for member in self.members:
             member.plan(member.seat.joins_ms, member.seat.happenings)
         self.probes.begin()
+        self.rebirths.begin()
 
     def new_rng(self) -> Random:
         """An rng for one process."""
@@ -135,8 +138,8 @@ class Shares:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Note what leaders acquire, while the block runs."""
-        with HOOKS[ACQUIRED].replaced(self._noting):
+        """Note what leaders acquire, and have the network keep requests, while the block runs."""
+        with HOOKS[ACQUIRED].replaced(self._noting), self.rebirths.keeping():
             yield
 
     def _noting(self, acquire: Method) -> Method:
@@ -169,6 +172,7 @@ class Shares:
         """Have a patient member read what is left: first beside members that hold records and say
         nothing, then once these have said too late what they have to say, and left."""
         self.probes.finish()
+        self.rebirths.finish()
         for member in self.members:
             if not member.seat.holds:
                 member.close()
@@ -256,7 +260,7 @@ def check_shares(shares: Shares, deleted: Mapping[Place, int]) -> list[str]:
     log = read_held(cluster, {topic: shares.partitions[topic] for topic in sorted(read)})
     records = {(topic, index): _records_of(partition) for topic, index, partition in log.each()}
     starts = {place: max(_log_start(cluster, place), deleted.get(place, 0)) for place in records}
-    found = list(shares.probes.violations)
+    found = [*shares.probes.violations, *shares.rebirths.violations]
     for ledger in shares.ledgers:
         visible = {
             place: [offset for offset in offsets if offset in records[place]]

@@ -22,6 +22,7 @@ class PrivateApi(IntEnum):
     """The keys of private requests."""
 
     REPLICATE = 10_000
+    DELETE_SHARE_STATE = 10_001
 
 
 def encode_body(message: ApiMessage, header: bytes) -> list[Buffer]:

@@ -1,8 +1,9 @@
 """DeleteShareGroupState (86): the group coordinator has the share coordinator forget the state of share
 partitions (KIP-932).
 
-Version 0. One that is not there is no error. Needs CLUSTER_ACTION on the cluster
-(CLUSTER_AUTHORIZATION_FAILED for every partition).
+Version 0. One that is not there is no error. Our own group coordinators ask with a state epoch
+(`private_delete_share_state`). Needs CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED for
+every partition).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
 from fairlead_kafka.broker.share_groups import ShareCoordinator, ShareKey
-from fairlead_kafka.broker.share_groups.share_coordinator import Stateful
+from fairlead_kafka.broker.share_groups.share_coordinator import ANY_EPOCH, Stateful
 from fairlead_kafka.wire import ApiKey, Request
 from fairlead_kafka.wire.messages import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
 
@@ -31,7 +32,7 @@ def _ask(
     _asked: DeleteShareGroupStateRequest.PartitionData,
     done: Stateful,
 ) -> None:
-    coordinator.delete(key, lambda error: done(error, None))
+    coordinator.delete(key, ANY_EPOCH, lambda error: done(error, None))
 
 
 _API = StateApi(

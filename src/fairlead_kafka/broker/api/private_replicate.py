@@ -7,8 +7,7 @@ cluster: brokers are super users, or have it. The connection of anybody else is 
 
 from __future__ import annotations
 
-from fairlead_kafka.base.acls import AclOperation
-from fairlead_kafka.broker.api.rights import cluster_refusal
+from fairlead_kafka.broker.api.rights import speaks_for_a_broker
 from fairlead_kafka.broker.dispatch import serves_privately
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
@@ -18,9 +17,5 @@ from fairlead_kafka.wire import Message, PrivateApi, Request
 @serves_privately(PrivateApi.REPLICATE)
 def replicate(broker: Services, request: Request[Message], session: Requester, reply: Reply) -> None:
     """Serve Replicate: a pull or a nudge of a follower, on its stream of replicas."""
-    here = session.listener == broker.links.listener.name
-    refused = cluster_refusal(session, AclOperation.CLUSTER_ACTION) if here else "it came to another listener"
-    if refused is not None:
-        session.close(f"it asked for what brokers ask each other: {refused}")
-        return
-    broker.replication.pull(request, session, reply)
+    if speaks_for_a_broker(broker, session):
+        broker.replication.pull(request, session, reply)

@@ -11,6 +11,7 @@ from fairlead_kafka.base.acls import CLUSTER_NAME, RESOURCE_OPERATIONS, AclOpera
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.requester import Requester
+from fairlead_kafka.broker.services import Services
 
 NO_OPERATIONS = -(2**31)
 """Value of the authorized operations where a request does not ask for them."""
@@ -107,3 +108,13 @@ def cluster_refusal(session: Requester, operation: AclOperation) -> BrokerError 
     if may_cluster(session, operation):
         return None
     return refusal(session, operation, AclResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def speaks_for_a_broker(broker: Services, session: Requester) -> bool:
+    """Whether a session may ask what brokers ask each other: it came to the listener by which they
+    reach each other, and may act for the cluster. The connection of anybody else is closed."""
+    here = session.listener == broker.links.listener.name
+    refused = cluster_refusal(session, AclOperation.CLUSTER_ACTION) if here else "it came to another listener"
+    if refused is not None:
+        session.close(f"it asked for what brokers ask each other: {refused}")
+    return refused is None

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from fairlead_kafka.base.checks import holds, same
-from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.broker.consumer_groups import (
     ConsumerGroup,
     EpochKey,
@@ -34,9 +34,12 @@ from fairlead_kafka.broker.coordinator.group_records import (
     decode_group_value,
 )
 from fairlead_kafka.broker.coordinator.offset_records import OffsetKey, decode_key, decode_value
+from fairlead_kafka.broker.coordinator.states import GroupState
 from fairlead_kafka.broker.share_groups import (
+    RETIRED,
     SHARE_KEYS,
     SHARE_VALUES,
+    ShareEpoch,
     ShareEpochKey,
     ShareGroup,
     ShareGroupKey,
@@ -64,6 +67,8 @@ class Shard:
     """Keys with records appended and not written yet."""
     in_transaction: dict[int, set[str]] = field(default_factory=dict)
     """Producer id → the groups that its open transaction commits offsets of."""
+    retired_epoch: int = 0
+    """The greatest epoch of the share groups that were deleted: the next ones begin with it."""
 
     def group(self, group_id: str, wall_ms: int) -> Group:
         """The group, made if it is not there."""
@@ -71,6 +76,19 @@ class Shard:
         if group is None:
             group = self.groups[group_id] = Group(group_id, quiet_since_ms=wall_ms)
         return group
+
+    def existing(self, group_id: str, missing: int) -> Group:
+        """The group. BrokerError with this code if it is not there."""
+        group = self.groups.get(group_id)
+        if group is None:
+            raise BrokerError(missing, f"there is no group {group_id!r}")
+        return group
+
+    def forget(self, group: Group) -> None:
+        """Forget a group of which nothing is left; nothing if something is."""
+        if group.forgettable() and self.groups.get(group.group_id) is group:
+            del self.groups[group.group_id]
+            group.state = GroupState.DEAD
 
     def check(self) -> None:
         """Check that counts of writes and transactions fit the groups; CheckFailed if not."""
@@ -91,6 +109,10 @@ class Shard:
 def apply(shard: Shard, key: Key, value: Value | None, position: int, producer_id: int = -1) -> None:
     """Take the record at offset `position` into memory. Records come in the log's order, live and
     on replay."""
+    if isinstance(key, ShareEpochKey) and key == RETIRED:
+        assert isinstance(value, ShareEpoch)
+        shard.retired_epoch = value.epoch
+        return
     group = shard.groups.get(key.group_id)
     if group is None:
         if value is None:

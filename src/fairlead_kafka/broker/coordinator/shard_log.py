@@ -167,7 +167,7 @@ class ShardLog:
             take()
 
     def _count(self, shard: Shard, group: Group, entries: Sequence[Entry], by: int) -> None:
-        for key, _ in entries:
+        for key in [key for key, _ in entries if key.group_id == group.group_id]:
             shard.in_flight[key] += by
             group.pending_writes += by
             if not shard.in_flight[key]:

@@ -11,12 +11,20 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.guarded_log import GuardedLogger
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.broker.controller import ClusterView
 from fairlead_kafka.broker.coordinator.cluster_topics import ClusterTopics
 from fairlead_kafka.broker.coordinator.shard import Shard
 from fairlead_kafka.broker.coordinator.shard_log import ShardLog, when_committed
 from fairlead_kafka.broker.shards import Shards
-from fairlead_kafka.broker.share_groups import ShareGroup, ShareGroupEntry, ShareView
+from fairlead_kafka.broker.share_groups import (
+    FIRST_EPOCH,
+    RETIRED,
+    ShareEpoch,
+    ShareGroup,
+    ShareGroupEntry,
+    ShareView,
+)
 
 _logger = GuardedLogger("fairlead_kafka.broker")
 
@@ -65,9 +73,14 @@ class ShareRecords:
     def existing_or_new(self, group_id: str) -> tuple[ShareGroup, bool]:
         """The share group of this id, and whether it is a new one, which no record has yet.
         BrokerError GROUP_ID_NOT_FOUND for one of another kind."""
-        made = self._shards.of(group_id).groups.get(group_id)
+        shard = self._shards.of(group_id)
+        made = shard.groups.get(group_id)
         new = made is None or made.forgettable()
-        return (ShareGroup(group_id) if new else self.existing(group_id)), new
+        return (ShareGroup(group_id, self._first_epoch(shard)) if new else self.existing(group_id)), new
+
+    @hook("share groups: no epoch comes again")
+    def _first_epoch(self, shard: Shard) -> int:
+        return max(FIRST_EPOCH, shard.retired_epoch)
 
     def loaded(self) -> Iterator[ShareGroup]:
         """All share groups that are at home here."""
@@ -104,6 +117,12 @@ class ShareRecords:
             self._log.write_at_once(shard, group, entries, written)
         else:
             when_committed(group, written)
+
+    def take_back(self, group: ShareGroup, written: Done) -> None:
+        """Write that a group is gone, and which epochs are not to come again; BrokerError if the log
+        does not take it."""
+        retired = ShareEpoch(max(self._shards.of(group.group_id).retired_epoch, group.epoch), 0)
+        self.write(group.group_id, [*group.tombstones(), (RETIRED, retired)], written)
 
     def forget_made(self, group_id: str) -> None:
         """Forget a group that was made to be written, and of which nothing was."""

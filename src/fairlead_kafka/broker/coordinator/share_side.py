@@ -86,7 +86,7 @@ class ShareSide:
             def written(error: int) -> None:
                 reply(error, answer)
                 if not error and step.begin:
-                    self.states.begin(request.group_id, step.begin)
+                    self.states.begin(request.group_id, step.epoch, step.begin)
 
             self.records.write(request.group_id, step.entries, written)
         except BrokerError:

@@ -2,7 +2,8 @@
 forgotten at the share coordinator.
 
 What is to be asked is in the group's record before it is asked, and what was answered after it: the
-next coordinator knows what may be there.
+next coordinator knows what may be there. Each question bears the group's epoch when it was written
+down, as its state epoch. A later state is safe from it, be it the next group's of this name.
 """
 
 from __future__ import annotations
@@ -71,27 +72,25 @@ class ShareStates:
         any more."""
 
     def dropped(self, group_id: str) -> None:
-        """Called when the group is gone, or at home elsewhere: what is under way ends with
-        NOT_COORDINATOR. Asked again later, it could forget a state that the next coordinator has
-        begun."""
+        """Called when the group is at home elsewhere: what is under way ends with NOT_COORDINATOR,
+        and is not asked again."""
         for end in self._open.pop(group_id, []):
             end()
 
-    def begin(self, group_id: str, places: Places) -> None:
-        """Have the share coordinator begin the states of partitions, and note those that it has.
+    def begin(self, group_id: str, epoch: int, places: Places) -> None:
+        """Have the share coordinator begin the states of partitions at the group's epoch that was
+        written with them, and note those that it has.
 
         It is asked once the log has committed that they are begun: a coordinator that is one no more
         would leave states that no group knows of."""
         found = self._records.find(group_id)
         if found is None:
             return
-        epoch = found.epoch
 
         def asked(errors: dict[ShareKey, int]) -> None:
             there = _grouped(places, (key for key, error in errors.items() if not error))
-            now = self._records.find(group_id)
-            if now is not None and there:
-                self._records.write_by_itself(group_id, begun(now, there))
+            if there and self._records.find(group_id) is found:
+                self._records.write_by_itself(group_id, begun(found, there))
 
         self._each(
             found,
@@ -178,28 +177,33 @@ class ShareStates:
         reply(error code)."""
         states = group.states
         places = merged(self._left_over(group), merged(states.initializing, states.initialized))
+        epoch = group.epoch
 
         def noted(error: int) -> None:
             now = self._still_empty(group.group_id, error)
             if isinstance(now, int):
                 reply(now)
             else:
-                self._each(now, places, self._broker.share_persister.delete, forgotten_there)
+                self._each(now, places, self._deletion(epoch), forgotten_there)
 
         def forgotten_there(errors: dict[ShareKey, int]) -> None:
             failed = next((error for error in errors.values() if error), ErrorCode.NONE)
-            found = self._records.find(group.group_id)
-            if failed or found is None:
+            if failed or self._records.find(group.group_id) is not group:
                 reply(failed or ErrorCode.GROUP_ID_NOT_FOUND)
-            elif found.members:
+            elif group.members:
                 reply(ErrorCode.NON_EMPTY_GROUP)
             else:
                 try:
-                    self._records.write(group.group_id, list(found.tombstones()), reply)
+                    self._records.take_back(group, reply)
                 except BrokerError as error:
                     reply(error.code)
 
         self._records.note(group.group_id, lambda now: deleting(now, places), noted)
+
+    def _deletion(self, epoch: int) -> Callable[[ShareKey, Done], Question]:
+        """A function that asks to forget the state of a share partition, if it is of this epoch or
+        before."""
+        return lambda key, done: self._broker.share_persister.delete(key, epoch, done)
 
     # --- Offsets
 
@@ -272,9 +276,9 @@ class ShareStates:
             there = _grouped(places, (key for key, error in errors.items() if not error))
 
             def entries(now: ShareGroup) -> list[ShareGroupEntry]:
-                # What this coordinator could not reach, one that was there since may have done.
-                answered = [key[1:] for key, error in errors.items() if not error or now is group]
-                return begun(now, there, {place: altering[place] for place in answered})
+                if now is not group:  # it was deleted meanwhile: this is the next one of that name
+                    return []
+                return begun(now, there, {key[1:]: altering[key[1:]] for key in errors})
 
             self._records.note(group.group_id, entries, lambda error: reply(_with(errors, error)))
 
@@ -290,13 +294,14 @@ class ShareStates:
         group = _empty(self._records.existing(group_id))
         wanted = [topic for topic in topics if topic in group.states.initialized]
         places = {topic: group.states.initialized[topic] for topic in wanted}
+        epoch = group.epoch
 
         def forget(error: int) -> None:
             now = self._still_empty(group_id, error)
             if isinstance(now, int):
                 reply(dict.fromkeys(wanted, now))
             else:
-                self._each(now, places, self._broker.share_persister.delete, gone)
+                self._each(now, places, self._deletion(epoch), gone)
 
         def gone(errors: dict[ShareKey, int]) -> None:
             by_topic = dict.fromkeys(wanted, 0)
@@ -305,7 +310,7 @@ class ShareStates:
             done = [topic for topic, error in by_topic.items() if not error]
             self._records.note(
                 group_id,
-                lambda now: forgotten(now, done),
+                lambda now: forgotten(now, done) if now is group else [],
                 lambda error: reply({topic: one or error for topic, one in by_topic.items()}),
             )
 

@@ -21,8 +21,10 @@ asking. Records that were delivered `share.delivery.count.limit` times are archi
 `partition` writes one change at a time, and what came meanwhile with the next. `persister` is the way
 to the share coordinator, here or on another broker, and asks again what can be better in a moment. A
 state has two fences: the leader epoch of the partition, which a new leader raises by reading, and the
-state epoch, which a group coordinator raises by setting offsets. `share_state` has the records,
-`state_shard` their fold.
+state epoch, which is the group's epoch when a group coordinator began the state or set its offset.
+Epochs grow from one group of a name to the next (`group_records.RETIRED`), so whatever a coordinator
+of before still has on the wire begins and forgets nothing that is of later. `share_state` has the
+records, `state_shard` their fold.
 
 `sessions` are what members fetch (epochs, as fetch sessions have them); one ends with its connection,
 and what its member has is given back. A share partition is dropped when its group has no session here,
@@ -39,6 +41,7 @@ broker's step: no clock, no rng, no thread of its own.
 from fairlead_kafka.broker.share_groups.delivery import Delivery, available_bytes, cut, deliver
 from fairlead_kafka.broker.share_groups.group import (
     ASSIGNOR,
+    FIRST_EPOCH,
     SHARE_TYPE,
     ShareGroup,
     ShareMember,
@@ -46,6 +49,7 @@ from fairlead_kafka.broker.share_groups.group import (
     merged,
 )
 from fairlead_kafka.broker.share_groups.group_records import (
+    RETIRED,
     SHARE_KEYS,
     SHARE_VALUES,
     Alteration,
@@ -85,7 +89,14 @@ from fairlead_kafka.broker.share_groups.sessions import (
     ShareSessions,
 )
 from fairlead_kafka.broker.share_groups.share_coordinator import ShareCoordinator
-from fairlead_kafka.broker.share_groups.share_state import NO_OFFSET, ShareKey, ShareState, StateUpdate
+from fairlead_kafka.broker.share_groups.share_state import (
+    NO_OFFSET,
+    ShareKey,
+    ShareState,
+    StateUpdate,
+    decode_deletion,
+    encode_deleted,
+)
 from fairlead_kafka.broker.share_groups.states import EVENTS_BY_TYPE, RENEW_TYPE, RecordEvent, RecordState
 from fairlead_kafka.broker.share_groups.window import OFFSET_MAX, Acquired, StateBatch, Wanted, Window
 
@@ -97,11 +108,13 @@ __all__ = [
     "Delivery",
     "EVENTS_BY_TYPE",
     "FINAL_EPOCH",
+    "FIRST_EPOCH",
     "INITIAL_EPOCH",
     "NO_OFFSET",
     "OFFSET_MAX",
     "Question",
     "RENEW_TYPE",
+    "RETIRED",
     "RecordEvent",
     "RecordState",
     "SHARE_KEYS",
@@ -138,10 +151,12 @@ __all__ = [
     "begun",
     "check_share_heartbeat",
     "cut",
-    "deleting",
+    "decode_deletion",
     "decode_share_key",
     "decode_share_value",
+    "deleting",
     "deliver",
+    "encode_deleted",
     "encode_share_key",
     "encode_share_value",
     "forgotten",

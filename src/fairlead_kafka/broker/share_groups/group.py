@@ -34,7 +34,7 @@ SHARE_TYPE = "share"
 LEAVE_EPOCH = -1
 """Member epoch of a heartbeat that leaves."""
 FIRST_EPOCH = 1
-"""Epoch of a group that has no record yet (Kafka's `ModernGroup`)."""
+"""Epoch of a group that has no record yet (Kafka's `ModernGroup`), where none was deleted before."""
 ASSIGNOR = "simple"
 """Name of the one assignor there is."""
 EMPTY, STABLE = "Empty", "Stable"

@@ -11,7 +11,12 @@
 
 Strings of keys have an int16 length, values are flexible (KIP-482). A null value takes a record
 back. `StatePartitions` has one tagged field of our own, which Kafka's tools pass over: offsets that
-are being altered."""
+are being altered.
+
+The epoch of the group with the empty name is of no group (`RETIRED`): the next groups of the
+partition begin with it. So epochs, which are state epochs of share partitions too, grow from one
+group of a name to the next one, and a question of the one before that comes late is known to be
+late. In Kafka each group begins with 1."""
 
 from __future__ import annotations
 
@@ -42,6 +47,11 @@ class ShareEpochKey(NamedTuple):
     """Key of a group's epoch."""
 
     group_id: str
+
+
+RETIRED = ShareEpochKey("")
+"""Key of the greatest epoch of the share groups that were deleted from a partition of
+`__consumer_offsets`. No share group has an empty name."""
 
 
 class ShareTargetEpochKey(NamedTuple):

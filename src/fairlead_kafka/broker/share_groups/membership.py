@@ -67,8 +67,10 @@ class ShareView(NamedTuple):
 
 @dataclass(slots=True)
 class ShareStep:
-    """Changes by a heartbeat; `begin`: the partitions whose state is to be begun."""
+    """Changes by a heartbeat; `epoch`: the group's, once they stand; `begin`: the partitions whose
+    state is to be begun."""
 
+    epoch: int
     entries: list[ShareGroupEntry] = field(default_factory=list)
     begin: Mapping[UUID, TopicState] = field(default_factory=dict)
 
@@ -97,11 +99,11 @@ def share_heartbeat(
     BrokerError: GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
     before = _speaker(group, request, view)
     member = _described(before, request)
-    step = ShareStep()
-    if member.about != before.about or before.member_id not in group.members:
-        step.entries.append((ShareMemberKey(group.group_id, member.member_id), member.about))
     subscribed = member.about.topics != before.about.topics
     epoch = _next_epoch(group, member, view, subscribed)
+    step = ShareStep(epoch)
+    if member.about != before.about or before.member_id not in group.members:
+        step.entries.append((ShareMemberKey(group.group_id, member.member_id), member.about))
     names = group.topics(member)
     if epoch != group.epoch:
         found = metadata_hash(view.topics, names)

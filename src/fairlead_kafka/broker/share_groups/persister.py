@@ -9,18 +9,24 @@ from typing import Protocol, TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import SHARE_STATE_TOPIC, ClusterView, CreateInternalTopic
 from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.links import Links
 from fairlead_kafka.broker.share_groups.share_coordinator import Done, Stateful
-from fairlead_kafka.broker.share_groups.share_state import ShareKey, ShareState, StateUpdate
+from fairlead_kafka.broker.share_groups.share_state import (
+    ShareKey,
+    ShareState,
+    StateUpdate,
+    decode_deleted,
+    encode_deletion,
+)
 from fairlead_kafka.broker.share_groups.window import StateBatch
 from fairlead_kafka.broker.timers import DelayHost, Timer
-from fairlead_kafka.wire import ApiKey, RequestMessage
+from fairlead_kafka.wire import ApiKey, Message, PrivateApi, RequestMessage
 from fairlead_kafka.wire.messages import (
-    DeleteShareGroupStateRequest,
     InitializeShareGroupStateRequest,
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
@@ -56,8 +62,8 @@ class Coordinator(Protocol):
     def write(self, key: ShareKey, state_epoch: int, update: StateUpdate, done: Done) -> None:
         """Write changes of a state."""
 
-    def delete(self, key: ShareKey, done: Done) -> None:
-        """Forget the state of a share partition, which is needed no more."""
+    def delete(self, key: ShareKey, state_epoch: int, done: Done) -> None:
+        """Forget the state of a share partition, if it is of this state epoch or before."""
 
     def summary(self, key: ShareKey, done: Stateful) -> None:
         """Read a summary of the state of a share partition, for requests that only describe it."""
@@ -197,24 +203,22 @@ class StatePersister:
             lambda error, _state: done(error),
         )
 
-    def delete(self, key: ShareKey, done: Done) -> Question:
-        """Have the coordinator forget the state of a share partition."""
-        partition = DeleteShareGroupStateRequest.PartitionData(partition=key.partition)
-        topic = DeleteShareGroupStateRequest.DeleteStateData(topic_id=key.topic_id, partitions=[partition])
-        message = DeleteShareGroupStateRequest(group_id=key.group_id, topics=[topic])
+    def delete(self, key: ShareKey, state_epoch: int, done: Done) -> Question:
+        """Have the coordinator forget the state of a share partition, if it is of this state epoch or
+        before: one that was begun since is not to be forgotten, however late this comes."""
         here = self._host.share_coordinator
+        message = Message(body=[encode_deletion(key, state_epoch)])
+
+        def there(node: int, answered: Stateful) -> None:
+            def reported(answer: Message | None) -> None:
+                answered(_deleted(answer), None)
+
+            self._ask(node, PrivateApi.DELETE_SHARE_STATE, 0, message, reported)
+
         return self._begin(
             key,
-            lambda answered: here.delete(key, lambda error: answered(error, None)),
-            lambda node, answered: self._ask(
-                node,
-                ApiKey.DELETE_SHARE_GROUP_STATE,
-                0,
-                message,
-                lambda answer: _state_kept(
-                    None if answer is None else answer.results[0].partitions[0], answered
-                ),
-            ),
+            lambda answered: here.delete(key, state_epoch, lambda error: answered(error, None)),
+            there,
             lambda error, _state: done(error),
         )
 
@@ -291,16 +295,22 @@ class StatePersister:
         else:
             question.timer = self._host.call_later(wait_ms, lambda: self._try(question))
 
+    @hook("share state: a question goes to another broker")
     def _ask(
         self,
         node: int,
-        api_key: ApiKey,
+        api_key: ApiKey | PrivateApi,
         version: int,
-        message: RequestMessage[R],
+        message: RequestMessage[R] | Message,
         answered: Callable[[R | None], None],
     ) -> None:
         """Ask the coordinator on another broker; answered(None) if it did not answer."""
         self._host.links.ask(node, api_key, version, message, lambda response, _error: answered(response))
+
+
+def _deleted(answer: Message | None) -> int:
+    """The error code in an answer to a deletion; COORDINATOR_NOT_AVAILABLE if there is no answer."""
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE if answer is None else decode_deleted(bytes(answer.body))
 
 
 def _state_kept(row: _Row | None, answered: Stateful) -> None:

@@ -3,7 +3,9 @@ leaders, in the partitions of `__share_group_state` that are led here.
 
 A state is written by the leader of the share partition. Of two who think they do the one with the
 lesser leader epoch is fenced, and so is one whose state epoch is of before the group's offsets were
-altered. What is written is a snapshot of all, or what is new since the last one; after
+altered. State epochs only grow, from one group of a name to the next one too, so a question of a
+group coordinator that comes late begins nothing again, and forgets nothing that was begun since.
+What is written is a snapshot of all, or what is new since the last one; after
 `share.coordinator.snapshot.update.records.per.snapshot` of those a snapshot is due. What lies before
 the snapshots of all share partitions is deleted from time to time; those that nobody writes have
 theirs written again meanwhile, so that they hold nothing up.
@@ -19,6 +21,7 @@ from uuid import UUID
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.broker.controller import SHARE_STATE_TOPIC, Change, TopicDeleted
 from fairlead_kafka.broker.guard import Task
 from fairlead_kafka.broker.log import Logs, Partition
@@ -43,6 +46,8 @@ Stateful = Callable[[int, ShareState | None], None]
 """done(error code, state): what was asked for, once the log has committed what it rests on."""
 Done = Callable[[int], None]
 _NO_STATE = ShareState(0, NO_OFFSET)
+ANY_EPOCH = -1
+"""State epoch of a deletion that takes whatever state there is, as all of Kafka's do."""
 
 
 class ShareCoordinatorHost(ShardHost, Protocol):
@@ -194,14 +199,20 @@ class ShareCoordinator:
         )
         self._log.write(shard, [self._record(key, shard, clean)], self._within(done))
 
-    def delete(self, key: ShareKey, done: Done) -> None:
-        """Forget a state; one that is not there is no error."""
+    def delete(self, key: ShareKey, state_epoch: int, done: Done) -> None:
+        """Forget a state of `state_epoch` or before. One that is not there is no error, nor one that
+        was begun since: the question is late, and what it was to forget is gone."""
         shard = self._shard(key)
         self._check_partition(key)
-        if key in shard.states:
+        kept = shard.states.get(key)
+        if kept is not None and self._may_forget(kept.state, state_epoch):
             self._log.write(shard, [(key, None)], self._within(done))
         else:
             self._log.when_committed(shard, self._within(done))
+
+    @hook("share state: a deletion is not older than the state")
+    def _may_forget(self, state: ShareState, state_epoch: int) -> bool:
+        return state_epoch == ANY_EPOCH or state.state_epoch <= state_epoch
 
     def summary(self, key: ShareKey, done: Stateful) -> None:
         """Read a state without leading it; one without offsets where there is none."""

@@ -115,6 +115,36 @@ def combined(batches: Iterable[StateBatch], start: int) -> tuple[StateBatch, ...
     return tuple(found)
 
 
+# --- Questions between brokers
+
+
+def encode_deletion(key: ShareKey, state_epoch: int) -> bytes:
+    """The body of a DeleteShareState: a state, and the last epoch that is to be forgotten."""
+    writer = Writer()
+    _write_key(writer, key)
+    writer.number(">i", state_epoch)
+    return writer.joined()
+
+
+def decode_deletion(body: bytes) -> tuple[ShareKey, int]:
+    """The state and the epoch in a DeleteShareState. DecodeError for garbage."""
+    reader = Reader(body, "a deletion of share state")
+    key, state_epoch = _read_key(reader), reader.number(">i")
+    if reader.left():
+        raise reader.error()
+    return key, state_epoch
+
+
+def encode_deleted(error: int) -> bytes:
+    """The body of the answer to a DeleteShareState: an error code."""
+    return struct.pack(">h", error)
+
+
+def decode_deleted(body: bytes) -> int:
+    """The error code in an answer to a DeleteShareState. DecodeError for garbage."""
+    return Reader(body, "an answer to a deletion of share state").number(">h")
+
+
 # --- Records
 
 
@@ -123,10 +153,18 @@ def encode_entry(entry: StateEntry) -> tuple[bytes, bytes | None]:
     key, value = entry
     writer = Writer()
     writer.number(">h", _UPDATE if isinstance(value, StateUpdate) else _SNAPSHOT)
+    _write_key(writer, key)
+    return writer.joined(), None if value is None else _encode(value)
+
+
+def _write_key(writer: Writer, key: ShareKey) -> None:
     writer.text(key.group_id)
     writer.uuid(key.topic_id)
     writer.number(">i", key.partition)
-    return writer.joined(), None if value is None else _encode(value)
+
+
+def _read_key(reader: Reader) -> ShareKey:
+    return ShareKey(reader.text(), reader.uuid(), reader.number(">i"))
 
 
 def _encode(value: ShareState | StateUpdate) -> bytes:
@@ -158,7 +196,7 @@ def decode_entry(key_bytes: bytes, value: bytes | None) -> StateEntry | None:
     kind = reader.number(">h")
     if kind not in (_SNAPSHOT, _UPDATE):
         return None
-    key = ShareKey(reader.text(), reader.uuid(), reader.number(">i"))
+    key = _read_key(reader)
     if reader.left():
         raise reader.error()
     if value is None:
