@@ -198,7 +198,7 @@ class GroupRig:
             of: CommittedOffset(offset, -1, metadata, self.broker.wall_ms, topic_id=self.topic_id(of.topic))
             for of, offset in offsets.items()
         }
-        self.coordinator.commit(group_id, generation, member_id, None, entries, answered.update)
+        self.coordinator.offsets.commit(group_id, generation, member_id, None, entries, answered.update)
         return answered
 
     def topic_id(self, name: str) -> UUID:
@@ -220,7 +220,7 @@ class GroupRig:
             of: CommittedOffset(offset, -1, "", self.broker.wall_ms, topic_id=self.topic_id(of.topic))
             for of, offset in offsets.items()
         }
-        self.coordinator.commit_in_transaction(
+        self.coordinator.offsets.commit_in_transaction(
             group_id, generation, member_id, None, producer, entries, answered.update
         )
         return answered
@@ -239,12 +239,14 @@ class GroupRig:
         )
         log.batches.append((log.high_watermark, bytes(marker.buffer)))
         log.high_watermark += 1
-        self.coordinator.transaction_ended(partition, producer.producer_id, committed)
+        self.coordinator.offsets.transaction_ended(partition, producer.producer_id, committed)
 
     def fetch(self, group_id: str = GROUP) -> dict[TopicPartition, int]:
         """All committed offsets of a group."""
         return {
-            of: one.offset for of, one in self.coordinator.fetch(group_id, None).items() if one is not None
+            of: one.offset
+            for of, one in self.coordinator.offsets.fetch(group_id, None).items()
+            if one is not None
         }
 
     def state(self, group_id: str = GROUP) -> str | None:

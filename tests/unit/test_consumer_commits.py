@@ -12,7 +12,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, TimedOut, UsageError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, TopicPartition
 from fairlead_kafka.base.units import s_to_ns
-from fairlead_kafka.broker.coordinator import GroupCoordinator
+from fairlead_kafka.broker.coordinator import GroupOffsets
 from fairlead_kafka.consumer.groups import Commit
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.runtime import Completion
@@ -77,16 +77,16 @@ class Refusing:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, code: int, times: int = 1) -> None:
         self.asked: list[int] = []
         self.times = times
-        commit = GroupCoordinator.commit
+        commit = GroupOffsets.commit
 
-        def refusing(coordinator: GroupCoordinator, *arguments: Any) -> None:
+        def refusing(offsets: GroupOffsets, *arguments: Any) -> None:
             self.asked.extend(one.offset for one in arguments[4].values())
             self.times -= 1
             if self.times >= 0:
                 raise BrokerError(code, "not now")
-            commit(coordinator, *arguments)
+            commit(offsets, *arguments)
 
-        monkeypatch.setattr(GroupCoordinator, "commit", refusing)
+        monkeypatch.setattr(GroupOffsets, "commit", refusing)
 
 
 def test_a_commit_that_is_asked_again_does_not_set_back_a_later_one(

@@ -145,7 +145,7 @@ def test_offsets_are_there_after_a_restart() -> None:
     again = rig.restart()
     assert again.fetch() == {ORDERS: 7, PAYMENTS: 6}
     assert again.fetch("other") == {ORDERS: 1}
-    assert again.coordinator.fetch(GROUP, [TopicPartition("orders", 3)]) == {
+    assert again.coordinator.offsets.fetch(GROUP, [TopicPartition("orders", 3)]) == {
         TopicPartition("orders", 3): None
     }
 
@@ -233,7 +233,7 @@ def test_a_coordinator_that_is_reading_says_so() -> None:
     rig.commit({ORDERS: 1})
     shard = rig.coordinator.shards.led(home_partition(GROUP, 5))
     shard.loaded = False
-    assert code_of(rig.coordinator.fetch, GROUP, None) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert code_of(rig.coordinator.offsets.fetch, GROUP, None) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert rig.coordinator.groups()[1]
 
 
@@ -387,6 +387,6 @@ def test_single_offsets_are_taken_back_unless_a_member_reads_the_topic() -> None
     quiesce(member)
     rig.commit({ORDERS: 1, PAYMENTS: 2}, member.generation, member.member_id)
     answers: dict[TopicPartition, int] = {}
-    rig.coordinator.delete_offsets(GROUP, [ORDERS, PAYMENTS], answers.update)
+    rig.coordinator.offsets.delete(GROUP, [ORDERS, PAYMENTS], answers.update)
     assert answers == {ORDERS: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, PAYMENTS: ErrorCode.NONE}
     assert rig.fetch() == {ORDERS: 1}

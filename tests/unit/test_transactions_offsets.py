@@ -28,15 +28,15 @@ def test_offsets_count_at_the_commit_marker_and_are_dropped_at_the_abort_marker(
     rig.commit({ORDERS: 1})
     assert rig.commit_in_transaction(ONE, {ORDERS: 5, PAYMENTS: 7}) == {ORDERS: 0, PAYMENTS: 0}
     assert rig.fetch() == {ORDERS: 1}
-    assert rig.coordinator.unstable(GROUP) == {ORDERS, PAYMENTS}
+    assert rig.coordinator.offsets.unstable(GROUP) == {ORDERS, PAYMENTS}
     if restarted:
         rig = rig.restart()
         assert rig.fetch() == {ORDERS: 1}
-        assert rig.coordinator.unstable(GROUP) == {ORDERS, PAYMENTS}
+        assert rig.coordinator.offsets.unstable(GROUP) == {ORDERS, PAYMENTS}
     rig.end_transaction(ONE, committed)
     expected = {ORDERS: 5, PAYMENTS: 7} if committed else {ORDERS: 1}
     assert rig.fetch() == expected
-    assert rig.coordinator.unstable(GROUP) == frozenset()
+    assert rig.coordinator.offsets.unstable(GROUP) == frozenset()
     assert rig.restart().fetch() == expected
 
 

@@ -142,7 +142,7 @@ def test_offsets_are_committed_in_every_version(cluster: VirtualCluster, version
     )
     assert answer.topics[0].partitions[0].error_code == 0
     producer.finish(True)
-    committed = cluster.brokers[home].coordinator.fetch("readers", [P0])[P0]
+    committed = cluster.brokers[home].coordinator.offsets.fetch("readers", [P0])[P0]
     assert committed is not None
     assert (committed.offset, committed.metadata) == (7, "so far")
 

@@ -66,6 +66,14 @@ class TransactionalOffsets(Protocol):
         """Called when a marker is replicated in a partition of committed offsets."""
 
 
+class TransactionalGroups(Protocol):
+    """Groups whose offsets may be committed in transactions."""
+
+    @property
+    def offsets(self) -> TransactionalOffsets:
+        """Their offsets."""
+
+
 class MarkerHost(InternalHost, Protocol):
     """The part of the broker that the end of a transaction concerns."""
 
@@ -74,7 +82,7 @@ class MarkerHost(InternalHost, Protocol):
         """Producers that wait for an answer about this transaction."""
 
     @property
-    def coordinator(self) -> TransactionalOffsets:
+    def coordinator(self) -> TransactionalGroups:
         """Groups whose offsets the transaction commits."""
 
 
@@ -179,7 +187,7 @@ def append_marker(
 
     def replicated(error: int) -> None:
         if not error and of.topic == OFFSETS_TOPIC:
-            broker.coordinator.transaction_ended(of.partition, marker.producer_id, marker.committed)
+            broker.coordinator.offsets.transaction_ended(of.partition, marker.producer_id, marker.committed)
         done(error)
 
     _when_replicated(broker, led, replicated)

@@ -76,7 +76,7 @@ def offset_commit(
         answer({})
         return
     try:
-        broker.coordinator.commit(
+        broker.coordinator.offsets.commit(
             message.group_id,
             message.generation_id_or_member_epoch,
             message.member_id,

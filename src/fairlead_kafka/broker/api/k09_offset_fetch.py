@@ -99,7 +99,7 @@ def _group(
     try:
         demand(session, AclOperation.DESCRIBE, AclResourceType.GROUP, group_id)
         broker.coordinator.consumer.check_reader(group_id, *member)
-        unstable = broker.coordinator.unstable(group_id) if stable else frozenset()
+        unstable = broker.coordinator.offsets.unstable(group_id) if stable else frozenset()
         if topics is None:
             rows = _all_rows(broker, session, group_id, unstable, by_id)
         else:
@@ -113,7 +113,7 @@ def _all_rows(
     broker: Services, session: Requester, group_id: str, unstable: frozenset[TopicPartition], by_id: bool
 ) -> list[_Topic]:
     by_topic: dict[str, list[_Row]] = {}
-    found = {*broker.coordinator.fetch(group_id, None), *unstable}
+    found = {*broker.coordinator.offsets.fetch(group_id, None), *unstable}
     seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (of.topic for of in found))
     for of in sorted(found):
         if of.topic in seen:
@@ -174,7 +174,9 @@ def _name(broker: Services, topic: _Asked, by_id: bool) -> str | None:
 def _partition_rows(
     broker: Services, group_id: str, unstable: frozenset[TopicPartition], topic: str, numbers: Iterable[int]
 ) -> list[_Row]:
-    offsets = broker.coordinator.fetch(group_id, [TopicPartition(topic, number) for number in numbers])
+    offsets = broker.coordinator.offsets.fetch(
+        group_id, [TopicPartition(topic, number) for number in numbers]
+    )
     return [
         _partition_row(of.partition, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
         if of in unstable

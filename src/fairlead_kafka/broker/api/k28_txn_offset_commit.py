@@ -91,7 +91,7 @@ def txn_offset_commit(
             answer({}, ErrorCode.INVALID_TXN_STATE if unknown else _VERIFY_ERRORS.get(error, error))
             return
         try:
-            broker.coordinator.commit_in_transaction(
+            broker.coordinator.offsets.commit_in_transaction(
                 message.group_id,
                 message.generation_id,
                 message.member_id,

@@ -61,6 +61,6 @@ def offset_delete(
         demand(session, AclOperation.DELETE, AclResourceType.GROUP, message.group_id)
         if not message.group_id:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
-        broker.coordinator.delete_offsets(message.group_id, known, answer)
+        broker.coordinator.offsets.delete(message.group_id, known, answer)
     except BrokerError as error:
         reply(OffsetDeleteResponse(error_code=error.code, throttle_time_ms=0, topics=[]))

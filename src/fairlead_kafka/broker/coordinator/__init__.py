@@ -28,7 +28,7 @@ group next, on this broker or another, goes on with that generation: members tha
 heartbeat to it notice nothing, and who does not within a session's time is missed. A generation
 that was joined and not assigned is gone with its coordinator; its members are told and join again.
 
-An offset is answered, and can be fetched, once its record is committed: written here and by the
+An offset (`offsets`) is answered, and can be fetched, once its record is committed: written here and by the
 replicas in sync. A commit for which that takes longer than `offsets.commit.timeout.ms` is told to
 have timed out, and may stand. Replay and life share one `apply`. The log is compacted as any with
 `cleanup.policy=compact`; offsets nobody has committed for `offsets.retention.minutes` to a group
@@ -46,6 +46,7 @@ from fairlead_kafka.broker.coordinator.group import (
     Member,
     SyncOutcome,
 )
+from fairlead_kafka.broker.coordinator.offsets import GroupOffsets
 from fairlead_kafka.broker.coordinator.states import TRANSITIONS, GroupState
 from fairlead_kafka.broker.home import home_partition, java_hash
 
@@ -54,6 +55,7 @@ __all__ = [
     "CoordinatorHost",
     "Group",
     "GroupCoordinator",
+    "GroupOffsets",
     "GroupState",
     "JoinOutcome",
     "JoinRequest",

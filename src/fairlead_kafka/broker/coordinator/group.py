@@ -306,6 +306,17 @@ class Group:
             raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id}: no member {member_id!r}")
         return member
 
+    def member_of(self, generation: int, member_id: str, instance_id: str | None) -> Member:
+        """The member who speaks as one of this generation. BrokerError: ILLEGAL_GENERATION, and what
+        `check_member` raises."""
+        member = self.check_member(member_id, instance_id)
+        if generation != self.generation:
+            raise BrokerError(
+                ErrorCode.ILLEGAL_GENERATION,
+                f"group {self.group_id} is at generation {self.generation}, the member at {generation}",
+            )
+        return member
+
     def rebalance_timeout_ms(self) -> int:
         """How long a rebalance waits for members, ms: the longest time-out of any of them."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
