@@ -262,6 +262,16 @@ def test_a_batch_that_came_before_its_leader_did_is_taken_before_those_behind_it
     cluster.close()
 
 
+def test_a_batch_whose_write_failed_is_taken_before_those_behind_it(driver: Driver, client: Client) -> None:
+    produce(client, batch([b"a"]))
+    driver.disk.fail_appends = True
+    assert produce(client, numbered(0)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    driver.disk.fail_appends = False
+    driver.advance(1000)
+    codes = [produce(client, numbered(sequence)).error_code for sequence in (1, 0, 1)]
+    assert codes == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0, 0]
+
+
 def test_refused_batches_of_so_many_producers_are_remembered() -> None:
     producers = ProducerStates()
     for producer_id in range(REFUSED_MAX + 1):

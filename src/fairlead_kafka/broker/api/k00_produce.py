@@ -143,6 +143,7 @@ class _Appended(NamedTuple):
     """A batch that was appended (or had been before), where it ends, and its row of the answer."""
 
     led: Led
+    header: BatchHeader
     end_offset: int
     row: _Row
 
@@ -220,6 +221,7 @@ class _Produced:
 
     def _fail(self) -> None:
         for one in self.appended:
+            _comes_again(self, one.led.partition, one.header)
             if one.row.error_code in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
                 one.row.error_code = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -369,7 +371,7 @@ def _append_checked(
         append_time_ms,
         partition.log_start,
     )
-    produced.appended.append(_Appended(led, end_offset, row))
+    produced.appended.append(_Appended(led, header, end_offset, row))
 
 
 def _verify(produced: _Produced) -> None:
