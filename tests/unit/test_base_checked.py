@@ -88,6 +88,17 @@ def test_a_listener_may_be_anything_that_has_its_methods() -> None:
     consumer.close()
 
 
+@pytest.mark.parametrize(
+    ("kind", "write"),
+    [("client-metrics", "ResourceType.CLIENT_METRICS"), ("topics", '[ConfigResource.topic("clicks")]')],
+)
+def test_a_text_for_a_member_of_an_enum_is_told_the_member(kind: str, write: str) -> None:
+    said = f"resources[0].type must be ResourceType, not {kind!r}; write {write}"
+    with pytest.raises(UsageError) as wrong:
+        fairlead_kafka.Admin.describe_configs(None, [(kind, "clicks")])  # type: ignore[arg-type,list-item]
+    assert str(wrong.value) == f"describe_configs: {said}"
+
+
 def test_a_config_is_not_shown() -> None:
     with pytest.raises(UsageError) as wrong:
         Example([("sasl.password", "secret")])  # type: ignore[arg-type]

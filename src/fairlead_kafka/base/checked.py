@@ -293,9 +293,10 @@ def _wrong(called: str, name: str, value: object, kind: object) -> UsageError:
     hidden = where.partition("[")[0] == "alterations" and "." not in where
     hidden = hidden or (name == "config" and not isinstance(part, str))  # it may hold a password
     shown = type(part).__name__ if hidden else _shown(part)
-    hint = (
-        _config_example(called, value) if name == "config" else _example(kind).replace(NAME, _name_in(value))
-    )
+    if name == "config":
+        hint = _config_example(called, value)
+    else:
+        hint = _member(part, wanted) or _example(kind).replace(NAME, _name_in(value, kind))
     return UsageError(
         f"{called}: {where} must be {_named(wanted)}, not {shown}{f'; write {hint}' if hint else ''}"
     )
@@ -337,12 +338,24 @@ def _parts(where: str, value: object, kind: object) -> Iterator[tuple[str, objec
         yield from ((f"{where}.{name}", field, each) for name, field, each in _fields(value, kind))
 
 
-def _name_in(value: object) -> str:
+def _member(part: object, wanted: object) -> str:
+    """The member of an enum that a text names; empty if it names none, or no enum is wanted."""
+    members = getattr(wanted, "__members__", {})
+    name = part.upper().replace("-", "_") if isinstance(part, str) else ""
+    return f"{wanted.__name__}.{name}" if name in members else ""  # type: ignore[attr-defined]
+
+
+def _name_in(value: object, kind: object) -> str:
     """The name in a wrong value, for the example in the error; NAME if there is none."""
     given = next(iter(value), None) if isinstance(value, (list, tuple, Mapping)) else value
-    given = (
-        given[0] if isinstance(given, tuple) and given else getattr(given, "name", given)
-    )  # a TopicPartition's, or a NewTopic's
+    if isinstance(given, tuple):  # a TopicPartition, or a ConfigResource, or what was to be one
+        while inner := get_args(kind):
+            kind = inner[0]
+        fields = getattr(kind, "_fields", ())
+        at = fields.index("name") if "name" in fields else 0
+        given = given[at] if at < len(given) else None
+    else:
+        given = getattr(given, "name", given)  # a NewTopic's
     return given if isinstance(given, str) and given.isprintable() and '"' not in given and given else NAME
 
 
